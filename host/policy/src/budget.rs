@@ -1,0 +1,372 @@
+//! Budgets: how much may be used, shared by reference down a tree.
+//!
+//! tenant > session > subagent > call. What a child uses is billed to every budget above it,
+//! so spawning cannot reset a limit, and a budget that is used up halts everything below it.
+//!
+//! Two ways to use a budget. [`Budget::reserve`] is for what can be refused beforehand
+//! (memory, bytes): it adds nothing unless it fits everywhere. [`Budget::bill`] is for what
+//! has already happened (fuel, tokens, steps): it is always recorded, and the error says
+//! that the limit is reached.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Limits;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Meter {
+    /// Model turns.
+    Steps,
+    /// Input and output tokens.
+    Tokens,
+    /// Guest instructions, roughly.
+    Fuel,
+    /// Bytes of linear memory and tables, held now.
+    Memory,
+    /// Bytes that tool calls returned.
+    Output,
+    /// Bytes read from mounts.
+    Read,
+    /// Bytes written to mounts.
+    Write,
+    /// Bytes sent over the network.
+    Egress,
+    /// Bytes received over the network.
+    Ingress,
+}
+
+/// All meters, in the order of their index.
+pub const METERS: [Meter; 9] = [
+    Meter::Steps,
+    Meter::Tokens,
+    Meter::Fuel,
+    Meter::Memory,
+    Meter::Output,
+    Meter::Read,
+    Meter::Write,
+    Meter::Egress,
+    Meter::Ingress,
+];
+
+/// Which budget of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// All sessions of one tenant.
+    Tenant,
+    /// One session, or one run.
+    Session,
+    /// One subagent.
+    Subagent,
+    /// One tool call.
+    Call,
+}
+
+/// The limit of each meter; the default has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps([u64; METERS.len()]);
+
+/// A limit is reached: which, and whose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("the {meter} budget of the {level} is used up ({limit})")]
+pub struct Exhausted {
+    /// Which meter.
+    pub meter: Meter,
+    /// Whose budget.
+    pub level: Level,
+    /// Its limit.
+    pub limit: u64,
+}
+
+/// A budget of the tree. Cloning shares it.
+#[derive(Clone)]
+pub struct Budget(Arc<Node>);
+
+struct Node {
+    parent: Option<Budget>,
+    level: Level,
+    caps: Caps,
+    spent: [AtomicU64; METERS.len()],
+    cancelled: AtomicBool,
+}
+
+impl Meter {
+    fn index(self) -> usize {
+        match self {
+            Self::Steps => 0,
+            Self::Tokens => 1,
+            Self::Fuel => 2,
+            Self::Memory => 3,
+            Self::Output => 4,
+            Self::Read => 5,
+            Self::Write => 6,
+            Self::Egress => 7,
+            Self::Ingress => 8,
+        }
+    }
+}
+
+impl fmt::Display for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Steps => "step",
+            Self::Tokens => "token",
+            Self::Fuel => "fuel",
+            Self::Memory => "memory",
+            Self::Output => "output",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Egress => "egress",
+            Self::Ingress => "ingress",
+        })
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tenant => "tenant",
+            Self::Session => "session",
+            Self::Subagent => "subagent",
+            Self::Call => "call",
+        })
+    }
+}
+
+impl Caps {
+    /// No limit of its own: what stands above still holds.
+    pub fn unlimited() -> Self {
+        Self([u64::MAX; METERS.len()])
+    }
+
+    /// The caps of a subagent with these limits.
+    pub fn of(limits: &Limits) -> Self {
+        Self::unlimited()
+            .with(Meter::Steps, limits.steps)
+            .with(Meter::Tokens, limits.tokens)
+            .with(Meter::Fuel, limits.fuel)
+            .with(Meter::Memory, limits.memory_bytes)
+            .with(Meter::Output, limits.output_total_bytes)
+            .with(Meter::Read, limits.read_bytes)
+            .with(Meter::Write, limits.write_bytes)
+            .with(Meter::Egress, limits.egress_bytes)
+            .with(Meter::Ingress, limits.ingress_bytes)
+    }
+
+    /// The caps of one call of a tool with these limits.
+    pub fn of_call(limits: &Limits) -> Self {
+        Self::unlimited()
+            .with(Meter::Fuel, limits.fuel_per_call)
+            .with(Meter::Output, limits.output_bytes)
+    }
+
+    /// The same with one meter capped.
+    #[must_use]
+    pub fn with(mut self, meter: Meter, limit: u64) -> Self {
+        if let Some(slot) = self.0.get_mut(meter.index()) {
+            *slot = limit;
+        }
+        self
+    }
+
+    /// The limit of a meter; `u64::MAX` = none.
+    pub fn limit(&self, meter: Meter) -> u64 {
+        self.0.get(meter.index()).copied().unwrap_or(0)
+    }
+}
+
+impl Budget {
+    /// The top of a tree.
+    pub fn root(level: Level, caps: Caps) -> Self {
+        Self::new(None, level, caps)
+    }
+
+    /// A budget below this one. What it uses, this one uses too.
+    #[must_use]
+    pub fn child(&self, level: Level, caps: Caps) -> Self {
+        Self::new(Some(self.clone()), level, caps)
+    }
+
+    /// Records what has happened, here and above. The error says that a limit is passed; the
+    /// amount is recorded all the same.
+    pub fn bill(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
+        let mut over = None;
+        for node in self.path() {
+            let before = node.add(meter, amount);
+            let limit = node.caps.limit(meter);
+            if before.saturating_add(amount) > limit {
+                over = Some(Exhausted { meter, level: node.level, limit });
+            }
+        }
+        over.map_or(Ok(()), Err)
+    }
+
+    /// Takes the amount here and above, or nothing anywhere.
+    pub fn reserve(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
+        for (depth, node) in self.path().enumerate() {
+            if let Err(error) = node.take(meter, amount) {
+                self.path().take(depth).for_each(|node| node.give_back(meter, amount));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back what was reserved, or billed too high.
+    pub fn refund(&self, meter: Meter, amount: u64) {
+        self.path().for_each(|node| node.give_back(meter, amount));
+    }
+
+    /// What can still be used: the smallest remainder from here to the top.
+    pub fn remaining(&self, meter: Meter) -> u64 {
+        let left = |node: &Node| node.caps.limit(meter).saturating_sub(node.spent(meter));
+        self.path().map(left).min().unwrap_or(0)
+    }
+
+    /// What was used here and below.
+    pub fn spent(&self, meter: Meter) -> u64 {
+        self.0.spent(meter)
+    }
+
+    /// The limit of this budget alone.
+    pub fn limit(&self, meter: Meter) -> u64 {
+        self.0.caps.limit(meter)
+    }
+
+    /// The first budget from here to the top whose meter is used up.
+    pub fn exhausted(&self, meter: Meter) -> Option<Exhausted> {
+        self.path().find_map(|node| {
+            let limit = node.caps.limit(meter);
+            (node.spent(meter) >= limit).then_some(Exhausted { meter, level: node.level, limit })
+        })
+    }
+
+    /// Stops everything that runs on this budget or below it, for good.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether this budget or one above it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.path().any(|node| node.cancelled.load(Ordering::SeqCst))
+    }
+
+    fn new(parent: Option<Self>, level: Level, caps: Caps) -> Self {
+        let spent = [const { AtomicU64::new(0) }; METERS.len()];
+        Self(Arc::new(Node { parent, level, caps, spent, cancelled: AtomicBool::new(false) }))
+    }
+
+    fn path(&self) -> impl Iterator<Item = &Node> {
+        std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Budget");
+        shown.field("level", &self.0.level);
+        for meter in METERS {
+            shown.field(&meter.to_string(), &(self.0.spent(meter), self.0.caps.limit(meter)));
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    fn cell(&self, meter: Meter) -> &AtomicU64 {
+        // The index comes from an exhaustive match and fits by construction; the first cell
+        // stands in for a case that cannot be.
+        self.spent.get(meter.index()).unwrap_or(&self.spent[0])
+    }
+
+    fn spent(&self, meter: Meter) -> u64 {
+        self.cell(meter).load(Ordering::Relaxed)
+    }
+
+    /// Adds without a check and without wrapping; gives what stood there before.
+    fn add(&self, meter: Meter, amount: u64) -> u64 {
+        self.update(meter, |spent| Some(spent.saturating_add(amount))).unwrap_or(u64::MAX)
+    }
+
+    fn take(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
+        let limit = self.caps.limit(meter);
+        let fits = |spent: u64| spent.checked_add(amount).filter(|sum| *sum <= limit);
+        match self.update(meter, fits) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Exhausted { meter, level: self.level, limit }),
+        }
+    }
+
+    fn give_back(&self, meter: Meter, amount: u64) {
+        let _ = self.update(meter, |spent| Some(spent.saturating_sub(amount)));
+    }
+
+    fn update(&self, meter: Meter, f: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
+        self.cell(meter).fetch_update(Ordering::Relaxed, Ordering::Relaxed, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(session: u64, child: u64) -> (Budget, Budget, Budget) {
+        let top = Budget::root(Level::Session, Caps::unlimited().with(Meter::Fuel, session));
+        let caps = Caps::unlimited().with(Meter::Fuel, child);
+        let (a, b) = (top.child(Level::Subagent, caps), top.child(Level::Subagent, caps));
+        (top, a, b)
+    }
+
+    #[test]
+    fn a_child_is_billed_to_its_parent_and_halts_its_sibling() {
+        let (top, a, b) = tree(100, 80);
+        a.bill(Meter::Fuel, 80).unwrap();
+        assert_eq!(b.remaining(Meter::Fuel), 20);
+        let error = b.bill(Meter::Fuel, 21).unwrap_err();
+        assert_eq!((error.level, error.limit), (Level::Session, 100));
+        assert_eq!(top.spent(Meter::Fuel), 101, "what happened is recorded");
+        assert!(a.exhausted(Meter::Fuel).is_some());
+    }
+
+    #[test]
+    fn a_reservation_that_does_not_fit_takes_nothing_anywhere() {
+        let (top, a, _) = tree(50, 80);
+        a.reserve(Meter::Fuel, 40).unwrap();
+        assert_eq!(a.reserve(Meter::Fuel, 20).unwrap_err().level, Level::Session);
+        assert_eq!((a.spent(Meter::Fuel), top.spent(Meter::Fuel)), (40, 40));
+        a.refund(Meter::Fuel, 40);
+        assert_eq!((a.spent(Meter::Fuel), top.spent(Meter::Fuel)), (0, 0));
+    }
+
+    #[test]
+    fn spawning_again_does_not_reset_the_parents_limit() {
+        let (top, a, _) = tree(100, 80);
+        a.bill(Meter::Fuel, 80).unwrap();
+        drop(a);
+        let again = top.child(Level::Subagent, Caps::unlimited());
+        assert_eq!(again.remaining(Meter::Fuel), 20);
+    }
+
+    #[test]
+    fn cancelling_reaches_down_and_not_up() {
+        let (top, a, b) = tree(1, 1);
+        a.cancel();
+        assert!(a.is_cancelled() && !b.is_cancelled() && !top.is_cancelled());
+        top.cancel();
+        assert!(b.is_cancelled() && a.child(Level::Call, Caps::unlimited()).is_cancelled());
+    }
+
+    #[test]
+    fn huge_amounts_neither_wrap_nor_pass() {
+        let (top, a, _) = tree(100, 100);
+        assert!(a.reserve(Meter::Fuel, u64::MAX).is_err());
+        assert!(a.bill(Meter::Fuel, u64::MAX).is_err());
+        assert!(a.bill(Meter::Fuel, u64::MAX).is_err());
+        assert_eq!(top.spent(Meter::Fuel), u64::MAX);
+    }
+}

@@ -1,0 +1,118 @@
+//! The words of a decision: who decided, what the guest hears, what the operator reads.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One of the four sources whose intersection the effective rights are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The agent's own file.
+    Definition,
+    /// The tool's manifest, `tool.toml`.
+    Manifest,
+    /// The operator's `belljar.toml`.
+    Grants,
+    /// The rights of the agent that spawned this one.
+    Parent,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Definition => "the agent definition",
+            Self::Manifest => "the tool manifest",
+            Self::Grants => "the operator's grants",
+            Self::Parent => "the parent's rights",
+        })
+    }
+}
+
+/// What the operator says of one tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Permission {
+    /// Never. The default value of anything unstated.
+    Deny,
+    /// Ask the person at the root before each call; nobody to ask means no.
+    Ask,
+    /// Yes.
+    Allow,
+}
+
+/// The short text of a refusal: all that a guest or a model learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DenyCode {
+    /// The tool is outside the allowlist.
+    ToolNotAllowed,
+    /// The tool needs a person's word, and there is nobody to ask.
+    NobodyToAsk,
+    /// The path is outside every mount, or protected.
+    PathNotAllowed,
+    /// The mount is read-only.
+    ReadOnly,
+    /// The file is of a kind that mounts refuse: a FIFO, a device, a socket.
+    SpecialFile,
+    /// The host, scheme or port is outside the allowlist.
+    HostNotAllowed,
+    /// The name leads to an address that is not allowed.
+    AddressNotAllowed,
+    /// The request has a form that is refused whatever its target.
+    RequestNotAllowed,
+    /// The reply would have shown the guest a secret.
+    SecretInReply,
+    /// The interface is not granted to this tool.
+    InterfaceNotGranted,
+    /// A budget or limit is used up.
+    LimitReached,
+}
+
+impl DenyCode {
+    /// The code as the guest and the model read it. Holds no names and no recipe.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolNotAllowed => "tool not allowed",
+            Self::NobodyToAsk => "permission needed and nobody to ask",
+            Self::PathNotAllowed => "path not allowed",
+            Self::ReadOnly => "read-only",
+            Self::SpecialFile => "not a regular file or directory",
+            Self::HostNotAllowed => "host not allowed",
+            Self::AddressNotAllowed => "address not allowed",
+            Self::RequestNotAllowed => "request not allowed",
+            Self::SecretInReply => "reply withheld",
+            Self::InterfaceNotGranted => "interface not granted",
+            Self::LimitReached => "limit reached",
+        }
+    }
+}
+
+impl fmt::Display for DenyCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A refusal, with both of its texts. `Display` gives the operator's; hand a guest or a
+/// model [`Denied::code`] only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{facts} ({by} decided)")]
+pub struct Denied {
+    /// What the guest and the model may read.
+    pub code: DenyCode,
+    /// Which source decided.
+    pub by: Source,
+    /// The full facts, for the operator's log. Holds foreign text already escaped.
+    pub facts: String,
+    /// What the operator could write to allow it: lines of `belljar.toml`, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Denied {
+    /// A refusal without a hint.
+    pub fn new(code: DenyCode, by: Source, facts: impl Into<String>) -> Self {
+        Self { code, by, facts: facts.into(), hint: None }
+    }
+}

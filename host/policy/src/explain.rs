@@ -1,0 +1,200 @@
+//! Why something is allowed or not: the vote of each of the four sources.
+
+use std::fmt;
+
+use crate::{
+    Access, Asked, Denied, Grants, HostRule, HostScope, Mount, Permission, Rights, Source, Target,
+    ToolAsk,
+};
+
+/// What is asked about a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// May it be called at all?
+    Call,
+    /// May it use this guest path, with this access?
+    Path(String, Access),
+    /// May it send a request there?
+    Url(Target),
+}
+
+/// What one source says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Allows,
+    /// Yes, after a person's word.
+    Asks,
+    /// No.
+    Refuses,
+    /// It says nothing, so it narrows nothing.
+    Silent,
+}
+
+/// One source's vote with its reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vote {
+    /// Who votes.
+    pub source: Source,
+    /// What it says.
+    pub verdict: Verdict,
+    /// Why, in a few words.
+    pub why: String,
+}
+
+/// The answer to `belljar explain`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// What holds in the end.
+    pub permission: Permission,
+    /// The first source that refuses, or that asks; `None` where all allow.
+    pub decided_by: Option<Source>,
+    /// All votes: definition, manifest, grants, parent.
+    pub votes: Vec<Vote>,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allows => "allows",
+            Self::Asks => "asks",
+            Self::Refuses => "refuses",
+            Self::Silent => "says nothing",
+        })
+    }
+}
+
+/// Asks each source by itself. The permission is that of [`Rights`]: the votes explain it,
+/// they do not make it. A tool that the definition, the grants or the parent refuse to call
+/// has no files and no network either.
+pub fn explain(
+    tool: &str,
+    question: &Question,
+    asked: &Asked,
+    manifest: &ToolAsk,
+    grants: &Grants,
+    parent: Option<&Rights>,
+) -> Explanation {
+    let calls = [
+        definition_calls(tool, asked),
+        vote(Source::Manifest, Verdict::Silent, "a manifest does not decide who calls the tool"),
+        permission_vote(Source::Grants, grants.permission(tool)),
+        match parent {
+            None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
+            Some(parent) => permission_vote(Source::Parent, parent.permission(tool)),
+        },
+    ];
+    let callable = calls.iter().all(|vote| vote.verdict != Verdict::Refuses);
+    let votes = match question {
+        Question::Path(path, access) if callable => {
+            path_votes(path, *access, asked, manifest, grants, parent)
+        }
+        Question::Url(target) if callable => url_votes(target, asked, manifest, grants, parent),
+        Question::Call | Question::Path(..) | Question::Url(_) => calls.to_vec(),
+    };
+    let by = |verdict| votes.iter().find(|vote| vote.verdict == verdict).map(|vote| vote.source);
+    let asks = calls.iter().any(|vote| vote.verdict == Verdict::Asks);
+    let (permission, decided_by) = match by(Verdict::Refuses) {
+        Some(source) => (Permission::Deny, Some(source)),
+        None if asks => (Permission::Ask, by(Verdict::Asks).or(Some(Source::Grants))),
+        None => (Permission::Allow, None),
+    };
+    Explanation { permission, decided_by, votes }
+}
+
+fn vote(source: Source, verdict: Verdict, why: impl Into<String>) -> Vote {
+    Vote { source, verdict, why: why.into() }
+}
+
+fn definition_calls(tool: &str, asked: &Asked) -> Vote {
+    match &asked.tools {
+        None => vote(Source::Definition, Verdict::Silent, "it has no `tools`"),
+        Some(tools) if tools.contains(tool) => {
+            vote(Source::Definition, Verdict::Allows, "its `tools` name it")
+        }
+        Some(_) => vote(Source::Definition, Verdict::Refuses, "its `tools` do not name it"),
+    }
+}
+
+fn permission_vote(source: Source, permission: Permission) -> Vote {
+    match permission {
+        Permission::Allow => vote(source, Verdict::Allows, "`allow`"),
+        Permission::Ask => vote(source, Verdict::Asks, "`ask`"),
+        Permission::Deny => vote(source, Verdict::Refuses, "the tool is denied or not granted"),
+    }
+}
+
+fn path_votes(
+    path: &str,
+    access: Access,
+    asked: &Asked,
+    manifest: &ToolAsk,
+    grants: &Grants,
+    parent: Option<&Rights>,
+) -> Vec<Vote> {
+    let definition = match &asked.mounts {
+        None => vote(Source::Definition, Verdict::Silent, "it has no `mounts`"),
+        Some(asks) => {
+            let found =
+                asks.iter().filter(|ask| ask.guest.covers(path)).map(|ask| ask.access).max();
+            access_vote(Source::Definition, found, access)
+        }
+    };
+    let widest =
+        |mounts: &[Mount]| mounts.iter().filter(|m| m.guest.covers(path)).map(|m| m.access).max();
+    vec![
+        definition,
+        access_vote(Source::Manifest, manifest.mounts, access),
+        access_vote(Source::Grants, widest(&grants.mounts), access),
+        match parent {
+            None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
+            Some(parent) => access_vote(Source::Parent, widest(parent.mounts()), access),
+        },
+    ]
+}
+
+fn access_vote(source: Source, has: Option<Access>, wants: Access) -> Vote {
+    match has {
+        Some(has) if has >= wants => {
+            vote(source, Verdict::Allows, format!("a mount with {has} access"))
+        }
+        Some(has) => vote(source, Verdict::Refuses, format!("only a mount with {has} access")),
+        None => vote(source, Verdict::Refuses, "no mount there"),
+    }
+}
+
+fn url_votes(
+    target: &Target,
+    asked: &Asked,
+    manifest: &ToolAsk,
+    grants: &Grants,
+    parent: Option<&Rights>,
+) -> Vec<Vote> {
+    let definition = match &asked.hosts {
+        None => vote(Source::Definition, Verdict::Silent, "it has no `hosts`"),
+        Some(rules) => rules_vote(Source::Definition, rules, target),
+    };
+    vec![
+        definition,
+        rules_vote(Source::Manifest, &manifest.hosts, target),
+        rules_vote(Source::Grants, &grants.hosts, target),
+        match parent {
+            None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
+            Some(parent) => scope_vote(Source::Parent, parent.hosts(), target),
+        },
+    ]
+}
+
+fn rules_vote(source: Source, rules: &[HostRule], target: &Target) -> Vote {
+    if rules.is_empty() {
+        return vote(source, Verdict::Refuses, "no host is listed");
+    }
+    scope_vote(source, &HostScope::of(source, rules.to_vec()), target)
+}
+
+fn scope_vote(source: Source, scope: &HostScope, target: &Target) -> Vote {
+    match scope.check(target) {
+        Ok(_) => vote(source, Verdict::Allows, "a host rule fits"),
+        Err(Denied { .. }) => vote(source, Verdict::Refuses, "no host rule fits"),
+    }
+}

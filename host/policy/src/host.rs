@@ -1,0 +1,496 @@
+//! The network allowlist: rules, lists, and the two checks that every request passes.
+//!
+//! A rule is `scheme://host[:port]`. The host is a name, `*.name` (any name below it, not the
+//! name itself), `*` (any host), an address, or a network in CIDR form. Without a port the
+//! scheme's default holds; `:*` means any. An address or network may stand without a scheme
+//! and then means both.
+//!
+//! Lists from different sources are never merged: a request passes all of them, because an
+//! intersection of `10.0.0.0/8` with `*.corp.example` cannot be written as one list.
+//!
+//! The second check comes after name resolution: an address outside the public internet is
+//! refused unless every operator's list covers it, by an address or network rule that also
+//! fits scheme and port, or, for loopback, by the name `localhost`.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::{AddressClass, Denied, DenyCode, Shown, Source, classify};
+
+/// The longest rule, in bytes: a DNS name is at most 253.
+const MAX_RULE: usize = 300;
+
+/// The two schemes that the gate speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scheme {
+    /// Clear text.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Scheme {
+    /// The port that a URL without one means.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    /// The scheme as it stands in a URL.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "http" => Some(Self::Http),
+            "https" => Some(Self::Https),
+            _ => None,
+        }
+    }
+}
+
+/// Which hosts a rule means.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HostPattern {
+    /// Every host, as long as its address is public.
+    Any,
+    /// One name, lower case, in its ASCII form.
+    Name(String),
+    /// Every name below this one.
+    Below(String),
+    /// The addresses of a network; one address is a network of itself.
+    Net(IpNet),
+}
+
+/// Which ports a rule means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Port {
+    /// The scheme's own.
+    Default,
+    /// All.
+    Any,
+    /// This one.
+    Exact(u16),
+}
+
+/// One line of an allowlist. Parsed from text, displayed as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostRule {
+    scheme: Option<Scheme>,
+    pattern: HostPattern,
+    port: Port,
+    text: String,
+}
+
+/// Why a text is not a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a host rule: {why}; write `https://example.org`, `https://*.example.org`, `https://*`, `http://10.0.0.0/8:8080`"
+)]
+pub struct HostRuleError {
+    text: String,
+    why: &'static str,
+}
+
+/// Where a request wants to go: the parts of a URL that decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    scheme: Scheme,
+    host: TargetHost,
+    port: u16,
+}
+
+/// A name still to be resolved, or an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetHost {
+    /// Lower case, ASCII form, without a final dot.
+    Name(String),
+    /// As the URL standard reads it: `0x7f.1` is 127.0.0.1.
+    Ip(IpAddr),
+}
+
+/// Why a URL is refused whatever the allowlist says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Not a URL at all.
+    #[error("not a valid URL")]
+    Malformed,
+    /// Neither `http` nor `https`.
+    #[error("the scheme is neither `http` nor `https`")]
+    Scheme,
+    /// `user:password@host` hides where a request goes.
+    #[error("the URL holds a user name or password")]
+    Userinfo,
+    /// No host.
+    #[error("the URL has no host")]
+    Host,
+}
+
+/// The rules of one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostList {
+    /// Whose list this is. Only [`Source::Grants`] can open addresses that are not public.
+    pub source: Source,
+    /// The rules; none = nothing.
+    pub rules: Vec<HostRule>,
+}
+
+/// Lists that a request must pass one and all.
+///
+/// Invariant: never without a list, so that "no list" cannot mean "everything".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostScope {
+    lists: Vec<Arc<HostList>>,
+}
+
+/// A target that every list allows. Names still have to be resolved, and each address has
+/// to pass [`UrlPermit::address`].
+#[derive(Debug, Clone)]
+pub struct UrlPermit {
+    target: Target,
+    lists: Vec<Arc<HostList>>,
+}
+
+/// An address to which a connection may be made. Only [`UrlPermit::address`] makes one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressPermit(SocketAddr);
+
+impl HostRule {
+    fn matches(&self, target: &Target) -> bool {
+        self.scheme.is_none_or(|scheme| scheme == target.scheme)
+            && self.matches_port(target)
+            && match (&self.pattern, &target.host) {
+                (HostPattern::Any, TargetHost::Name(_) | TargetHost::Ip(_)) => true,
+                (HostPattern::Name(name), TargetHost::Name(host)) => name == host,
+                (HostPattern::Below(name), TargetHost::Name(host)) => is_below(host, name),
+                (HostPattern::Net(net), TargetHost::Ip(ip)) => net.contains(ip),
+                (HostPattern::Name(_) | HostPattern::Below(_), TargetHost::Ip(_))
+                | (HostPattern::Net(_), TargetHost::Name(_)) => false,
+            }
+    }
+
+    fn matches_port(&self, target: &Target) -> bool {
+        match self.port {
+            Port::Default => target.port == target.scheme.default_port(),
+            Port::Any => true,
+            Port::Exact(port) => target.port == port,
+        }
+    }
+
+    /// Whether this rule opens a non-public address for the target.
+    fn opens(&self, target: &Target, address: IpAddr) -> bool {
+        let fits =
+            self.scheme.is_none_or(|scheme| scheme == target.scheme) && self.matches_port(target);
+        fits && match &self.pattern {
+            HostPattern::Net(net) => net.contains(&address),
+            HostPattern::Name(name) => {
+                name == "localhost"
+                    && target.host == TargetHost::Name(name.clone())
+                    && classify(address) == AddressClass::Loopback
+            }
+            HostPattern::Any | HostPattern::Below(_) => false,
+        }
+    }
+}
+
+impl FromStr for HostRule {
+    type Err = HostRuleError;
+
+    fn from_str(text: &str) -> Result<Self, HostRuleError> {
+        parse_rule(text)
+            .map_err(|why| HostRuleError { text: Shown::clipped(text, MAX_RULE).to_string(), why })
+    }
+}
+
+impl TryFrom<String> for HostRule {
+    type Error = HostRuleError;
+    fn try_from(text: String) -> Result<Self, HostRuleError> {
+        text.parse()
+    }
+}
+
+impl From<HostRule> for String {
+    fn from(rule: HostRule) -> Self {
+        rule.text
+    }
+}
+
+impl fmt::Display for HostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Target {
+    /// Reads a URL as the URL standard does: host lower-cased and in ASCII form, numeric
+    /// addresses in every notation recognised, default ports filled in.
+    pub fn parse(url: &str) -> Result<Self, TargetError> {
+        let url = Url::parse(url).map_err(|_| TargetError::Malformed)?;
+        Self::of(&url)
+    }
+
+    /// As [`Target::parse`], of a URL that is already parsed.
+    pub fn of(url: &Url) -> Result<Self, TargetError> {
+        let scheme = Scheme::parse(url.scheme()).ok_or(TargetError::Scheme)?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(TargetError::Userinfo);
+        }
+        let host = match url.host().ok_or(TargetError::Host)? {
+            url::Host::Ipv4(ip) => TargetHost::Ip(ip.into()),
+            url::Host::Ipv6(ip) => TargetHost::Ip(ip.into()),
+            url::Host::Domain(name) => TargetHost::Name(clean_name(name).ok_or(TargetError::Host)?),
+        };
+        let port = url.port().unwrap_or(scheme.default_port());
+        Ok(Self { scheme, host, port })
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The name or address.
+    pub fn host(&self) -> &TargetHost {
+        &self.host
+    }
+
+    /// The port, filled in where the URL has none.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://", self.scheme.as_str())?;
+        match &self.host {
+            TargetHost::Name(name) => write!(f, "{}", Shown::new(name))?,
+            TargetHost::Ip(IpAddr::V4(ip)) => write!(f, "{ip}")?,
+            TargetHost::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]")?,
+        }
+        if self.port == self.scheme.default_port() { Ok(()) } else { write!(f, ":{}", self.port) }
+    }
+}
+
+impl HostScope {
+    /// Nothing: one empty list.
+    pub fn none() -> Self {
+        Self::of(Source::Grants, Vec::new())
+    }
+
+    /// One list of one source.
+    pub fn of(source: Source, rules: Vec<HostRule>) -> Self {
+        Self { lists: vec![Arc::new(HostList { source, rules })] }
+    }
+
+    /// Adds a list that a request must pass too. Can only narrow.
+    #[must_use]
+    pub fn and(mut self, source: Source, rules: Vec<HostRule>) -> Self {
+        self.push(Arc::new(HostList { source, rules }));
+        self
+    }
+
+    /// Adds all lists of the other. Can only narrow.
+    #[must_use]
+    pub fn and_scope(mut self, other: &Self) -> Self {
+        for list in &other.lists {
+            self.push(Arc::clone(list));
+        }
+        self
+    }
+
+    /// The lists, for display.
+    pub fn lists(&self) -> impl Iterator<Item = &HostList> {
+        self.lists.iter().map(AsRef::as_ref)
+    }
+
+    /// Whether some list is empty, so that nothing can pass.
+    pub fn is_none(&self) -> bool {
+        self.lists.iter().any(|list| list.rules.is_empty())
+    }
+
+    /// Whether every list of `other` stands here too: then nothing passes here that would
+    /// not pass there.
+    pub fn within(&self, other: &Self) -> bool {
+        self.is_none() || other.lists.iter().all(|list| self.lists.contains(list))
+    }
+
+    /// The first check: scheme, host and port against every list.
+    pub fn check(&self, target: &Target) -> Result<UrlPermit, Denied> {
+        for list in &self.lists {
+            if !list.rules.iter().any(|rule| rule.matches(target)) {
+                let facts = format!("`{target}` matches no host rule of {}", list.source);
+                return Err(Denied::new(DenyCode::HostNotAllowed, list.source, facts));
+            }
+        }
+        Ok(UrlPermit { target: target.clone(), lists: self.lists.clone() })
+    }
+
+    fn push(&mut self, list: Arc<HostList>) {
+        if !self.lists.contains(&list) {
+            self.lists.push(list);
+        }
+    }
+}
+
+impl UrlPermit {
+    /// Where the request goes.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The second check: an address to which the target's name resolved, or its own.
+    pub fn address(&self, ip: IpAddr) -> Result<AddressPermit, Denied> {
+        if let TargetHost::Ip(own) = self.target.host
+            && own != ip
+        {
+            let facts = format!("`{}` does not lead to `{ip}`", self.target);
+            return Err(Denied::new(DenyCode::AddressNotAllowed, Source::Grants, facts));
+        }
+        let class = classify(ip);
+        let operators = self.lists.iter().filter(|list| list.source == Source::Grants);
+        let mut opened = class == AddressClass::Public;
+        for list in operators {
+            let opens = list.rules.iter().any(|rule| rule.opens(&self.target, ip));
+            if class != AddressClass::Public && !opens {
+                opened = false;
+                break;
+            }
+            opened |= opens;
+        }
+        if opened {
+            return Ok(AddressPermit(SocketAddr::new(ip, self.target.port)));
+        }
+        let facts = format!("`{}` leads to `{ip}`, which is {class}", self.target);
+        Err(Denied::new(DenyCode::AddressNotAllowed, Source::Grants, facts))
+    }
+}
+
+impl AddressPermit {
+    /// The address and port to connect to.
+    pub fn socket(self) -> SocketAddr {
+        self.0
+    }
+}
+
+impl fmt::Display for AddressClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Public => "public",
+            Self::Loopback => "this machine",
+            Self::Private => "a private network",
+            Self::LinkLocal => "link-local or a metadata service",
+            Self::EmbeddedIpv4 => "an IPv4 address inside an IPv6 one",
+            Self::Reserved => "reserved",
+        })
+    }
+}
+
+fn parse_rule(text: &str) -> Result<HostRule, &'static str> {
+    if text.len() > MAX_RULE {
+        return Err("it is too long");
+    }
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => {
+            let scheme = Scheme::parse(&scheme.to_ascii_lowercase())
+                .ok_or("the scheme must be `http` or `https`")?;
+            (Some(scheme), rest)
+        }
+        None => (None, text),
+    };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (host, port) = split_port(rest)?;
+    let pattern = parse_pattern(host)?;
+    if scheme.is_none() && !matches!(pattern, HostPattern::Net(_)) {
+        return Err("the scheme is missing");
+    }
+    Ok(HostRule { scheme, pattern, port, text: text.to_owned() })
+}
+
+fn split_port(rest: &str) -> Result<(&str, Port), &'static str> {
+    if let Some(after) = rest.strip_prefix('[') {
+        let (host, tail) = after.split_once(']').ok_or("`[` is not closed")?;
+        return match tail.strip_prefix(':') {
+            Some(port) => Ok((host, parse_port(port)?)),
+            None if tail.is_empty() => Ok((host, Port::Default)),
+            None => Err("something unexpected follows `]`"),
+        };
+    }
+    match rest.matches(':').count() {
+        0 => Ok((rest, Port::Default)),
+        1 => {
+            let (host, port) = rest.split_once(':').ok_or("the port is missing")?;
+            Ok((host, parse_port(port)?))
+        }
+        // An IPv6 address or network without brackets has no port.
+        _ => Ok((rest, Port::Default)),
+    }
+}
+
+fn parse_port(text: &str) -> Result<Port, &'static str> {
+    if text == "*" {
+        return Ok(Port::Any);
+    }
+    match text.parse::<u16>() {
+        Ok(port) if port > 0 && text.bytes().all(|b| b.is_ascii_digit()) => Ok(Port::Exact(port)),
+        _ => Err("the port must be 1 to 65535, or `*`"),
+    }
+}
+
+fn parse_pattern(host: &str) -> Result<HostPattern, &'static str> {
+    if host == "*" {
+        return Ok(HostPattern::Any);
+    }
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok(HostPattern::Net(ip.into()));
+    }
+    if host.contains('/') {
+        let net = host.parse::<IpNet>().map_err(|_| "it has a path, or is not a valid network")?;
+        return Ok(HostPattern::Net(net.trunc()));
+    }
+    match host.strip_prefix("*.") {
+        Some(below) => Ok(HostPattern::Below(rule_name(below)?)),
+        None => Ok(HostPattern::Name(rule_name(host)?)),
+    }
+}
+
+/// A name in a rule, brought to the same form as a URL's host by the same parser.
+fn rule_name(text: &str) -> Result<String, &'static str> {
+    const BAD: &str = "the host is not a valid name";
+    if text.is_empty() || text.contains(['*', '@', '?', '#', '\\', '%', ' ']) {
+        return Err(BAD);
+    }
+    let url = Url::parse(&format!("http://{text}/")).map_err(|_| BAD)?;
+    match url.host() {
+        Some(url::Host::Domain(name)) => clean_name(name).ok_or(BAD),
+        _ => Err(BAD),
+    }
+}
+
+fn clean_name(name: &str) -> Option<String> {
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    let valid = !name.is_empty() && name.split('.').all(|label| !label.is_empty());
+    valid.then_some(name)
+}
+
+fn is_below(host: &str, name: &str) -> bool {
+    host.strip_suffix(name)
+        .and_then(|rest| rest.strip_suffix('.'))
+        .is_some_and(|rest| !rest.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

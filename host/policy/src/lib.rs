@@ -1,0 +1,36 @@
+//! Rights and budgets: who may do what, and how much of it.
+//!
+//! Pure: no I/O, no clock, no async. The other crates ask here before they act, and a check
+//! returns the thing that it allows (a [`ToolPermit`], a [`UrlPermit`], an
+//! [`AddressPermit`]), so that unchecked use does not compile.
+//!
+//! Effective rights = definition ∩ tool manifest ∩ operator grants ∩ the parent's rights.
+//! [`Rights`] holds the first, third and fourth for one agent; [`Rights::for_tool`] adds the
+//! second and gives the [`ToolRights`] under which a store is opened.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod address;
+mod budget;
+mod decision;
+mod explain;
+mod host;
+mod limits;
+mod mount;
+mod names;
+mod rights;
+mod shown;
+
+pub use address::{AddressClass, classify};
+pub use budget::{Budget, Caps, Exhausted, Level, METERS, Meter};
+pub use decision::{Denied, DenyCode, Permission, Source};
+pub use explain::{Explanation, Question, Verdict, Vote, explain};
+pub use host::{
+    AddressPermit, HostList, HostPattern, HostRule, HostRuleError, HostScope, Port, Scheme, Target,
+    TargetError, TargetHost, UrlPermit,
+};
+pub use limits::{LIMITS, LimitRow, Limits, LimitsRequest};
+pub use mount::{Access, GuestPath, GuestPathError, Mount, MountAsk, PROTECTED_NAMES, WORKSPACE};
+pub use names::{NameError, SecretName, ToolName};
+pub use rights::{Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights};
+pub use shown::Shown;

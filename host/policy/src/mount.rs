@@ -1,0 +1,147 @@
+//! Mounts: which host directory a guest sees where, and with what access.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Shown;
+
+/// Where the workspace stands in every guest; also the guest's current directory.
+pub const WORKSPACE: &str = "/workspace";
+
+/// Names that no mount lets a guest create, change, rename or remove, whatever is granted,
+/// at any depth and in any letter case: they hold what decides about rights.
+pub const PROTECTED_NAMES: &[&str] = &[".belljar", "belljar.toml", "AGENTS.md"];
+
+/// The longest guest path of a mount, in bytes.
+const MAX_GUEST_PATH: usize = 255;
+
+/// What a mount allows. Ordered: `Read < ReadWrite`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Look and read.
+    Read,
+    /// Also create, change and remove.
+    ReadWrite,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::ReadWrite => "read-write",
+        })
+    }
+}
+
+/// An absolute, normal path in the guest: `/` then parts without `.` and `..`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct GuestPath(String);
+
+/// Why a text is not a guest path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a guest path: write an absolute path such as `/workspace`, without `.` and `..`"
+)]
+pub struct GuestPathError(String);
+
+/// A directory that a guest may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Where the guest sees it.
+    pub guest: GuestPath,
+    /// The directory on the host. Never told to a guest.
+    pub host: PathBuf,
+    /// What is allowed below it.
+    pub access: Access,
+}
+
+/// What an agent definition asks of one mount. It names a guest path only: files of
+/// strangers have no say about host paths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountAsk {
+    /// Which mount.
+    pub guest: GuestPath,
+    /// With what access at most.
+    pub access: Access,
+}
+
+impl GuestPath {
+    /// Checks the text. A final `/` is dropped.
+    pub fn new(text: &str) -> Result<Self, GuestPathError> {
+        let error = || GuestPathError(Shown::clipped(text, MAX_GUEST_PATH).to_string());
+        let rest = text.strip_prefix('/').ok_or_else(error)?;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let bad = |part: &str| {
+            part.is_empty() || part == "." || part == ".." || part.contains(char::is_control)
+        };
+        if rest.is_empty() || text.len() > MAX_GUEST_PATH || rest.split('/').any(bad) {
+            return Err(error());
+        }
+        Ok(Self(format!("/{rest}")))
+    }
+
+    /// The mount that every agent has by default.
+    pub fn workspace() -> Self {
+        Self(WORKSPACE.to_owned())
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether `path` is this path or stands below it, by whole parts.
+    pub fn covers(&self, path: &str) -> bool {
+        path.strip_prefix(&self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+impl Mount {
+    /// Whether this mount gives nothing that `other` does not give in the same place.
+    pub fn within(&self, other: &Self) -> bool {
+        self.guest == other.guest && self.host == other.host && self.access <= other.access
+    }
+}
+
+impl TryFrom<String> for GuestPath {
+    type Error = GuestPathError;
+    fn try_from(text: String) -> Result<Self, GuestPathError> {
+        Self::new(&text)
+    }
+}
+
+impl From<GuestPath> for String {
+    fn from(path: GuestPath) -> Self {
+        path.0
+    }
+}
+
+impl fmt::Display for GuestPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guest_paths_are_absolute_and_normal() {
+        for bad in ["", "/", "workspace", "/a/../b", "/./a", "//a", "/a//b", "/a\0", "/.."] {
+            assert!(GuestPath::new(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(GuestPath::new("/workspace/").unwrap(), GuestPath::workspace());
+    }
+
+    #[test]
+    fn a_path_covers_whole_parts_only() {
+        let mount = GuestPath::workspace();
+        assert!(mount.covers("/workspace") && mount.covers("/workspace/a"));
+        assert!(!mount.covers("/workspace2") && !mount.covers("/"));
+    }
+}

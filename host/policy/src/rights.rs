@@ -1,0 +1,348 @@
+//! Rights and their intersection: the one place where a right can come from.
+//!
+//! `Rights::effective` intersects what the definition asks, what the operator grants and
+//! what the parent has. `Rights::for_tool` intersects the result with the tool's manifest.
+//! Absent in a definition means no narrowing; absent in a manifest means nothing is asked;
+//! an empty list means nothing, everywhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Access, Denied, DenyCode, HostRule, HostScope, Limits, LimitsRequest, Mount, MountAsk,
+    Permission, SecretName, Source, ToolName,
+};
+
+/// What an agent definition asks for. `None` = says nothing, so narrows nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The tools, under belljar's names.
+    pub tools: Option<BTreeSet<ToolName>>,
+    /// The mounts.
+    pub mounts: Option<Vec<MountAsk>>,
+    /// The hosts.
+    pub hosts: Option<Vec<HostRule>>,
+    /// The limits, field by field.
+    pub limits: LimitsRequest,
+}
+
+/// What the operator gives one agent, defaults already filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grants {
+    /// The tools; one that is not here is denied.
+    pub tools: BTreeMap<ToolName, Permission>,
+    /// The mounts.
+    pub mounts: Vec<Mount>,
+    /// The hosts.
+    pub hosts: Vec<HostRule>,
+    /// The secrets that the host may join to this agent's requests.
+    pub secrets: BTreeSet<SecretName>,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// What a tool's manifest asks for. The default asks for nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolAsk {
+    /// Mounts by access; the manifest has no say about which.
+    pub mounts: Option<Access>,
+    /// Hosts.
+    pub hosts: Vec<HostRule>,
+    /// Secrets.
+    pub secrets: BTreeSet<SecretName>,
+    /// Limits: these only narrow.
+    pub limits: LimitsRequest,
+}
+
+/// The rights of one agent in one run. Private fields: only an intersection makes one, and
+/// [`Rights::none`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rights {
+    tools: BTreeMap<ToolName, Permission>,
+    mounts: Vec<Mount>,
+    hosts: HostScope,
+    secrets: BTreeSet<SecretName>,
+    limits: Limits,
+}
+
+/// Leave to call one tool, with the rights its store gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolPermit {
+    tool: ToolName,
+    needs_answer: bool,
+}
+
+/// The rights of one store: an agent's rights ∩ one tool's manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRights {
+    mounts: Vec<Mount>,
+    hosts: HostScope,
+    secrets: BTreeSet<SecretName>,
+    limits: Limits,
+}
+
+/// Something that was asked for and not given. Nothing is narrowed without one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Narrowing {
+    /// Which source withheld it.
+    pub by: Source,
+    /// What was asked: a tool, a mount.
+    pub what: String,
+}
+
+impl fmt::Display for Narrowing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not given by {}", self.what, self.by)
+    }
+}
+
+impl Grants {
+    /// Grants nothing; limits are the stated defaults.
+    pub fn none() -> Self {
+        Self {
+            tools: BTreeMap::new(),
+            mounts: Vec::new(),
+            hosts: Vec::new(),
+            secrets: BTreeSet::new(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// What the operator says of a tool; unstated = [`Permission::Deny`].
+    pub fn permission(&self, tool: &str) -> Permission {
+        self.tools.get(tool).copied().unwrap_or(Permission::Deny)
+    }
+}
+
+impl Rights {
+    /// No tool, no mount, no host, no secret.
+    pub fn none() -> Self {
+        Self {
+            tools: BTreeMap::new(),
+            mounts: Vec::new(),
+            hosts: HostScope::none(),
+            secrets: BTreeSet::new(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// definition ∩ grants ∩ parent, with a note for each thing that the definition asks and
+    /// does not get. Without a parent, the grants alone bound the definition.
+    pub fn effective(
+        asked: &Asked,
+        grants: &Grants,
+        parent: Option<&Self>,
+    ) -> (Self, Vec<Narrowing>) {
+        let mut notes = Vec::new();
+        let tools = effective_tools(asked, grants, parent, &mut notes);
+        let mounts = effective_mounts(asked, grants, parent, &mut notes);
+        let mut hosts = HostScope::of(Source::Grants, grants.hosts.clone());
+        if let Some(rules) = &asked.hosts {
+            hosts = hosts.and(Source::Definition, rules.clone());
+        }
+        let mut secrets = grants.secrets.clone();
+        let mut limits = grants.limits.narrowed(&asked.limits);
+        if let Some(parent) = parent {
+            hosts = hosts.and_scope(&parent.hosts);
+            secrets.retain(|name| parent.secrets.contains(name));
+            limits = limits.min(&parent.limits);
+        }
+        (Self { tools, mounts, hosts, secrets, limits }, notes)
+    }
+
+    /// The rights of a child: its own definition ∩ its own grants ∩ these rights.
+    pub fn attenuate(&self, asked: &Asked, grants: &Grants) -> (Self, Vec<Narrowing>) {
+        Self::effective(asked, grants, Some(self))
+    }
+
+    /// Whether these rights give nothing that `other` does not give.
+    pub fn within(&self, other: &Self) -> bool {
+        self.tools.iter().all(|(name, permission)| *permission <= other.permission(name.as_str()))
+            && self.mounts.iter().all(|mount| other.mounts.iter().any(|m| mount.within(m)))
+            && self.hosts.within(&other.hosts)
+            && self.secrets.is_subset(&other.secrets)
+            && self.limits.within(&other.limits)
+    }
+
+    /// The tools that may be advertised, with their permission; never [`Permission::Deny`].
+    pub fn tools(&self) -> impl Iterator<Item = (&ToolName, Permission)> {
+        self.tools.iter().map(|(name, permission)| (name, *permission))
+    }
+
+    /// What holds for a tool; outside the list = [`Permission::Deny`].
+    pub fn permission(&self, tool: &str) -> Permission {
+        self.tools.get(tool).copied().unwrap_or(Permission::Deny)
+    }
+
+    /// The mounts.
+    pub fn mounts(&self) -> &[Mount] {
+        &self.mounts
+    }
+
+    /// The network allowlist.
+    pub fn hosts(&self) -> &HostScope {
+        &self.hosts
+    }
+
+    /// The secrets, by name.
+    pub fn secrets(&self) -> &BTreeSet<SecretName> {
+        &self.secrets
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The same rights under limits that are smaller still, as `--max-steps` asks.
+    #[must_use]
+    pub fn limited(mut self, request: &LimitsRequest) -> Self {
+        self.limits = self.limits.narrowed(request);
+        self
+    }
+
+    /// The dispatch check. The text is the model's, so it is looked up as it is and never
+    /// quoted back.
+    pub fn tool(&self, name: &str) -> Result<ToolPermit, Denied> {
+        match self.tools.get_key_value(name) {
+            Some((tool, Permission::Allow)) => {
+                Ok(ToolPermit { tool: tool.clone(), needs_answer: false })
+            }
+            Some((tool, Permission::Ask)) => {
+                Ok(ToolPermit { tool: tool.clone(), needs_answer: true })
+            }
+            Some((_, Permission::Deny)) | None => {
+                let shown = crate::Shown::clipped(name, 64);
+                let facts = format!("tool `{shown}` is outside the allowlist of this agent");
+                Err(Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts))
+            }
+        }
+    }
+
+    /// The rights of the store of one tool: these ∩ the manifest.
+    pub fn for_tool(&self, ask: &ToolAsk) -> ToolRights {
+        let mounts = match ask.mounts {
+            None => Vec::new(),
+            Some(access) => {
+                let narrow = |m: &Mount| Mount { access: m.access.min(access), ..m.clone() };
+                self.mounts.iter().map(narrow).collect()
+            }
+        };
+        ToolRights {
+            mounts,
+            hosts: self.hosts.clone().and(Source::Manifest, ask.hosts.clone()),
+            secrets: self.secrets.intersection(&ask.secrets).cloned().collect(),
+            limits: self.limits.narrowed(&ask.limits),
+        }
+    }
+}
+
+impl ToolPermit {
+    /// The tool.
+    pub fn tool(&self) -> &ToolName {
+        &self.tool
+    }
+
+    /// Whether a person has to say yes before the call ([`Permission::Ask`]).
+    pub fn needs_answer(&self) -> bool {
+        self.needs_answer
+    }
+}
+
+impl ToolRights {
+    /// No mount, no host, no secret: what `describe` runs under.
+    pub fn none(limits: Limits) -> Self {
+        Self { mounts: Vec::new(), hosts: HostScope::none(), secrets: BTreeSet::new(), limits }
+    }
+
+    /// Directories to preopen.
+    pub fn mounts(&self) -> &[Mount] {
+        &self.mounts
+    }
+
+    /// The network allowlist.
+    pub fn hosts(&self) -> &HostScope {
+        &self.hosts
+    }
+
+    /// Secrets that the host may join.
+    pub fn secrets(&self) -> &BTreeSet<SecretName> {
+        &self.secrets
+    }
+
+    /// The limits of a call and of the store.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
+fn effective_tools(
+    asked: &Asked,
+    grants: &Grants,
+    parent: Option<&Rights>,
+    notes: &mut Vec<Narrowing>,
+) -> BTreeMap<ToolName, Permission> {
+    let mut tools = BTreeMap::new();
+    for (name, granted) in &grants.tools {
+        if asked.tools.as_ref().is_some_and(|asked| !asked.contains(name)) {
+            continue;
+        }
+        let above = parent.map_or(Permission::Allow, |parent| parent.permission(name.as_str()));
+        let permission = (*granted).min(above);
+        if permission != Permission::Deny {
+            tools.insert(name.clone(), permission);
+        }
+    }
+    for name in asked.tools.iter().flatten().filter(|name| !tools.contains_key(*name)) {
+        let granted = grants.permission(name.as_str()) != Permission::Deny;
+        let by = if granted { Source::Parent } else { Source::Grants };
+        notes.push(Narrowing { by, what: format!("tool `{name}`") });
+    }
+    tools
+}
+
+fn effective_mounts(
+    asked: &Asked,
+    grants: &Grants,
+    parent: Option<&Rights>,
+    notes: &mut Vec<Narrowing>,
+) -> Vec<Mount> {
+    let mut mounts = Vec::new();
+    for granted in &grants.mounts {
+        let mut access = granted.access;
+        if let Some(asks) = &asked.mounts {
+            let Some(ask) = asks.iter().find(|ask| ask.guest == granted.guest) else { continue };
+            access = access.min(ask.access);
+        }
+        if let Some(parent) = parent {
+            let same = |m: &&Mount| m.guest == granted.guest && m.host == granted.host;
+            let Some(above) = parent.mounts.iter().find(same) else {
+                notes.push(Narrowing {
+                    by: Source::Parent,
+                    what: format!("mount `{}`", granted.guest),
+                });
+                continue;
+            };
+            access = access.min(above.access);
+        }
+        mounts.push(Mount { access, ..granted.clone() });
+    }
+    for ask in asked.mounts.iter().flatten() {
+        match mounts.iter().find(|mount| mount.guest == ask.guest) {
+            Some(mount) if mount.access >= ask.access => {}
+            _ => {
+                let by = match grants.mounts.iter().find(|mount| mount.guest == ask.guest) {
+                    Some(mount) if mount.access >= ask.access => Source::Parent,
+                    _ => Source::Grants,
+                };
+                notes.push(Narrowing {
+                    by,
+                    what: format!("mount `{}` ({})", ask.guest, ask.access),
+                });
+            }
+        }
+    }
+    mounts
+}

@@ -1,0 +1,86 @@
+//! Foreign text made safe for a person's eyes.
+
+use std::fmt::{self, Write};
+
+/// Text of a stranger (a model, a guest, an agent file, a peer), escaped when displayed:
+/// control characters, bidirectional controls, zero-width and other invisible characters
+/// appear as `\u{..}`, so that text cannot move the cursor, hide itself or reorder a line.
+///
+/// Line feeds and tabs are escaped too, unless [`Shown::multiline`] was asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    text: &'a str,
+    lines: bool,
+    limit: usize,
+}
+
+impl<'a> Shown<'a> {
+    /// One line, unbounded.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, lines: false, limit: usize::MAX }
+    }
+
+    /// One line, cut after `limit` characters with `…`.
+    pub fn clipped(text: &'a str, limit: usize) -> Self {
+        Self { text, lines: false, limit }
+    }
+
+    /// Keeps line feeds and tabs as they are; everything else as [`Shown::new`].
+    pub fn multiline(text: &'a str) -> Self {
+        Self { text, lines: true, limit: usize::MAX }
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, c) in self.text.chars().enumerate() {
+            if n == self.limit {
+                return f.write_char('…');
+            }
+            match c {
+                '\n' | '\t' if self.lines => f.write_char(c)?,
+                '\n' => f.write_str("\\n")?,
+                '\t' => f.write_str("\\t")?,
+                '\r' => f.write_str("\\r")?,
+                c if is_hidden(c) => write!(f, "\\u{{{:x}}}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Characters that a terminal or a page would not show as themselves: C0 and C1 controls,
+/// soft hyphen, zero-width and joiner characters, bidirectional controls, line and paragraph
+/// separators, invisible operators, variation selectors, interlinear marks, and tags.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_escapes_bidi_and_zero_width_are_spelled_out() {
+        let hostile = "a\u{1b}[2Jb\u{202e}c\u{200b}d\r\ne\u{9b}f\u{e0041}";
+        let shown = Shown::new(hostile).to_string();
+        assert_eq!(shown, "a\\u{1b}[2Jb\\u{202e}c\\u{200b}d\\r\\ne\\u{9b}f\\u{e0041}");
+    }
+
+    #[test]
+    fn multiline_keeps_only_line_feeds_and_tabs() {
+        assert_eq!(Shown::multiline("a\n\tb\u{7}").to_string(), "a\n\tb\\u{7}");
+    }
+
+    #[test]
+    fn clipping_counts_characters() {
+        assert_eq!(Shown::clipped("äöü", 2).to_string(), "äö…");
+        assert_eq!(Shown::clipped("äö", 2).to_string(), "äö");
+    }
+}
