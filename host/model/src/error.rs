@@ -1,0 +1,143 @@
+//! What can go wrong in a call.
+
+use std::time::Duration;
+
+use crate::scripted::ScriptMismatch;
+
+/// Why a call gave no answer.
+///
+/// Every text in it is escaped, cut short and free of keys, so `Display` can be shown to a
+/// person and written to a log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The caller cancelled.
+    #[error("the model call was cancelled")]
+    Cancelled,
+    /// Nothing came for too long. Not retried: the caller set the time.
+    #[error("the model gave nothing for {} s ({phase})", after.as_secs_f64())]
+    Timeout {
+        /// What was waited for.
+        phase: Phase,
+        /// How long.
+        after: Duration,
+    },
+    /// The provider asks to slow down (429).
+    #[error("the provider limits the rate of requests: {message}")]
+    RateLimited {
+        /// How long the provider asked to wait, if it said.
+        retry_after: Option<Duration>,
+        /// The provider's words.
+        message: String,
+    },
+    /// The provider does not accept the key (401, 403).
+    #[error("the provider refused the key (HTTP {status}): {message}")]
+    Auth {
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        message: String,
+    },
+    /// Any other unsuccessful HTTP status.
+    #[error("the provider answered HTTP {status}: {message}")]
+    Http {
+        /// The HTTP status.
+        status: u16,
+        /// How long the provider asked to wait, if it said.
+        retry_after: Option<Duration>,
+        /// The provider's words.
+        message: String,
+    },
+    /// The provider reported an error inside a stream that had begun well.
+    #[error("the provider reported `{kind}`: {message}")]
+    Provider {
+        /// The provider's word for it.
+        kind: String,
+        /// The provider's words.
+        message: String,
+        /// Whether trying again may help.
+        transient: bool,
+    },
+    /// The connection could not be made, or broke before an answer began.
+    #[error("the connection to the model failed: {message}")]
+    Network {
+        /// What failed, without the URL.
+        message: String,
+    },
+    /// The stream ended without the sign that the answer is complete.
+    #[error("the model's answer was cut off")]
+    Cut,
+    /// The peer does not speak the protocol.
+    #[error("the model's answer could not be understood: {message}")]
+    Protocol {
+        /// What was wrong.
+        message: String,
+    },
+    /// The peer sent more than is accepted.
+    #[error("the model's answer is too large: more than {limit} {what}")]
+    TooLarge {
+        /// What there was too much of.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The scripted model was sent something other than its transcript expects.
+    #[error(transparent)]
+    Script(#[from] Box<ScriptMismatch>),
+}
+
+/// What a timeout waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The first token of the answer.
+    FirstToken,
+    /// The next token of an answer that had begun.
+    BetweenTokens,
+    /// The whole call with all its retries.
+    Total,
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::FirstToken => "waiting for the first token",
+            Self::BetweenTokens => "waiting for the next token",
+            Self::Total => "the whole call",
+        })
+    }
+}
+
+impl ModelError {
+    /// Whether another attempt may succeed where this one failed. Says nothing about whether
+    /// it is safe: a client retries only as long as it has passed on nothing of the answer.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::RateLimited { .. } | Self::Network { .. } | Self::Cut => true,
+            Self::Http { status, .. } => matches!(status, 408 | 425 | 500..=599),
+            Self::Provider { transient, .. } => *transient,
+            Self::Cancelled
+            | Self::Timeout { .. }
+            | Self::Auth { .. }
+            | Self::Protocol { .. }
+            | Self::TooLarge { .. }
+            | Self::Script(_) => false,
+        }
+    }
+
+    /// How long the provider asked to wait before another attempt, if it said.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after, .. } | Self::Http { retry_after, .. } => *retry_after,
+            Self::Cancelled
+            | Self::Timeout { .. }
+            | Self::Auth { .. }
+            | Self::Provider { .. }
+            | Self::Network { .. }
+            | Self::Cut
+            | Self::Protocol { .. }
+            | Self::TooLarge { .. }
+            | Self::Script(_) => None,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Chat models behind one trait.
+//!
+//! [`ChatModel`] is all that the agent loop knows of a model. Behind it stand
+//!
+//! - [`OpenAiModel`]: chat completions of OpenAI and of every server that speaks the same
+//!   wire (Ollama, vLLM, llama.cpp, OpenRouter);
+//! - [`AnthropicModel`]: the messages API, with prompt caching;
+//! - [`ScriptedModel`]: plays a transcript (see [`scripted`] for the format) and fails loudly
+//!   when it is sent something else than the transcript expects;
+//! - [`Recorder`]: wraps any of them and writes such a transcript.
+//!
+//! [`Models`] maps the names that people write (`main`, `sonnet`, `Compaction`, `strong`) to
+//! configured models.
+//!
+//! What this crate promises:
+//!
+//! - A peer is hostile until checked: every buffer that it fills has a named bound in
+//!   [`limits`], and its words are escaped before they enter an error.
+//! - A key is held in a secret type, sent only to the configured base URL (redirects are not
+//!   followed, proxies are not used), and stands in no error, log line or `Debug` output.
+//! - A request whose history grew is serialised with the same leading bytes as the one before,
+//!   so that the provider's prompt cache matches.
+//! - Nothing that was streamed to the caller is ever taken back: a call is retried only until
+//!   the first token of an answer.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod error;
+pub mod limits;
+mod model;
+pub mod scripted;
+mod text;
+mod types;
+
+pub use error::{ModelError, Phase};
+pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
+pub use scripted::{ScriptError, ScriptMismatch, ScriptedModel, Transcript};
+pub use types::{
+    ChatRequest, Effort, Message, Reply, StopReason, ToolCall, ToolResult, ToolSpec, Usage,
+};

@@ -1,0 +1,108 @@
+//! The trait, and what accompanies a call.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use crate::{ChatRequest, ModelError, Reply};
+
+/// A chat model.
+///
+/// Implementations hold no conversation: a request carries all of it. One value serves any
+/// number of calls at the same time.
+#[async_trait]
+pub trait ChatModel: Send + Sync {
+    /// Provider and model, such as `openai:gpt-x`; for people and for records.
+    fn id(&self) -> &str;
+
+    /// Sends `request` and waits for the whole answer; what streams in on the way goes to
+    /// `events`.
+    ///
+    /// Ends at once with [`ModelError::Cancelled`] when `cx.cancel` is cancelled. Dropping the
+    /// future closes the connection. After [`StreamEvent::Started`] a call is never retried,
+    /// so text passed to `events` is never repeated.
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        cx: &CallContext<'_>,
+        events: &mut (dyn FnMut(StreamEvent) + Send),
+    ) -> Result<Reply, ModelError>;
+}
+
+/// Who calls, for how long it may take, and how to stop it.
+#[derive(Clone, Debug)]
+pub struct CallContext<'a> {
+    /// Name of the agent. The scripted model and the recorder tell calls apart by it; it is
+    /// not sent to a provider.
+    pub agent: &'a str,
+    /// The how-many-eth subagent of that name in the run this is, from 0.
+    pub spawn_index: u32,
+    /// How long to wait.
+    pub timeouts: Timeouts,
+    /// Cancelling it ends the call at once.
+    pub cancel: CancellationToken,
+}
+
+impl<'a> CallContext<'a> {
+    /// A call of the first subagent named `agent`, with default timeouts and a token of its
+    /// own.
+    #[must_use]
+    pub fn new(agent: &'a str) -> Self {
+        Self {
+            agent,
+            spawn_index: 0,
+            timeouts: Timeouts::default(),
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// How long to wait for a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From sending one attempt's request to the first token of its answer. Default 120 s: a
+    /// long prompt on a small machine takes its time.
+    pub first_token: Duration,
+    /// Between two tokens after that. Default 60 s.
+    pub between_tokens: Duration,
+    /// For the whole call with all retries and waits. Default none: the agent loop has a wall
+    /// time of its own.
+    pub total: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            first_token: Duration::from_secs(120),
+            between_tokens: Duration::from_secs(60),
+            total: None,
+        }
+    }
+}
+
+/// What happens during a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamEvent {
+    /// The first token of the answer is about to follow. Comes at most once; no retry happens
+    /// after it.
+    Started,
+    /// A piece of the answer's text.
+    TextDelta(String),
+    /// A piece of the model's thinking; not part of [`Reply::text`].
+    ThinkingDelta(String),
+    /// The model has begun to write a tool call. The complete call is in the reply.
+    CallStarted {
+        /// The tool's name, unchecked.
+        name: String,
+    },
+    /// An attempt failed and another follows.
+    Retrying {
+        /// Number of the attempt that will follow; the first retry is attempt 2.
+        attempt: u32,
+        /// How long the client waits before it.
+        after: Duration,
+        /// Why the last attempt failed; safe to show.
+        reason: String,
+    },
+}

@@ -1,0 +1,252 @@
+//! Whether a request is what a turn expects.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::text::{listed, quoted};
+use crate::{ChatRequest, Message, ToolResult};
+
+/// A request that is not what the transcript expects.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "transcript `{}` does not match: agent `{}`, spawn {spawn}, turn {turn}: expected {expected}; got {got}",
+    origin.display(), quoted(agent)
+)]
+pub struct ScriptMismatch {
+    /// The transcript.
+    pub origin: PathBuf,
+    /// Who called.
+    pub agent: String,
+    /// Its spawn index.
+    pub spawn: u32,
+    /// Number of the turn, from 1.
+    pub turn: usize,
+    /// What the transcript expects; escaped.
+    pub expected: String,
+    /// What was sent; escaped and cut short.
+    pub got: String,
+}
+
+/// What a turn expects of the request. Absent fields are not checked.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
+    #[serde(default, skip_serializing_if = "Texts::is_empty")]
+    pub(crate) system_contains: Texts,
+    #[serde(default, skip_serializing_if = "Texts::is_empty")]
+    pub(crate) last_user_contains: Texts,
+    #[serde(default, skip_serializing_if = "Texts::is_empty")]
+    pub(crate) last_message_contains: Texts,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_tools: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) results: Option<Vec<ExpectResult>>,
+}
+
+/// What a turn expects of one tool result.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExpectResult {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "Texts::is_empty")]
+    pub(crate) contains: Texts,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) is_error: Option<bool>,
+}
+
+/// What differs first; both texts are escaped.
+#[derive(Debug)]
+pub(super) struct Difference {
+    pub(super) expected: String,
+    pub(super) got: String,
+}
+
+impl Difference {
+    fn new(expected: impl Into<String>, got: impl Into<String>) -> Self {
+        Self { expected: expected.into(), got: got.into() }
+    }
+}
+
+/// Compares `request` with what is expected and says what differs first.
+pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
+    for text in &expect.system_contains.0 {
+        if !request.system.iter().any(|block| block.contains(text.as_str())) {
+            let expected = format!("a system block that contains `{}`", quoted(text));
+            return Err(Difference::new(
+                expected,
+                format!("`{}`", quoted(&request.system.join("\n\n"))),
+            ));
+        }
+    }
+    check_tools(expect, request)?;
+    check_last_user(expect, request)?;
+    for text in &expect.last_message_contains.0 {
+        if !request.messages.last().is_some_and(|last| contains(last, text)) {
+            let expected = format!("a last message that contains `{}`", quoted(text));
+            return Err(Difference::new(expected, describe_last(request)));
+        }
+    }
+    match &expect.results {
+        Some(results) => check_results(results, request),
+        None => Ok(()),
+    }
+}
+
+fn check_tools(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
+    let sent = || listed(request.tools.iter().map(|tool| tool.name.as_str()));
+    if expect.no_tools && !request.tools.is_empty() {
+        return Err(Difference::new("no tools", format!("the tools {}", sent())));
+    }
+    let Some(tools) = &expect.tools else {
+        return Ok(());
+    };
+    let mut expected: Vec<&str> = tools.iter().map(String::as_str).collect();
+    let mut got: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    expected.sort_unstable();
+    got.sort_unstable();
+    if expected == got {
+        return Ok(());
+    }
+    let expected = format!("the tools {}", listed(tools.iter().map(String::as_str)));
+    Err(Difference::new(expected, format!("the tools {}", sent())))
+}
+
+fn check_last_user(expect: &Expect, request: &ChatRequest) -> Result<(), Difference> {
+    if expect.last_user_contains.is_empty() {
+        return Ok(());
+    }
+    let last = request.messages.iter().rev().find_map(|message| match message {
+        Message::User { text } => Some(text.as_str()),
+        Message::Assistant { .. } | Message::Tool { .. } => None,
+    });
+    for text in &expect.last_user_contains.0 {
+        if !last.is_some_and(|last| last.contains(text.as_str())) {
+            let expected = format!("a last user message that contains `{}`", quoted(text));
+            let got =
+                last.map_or_else(|| "no user message".into(), |last| format!("`{}`", quoted(last)));
+            return Err(Difference::new(expected, got));
+        }
+    }
+    Ok(())
+}
+
+/// Compares the tool results after the last assistant message, in order.
+fn check_results(expected: &[ExpectResult], request: &ChatRequest) -> Result<(), Difference> {
+    let results = new_results(request);
+    let names = || expected.iter().map(|result| result.name.as_str());
+    if !names().eq(results.iter().map(|result| result.name.as_str())) {
+        return Err(Difference::new(
+            format!("results of {}", listed(names())),
+            format!("results of {}", listed(results.iter().map(|result| result.name.as_str()))),
+        ));
+    }
+    for (expected, result) in expected.iter().zip(&results) {
+        let got = || {
+            let kind = if result.is_error { "the error" } else { "the result" };
+            format!("{kind} `{}`", quoted(&result.content))
+        };
+        if expected.is_error.is_some_and(|is_error| is_error != result.is_error) {
+            let kind = if result.is_error { "a result" } else { "an error" };
+            return Err(Difference::new(format!("{kind} of `{}`", quoted(&expected.name)), got()));
+        }
+        for text in &expected.contains.0 {
+            if !result.content.contains(text.as_str()) {
+                let name = quoted(&expected.name);
+                let expected = format!("a result of `{name}` that contains `{}`", quoted(text));
+                return Err(Difference::new(expected, got()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The tool results that came in since the model's last turn, in order.
+pub(crate) fn new_results(request: &ChatRequest) -> Vec<&ToolResult> {
+    let after = request
+        .messages
+        .iter()
+        .rposition(|message| matches!(message, Message::Assistant { .. }))
+        .map_or(0, |index| index + 1);
+    let new = request.messages.get(after..).unwrap_or_default();
+    new.iter()
+        .flat_map(|message| match message {
+            Message::Tool { results } => results.as_slice(),
+            Message::User { .. } | Message::Assistant { .. } => &[],
+        })
+        .collect()
+}
+
+fn contains(message: &Message, part: &str) -> bool {
+    match message {
+        Message::User { text } | Message::Assistant { text, .. } => text.contains(part),
+        Message::Tool { results } => results.iter().any(|result| result.content.contains(part)),
+    }
+}
+
+/// The last message, for a person.
+pub(super) fn describe_last(request: &ChatRequest) -> String {
+    match request.messages.last() {
+        None => "no message".to_owned(),
+        Some(Message::User { text }) => format!("the user message `{}`", quoted(text)),
+        Some(Message::Assistant { text, .. }) => {
+            format!("the model's own message `{}`", quoted(text))
+        }
+        Some(Message::Tool { results }) => {
+            let results: Vec<String> =
+                results.iter().map(|r| format!("{}: {}", r.name, r.content)).collect();
+            format!("the results `{}`", quoted(&results.join("; ")))
+        }
+    }
+}
+
+/// One text or a list of texts.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Texts(pub(crate) Vec<String>);
+
+impl Texts {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Texts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [one] => serializer.serialize_str(one),
+            many => many.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextsVisitor)
+    }
+}
+
+struct TextsVisitor;
+
+impl<'de> Visitor<'de> for TextsVisitor {
+    type Value = Texts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of texts")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Texts, E> {
+        Ok(Texts(vec![value.to_owned()]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Texts, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = seq.next_element()? {
+            texts.push(text);
+        }
+        Ok(Texts(texts))
+    }
+}

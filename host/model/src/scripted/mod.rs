@@ -1,0 +1,300 @@
+//! The scripted model: plays a transcript, and fails loudly when it is sent something else
+//! than the transcript expects.
+//!
+//! # The transcript format
+//!
+//! A YAML file with one ordered list of turns per agent name and spawn index. Unknown fields
+//! are errors. All fields but `transcript`, `agents`, `agent` and `turns` are optional.
+//!
+//! ```yaml
+//! transcript: 1                 # version of the format
+//! agents:
+//!   - agent: scout              # the agent's name, as it stands in its definition
+//!     spawn: 0                  # the how-many-eth `scout` of the run, from 0 (the default);
+//!                               # `any` serves every one without an entry of its own, each
+//!                               # from the first turn on
+//!     turns:
+//!       - expect:               # what must be true of the request; no field = not checked
+//!           system_contains: [sandbox, "read only"]   # all of them, in any system block
+//!           last_user_contains: "Task:"               # in the last user message
+//!           last_message_contains: "Task:"            # in the last message of any kind
+//!           tools: [file_read, file_find]             # exactly these names, in any order
+//!           no_tools: false                           # true: no tool is advertised
+//!         say: Let me look.
+//!         calls:
+//!           - name: file_read
+//!             arguments: {path: README.md}            # any YAML value, sent as compact JSON
+//!           - name: file_read
+//!             raw_arguments: '{"path": '              # sent as it is, here malformed
+//!             id: call-7                              # default: `call_TURN_NUMBER`
+//!         usage: {input: 100, cached: 40, output: 5}  # default: estimated, a token for every
+//!                                                     # four bytes
+//!       - expect:
+//!           results:            # the tool results since the last turn, all of them, in order
+//!             - {name: file_read, contains: "# belljar", is_error: false}
+//!             - {name: file_read, is_error: true}
+//!         say: Done.
+//!         stop: end-turn        # default: `tool-use` with calls, else `end-turn`
+//!   - agent: critic
+//!     spawn: any
+//!     turns:
+//!       - fail: {status: 429, message: slow down, retry_after: 2}
+//!       - fail: {kind: cut}     # or `network`; `say` before it is streamed first
+//!       - say: It be
+//!         hang: true            # says this, then nothing until cancelled or timed out
+//! ```
+//!
+//! Where one text is asked for (`..._contains`, `contains`) a list means all of them. Texts are
+//! compared as they are, case included. A turn without `say`, `calls`, `fail` or `hang` is an
+//! error, and so are two entries for one agent and spawn index.
+//!
+//! The model never sleeps; `fail` is returned as it is, without retries, because retries belong
+//! to the wire clients. A failed match does not use up the turn.
+
+mod check;
+mod transcript;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+pub use check::ScriptMismatch;
+pub use transcript::{ScriptError, Transcript};
+
+use crate::{
+    CallContext, ChatModel, ChatRequest, Message, ModelError, Phase, Reply, StreamEvent, Usage,
+};
+use transcript::{Ending, Script, Turn};
+
+/// Bytes per token where the transcript states no usage: the usual rule of thumb for English.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// A model that plays a [`Transcript`]. Each value plays it once, from the start; the parsed
+/// transcript is shared, so making another is cheap.
+pub struct ScriptedModel {
+    transcript: Arc<Transcript>,
+    /// How many turns each script has played; used by scripts of one spawn index.
+    played: Vec<AtomicUsize>,
+    /// The same for scripts of `spawn: any`, by script and spawn index.
+    played_any: Mutex<HashMap<(usize, u32), usize>>,
+}
+
+/// Turns of a transcript that were not played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unplayed {
+    /// The agent's name.
+    pub agent: String,
+    /// The spawn index; `None` for an entry with `spawn: any` that nobody used.
+    pub spawn: Option<u32>,
+    /// How many turns were played.
+    pub played: usize,
+    /// How many there are.
+    pub turns: usize,
+}
+
+impl ScriptedModel {
+    /// Reads a transcript; `origin` is where it came from, for error messages.
+    ///
+    /// # Errors
+    ///
+    /// [`ScriptError`] when the text is not a transcript.
+    pub fn from_yaml(text: &str, origin: &Path) -> Result<Self, ScriptError> {
+        Ok(Self::new(Arc::new(Transcript::parse(text, origin)?)))
+    }
+
+    /// A model at the start of `transcript`.
+    #[must_use]
+    pub fn new(transcript: Arc<Transcript>) -> Self {
+        let played = transcript.scripts.iter().map(|_| AtomicUsize::new(0));
+        Self { played: played.collect(), played_any: Mutex::default(), transcript }
+    }
+
+    /// What was not played so far, in the order of the file; empty after a run that used the
+    /// whole transcript.
+    #[must_use]
+    pub fn unplayed(&self) -> Vec<Unplayed> {
+        let any = self.played_any.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = Vec::new();
+        for (index, script) in self.transcript.scripts.iter().enumerate() {
+            let mut note = |spawn, played| {
+                if played < script.turns.len() {
+                    left.push(Unplayed {
+                        agent: script.agent.clone(),
+                        spawn,
+                        played,
+                        turns: script.turns.len(),
+                    });
+                }
+            };
+            if let Some(spawn) = script.spawn {
+                let played = self.played.get(index);
+                note(Some(spawn), played.map_or(0, |n| n.load(Ordering::Acquire)));
+                continue;
+            }
+            let mut users: Vec<(u32, usize)> = any
+                .iter()
+                .filter(|((script, _), _)| *script == index)
+                .map(|((_, spawn), played)| (*spawn, *played))
+                .collect();
+            users.sort_unstable();
+            if users.is_empty() {
+                note(None, 0);
+            }
+            for (spawn, played) in users {
+                note(Some(spawn), played);
+            }
+        }
+        left
+    }
+
+    fn position(&self, index: usize, script: &Script, spawn: u32) -> usize {
+        if script.spawn.is_some() {
+            let played = self.played.get(index);
+            return played.map_or(0, |n| n.load(Ordering::Acquire));
+        }
+        let any = self.played_any.lock().unwrap_or_else(PoisonError::into_inner);
+        any.get(&(index, spawn)).copied().unwrap_or(0)
+    }
+
+    fn advance(&self, index: usize, script: &Script, spawn: u32, to: usize) {
+        if script.spawn.is_some() {
+            if let Some(played) = self.played.get(index) {
+                played.store(to, Ordering::Release);
+            }
+            return;
+        }
+        let mut any = self.played_any.lock().unwrap_or_else(PoisonError::into_inner);
+        any.insert((index, spawn), to);
+    }
+
+    /// The turn that answers `request`, and its number from 0. Marks it as played.
+    fn next_turn(
+        &self,
+        request: &ChatRequest,
+        cx: &CallContext<'_>,
+    ) -> Result<(usize, &Turn), Box<ScriptMismatch>> {
+        let mismatch = |turn: usize, expected: String, got: String| {
+            Box::new(ScriptMismatch {
+                origin: self.transcript.origin.clone(),
+                agent: cx.agent.to_owned(),
+                spawn: cx.spawn_index,
+                turn: turn + 1,
+                expected,
+                got,
+            })
+        };
+        let Some((index, script)) = self.transcript.find(cx.agent, cx.spawn_index) else {
+            let known = self.transcript.known_agents();
+            return Err(mismatch(
+                0,
+                format!("one of the agents {known}"),
+                "a call of another".into(),
+            ));
+        };
+        let number = self.position(index, script, cx.spawn_index);
+        let Some(turn) = script.turns.get(number) else {
+            let expected = format!("no call after turn {}", script.turns.len());
+            return Err(mismatch(number, expected, check::describe_last(request)));
+        };
+        check::check(&turn.expect, request)
+            .map_err(|difference| mismatch(number, difference.expected, difference.got))?;
+        self.advance(index, script, cx.spawn_index, number + 1);
+        Ok((number, turn))
+    }
+}
+
+#[async_trait]
+impl ChatModel for ScriptedModel {
+    fn id(&self) -> &str {
+        &self.transcript.id
+    }
+
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        cx: &CallContext<'_>,
+        events: &mut (dyn FnMut(StreamEvent) + Send),
+    ) -> Result<Reply, ModelError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ModelError::Cancelled);
+        }
+        let (number, turn) = self.next_turn(request, cx)?;
+        let silent = turn.say.is_empty() && turn.calls.is_empty();
+        if !silent {
+            events(StreamEvent::Started);
+        }
+        if !turn.say.is_empty() {
+            events(StreamEvent::TextDelta(turn.say.clone()));
+        }
+        match &turn.ending {
+            Ending::Reply(stop) => {
+                for call in &turn.calls {
+                    let name = call.name.clone();
+                    events(StreamEvent::CallStarted { name });
+                }
+                Ok(Reply {
+                    text: turn.say.clone(),
+                    calls: turn.calls_of(number),
+                    usage: turn.usage.unwrap_or_else(|| estimate(request, turn)),
+                    stop: stop.clone(),
+                })
+            }
+            Ending::Fail(error) => Err(error.clone()),
+            Ending::Hang => Err(hang(cx, silent).await),
+        }
+    }
+}
+
+/// Waits as a silent server makes a client wait.
+async fn hang(cx: &CallContext<'_>, silent: bool) -> ModelError {
+    let (phase, after) = if silent {
+        (Phase::FirstToken, cx.timeouts.first_token)
+    } else {
+        (Phase::BetweenTokens, cx.timeouts.between_tokens)
+    };
+    let (phase, after) = match cx.timeouts.total {
+        Some(total) if total < after => (Phase::Total, total),
+        _ => (phase, after),
+    };
+    match cx.cancel.run_until_cancelled(tokio::time::sleep(after)).await {
+        Some(()) => ModelError::Timeout { phase, after },
+        None => ModelError::Cancelled,
+    }
+}
+
+/// A usage that depends on nothing but what was sent and said.
+fn estimate(request: &ChatRequest, turn: &Turn) -> Usage {
+    let system: usize = request.system.iter().map(String::len).sum();
+    let tools: usize =
+        request.tools.iter().map(|tool| tool.name.len() + tool.description.len()).sum();
+    let messages: usize = request.messages.iter().map(message_bytes).sum();
+    Usage {
+        input_tokens: tokens(system + tools + messages),
+        cached_tokens: 0,
+        output_tokens: tokens(turn.say.len() + turn.call_bytes),
+    }
+}
+
+fn message_bytes(message: &Message) -> usize {
+    match message {
+        Message::User { text } => text.len(),
+        Message::Assistant { text, calls } => {
+            let calls = calls.iter().map(|call| call.name.len() + call.arguments.len());
+            text.len() + calls.sum::<usize>()
+        }
+        Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
+    }
+}
+
+fn tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}
+
+impl std::fmt::Debug for ScriptedModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptedModel").field("id", &self.transcript.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,505 @@
+//! Transcript text to checked scripts.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::check::Expect;
+use crate::limits::{MAX_TOOL_CALLS, MAX_TRANSCRIPT_BYTES};
+use crate::text::{listed, quoted};
+use crate::{ModelError, StopReason, ToolCall, Usage};
+
+/// The version of the format that this crate reads and writes.
+pub(crate) const VERSION: u32 = 1;
+
+/// A checked transcript. Immutable; any number of [`super::ScriptedModel`]s can play it.
+#[derive(Debug)]
+pub struct Transcript {
+    pub(super) origin: PathBuf,
+    pub(super) id: String,
+    pub(super) scripts: Vec<Script>,
+    by_agent: HashMap<String, BySpawn>,
+}
+
+/// Which script serves which spawn index of one agent.
+#[derive(Debug, Default)]
+struct BySpawn {
+    exact: HashMap<u32, usize>,
+    any: Option<usize>,
+}
+
+/// The turns of one agent and spawn index.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) agent: String,
+    /// `None`: any spawn index.
+    pub(super) spawn: Option<u32>,
+    pub(super) turns: Vec<Turn>,
+}
+
+/// One turn, ready to be played.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) expect: Expect,
+    pub(super) say: String,
+    pub(super) calls: Vec<Call>,
+    /// Bytes of all names and arguments in `calls`.
+    pub(super) call_bytes: usize,
+    pub(super) usage: Option<Usage>,
+    pub(super) ending: Ending,
+}
+
+/// One call to ask for.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    pub(super) arguments: String,
+}
+
+/// How a turn ends.
+#[derive(Debug)]
+pub(super) enum Ending {
+    Reply(StopReason),
+    Fail(ModelError),
+    Hang,
+}
+
+/// Why a text is not a transcript.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// The text is longer than [`crate::limits::MAX_TRANSCRIPT_BYTES`].
+    #[error("transcript `{}` has {bytes} bytes; the limit is {MAX_TRANSCRIPT_BYTES}", origin.display())]
+    TooLarge {
+        /// Where the text came from.
+        origin: PathBuf,
+        /// Its size.
+        bytes: usize,
+    },
+    /// It is not YAML, or not of this shape.
+    #[error("transcript `{}` cannot be read: {message}", origin.display())]
+    Syntax {
+        /// Where the text came from.
+        origin: PathBuf,
+        /// 1-based line, if known.
+        line: Option<u64>,
+        /// 1-based column, if known.
+        column: Option<u64>,
+        /// What is wrong, with line and column.
+        message: String,
+    },
+    /// It states a version that this program does not know.
+    #[error("transcript `{}` has format {found}; this program reads format {VERSION}", origin.display())]
+    Version {
+        /// Where the text came from.
+        origin: PathBuf,
+        /// The version it states.
+        found: u32,
+    },
+    /// It is well-formed but means nothing.
+    #[error("transcript `{}`, {place}: {message}", origin.display())]
+    Invalid {
+        /// Where the text came from.
+        origin: PathBuf,
+        /// Agent, spawn and turn.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl Transcript {
+    /// Reads and checks a transcript; `origin` is where it came from, for error messages.
+    ///
+    /// # Errors
+    ///
+    /// [`ScriptError`], with line and column where the text itself is at fault.
+    pub fn parse(text: &str, origin: &Path) -> Result<Self, ScriptError> {
+        if text.len() > MAX_TRANSCRIPT_BYTES {
+            return Err(ScriptError::TooLarge { origin: origin.to_owned(), bytes: text.len() });
+        }
+        let options = serde_yaml::options! {
+            // Plain `no` and `on` are words in a transcript, not booleans.
+            strict_booleans: true,
+            // The messages go into one-line errors.
+            with_snippet: false,
+        };
+        let file: file::Transcript = serde_yaml::from_str_with_options(text, options)
+            .map_err(|error| syntax_error(origin, &error))?;
+        if file.transcript != VERSION {
+            return Err(ScriptError::Version { origin: origin.to_owned(), found: file.transcript });
+        }
+        Self::build(file, origin)
+    }
+
+    fn build(file: file::Transcript, origin: &Path) -> Result<Self, ScriptError> {
+        let name = origin.file_name().unwrap_or(origin.as_os_str());
+        let mut transcript = Self {
+            id: format!("scripted:{}", quoted(&name.to_string_lossy())),
+            origin: origin.to_owned(),
+            scripts: Vec::with_capacity(file.agents.len()),
+            by_agent: HashMap::new(),
+        };
+        for entry in file.agents {
+            let place = format!("agent `{}`, spawn {}", quoted(&entry.agent), entry.spawn);
+            transcript.add(entry).map_err(|(turn, message)| ScriptError::Invalid {
+                origin: origin.to_owned(),
+                place: turn.map_or(place.clone(), |turn| format!("{place}, turn {turn}")),
+                message,
+            })?;
+        }
+        Ok(transcript)
+    }
+
+    /// Adds one entry, or says at which turn (from 1) it is wrong.
+    fn add(&mut self, entry: file::Agent) -> Result<(), (Option<usize>, String)> {
+        let spawn = match entry.spawn {
+            file::Spawn::Index(index) => Some(index),
+            file::Spawn::Any => None,
+        };
+        if entry.turns.is_empty() {
+            return Err((None, "it has no turns".to_owned()));
+        }
+        let mut turns = Vec::with_capacity(entry.turns.len());
+        for (index, turn) in entry.turns.into_iter().enumerate() {
+            turns.push(Turn::new(turn).map_err(|message| (Some(index + 1), message))?);
+        }
+        let by_spawn = self.by_agent.entry(entry.agent.clone()).or_default();
+        let index = self.scripts.len();
+        let taken = match spawn {
+            Some(spawn) => by_spawn.exact.insert(spawn, index).is_some(),
+            None => by_spawn.any.replace(index).is_some(),
+        };
+        if taken {
+            return Err((None, "there is another entry for it above".to_owned()));
+        }
+        self.scripts.push(Script { agent: entry.agent, spawn, turns });
+        Ok(())
+    }
+
+    /// The script that serves an agent's `spawn`-th subagent, and its number.
+    pub(super) fn find(&self, agent: &str, spawn: u32) -> Option<(usize, &Script)> {
+        let by_spawn = self.by_agent.get(agent)?;
+        let index = by_spawn.exact.get(&spawn).copied().or(by_spawn.any)?;
+        Some((index, self.scripts.get(index)?))
+    }
+
+    /// The entries there are, for a message.
+    pub(super) fn known_agents(&self) -> String {
+        let names: Vec<String> = self
+            .scripts
+            .iter()
+            .map(|script| match script.spawn {
+                Some(spawn) => format!("{} (spawn {spawn})", script.agent),
+                None => format!("{} (spawn any)", script.agent),
+            })
+            .collect();
+        listed(names.iter().map(String::as_str))
+    }
+}
+
+impl Turn {
+    fn new(turn: file::Turn) -> Result<Self, String> {
+        if turn.calls.len() > MAX_TOOL_CALLS {
+            return Err(format!("more than {MAX_TOOL_CALLS} calls"));
+        }
+        let has_calls = !turn.calls.is_empty();
+        let calls = turn.calls.into_iter().map(Call::new).collect::<Result<Vec<_>, _>>()?;
+        let ending = match (turn.fail, turn.hang) {
+            (Some(_), true) => return Err("`fail` and `hang` exclude each other".to_owned()),
+            (Some(fail), false) => Ending::Fail(fail.error()?),
+            (None, true) => Ending::Hang,
+            (None, false) if turn.say.is_none() && !has_calls => {
+                return Err("nothing happens: give `say`, `calls`, `fail` or `hang`".to_owned());
+            }
+            (None, false) => Ending::Reply(turn.stop.map_or_else(
+                || if has_calls { StopReason::ToolUse } else { StopReason::EndTurn },
+                StopReason::from,
+            )),
+        };
+        if has_calls && !matches!(ending, Ending::Reply(_)) {
+            return Err("`calls` need a turn that succeeds".to_owned());
+        }
+        Ok(Self {
+            expect: turn.expect.unwrap_or_default(),
+            say: turn.say.unwrap_or_default(),
+            call_bytes: calls.iter().map(|call| call.name.len() + call.arguments.len()).sum(),
+            calls,
+            usage: turn.usage.map(Usage::from),
+            ending,
+        })
+    }
+
+    /// The calls of this turn, which is number `number` (from 0), with ids.
+    pub(super) fn calls_of(&self, number: usize) -> Vec<ToolCall> {
+        let calls = self.calls.iter().enumerate().map(|(index, call)| ToolCall {
+            id: call.id.clone().unwrap_or_else(|| format!("call_{}_{}", number + 1, index + 1)),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+        });
+        calls.collect()
+    }
+}
+
+impl Call {
+    fn new(call: file::Call) -> Result<Self, String> {
+        let arguments = match (call.arguments, call.raw_arguments) {
+            (Some(_), Some(_)) => {
+                return Err("`arguments` and `raw_arguments` exclude each other".to_owned());
+            }
+            (Some(value), None) => value.to_string(),
+            (None, Some(raw)) => raw,
+            (None, None) => "{}".to_owned(),
+        };
+        Ok(Self { id: call.id, name: call.name, arguments })
+    }
+}
+
+impl file::Fail {
+    fn error(self) -> Result<ModelError, String> {
+        let message = self.message.unwrap_or_else(|| "scripted failure".to_owned());
+        let retry_after = self.retry_after.map(Duration::from_secs);
+        match (self.status, self.kind) {
+            (Some(429), None) => Ok(ModelError::RateLimited { retry_after, message }),
+            (Some(status @ (401 | 403)), None) => Ok(ModelError::Auth { status, message }),
+            (Some(status), None) => Ok(ModelError::Http { status, retry_after, message }),
+            (None, Some(file::FailKind::Cut)) => Ok(ModelError::Cut),
+            (None, Some(file::FailKind::Network)) => Ok(ModelError::Network { message }),
+            (Some(_), Some(_)) | (None, None) => {
+                Err("`fail` needs either `status` or `kind`".to_owned())
+            }
+        }
+    }
+}
+
+fn syntax_error(origin: &Path, error: &serde_yaml::Error) -> ScriptError {
+    let location = error.location();
+    ScriptError::Syntax {
+        origin: origin.to_owned(),
+        line: location.map(|at| at.line()),
+        column: location.map(|at| at.column()),
+        message: quoted(&error.to_string()),
+    }
+}
+
+/// The file as it is written; the recorder writes the same types.
+pub(crate) mod file {
+    use std::fmt;
+
+    use serde::de::{Error as _, Visitor};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::super::check::Expect;
+    use crate::{StopReason, Usage};
+
+    fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+        *value == T::default()
+    }
+
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct Transcript {
+        pub(crate) transcript: u32,
+        pub(crate) agents: Vec<Agent>,
+    }
+
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct Agent {
+        pub(crate) agent: String,
+        #[serde(default)]
+        pub(crate) spawn: Spawn,
+        pub(crate) turns: Vec<Turn>,
+    }
+
+    #[derive(Debug, Default, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct Turn {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) expect: Option<Expect>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) say: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub(crate) calls: Vec<Call>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) stop: Option<Stop>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) usage: Option<Tokens>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) fail: Option<Fail>,
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub(crate) hang: bool,
+    }
+
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct Call {
+        pub(crate) name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) arguments: Option<serde_json::Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) raw_arguments: Option<String>,
+    }
+
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct Tokens {
+        #[serde(default)]
+        pub(crate) input: u64,
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub(crate) cached: u64,
+        #[serde(default)]
+        pub(crate) output: u64,
+    }
+
+    impl From<Tokens> for Usage {
+        fn from(tokens: Tokens) -> Self {
+            Self {
+                input_tokens: tokens.input,
+                cached_tokens: tokens.cached,
+                output_tokens: tokens.output,
+            }
+        }
+    }
+
+    impl From<Usage> for Tokens {
+        fn from(usage: Usage) -> Self {
+            Self {
+                input: usage.input_tokens,
+                cached: usage.cached_tokens,
+                output: usage.output_tokens,
+            }
+        }
+    }
+
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(crate) struct Fail {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) status: Option<u16>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) kind: Option<FailKind>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) message: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) retry_after: Option<u64>,
+    }
+
+    #[derive(Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub(crate) enum FailKind {
+        Cut,
+        Network,
+    }
+
+    /// A spawn index or `any`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Spawn {
+        Index(u32),
+        Any,
+    }
+
+    impl Default for Spawn {
+        fn default() -> Self {
+            Self::Index(0)
+        }
+    }
+
+    impl fmt::Display for Spawn {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self {
+                Self::Index(index) => write!(f, "{index}"),
+                Self::Any => f.write_str("any"),
+            }
+        }
+    }
+
+    impl Serialize for Spawn {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self {
+                Self::Index(index) => serializer.serialize_u32(*index),
+                Self::Any => serializer.serialize_str("any"),
+            }
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Spawn {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(SpawnVisitor)
+        }
+    }
+
+    struct SpawnVisitor;
+
+    impl Visitor<'_> for SpawnVisitor {
+        type Value = Spawn;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number from 0 or `any`")
+        }
+
+        fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Spawn, E> {
+            let index = u32::try_from(value).map_err(|_| E::custom("spawn index too large"))?;
+            Ok(Spawn::Index(index))
+        }
+
+        fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Spawn, E> {
+            let index = u32::try_from(value)
+                .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(value), &self))?;
+            Ok(Spawn::Index(index))
+        }
+
+        fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Spawn, E> {
+            match value {
+                "any" => Ok(Spawn::Any),
+                other => Err(E::invalid_value(serde::de::Unexpected::Str(other), &self)),
+            }
+        }
+    }
+
+    /// A stop reason as one word.
+    #[derive(Debug)]
+    pub(crate) struct Stop(StopReason);
+
+    impl From<Stop> for StopReason {
+        fn from(stop: Stop) -> Self {
+            stop.0
+        }
+    }
+
+    impl From<StopReason> for Stop {
+        fn from(stop: StopReason) -> Self {
+            Self(stop)
+        }
+    }
+
+    impl Serialize for Stop {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_str(match &self.0 {
+                StopReason::EndTurn => "end-turn",
+                StopReason::ToolUse => "tool-use",
+                StopReason::MaxTokens => "max-tokens",
+                StopReason::Refusal => "refusal",
+                StopReason::Other(word) => word,
+            })
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Stop {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let word = String::deserialize(deserializer)?;
+            if word.is_empty() {
+                return Err(D::Error::custom("`stop` is empty"));
+            }
+            Ok(Self(match word.as_str() {
+                "end-turn" => StopReason::EndTurn,
+                "tool-use" => StopReason::ToolUse,
+                "max-tokens" => StopReason::MaxTokens,
+                "refusal" => StopReason::Refusal,
+                _ => StopReason::Other(word),
+            }))
+        }
+    }
+}

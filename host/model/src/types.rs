@@ -1,0 +1,172 @@
+//! What is sent to a model and what comes back, independent of any provider.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+/// One request: everything the model gets to see.
+///
+/// The order of fields is the order of the prompt (system, tools, messages), and nothing in it
+/// is a hash map, so the same request always serialises to the same bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// System blocks in order, the agent's body first. Anthropic gets one system block each;
+    /// OpenAI-compatible servers get them joined by a blank line in the one system message.
+    pub system: Vec<String>,
+    /// The conversation so far, oldest first.
+    pub messages: Vec<Message>,
+    /// Tools to advertise, in this order. Empty: no tools are mentioned at all.
+    pub tools: Vec<ToolSpec>,
+    /// Most tokens the answer may have. `None`: the model's configured value, else the
+    /// server's (Anthropic requires one, see [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
+    pub max_output_tokens: Option<u64>,
+    /// Sampling temperature. `None`: the model's configured value, else the server's.
+    pub temperature: Option<f64>,
+    /// How much the model should think. `None`: the model's configured value, else the
+    /// server's.
+    pub effort: Option<Effort>,
+}
+
+/// How much a model should think before it answers, where the provider has such a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    /// As little as possible.
+    Low,
+    /// The provider's middle setting.
+    Medium,
+    /// Much.
+    High,
+    /// The most the provider offers; sent as `high` where there is nothing above it.
+    Max,
+}
+
+/// One entry of the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum Message {
+    /// What a person, or a parent agent, said.
+    User {
+        /// The text, sent as it is.
+        text: String,
+    },
+    /// What the model said.
+    Assistant {
+        /// Its text; may be empty when it only called tools.
+        text: String,
+        /// The tool calls it asked for, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolCall>,
+    },
+    /// What the tools answered.
+    Tool {
+        /// One result for each call of the assistant message before it, in the order of the
+        /// calls.
+        results: Vec<ToolResult>,
+    },
+}
+
+/// A tool call as the model asked for it. Nothing in it is checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Pairs the call with its result. Made up deterministically where the server sent none.
+    pub id: String,
+    /// The tool's name, verbatim; it may be one that was never advertised.
+    pub name: String,
+    /// The arguments exactly as the model sent them; they may be malformed JSON or empty.
+    pub arguments: String,
+}
+
+/// A tool's answer to one call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The [`ToolCall::id`] this answers.
+    pub id: String,
+    /// The tool's name.
+    pub name: String,
+    /// What the model reads.
+    pub content: String,
+    /// Whether the call failed. Anthropic is told in a field; on OpenAI-compatible wires only
+    /// the content can say so.
+    pub is_error: bool,
+}
+
+/// A tool as it is advertised to the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// The name to call it by.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of its arguments. Keys keep their order on the wire.
+    pub schema: serde_json::Value,
+}
+
+/// Tokens that one or more calls used, as the provider counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// All input tokens, those read from a cache included.
+    pub input_tokens: u64,
+    /// The part of the input that was read from the provider's prompt cache.
+    pub cached_tokens: u64,
+    /// Tokens of the answer, thinking included.
+    pub output_tokens: u64,
+}
+
+impl AddAssign for Usage {
+    /// Adds, and stays at the maximum instead of overflowing: the numbers are the peer's.
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+    }
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReason {
+    /// It had nothing more to say.
+    EndTurn,
+    /// It waits for the results of its calls.
+    ToolUse,
+    /// It ran into the token limit; text and arguments may be cut short.
+    MaxTokens,
+    /// The model, or a filter in front of it, declined.
+    Refusal,
+    /// Anything else, in the provider's own word (escaped and cut short).
+    Other(String),
+}
+
+/// A complete answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The text, without thinking.
+    pub text: String,
+    /// The tool calls, in the order the model asked for them.
+    pub calls: Vec<ToolCall>,
+    /// Tokens used; zero where the server did not say.
+    pub usage: Usage,
+    /// Why the answer ended.
+    pub stop: StopReason,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_tagged_by_its_role_and_reads_back() {
+        let message = Message::Assistant { text: "hm".into(), calls: vec![] };
+        let json = serde_json::to_string(&message).unwrap();
+        assert_eq!(json, r#"{"role":"assistant","text":"hm"}"#);
+        assert_eq!(serde_json::from_str::<Message>(&json).unwrap(), message);
+    }
+
+    #[test]
+    fn usage_saturates_instead_of_overflowing() {
+        let mut usage = Usage { input_tokens: u64::MAX, ..Usage::default() };
+        usage += usage;
+        assert_eq!(usage.input_tokens, u64::MAX);
+    }
+}
