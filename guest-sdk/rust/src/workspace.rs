@@ -1,0 +1,146 @@
+//! Paths as models write them, and the guest's current directory.
+
+use crate::ToolError;
+use std::fmt;
+use std::path::Path;
+
+/// Where the workspace is. A native build (unit tests) uses its current directory.
+pub const ROOT: &str = if cfg!(target_family = "wasm") { "/workspace" } else { "." };
+
+/// The prefix that models may use for absolute paths.
+const PREFIX: &str = "/workspace";
+
+/// A path that a model gave, made absolute for `std::fs` and relative for showing.
+///
+/// This decides nothing about rights: a path that leaves the workspace is handed on in a
+/// form that the host refuses, so that the attempt stands in the receipt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspacePath {
+    full: String,
+    /// Where the path relative to the root begins in `full`.
+    relative: usize,
+}
+
+impl WorkspacePath {
+    /// Reads a path: relative to the workspace, or absolute under `/workspace`. `""` and
+    /// `.` are the workspace itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolError::InvalidArguments`] when the text holds a NUL character, which no path can.
+    pub fn parse(given: &str) -> Result<WorkspacePath, ToolError> {
+        if given.contains('\0') {
+            return Err(ToolError::InvalidArguments(
+                "a path cannot hold a NUL character".to_owned(),
+            ));
+        }
+        let mut full = String::with_capacity(ROOT.len() + 4 + given.len());
+        full.push_str(ROOT);
+        let inside = match given.strip_prefix(PREFIX) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
+            _ => {
+                if given.starts_with('/') {
+                    // `/etc` seen from `/workspace`. No preopened directory contains it; said
+                    // this way the request reaches the host, which refuses and records it.
+                    full.push_str("/..");
+                }
+                given
+            }
+        };
+        for part in inside.split('/').filter(|part| !part.is_empty() && *part != ".") {
+            full.push('/');
+            full.push_str(part);
+        }
+        let relative = full.len().min(ROOT.len() + 1);
+        Ok(WorkspacePath { full, relative })
+    }
+
+    /// The path relative to the workspace, as outputs show it; `.` for the workspace.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        match &self.full[self.relative..] {
+            "" => ".",
+            path => path,
+        }
+    }
+
+    /// The same path with one more component.
+    #[must_use]
+    pub fn join(&self, name: &str) -> WorkspacePath {
+        let mut full = self.full.clone();
+        full.push('/');
+        full.push_str(name);
+        WorkspacePath { full, relative: ROOT.len() + 1 }
+    }
+}
+
+impl AsRef<Path> for WorkspacePath {
+    fn as_ref(&self) -> &Path {
+        Path::new(&self.full)
+    }
+}
+
+impl fmt::Display for WorkspacePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+/// Makes the workspace the current directory, once per instance: wasi-libc starts every
+/// program in `/`, and the standard library has no way to change that.
+#[cfg(target_family = "wasm")]
+pub(crate) fn enter() {
+    use std::ffi::{CStr, c_char, c_int};
+    use std::sync::Once;
+
+    #[expect(unsafe_code, reason = "wasi-libc's chdir has no safe binding for this target")]
+    fn change_directory(path: &CStr) {
+        unsafe extern "C" {
+            fn chdir(path: *const c_char) -> c_int;
+        }
+        // SAFETY: the pointer is to a NUL-terminated string that outlives the call, which
+        // only reads it. Without a workspace the call fails, and relative paths then fail
+        // with an ordinary error.
+        let _ = unsafe { chdir(path.as_ptr()) };
+    }
+
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| change_directory(c"/workspace"));
+}
+
+/// Natively there is nothing to enter: tests run where they run.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn enter() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(given: &str, full: &str, shown: &str) {
+        let path = WorkspacePath::parse(given).unwrap();
+        assert_eq!((path.full.as_str(), path.shown()), (full, shown), "for {given:?}");
+    }
+
+    #[test]
+    fn relative_and_absolute_spellings_of_a_path_are_the_same() {
+        check("src/a.rs", "./src/a.rs", "src/a.rs");
+        check("./src//a.rs", "./src/a.rs", "src/a.rs");
+        check("/workspace/src/a.rs", "./src/a.rs", "src/a.rs");
+        check("src/", "./src", "src");
+        check("", ".", ".");
+        check(".", ".", ".");
+        check("/workspace", ".", ".");
+    }
+
+    #[test]
+    fn a_path_outside_stays_outside_for_the_host_to_refuse() {
+        check("../key", "./../key", "../key");
+        check("/etc/passwd", "./../etc/passwd", "../etc/passwd");
+        check("/workspaces/x", "./../workspaces/x", "../workspaces/x");
+    }
+
+    #[test]
+    fn a_nul_character_is_refused() {
+        assert!(WorkspacePath::parse("a\0b").is_err());
+    }
+}
