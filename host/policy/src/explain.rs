@@ -177,7 +177,7 @@ fn url_votes(
     vec![
         definition,
         rules_vote(Source::Manifest, &manifest.hosts, target),
-        rules_vote(Source::Grants, &grants.hosts, target),
+        scope_vote(Source::Grants, &grants.host_scope(), target),
         match parent {
             None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
             Some(parent) => scope_vote(Source::Parent, parent.hosts(), target),

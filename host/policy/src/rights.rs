@@ -35,8 +35,9 @@ pub struct Grants {
     pub tools: BTreeMap<ToolName, Permission>,
     /// The mounts.
     pub mounts: Vec<Mount>,
-    /// The hosts.
-    pub hosts: Vec<HostRule>,
+    /// The hosts: lists that a request must pass one and all (home, then workspace). No list
+    /// = nothing.
+    pub hosts: Vec<Vec<HostRule>>,
     /// The secrets that the host may join to this agent's requests.
     pub secrets: BTreeSet<SecretName>,
     /// The limits.
@@ -110,6 +111,15 @@ impl Grants {
         }
     }
 
+    /// The network allowlist of the grants alone.
+    pub fn host_scope(&self) -> HostScope {
+        let mut lists = self.hosts.iter();
+        let first = lists.next().cloned().unwrap_or_default();
+        lists.fold(HostScope::of(Source::Grants, first), |scope, list| {
+            scope.and(Source::Grants, list.clone())
+        })
+    }
+
     /// What the operator says of a tool; unstated = [`Permission::Deny`].
     pub fn permission(&self, tool: &str) -> Permission {
         self.tools.get(tool).copied().unwrap_or(Permission::Deny)
@@ -138,7 +148,7 @@ impl Rights {
         let mut notes = Vec::new();
         let tools = effective_tools(asked, grants, parent, &mut notes);
         let mounts = effective_mounts(asked, grants, parent, &mut notes);
-        let mut hosts = HostScope::of(Source::Grants, grants.hosts.clone());
+        let mut hosts = grants.host_scope();
         if let Some(rules) = &asked.hosts {
             hosts = hosts.and(Source::Definition, rules.clone());
         }
