@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The target every Rust guest is built for; its output is a component.
-pub const TARGET: &str = "wasm32-wasip2";
+pub(crate) const TARGET: &str = "wasm32-wasip2";
 
 /// Where Debian's `rustc-web`, `rust-web-src` and `wasi-libc` put what is needed here.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -19,7 +19,7 @@ const DEBIAN_LIBC: &str = "/usr/lib/wasm32-wasi";
 
 /// A compiler that can build for [`TARGET`].
 #[derive(Debug)]
-pub enum Toolchain {
+pub(crate) enum Toolchain {
     /// `rustc` on the path has the target installed.
     Installed {
         /// What `rustc --version` says.
@@ -41,7 +41,7 @@ impl Toolchain {
     /// # Errors
     ///
     /// When there is neither; the message says what to install.
-    pub fn detect() -> Result<Toolchain> {
+    pub(crate) fn detect() -> Result<Toolchain> {
         if let Some(libraries) = output("rustc", &["--print", "target-libdir", "--target", TARGET])
             && holds_std(Path::new(&libraries))
             && let Some(version) = output("rustc", &["--version"])
@@ -60,7 +60,7 @@ impl Toolchain {
 
     /// One line for people and for the manifest of built components.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Toolchain::Installed { version } => format!("{version}, installed target"),
             Toolchain::Debian { version, .. } => {
@@ -92,17 +92,17 @@ impl Toolchain {
 
 /// One package to build.
 #[derive(Debug)]
-pub struct Build<'a> {
+pub(crate) struct Build<'a> {
     /// The directory with the manifest: of a workspace, or of the one package.
-    pub root: &'a Path,
+    pub(crate) root: &'a Path,
     /// The package, when the directory holds more than one.
-    pub package: Option<&'a str>,
+    pub(crate) package: Option<&'a str>,
     /// A profile of the manifest; `release` is always there.
-    pub profile: &'a str,
+    pub(crate) profile: &'a str,
     /// Kept apart from the host's target directory, so that neither waits for the other.
-    pub target_dir: &'a Path,
+    pub(crate) target_dir: &'a Path,
     /// Fails instead of changing `Cargo.lock`.
-    pub locked: bool,
+    pub(crate) locked: bool,
 }
 
 impl Build<'_> {
@@ -114,7 +114,7 @@ impl Build<'_> {
     /// # Errors
     ///
     /// When cargo cannot be run or fails, or the package is not a `cdylib`.
-    pub fn run(&self, toolchain: &Toolchain) -> Result<PathBuf> {
+    pub(crate) fn run(&self, toolchain: &Toolchain) -> Result<PathBuf> {
         // The sources must be there before their directories can be listed for remapping.
         self.fetch()?;
         let mut cargo = self.cargo("build");

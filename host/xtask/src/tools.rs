@@ -1,0 +1,149 @@
+//! `cargo xtask tools`: the stock tool components, built from `tools/<name>`.
+#![allow(clippy::print_stderr, reason = "progress of a developer command")]
+
+mod manifest;
+mod sources;
+
+use crate::guest_build::{Build, Toolchain};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use manifest::{Entry, Manifest};
+use sha2::{Digest, Sha256};
+use sources::Sources;
+use std::path::{Path, PathBuf};
+
+/// The profile of the root manifest that guests are built with.
+const PROFILE: &str = "guest";
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Which tools; all of them when none is named
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Build nothing: fail when a component does not match its manifest or its sources
+    #[arg(long, conflicts_with = "out")]
+    check: bool,
+
+    /// Build into this directory and leave the committed components alone
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+    let all = names(root)?;
+    for name in &arguments.names {
+        if !all.contains(name) {
+            bail!("there is no tool `{name}`\nhint: the tools are {}", all.join(", "));
+        }
+    }
+    let chosen = if arguments.names.is_empty() { &all } else { &arguments.names };
+    if arguments.check {
+        return check(root, &all, chosen);
+    }
+    build(root, &all, chosen, arguments.out.as_deref())
+}
+
+fn build(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> Result<()> {
+    let toolchain = Toolchain::detect()?;
+    let described = toolchain.describe();
+    eprintln!("building {} with {described}", chosen.join(", "));
+    let prebuilt = prebuilt(root);
+    let directory = out.unwrap_or(&prebuilt);
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("failed to create `{}`", directory.display()))?;
+    let sources = Sources::read(root)?;
+    let mut manifest = Manifest::read_or_empty(directory)?;
+    manifest.retain(all);
+    for name in chosen {
+        let component = Build {
+            root,
+            package: Some(&package(name)),
+            profile: PROFILE,
+            target_dir: &root.join("target/guests"),
+            locked: true,
+        }
+        .run(&toolchain)?;
+        let bytes = read(&component)?;
+        let entry = Entry {
+            digest: hex(&Sha256::digest(&bytes)),
+            sources: sources.digest(name)?,
+            bytes: bytes.len() as u64,
+            toolchain: described.clone(),
+        };
+        let target = wasm(directory, name);
+        std::fs::write(&target, &bytes)
+            .with_context(|| format!("failed to write `{}`", target.display()))?;
+        eprintln!("{name}: {} KiB", bytes.len().div_ceil(1024));
+        manifest.set(name, entry);
+        // Written after each, so that a failure leaves the ones before it consistent.
+        manifest.write(directory)?;
+    }
+    Ok(())
+}
+
+fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
+    let directory = prebuilt(root);
+    let manifest = Manifest::read(&directory)?;
+    let sources = Sources::read(root)?;
+    let mut faults = Vec::new();
+    for name in chosen {
+        let Some(entry) = manifest.get(name) else {
+            faults.push(format!("`{name}` has never been built"));
+            continue;
+        };
+        if sources.digest(name)? != entry.sources {
+            faults.push(format!("`{name}` has changed since its component was built"));
+        }
+        let component = wasm(&directory, name);
+        match std::fs::read(&component) {
+            Ok(bytes) if hex(&Sha256::digest(&bytes)) == entry.digest => {}
+            Ok(_) => faults.push(format!(
+                "`{}` is not the file that the manifest describes",
+                component.display()
+            )),
+            Err(error) => faults.push(format!("`{}`: {error}", component.display())),
+        }
+    }
+    for name in manifest.names().filter(|name| !all.contains(name)) {
+        faults.push(format!("the manifest describes `{name}`, which is not a tool any more"));
+    }
+    if faults.is_empty() {
+        eprintln!("{} tool components match their sources", chosen.len());
+        return Ok(());
+    }
+    bail!("{}\nhint: run `cargo xtask tools` and commit `tools/prebuilt`", faults.join("\n"))
+}
+
+/// The tools: each directory under `tools` with a manifest of its own, sorted.
+fn names(root: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(root.join("tools")).context("failed to list `tools`")? {
+        let entry = entry?;
+        if entry.path().join("tool.toml").exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn package(name: &str) -> String {
+    format!("belljar-tool-{}", name.replace('_', "-"))
+}
+
+fn prebuilt(root: &Path) -> PathBuf {
+    root.join("tools/prebuilt")
+}
+
+fn wasm(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.wasm"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("failed to read `{}`", path.display()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,64 @@
+//! `tools/prebuilt/manifest.toml`: what each committed component is and was built from.
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const FILE: &str = "manifest.toml";
+const HEADER: &str = "# Written by `cargo xtask tools`.\n\n";
+
+/// The entries by tool name.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Manifest(BTreeMap<String, Entry>);
+
+/// One built component.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Entry {
+    /// SHA-256 of the component, in hex.
+    pub(crate) digest: String,
+    /// SHA-256 over everything it was built from; see [`super::sources`].
+    pub(crate) sources: String,
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// The compiler: another one gives other bytes from the same sources.
+    pub(crate) toolchain: String,
+}
+
+impl Manifest {
+    pub(crate) fn read(directory: &Path) -> Result<Manifest> {
+        let path = directory.join(FILE);
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("failed to read `{}`", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("failed to parse `{}`", path.display()))
+    }
+
+    pub(crate) fn read_or_empty(directory: &Path) -> Result<Manifest> {
+        if directory.join(FILE).exists() { Manifest::read(directory) } else { Ok(Manifest::default()) }
+    }
+
+    pub(crate) fn write(&self, directory: &Path) -> Result<()> {
+        let path = directory.join(FILE);
+        let text = format!("{HEADER}{}", toml::to_string(self)?);
+        std::fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Entry> {
+        self.0.get(name)
+    }
+
+    pub(crate) fn set(&mut self, name: &str, entry: Entry) {
+        self.0.insert(name.to_owned(), entry);
+    }
+
+    /// Forgets the tools that are not in `names`.
+    pub(crate) fn retain(&mut self, names: &[String]) {
+        self.0.retain(|name, _| names.contains(name));
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.keys()
+    }
+}

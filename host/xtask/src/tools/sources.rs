@@ -1,0 +1,148 @@
+//! A digest of everything a tool component is built from.
+//!
+//! That is: the crate (its manifest, `src`, `build.rs`), the Rust SDK, the contract, the
+//! profiles and the shared dependency lines it uses in the root manifest, and the locked
+//! packages it can reach. Nothing of the host is in it, so work on the host never makes a
+//! component stale; nor are documentation, `tool.toml` and test cases, which the component
+//! does not contain.
+
+use super::{hex, package};
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use toml::{Table, Value};
+use walkdir::WalkDir;
+
+/// What all tools are built from, read once.
+pub(crate) struct Sources<'a> {
+    root: &'a Path,
+    manifest: Table,
+    /// Locked packages by name; a name can have several versions.
+    locked: BTreeMap<String, Vec<Table>>,
+}
+
+impl<'a> Sources<'a> {
+    pub(crate) fn read(root: &'a Path) -> Result<Sources<'a>> {
+        let manifest = parse(&root.join("Cargo.toml"))?;
+        let lock = parse(&root.join("Cargo.lock"))?;
+        let mut locked: BTreeMap<String, Vec<Table>> = BTreeMap::new();
+        for entry in array(lock.get("package")) {
+            if let Value::Table(entry) = entry {
+                locked.entry(text(entry, "name").to_owned()).or_default().push(entry.clone());
+            }
+        }
+        Ok(Sources { root, manifest, locked })
+    }
+
+    /// The digest for one tool, in hex.
+    pub(crate) fn digest(&self, name: &str) -> Result<String> {
+        let mut digest = Sha256::new();
+        let tool = format!("tools/{name}");
+        for place in
+            [&format!("{tool}/Cargo.toml"), &format!("{tool}/build.rs"), &format!("{tool}/src")]
+                .into_iter()
+                .map(String::as_str)
+                .chain(["guest-sdk/rust/Cargo.toml", "guest-sdk/rust/src", "guest-sdk/wit"])
+        {
+            self.add_files(&mut digest, place)?;
+        }
+        add(&mut digest, "workspace", self.shared(&tool)?.as_bytes());
+        add(&mut digest, "lock", self.reachable(&package(name))?.as_bytes());
+        Ok(hex(&digest.finalize()))
+    }
+
+    fn add_files(&self, digest: &mut Sha256, place: &str) -> Result<()> {
+        let start = self.root.join(place);
+        if !start.exists() {
+            return Ok(());
+        }
+        for entry in WalkDir::new(&start).sort_by_file_name() {
+            let entry = entry.with_context(|| format!("failed to list `{place}`"))?;
+            if entry.file_type().is_file() {
+                let name = entry.path().strip_prefix(self.root)?.to_string_lossy().replace('\\', "/");
+                add(digest, &name, &super::read(entry.path())?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of the root manifest that shape this tool.
+    fn shared(&self, tool: &str) -> Result<String> {
+        let workspace = table(self.manifest.get("workspace"));
+        let dependencies = table(workspace.get("dependencies"));
+        let own = parse(&self.root.join(tool).join("Cargo.toml"))?;
+        let used = table(own.get("dependencies"));
+        let mut shared = Table::new();
+        for (name, _) in used.iter().filter(|(_, line)| inherits(line)) {
+            let root = dependencies
+                .get(name)
+                .with_context(|| format!("`{name}` is not in `[workspace.dependencies]`"))?;
+            shared.insert(name.clone(), root.clone());
+        }
+        let mut parts = Table::new();
+        parts.insert("dependencies".into(), Value::Table(shared));
+        let package = workspace.get("package").and_then(|package| package.get("edition"));
+        parts.extend(package.map(|edition| ("edition".into(), edition.clone())));
+        for profile in ["guest", "release"] {
+            let settings = self.manifest.get("profile").and_then(|all| all.get(profile));
+            parts.extend(settings.map(|settings| (profile.into(), settings.clone())));
+        }
+        Ok(toml::to_string(&parts)?)
+    }
+
+    /// The lock file's entries that can be reached from a package, sorted.
+    fn reachable(&self, package: &str) -> Result<String> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![package.to_owned()];
+        while let Some(reference) = open.pop() {
+            // `name`, or `name version` where the lock file holds several.
+            let mut words = reference.split(' ');
+            let name = words.next().unwrap_or_default();
+            let version = words.next();
+            let entry = self
+                .locked
+                .get(name)
+                .and_then(|all| {
+                    all.iter().find(|entry| version.is_none_or(|wanted| text(entry, "version") == wanted))
+                })
+                .with_context(|| format!("`{reference}` is not in `Cargo.lock`"))?;
+            let line = format!("{name} {} {}", text(entry, "version"), text(entry, "checksum"));
+            if found.insert(line) {
+                let next = array(entry.get("dependencies"));
+                open.extend(next.iter().filter_map(Value::as_str).map(str::to_owned));
+            }
+        }
+        Ok(found.into_iter().collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// Adds one part with its length, so that no two lists of parts have the same bytes.
+fn add(digest: &mut Sha256, name: &str, content: &[u8]) {
+    digest.update((name.len() as u64).to_le_bytes());
+    digest.update(name);
+    digest.update((content.len() as u64).to_le_bytes());
+    digest.update(content);
+}
+
+fn parse(path: &Path) -> Result<Table> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("failed to read `{}`", path.display()))?;
+    text.parse().with_context(|| format!("failed to parse `{}`", path.display()))
+}
+
+fn inherits(line: &Value) -> bool {
+    line.get("workspace").and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn table(value: Option<&Value>) -> Table {
+    value.and_then(Value::as_table).cloned().unwrap_or_default()
+}
+
+fn array(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn text<'t>(table: &'t Table, key: &str) -> &'t str {
+    table.get(key).and_then(Value::as_str).unwrap_or_default()
+}
