@@ -1,13 +1,17 @@
 //! Developer commands: `cargo xtask COMMAND`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod check;
 #[path = "../../cli/src/guest_build.rs"]
 mod guest_build;
+mod guests;
+mod tidy;
 mod tools;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of belljar")]
@@ -18,13 +22,32 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Check formatting, lints, documentation, house rules and the committed components
+    Check,
+    /// Check the house rules that no compiler knows
+    Tidy,
+    /// Run the tests that need a WebAssembly toolchain: rebuilt tools, new tool projects
+    TestGuests,
     /// Rebuild the tool components under `tools/prebuilt`, or check that they are current
     Tools(tools::Arguments),
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
     let root = root()?;
-    match Arguments::parse().command {
+    match command {
+        Command::Check => check::run(&root),
+        Command::Tidy => tidy::run(&root),
+        Command::TestGuests => guests::run(&root),
         Command::Tools(arguments) => tools::run(&root, &arguments),
     }
 }
@@ -33,4 +56,10 @@ fn main() -> Result<()> {
 fn root() -> Result<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).map(Path::to_owned).context("xtask has been moved")
+}
+
+/// Prints a line of progress or a verdict.
+#[expect(clippy::print_stdout, reason = "the verdicts of a developer command")]
+fn say(line: &str) {
+    println!("{line}");
 }

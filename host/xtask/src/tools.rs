@@ -44,6 +44,18 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     build(root, &all, chosen, arguments.out.as_deref())
 }
 
+/// Checks every committed component against its sources and its manifest.
+pub(crate) fn check_all(root: &Path) -> Result<()> {
+    let all = names(root)?;
+    check(root, &all, &all)
+}
+
+/// Builds every component into `out`, away from the committed ones.
+pub(crate) fn build_all(root: &Path, out: &Path) -> Result<()> {
+    let all = names(root)?;
+    build(root, &all, &all, Some(out))
+}
+
 fn build(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> Result<()> {
     let toolchain = Toolchain::detect()?;
     let described = toolchain.describe();

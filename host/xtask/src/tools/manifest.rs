@@ -36,7 +36,11 @@ impl Manifest {
     }
 
     pub(crate) fn read_or_empty(directory: &Path) -> Result<Manifest> {
-        if directory.join(FILE).exists() { Manifest::read(directory) } else { Ok(Manifest::default()) }
+        if directory.join(FILE).exists() {
+            Manifest::read(directory)
+        } else {
+            Ok(Manifest::default())
+        }
     }
 
     pub(crate) fn write(&self, directory: &Path) -> Result<()> {

@@ -60,7 +60,8 @@ impl<'a> Sources<'a> {
         for entry in WalkDir::new(&start).sort_by_file_name() {
             let entry = entry.with_context(|| format!("failed to list `{place}`"))?;
             if entry.file_type().is_file() {
-                let name = entry.path().strip_prefix(self.root)?.to_string_lossy().replace('\\', "/");
+                let name =
+                    entry.path().strip_prefix(self.root)?.to_string_lossy().replace('\\', "/");
                 add(digest, &name, &super::read(entry.path())?);
             }
         }
@@ -104,7 +105,8 @@ impl<'a> Sources<'a> {
                 .locked
                 .get(name)
                 .and_then(|all| {
-                    all.iter().find(|entry| version.is_none_or(|wanted| text(entry, "version") == wanted))
+                    all.iter()
+                        .find(|entry| version.is_none_or(|wanted| text(entry, "version") == wanted))
                 })
                 .with_context(|| format!("`{reference}` is not in `Cargo.lock`"))?;
             let line = format!("{name} {} {}", text(entry, "version"), text(entry, "checksum"));

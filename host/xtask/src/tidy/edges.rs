@@ -1,0 +1,71 @@
+//! Imports run one way: which crate of the workspace may name which.
+
+use super::File;
+
+/// A crate's manifest and the workspace crates that it may depend on, outside of tests.
+const EDGES: &[(&str, &[&str])] = &[
+    ("host/policy", &[]),
+    ("host/definition", &["belljar-policy"]),
+    ("host/sandbox", &["belljar-policy"]),
+    ("host/model", &["belljar-policy"]),
+    ("host/session", &["belljar-policy", "belljar-definition", "belljar-sandbox", "belljar-model"]),
+    (
+        "host/cli",
+        &[
+            "belljar-policy",
+            "belljar-definition",
+            "belljar-sandbox",
+            "belljar-model",
+            "belljar-session",
+        ],
+    ),
+    ("host/xtask", &[]),
+];
+
+/// Crates that guests and hostile guests may name.
+const GUEST_EDGES: &[&str] = &["belljar-guest"];
+
+pub(super) fn breaches(files: &[File]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for file in files {
+        let Some(folder) = file.path.strip_suffix("/Cargo.toml") else { continue };
+        let allowed = if folder.starts_with("tools/") || folder.starts_with("tests/hostile") {
+            GUEST_EDGES
+        } else if let Some((_, allowed)) = EDGES.iter().find(|(path, _)| *path == folder) {
+            allowed
+        } else {
+            continue;
+        };
+        for name in dependencies(&file.text).filter(|name| !allowed.contains(name)) {
+            breaches
+                .push(format!("{}: `{name}` is not an import that this crate may have", file.path));
+        }
+    }
+    breaches
+}
+
+/// Names of workspace crates in `[dependencies]`; test-only dependencies are free.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    manifest.lines().filter_map(move |line| {
+        if line.starts_with('[') {
+            inside = line.trim() == "[dependencies]" || line.ends_with(".dependencies]");
+        }
+        let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+        (inside && name.starts_with("belljar-")).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_import_that_runs_the_wrong_way_is_a_breach() {
+        let file = |text: &str| File { path: "host/policy/Cargo.toml".into(), text: text.into() };
+        let wrong = file("[dependencies]\nbelljar-session.workspace = true\n");
+        assert_eq!(breaches(&[wrong]).len(), 1);
+        let test_only = file("[dev-dependencies]\nbelljar-kit.workspace = true\n");
+        assert!(breaches(&[test_only]).is_empty());
+    }
+}

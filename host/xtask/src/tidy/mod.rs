@@ -1,0 +1,84 @@
+//! `cargo xtask tidy`: house rules that no compiler knows.
+
+mod edges;
+mod invariants;
+mod source;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use walkdir::WalkDir;
+
+/// What may stand at the top level, beside dotfiles.
+const TOP_LEVEL: &[&str] = &[
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE",
+    "README.md",
+    "agents",
+    "guest-sdk",
+    "host",
+    "target",
+    "tests",
+    "tools",
+];
+
+/// A text file of the tree.
+pub(crate) struct File {
+    /// Relative to the root, with `/`.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+/// Runs all rules and reports every breach.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let files = read_tree(root)?;
+    let mut breaches = top_level(root)?;
+    breaches.extend(source::breaches(&files));
+    breaches.extend(edges::breaches(&files));
+    breaches.extend(invariants::breaches(&files));
+    for breach in &breaches {
+        crate::say(&format!("tidy: {breach}"));
+    }
+    if !breaches.is_empty() {
+        bail!("{} breaches of house rules", breaches.len());
+    }
+    Ok(())
+}
+
+fn top_level(root: &Path) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for entry in fs::read_dir(root).context("failed to list the root")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') && !TOP_LEVEL.contains(&name.as_str()) {
+            breaches.push(format!("`{name}` does not belong at the top level"));
+        }
+    }
+    Ok(breaches)
+}
+
+fn read_tree(root: &Path) -> Result<Vec<File>> {
+    let passed_over = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        path != root && (name.starts_with('.') || name == "target" || name == "node_modules")
+    };
+    let walk = WalkDir::new(root).sort_by_file_name().into_iter();
+    let mut files = Vec::new();
+    for entry in walk.filter_entry(|entry| !passed_over(entry.path())) {
+        let entry = entry.context("failed to walk the tree")?;
+        let wanted = ["rs", "toml", "md", "wit"];
+        let ending = entry.path().extension().unwrap_or_default().to_string_lossy().into_owned();
+        if entry.file_type().is_file() && wanted.contains(&ending.as_str()) {
+            files.push(read(root, entry.into_path())?);
+        }
+    }
+    Ok(files)
+}
+
+fn read(root: &Path, path: PathBuf) -> Result<File> {
+    let text = fs::read(&path).with_context(|| format!("failed to read `{}`", path.display()))?;
+    let relative = path.strip_prefix(root).unwrap_or(&path);
+    let path = relative.to_string_lossy().replace('\\', "/");
+    Ok(File { path, text: String::from_utf8_lossy(&text).into_owned() })
+}

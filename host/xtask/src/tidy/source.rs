@@ -1,0 +1,70 @@
+//! Rules about single source files.
+
+use super::File;
+
+/// Past this a file has more than one subject. Data tables and tests may say why not, with a
+/// line that starts `//! Long because`.
+const MAX_LINES: usize = 600;
+
+/// Where `unsafe` may stand: loading compiled artifacts, process setup; in the guest SDK,
+/// one call into its C library. Generated bindings expand from macros and are not in the tree.
+const UNSAFE_MODULES: &[&str] =
+    &["guest-sdk/rust/src/workspace.rs", "host/cli/src/process.rs", "host/sandbox/src/artifact.rs"];
+
+/// What no file may hold, and why. Split so that this table does not match itself.
+const FORBIDDEN: &[(&str, &str)] = &[
+    (concat!("#[ig", "nore"), "assert today's result instead, and say why"),
+    (concat!("unbounded", "_channel("), "give every queue a named bound"),
+    (concat!("thread::sl", "eep("), "wait for a condition with a time limit"),
+    (concat!("time::sl", "eep("), "wait for a condition with a time limit"),
+];
+
+/// Files of the host in which waiting is the work itself: retry and reporting intervals.
+const MAY_WAIT: &[&str] = &["host/model/src/", "host/sandbox/src/", "host/session/src/"];
+
+pub(super) fn breaches(files: &[File]) -> Vec<String> {
+    files.iter().filter(|file| file.path.ends_with(".rs")).flat_map(file_breaches).collect()
+}
+
+fn file_breaches(file: &File) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let lines = file.text.lines().count();
+    if lines > MAX_LINES && !file.text.contains("//! Long because") {
+        breaches.push(format!("{}: {lines} lines; split it by subject", file.path));
+    }
+    if !file.path.starts_with("tools/") && !file.text.trim_start().starts_with("//!") {
+        breaches.push(format!("{}: the module has no doc comment", file.path));
+    }
+    let may_wait = MAY_WAIT.iter().any(|folder| file.path.starts_with(folder));
+    for (number, line) in file.text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        if uses_unsafe(code) && !UNSAFE_MODULES.contains(&file.path.as_str()) {
+            breaches.push(format!("{}:{}: unsafe outside its modules", file.path, number + 1));
+        }
+        for (text, instead) in FORBIDDEN {
+            if code.contains(text) && !(may_wait && text.contains("eep(")) {
+                breaches.push(format!("{}:{}: `{text}`: {instead}", file.path, number + 1));
+            }
+        }
+    }
+    breaches
+}
+
+fn uses_unsafe(code: &str) -> bool {
+    let forms = [" {", " fn", " impl", " extern"];
+    forms.iter().any(|form| code.contains(&format!("unsafe{form}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forbidden_forms_are_found_with_their_line() {
+        let file = |text: &str| File { path: "a/b.rs".into(), text: format!("//! B.\n{text}\n") };
+        let sleeping = file(concat!("std::thread::sl", "eep(d);"));
+        assert_eq!(file_breaches(&sleeping).len(), 1);
+        assert!(file_breaches(&file(concat!("// unsafe ", "{ in words }"))).is_empty());
+        assert_eq!(file_breaches(&file(concat!("unsafe ", "{ x() }"))).len(), 1);
+    }
+}
