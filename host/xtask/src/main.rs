@@ -5,6 +5,7 @@ mod check;
 #[path = "../../cli/src/guest_build.rs"]
 mod guest_build;
 mod guests;
+mod peers;
 mod tidy;
 mod tools;
 
@@ -28,6 +29,8 @@ enum Command {
     Tidy,
     /// Run the tests that need a WebAssembly toolchain: rebuilt tools, new tool projects
     TestGuests,
+    /// Run the tests against a real llama.cpp server
+    TestPeers,
     /// Rebuild the tool components under `tools/prebuilt`, or check that they are current
     Tools(tools::Arguments),
 }
@@ -47,6 +50,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Check => check::run(&root),
         Command::Tidy => tidy::run(&root),
+        Command::TestPeers => peers::run(&root),
         Command::TestGuests => guests::run(&root),
         Command::Tools(arguments) => tools::run(&root, &arguments),
     }

@@ -1,0 +1,73 @@
+//! `cargo xtask test-peers`: tests against servers that nobody here wrote.
+//!
+//! Makes the tiny random model, serves it on loopback with llama.cpp's own HTTP server and
+//! runs the `peers` test target of the command line against it. The Python packages are
+//! installed by `.ci/run`, or by hand: `python3 -m venv target/peers`, then
+//! `target/peers/bin/pip install xllamacpp gguf numpy`.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// How long the server lives at most, should this process die before it stops it.
+const SERVER_SECONDS: &str = "900";
+
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let python = root.join("target/peers/bin/python");
+    ensure!(
+        python.exists(),
+        "there is no `target/peers`; make it with `python3 -m venv target/peers`, then \
+         `target/peers/bin/pip install xllamacpp gguf numpy`"
+    );
+    let scripts = root.join("tests/peers/tiny-llama");
+    let model = root.join("target/peers/tiny.gguf");
+    let status = Command::new(&python).arg(scripts.join("make_model.py")).arg(&model).status()?;
+    ensure!(status.success(), "the tiny model could not be made");
+    let port = free_port()?;
+    let mut server = serve(&python, &scripts.join("serve.py"), &model, port)?;
+    let result = test(root, port);
+    server.kill().context("failed to stop the llama.cpp server")?;
+    server.wait()?;
+    result
+}
+
+fn serve(python: &Path, script: &Path, model: &Path, port: u16) -> Result<Child> {
+    let mut server = Command::new(python)
+        .arg(script)
+        .arg(model)
+        .args([&port.to_string(), SERVER_SECONDS])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("failed to start the llama.cpp server")?;
+    let output = server.stdout.take().context("the server has no output")?;
+    // The script says `listening` when the model is loaded.
+    for line in BufReader::new(output).lines() {
+        if line?.starts_with("listening") {
+            return Ok(server);
+        }
+    }
+    server.kill()?;
+    server.wait()?;
+    bail!("the llama.cpp server ended before it listened")
+}
+
+fn test(root: &Path, port: u16) -> Result<()> {
+    let status = Command::new("cargo")
+        .args(["test", "-p", "belljar-cli", "--features", "peers", "--test", "peers"])
+        .env("BELLJAR_LLAMA_URL", format!("http://127.0.0.1:{port}/v1"))
+        .current_dir(root)
+        .status()
+        .context("failed to start cargo")?;
+    ensure!(status.success(), "the tests against llama.cpp failed");
+    Ok(())
+}
+
+/// A port that was free a moment ago. Another process may take it in between; then the
+/// server fails and says so.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
