@@ -2,9 +2,8 @@
 //!
 //! [`ChatModel`] is all that the agent loop knows of a model. Behind it stand
 //!
-//! - [`OpenAiModel`]: chat completions of OpenAI and of every server that speaks the same
-//!   wire (Ollama, vLLM, llama.cpp, OpenRouter);
-//! - [`AnthropicModel`]: the messages API, with prompt caching;
+//! - [`WireModel`]: chat completions of OpenAI and of every server that speaks the same wire
+//!   (Ollama, vLLM, llama.cpp, OpenRouter), and Anthropic's messages API with prompt caching;
 //! - [`ScriptedModel`]: plays a transcript (see [`scripted`] for the format) and fails loudly
 //!   when it is sent something else than the transcript expects;
 //! - [`Recorder`]: wraps any of them and writes such a transcript.
@@ -25,16 +24,27 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod config;
 mod error;
+mod key;
 pub mod limits;
 mod model;
+mod registry;
 pub mod scripted;
 mod text;
 mod types;
+mod wire;
 
+pub use config::{ConfigError, ModelConfig, Provider};
 pub use error::{ModelError, Phase};
+pub use key::{KeyError, KeySource};
 pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
-pub use scripted::{ScriptError, ScriptMismatch, ScriptedModel, Transcript};
+pub use registry::{ALIASES, Alias, Env, Models, ResolveError, Resolved, Role, Roles};
+pub use scripted::{
+    Recorder, Recording, RecordingError, ScriptError, ScriptMismatch, ScriptedModel, Transcript,
+    Unplayed,
+};
 pub use types::{
     ChatRequest, Effort, Message, Reply, StopReason, ToolCall, ToolResult, ToolSpec, Usage,
 };
+pub use wire::{EndpointError, MaxTokensField, RetryPolicy, WireModel};

@@ -53,3 +53,7 @@ pub const MAX_KEY_BYTES: usize = 8 << 10;
 
 /// Most bytes of a transcript. A recording of a long run has some hundred kilobytes.
 pub const MAX_TRANSCRIPT_BYTES: usize = 16 << 20;
+
+/// How long to wait for the usage and the end of the stream once the answer itself is
+/// complete: both follow at once from every server that sends them.
+pub const AFTER_FINISH_WAIT: Duration = Duration::from_secs(5);

@@ -31,7 +31,7 @@ pub struct ScriptMismatch {
 }
 
 /// What a turn expects of the request. Absent fields are not checked.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
     #[serde(default, skip_serializing_if = "Texts::is_empty")]
@@ -49,7 +49,7 @@ pub(crate) struct Expect {
 }
 
 /// What a turn expects of one tool result.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectResult {
     pub(crate) name: String,
@@ -205,7 +205,7 @@ pub(super) fn describe_last(request: &ChatRequest) -> String {
 }
 
 /// One text or a list of texts.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Texts(pub(crate) Vec<String>);
 
 impl Texts {

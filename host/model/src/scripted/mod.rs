@@ -39,7 +39,7 @@
 //!     spawn: any
 //!     turns:
 //!       - fail: {status: 429, message: slow down, retry_after: 2}
-//!       - fail: {kind: cut}     # or `network`; `say` before it is streamed first
+//!       - fail: {kind: cut}     # or `network`, `protocol`; `say` is streamed first
 //!       - say: It be
 //!         hang: true            # says this, then nothing until cancelled or timed out
 //! ```
@@ -52,6 +52,8 @@
 //! to the wire clients. A failed match does not use up the turn.
 
 mod check;
+mod file;
+mod record;
 mod transcript;
 
 use std::collections::HashMap;
@@ -62,6 +64,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 pub use check::ScriptMismatch;
+pub use record::{Recorder, Recording, RecordingError};
 pub use transcript::{ScriptError, Transcript};
 
 use crate::{

@@ -1,0 +1,262 @@
+//! A model as it stands in the configuration, and how it becomes a [`ChatModel`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use reqwest::header::{AUTHORIZATION, HeaderName};
+use serde::{Deserialize, Deserializer};
+use url::Url;
+
+use crate::key::{KeyError, KeySource};
+use crate::limits::MAX_TRANSCRIPT_BYTES;
+use crate::scripted::{ScriptError, ScriptedModel};
+use crate::wire::{Dialect, Endpoint, EndpointError, MaxTokensField, Settings, WireModel};
+use crate::{ChatModel, Effort};
+
+/// Where OpenAI's own API is.
+const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
+
+/// Where Anthropic's own API is.
+const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com/v1";
+
+/// The version of Anthropic's API that this crate speaks.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// One `[models.NAME]` table. Unknown fields are errors.
+///
+/// `Debug` shows neither keys nor header values.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Which wire to speak; `kind` in the file.
+    #[serde(rename = "kind")]
+    pub provider: Provider,
+    /// Base of the API, such as `http://127.0.0.1:8080/v1`. Absent: the provider's own. For
+    /// `anthropic` a missing `/v1` at its end is added.
+    #[serde(default, deserialize_with = "url_or_none")]
+    pub base_url: Option<Url>,
+    /// The model's name at the provider, sent as it is; for `scripted` the path of a
+    /// transcript.
+    pub model: String,
+    /// Where the key comes from. Absent: no key is sent.
+    #[serde(default)]
+    pub key: KeySource,
+    /// Most output tokens of one answer, unless a request says otherwise. Absent: the server
+    /// decides (`anthropic`: [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
+    #[serde(default)]
+    pub max_output_tokens: Option<u64>,
+    /// How much to think, unless a request says otherwise. Absent: the server decides.
+    #[serde(default)]
+    pub effort: Option<Effort>,
+    /// Sampling temperature, 0 to 2, unless a request says otherwise. Absent: the server
+    /// decides.
+    #[serde(default)]
+    pub temperature: Option<f64>,
+    /// More headers to send. They are treated as secrets: never shown.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Allows a key or headers to go over plain http to another machine. Default false.
+    #[serde(default)]
+    pub allow_insecure: bool,
+    /// The field that carries the output limit on an `openai` wire. Absent:
+    /// `max_completion_tokens` for OpenAI's own API, else `max_tokens`.
+    #[serde(default)]
+    pub max_tokens_field: Option<MaxTokensField>,
+}
+
+/// A kind of model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// Chat completions: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others.
+    OpenAi,
+    /// Anthropic's messages API.
+    Anthropic,
+    /// Plays a transcript file. Never chosen unless a configuration or a flag names it.
+    Scripted,
+}
+
+impl Provider {
+    /// Its name in a configuration and in model ids.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Scripted => "scripted",
+        }
+    }
+}
+
+/// Why a configured model cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// There is no usable key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The address or a header is not accepted.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// `model` is empty.
+    #[error("`model` is empty; give the model's name at the provider")]
+    NoModelName,
+    /// The temperature is not one that a provider takes.
+    #[error("`temperature` must be a number from 0 to 2")]
+    Temperature,
+    /// The transcript file cannot be read.
+    #[error("failed to read the transcript `{}`: {source}", path.display())]
+    ReadTranscript {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The transcript file is not a transcript.
+    #[error(transparent)]
+    Transcript(#[from] ScriptError),
+}
+
+impl ModelConfig {
+    /// A model of `provider` called `model`, everything else absent.
+    #[must_use]
+    pub fn new(provider: Provider, model: impl Into<String>) -> Self {
+        Self {
+            provider,
+            base_url: None,
+            model: model.into(),
+            key: KeySource::None,
+            max_output_tokens: None,
+            effort: None,
+            temperature: None,
+            headers: BTreeMap::new(),
+            allow_insecure: false,
+            max_tokens_field: None,
+        }
+    }
+
+    /// Makes the model. Reads the key, through `env` or from its file, and for `scripted` the
+    /// transcript; opens no connection. Something to tell the operator is added to `warnings`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]; it never shows a key.
+    pub fn build(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<dyn ChatModel>, ConfigError> {
+        match self.provider {
+            Provider::OpenAi | Provider::Anthropic => Ok(Arc::new(self.build_wire(env, warnings)?)),
+            Provider::Scripted => Ok(Arc::new(self.build_scripted()?)),
+        }
+    }
+
+    /// Makes a model that is reached over HTTP; as [`Self::build`] otherwise.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], also for `scripted`, which is not reached over HTTP.
+    pub fn build_wire(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<WireModel, ConfigError> {
+        if self.model.trim().is_empty() {
+            return Err(ConfigError::NoModelName);
+        }
+        if !self.temperature.is_none_or(|value| (0.0..=2.0).contains(&value)) {
+            return Err(ConfigError::Temperature);
+        }
+        let settings = Settings {
+            model: self.model.clone(),
+            max_output_tokens: self.max_output_tokens,
+            temperature: self.temperature,
+            effort: self.effort,
+        };
+        let key = self.key.load(env, warnings)?;
+        let endpoint = |base: &Url, path: &[&str], header: HeaderName| {
+            let key = key.map(|key| (header, key));
+            Endpoint::new(base, path, key, &self.headers, self.allow_insecure)
+        };
+        match self.provider {
+            Provider::OpenAi => {
+                let base = self.base_url_or(OPENAI_BASE_URL)?;
+                let field = self.max_tokens_field.unwrap_or_else(|| default_field(&base));
+                let endpoint = endpoint(&base, &["chat", "completions"], AUTHORIZATION)?;
+                Ok(WireModel::new(Dialect::OpenAi(field), settings, endpoint))
+            }
+            Provider::Anthropic => {
+                let base = self.base_url_or(ANTHROPIC_BASE_URL)?;
+                let versioned = base.path().trim_end_matches('/').ends_with("/v1");
+                let path: &[&str] = if versioned { &["messages"] } else { &["v1", "messages"] };
+                let endpoint = endpoint(&base, path, HeaderName::from_static("x-api-key"))?
+                    .with_default_header("anthropic-version", ANTHROPIC_VERSION);
+                Ok(WireModel::new(Dialect::Anthropic, settings, endpoint))
+            }
+            Provider::Scripted => {
+                Err(EndpointError::BaseUrl("has no meaning for a scripted model").into())
+            }
+        }
+    }
+
+    fn build_scripted(&self) -> Result<ScriptedModel, ConfigError> {
+        use std::io::Read as _;
+        let path = PathBuf::from(&self.model);
+        let read = || {
+            let mut text = String::new();
+            let limit = u64::try_from(MAX_TRANSCRIPT_BYTES).unwrap_or(u64::MAX);
+            // One byte more than allowed, so that the size check sees an excess.
+            std::fs::File::open(&path)?.take(limit + 1).read_to_string(&mut text)?;
+            Ok(text)
+        };
+        let text =
+            read().map_err(|source| ConfigError::ReadTranscript { path: path.clone(), source })?;
+        Ok(ScriptedModel::from_yaml(&text, &path)?)
+    }
+
+    fn base_url_or(&self, default: &str) -> Result<Url, EndpointError> {
+        match &self.base_url {
+            Some(url) => Ok(url.clone()),
+            None => Url::parse(default).map_err(|_| EndpointError::BaseUrl("is missing")),
+        }
+    }
+}
+
+fn default_field(base: &Url) -> MaxTokensField {
+    if base.host_str() == Some("api.openai.com") {
+        MaxTokensField::MaxCompletionTokens
+    } else {
+        MaxTokensField::MaxTokens
+    }
+}
+
+impl fmt::Debug for ModelConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&String> = self.headers.keys().collect();
+        f.debug_struct("ModelConfig")
+            .field("provider", &self.provider)
+            .field("host", &self.base_url.as_ref().and_then(Url::host_str))
+            .field("model", &self.model)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("effort", &self.effort)
+            .field("temperature", &self.temperature)
+            .field("headers", &headers)
+            .field("allow_insecure", &self.allow_insecure)
+            .finish_non_exhaustive()
+    }
+}
+
+fn url_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    // The text is not repeated: it may hold credentials.
+    let url = Url::parse(&text).map_err(|error| {
+        serde::de::Error::custom(format!(
+            "`base_url` is not a URL ({error}); it looks like `https://HOST/v1`"
+        ))
+    })?;
+    Ok(Some(url))
+}

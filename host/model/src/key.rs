@@ -1,0 +1,289 @@
+//! API keys: where they come from, and a type that does not show them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::limits::MAX_KEY_BYTES;
+use crate::text::quoted;
+
+/// What stands in a text where a key stood.
+const REDACTED: &str = "[key]";
+
+/// Where a model's key comes from: `{ env = "NAME" }`, `{ file = "/path" }`, or `"none"`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeySource {
+    /// No key is sent; the default.
+    #[default]
+    None,
+    /// An environment variable.
+    Env(String),
+    /// A file that holds the key and nothing else.
+    File(PathBuf),
+    /// The configuration had a text where one of the above belongs, most likely the key
+    /// itself. The text is not kept, and building the model fails.
+    Inline,
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The configuration has a text in place of a source.
+    #[error(
+        "`key` must be `{{ env = \"NAME\" }}` or `{{ file = \"PATH\" }}`; a key itself must not stand in the configuration"
+    )]
+    Inline,
+    /// What should name an environment variable cannot be one.
+    #[error("`key.env` must be the name of an environment variable, not the key itself")]
+    EnvName,
+    /// The variable is not set, or empty.
+    #[error("the environment variable `{name}` is not set; it should hold the key")]
+    EnvUnset {
+        /// Its name.
+        name: String,
+    },
+    /// The file cannot be read.
+    #[error("failed to read the key file `{}`: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a key file.
+    #[error("the key file `{}` {reason}", path.display())]
+    FileContent {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+/// A key. Its `Debug` shows nothing, and its memory is overwritten when it is dropped.
+pub(crate) struct Key(SecretString);
+
+impl Key {
+    pub(crate) fn new(key: String) -> Self {
+        Self(SecretString::from(key))
+    }
+
+    /// The value of the header `name` that carries the key; `None` if no header can.
+    pub(crate) fn header_value(&self, name: &HeaderName) -> Option<HeaderValue> {
+        let key = self.0.expose_secret();
+        let mut value = if *name == AUTHORIZATION {
+            HeaderValue::from_str(&format!("Bearer {key}")).ok()?
+        } else {
+            HeaderValue::from_str(key).ok()?
+        };
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// `text` with every occurrence of the key replaced.
+    pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let key = self.0.expose_secret();
+        if key.is_empty() || !text.contains(key) {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(text.replace(key, REDACTED))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl KeySource {
+    /// Reads the key. Something to tell the operator is added to `warnings`.
+    pub(crate) fn load(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Key>, KeyError> {
+        match self {
+            Self::None => Ok(None),
+            Self::Inline => Err(KeyError::Inline),
+            Self::Env(name) => from_env(name, env).map(Some),
+            Self::File(path) => from_file(path, warnings).map(Some),
+        }
+    }
+}
+
+fn from_env(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Key, KeyError> {
+    // A key pasted in place of a name is not repeated: names are upper case by custom, keys
+    // hardly ever are.
+    let is_name = name.len() <= 64
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    if !is_name {
+        return Err(KeyError::EnvName);
+    }
+    match env(name).map(|key| key.trim().to_owned()) {
+        Some(key) if !key.is_empty() => Ok(Key::new(key)),
+        Some(_) | None => Err(KeyError::EnvUnset { name: name.to_owned() }),
+    }
+}
+
+fn from_file(path: &Path, warnings: &mut Vec<String>) -> Result<Key, KeyError> {
+    let io = |source| KeyError::File { path: path.to_owned(), source };
+    let content = |reason| KeyError::FileContent { path: path.to_owned(), reason };
+    // Asked before opening, because opening a FIFO waits for its other end.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(content("is not a regular file"));
+    }
+    let file = File::open(path).map_err(io)?;
+    if is_public(&file.metadata().map_err(io)?) {
+        let path = quoted(&path.to_string_lossy());
+        warnings.push(format!(
+            "other users can read or change the key file `{path}`; run `chmod 600` on it"
+        ));
+    }
+    let mut key = String::new();
+    let limit = u64::try_from(MAX_KEY_BYTES).unwrap_or(u64::MAX);
+    file.take(limit + 1).read_to_string(&mut key).map_err(io)?;
+    if key.len() > MAX_KEY_BYTES {
+        return Err(content("is too large for a key"));
+    }
+    match key.trim() {
+        "" => Err(content("is empty")),
+        key if key.contains(char::is_whitespace) => Err(content("holds more than one word")),
+        key => Ok(Key::new(key.to_owned())),
+    }
+}
+
+#[cfg(unix)]
+fn is_public(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    metadata.mode() & 0o077 != 0
+}
+
+#[cfg(not(unix))]
+fn is_public(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+impl<'de> Deserialize<'de> for KeySource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeySourceVisitor)
+    }
+}
+
+struct KeySourceVisitor;
+
+impl<'de> Visitor<'de> for KeySourceVisitor {
+    type Value = KeySource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`{ env = \"NAME\" }`, `{ file = \"PATH\" }` or \"none\"")
+    }
+
+    /// Takes any text, because an error here would show it together with its line.
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<KeySource, E> {
+        Ok(if text == "none" { KeySource::None } else { KeySource::Inline })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KeySource, A::Error> {
+        use serde::de::Error as _;
+        let Some(field) = map.next_key::<String>()? else {
+            return Err(A::Error::custom("`key` is empty; give `env` or `file`"));
+        };
+        let source = match field.as_str() {
+            "env" => KeySource::Env(map.next_value()?),
+            "file" => KeySource::File(map.next_value()?),
+            _ => return Err(A::Error::unknown_field(&field, &["env", "file"])),
+        };
+        if map.next_key::<String>()?.is_some() {
+            return Err(A::Error::custom("`key` has two sources; give `env` or `file`"));
+        }
+        Ok(source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(source: &KeySource) -> (Result<Option<Key>, KeyError>, Vec<String>) {
+        let mut warnings = Vec::new();
+        let env = |name: &str| (name == "GOOD").then(|| " sk-hunter2\n".to_owned());
+        (source.load(&env, &mut warnings), warnings)
+    }
+
+    #[test]
+    fn a_key_is_read_from_the_environment_and_trimmed() {
+        let (key, _) = load(&KeySource::Env("GOOD".into()));
+        assert_eq!(key.unwrap().unwrap().0.expose_secret(), "sk-hunter2");
+        assert!(matches!(load(&KeySource::Env("OTHER".into())).0, Err(KeyError::EnvUnset { .. })));
+    }
+
+    #[test]
+    fn a_key_written_into_the_configuration_is_refused_and_not_repeated() {
+        let source: KeySource = serde_json::from_str(r#""sk-hunter2""#).unwrap();
+        for source in
+            [source, KeySource::Env("sk-hunter2".into()), KeySource::Env("hunter2".into())]
+        {
+            let error = load(&source).0.unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_file_that_others_can_read_is_used_with_a_warning() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "sk-hunter2\n").unwrap();
+        let source = KeySource::File(file.path().to_owned());
+        for (mode, expected) in [(0o600, 0), (0o640, 1), (0o602, 1)] {
+            std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            let (key, warnings) = load(&source);
+            assert_eq!(key.unwrap().unwrap().0.expose_secret(), "sk-hunter2");
+            assert_eq!(warnings.len(), expected, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_file_is_refused_and_not_repeated() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let source = KeySource::File(file.path().to_owned());
+        for content in ["", "\n", "two words", &"hunter2".repeat(10_000)] {
+            std::fs::write(file.path(), content).unwrap();
+            let error = load(&source).0.unwrap_err();
+            assert!(matches!(error, KeyError::FileContent { .. }), "{error:?}");
+            assert!(!format!("{error} {error:?}").contains("hunter2"));
+        }
+        let folder = KeySource::File(std::env::temp_dir());
+        assert!(matches!(load(&folder).0, Err(KeyError::FileContent { .. })));
+        let missing = KeySource::File("/nonexistent/key".into());
+        assert!(matches!(load(&missing).0, Err(KeyError::File { .. })));
+    }
+
+    #[test]
+    fn sources_are_read_from_configuration() {
+        let read = |json| serde_json::from_str::<KeySource>(json);
+        assert_eq!(read(r#""none""#).unwrap(), KeySource::None);
+        assert_eq!(read(r#"{"env": "A"}"#).unwrap(), KeySource::Env("A".into()));
+        assert_eq!(read(r#"{"file": "/k"}"#).unwrap(), KeySource::File("/k".into()));
+        assert!(read(r#"{"env": "A", "file": "/k"}"#).is_err());
+        assert!(read(r#"{"vault": "A"}"#).is_err());
+        assert!(read("{}").is_err());
+    }
+
+    #[test]
+    fn a_text_that_repeats_the_key_is_cleaned() {
+        let key = Key::new("sk-hunter2".into());
+        assert_eq!(key.redact("bad key sk-hunter2!"), "bad key [key]!");
+        assert_eq!(format!("{key:?}"), "[key]");
+    }
+}

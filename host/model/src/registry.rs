@@ -1,0 +1,514 @@
+//! The names that people write for models, and the configured models that they mean.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+
+use crate::ChatModel;
+use crate::config::{ConfigError, ModelConfig, Provider};
+use crate::scripted::{Recorder, Recording};
+use crate::text::{listed, quoted};
+
+/// A part that a model plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// What runs unless something else is asked for.
+    Main,
+    /// Cheap and quick.
+    Fast,
+    /// The most capable.
+    Strong,
+    /// Shortens histories.
+    Compaction,
+    /// Takes over when the main model fails.
+    Fallback,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 5] =
+        [Self::Main, Self::Fast, Self::Strong, Self::Compaction, Self::Fallback];
+
+    /// Its name in the `[roles]` table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Fast => "fast",
+            Self::Strong => "strong",
+            Self::Compaction => "compaction",
+            Self::Fallback => "fallback",
+        }
+    }
+}
+
+/// A name that agent files use for a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// The name; upper and lower case are the same.
+    pub name: &'static str,
+    /// The role; `None` means the model of the parent agent, and `main` where there is none.
+    pub role: Option<Role>,
+    /// Whose word it is; for documentation.
+    pub origin: &'static str,
+}
+
+const fn alias(name: &'static str, role: Role, origin: &'static str) -> Alias {
+    Alias { name, role: Some(role), origin }
+}
+
+/// Every alias. The documentation is made from this table too.
+pub const ALIASES: &[Alias] = &[
+    alias("main", Role::Main, "belljar, Netclaw"),
+    alias("fast", Role::Fast, "belljar, SmallCode"),
+    alias("strong", Role::Strong, "belljar, SmallCode"),
+    alias("compaction", Role::Compaction, "belljar, Netclaw"),
+    alias("fallback", Role::Fallback, "belljar, Netclaw"),
+    alias("default", Role::Main, "SmallCode"),
+    alias("medium", Role::Main, "SmallCode"),
+    alias("sonnet", Role::Main, "Claude Code"),
+    alias("opus", Role::Strong, "Claude Code"),
+    alias("haiku", Role::Fast, "Claude Code"),
+    Alias { name: "inherit", role: None, origin: "Claude Code" },
+];
+
+/// The `[roles]` table: which configured model plays which role. Unknown fields are errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Roles {
+    /// Absent: the model called `main`, else the only one there is.
+    #[serde(default)]
+    pub main: Option<String>,
+    /// Absent: the model called `fast`, else that of `main`, with a note.
+    #[serde(default)]
+    pub fast: Option<String>,
+    /// Absent: the model called `strong`, else that of `main`, with a note.
+    #[serde(default)]
+    pub strong: Option<String>,
+    /// Absent: the model called `compaction`, else that of `main`, with a note.
+    #[serde(default)]
+    pub compaction: Option<String>,
+    /// Absent: the model called `fallback`, else that of `main`, with a note.
+    #[serde(default)]
+    pub fallback: Option<String>,
+}
+
+impl Roles {
+    fn get(&self, role: Role) -> Option<&str> {
+        match role {
+            Role::Main => self.main.as_deref(),
+            Role::Fast => self.fast.as_deref(),
+            Role::Strong => self.strong.as_deref(),
+            Role::Compaction => self.compaction.as_deref(),
+            Role::Fallback => self.fallback.as_deref(),
+        }
+    }
+}
+
+/// Looks up an environment variable.
+pub type Env = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// The configured models. A model is made when it is first asked for, so the key of one that is
+/// not used is not needed.
+pub struct Models {
+    configs: BTreeMap<String, ModelConfig>,
+    roles: Roles,
+    env: Box<Env>,
+    made: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
+    /// Answers every request, whatever is configured.
+    only: Option<Arc<dyn ChatModel>>,
+    recording: Option<Recording>,
+}
+
+/// A model that was asked for.
+#[derive(Clone)]
+pub struct Resolved {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// Its name in the configuration; what a child passes as its parent's model.
+    pub name: String,
+    /// What the operator should know, such as that another model took the place of the one
+    /// that was asked for.
+    pub notes: Vec<String>,
+}
+
+/// Why there is no model for a name.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// No model is configured at all.
+    #[error("no model is configured")]
+    NoModels,
+    /// Several models are configured and none of them is the main one.
+    #[error("no model plays the role `main`; set `main` under `[roles]` to one of {configured}")]
+    NoMain {
+        /// The configured models.
+        configured: String,
+    },
+    /// Neither an alias, nor a configured model, nor the id of one.
+    #[error(
+        "model `{request}` is not configured; add it under `[models]`, or use a role (main, fast, strong) or one of {configured}"
+    )]
+    Unknown {
+        /// What was asked for; escaped.
+        request: String,
+        /// The configured models.
+        configured: String,
+    },
+    /// A role names a model that is not configured.
+    #[error(
+        "role `{role}` names the model `{name}`, which is not configured; configured are {configured}"
+    )]
+    RoleTarget {
+        /// The role.
+        role: &'static str,
+        /// The name it gives; escaped.
+        name: String,
+        /// The configured models.
+        configured: String,
+    },
+    /// A model has a name that means something else.
+    #[error("a model cannot be called `{name}`: that word stands for the parent's model")]
+    Reserved {
+        /// The name.
+        name: String,
+    },
+    /// The configured model cannot be used.
+    #[error("model `{name}` cannot be used: {source}")]
+    Config {
+        /// Its name; escaped.
+        name: String,
+        /// Why.
+        source: ConfigError,
+    },
+}
+
+impl Models {
+    /// The models of a configuration. `env` gives the value of an environment variable.
+    ///
+    /// # Errors
+    ///
+    /// [`ResolveError::RoleTarget`] when a role names a model that does not exist,
+    /// [`ResolveError::Reserved`] when a model is called `inherit`.
+    pub fn new(
+        configs: BTreeMap<String, ModelConfig>,
+        roles: Roles,
+        env: Box<Env>,
+    ) -> Result<Self, ResolveError> {
+        let models =
+            Self { configs, roles, env, made: Mutex::default(), only: None, recording: None };
+        if let Some(name) = models.configs.keys().find(|name| name.eq_ignore_ascii_case("inherit"))
+        {
+            return Err(ResolveError::Reserved { name: name.clone() });
+        }
+        for role in Role::ALL {
+            match models.roles.get(role) {
+                Some(name) if !models.configs.contains_key(name) => {
+                    return Err(ResolveError::RoleTarget {
+                        role: role.name(),
+                        name: quoted(name),
+                        configured: models.configured(),
+                    });
+                }
+                Some(_) | None => {}
+            }
+        }
+        Ok(models)
+    }
+
+    /// One model that serves whatever is asked for; how a scripted run is set up.
+    #[must_use]
+    pub fn single(model: Arc<dyn ChatModel>) -> Self {
+        Self {
+            configs: BTreeMap::new(),
+            roles: Roles::default(),
+            env: Box::new(|_| None),
+            made: Mutex::default(),
+            only: Some(model),
+            recording: None,
+        }
+    }
+
+    /// The same models, every call of which is recorded.
+    #[must_use]
+    pub fn recorded(mut self, recording: Recording) -> Self {
+        self.only = self.only.map(|model| record(model, Some(&recording)));
+        self.recording = Some(recording);
+        self
+    }
+
+    /// Whether there is no model at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.configs.is_empty() && self.only.is_none()
+    }
+
+    /// The model that `request` means: the name of a configured model, an alias (see
+    /// [`ALIASES`]), or a model's id at its provider (`gpt-x`, `openai:gpt-x` or
+    /// `openai/gpt-x`), in this order. `parent` is the [`Resolved::name`] of the parent's model.
+    ///
+    /// # Errors
+    ///
+    /// [`ResolveError`]. An unknown name is an error; a role that nobody plays is played by the
+    /// main model, and a note says so.
+    pub fn resolve(&self, request: &str, parent: Option<&str>) -> Result<Resolved, ResolveError> {
+        let request = request.trim();
+        if let Some(model) = &self.only {
+            let name = model.id().to_owned();
+            return Ok(Resolved { model: Arc::clone(model), name, notes: Vec::new() });
+        }
+        if self.configs.is_empty() {
+            return Err(ResolveError::NoModels);
+        }
+        let mut notes = Vec::new();
+        let name = self.name_of(request, parent, &mut notes)?;
+        let model = self.make(name, &mut notes)?;
+        Ok(Resolved { model, name: name.to_owned(), notes })
+    }
+
+    fn name_of(
+        &self,
+        request: &str,
+        parent: Option<&str>,
+        notes: &mut Vec<String>,
+    ) -> Result<&str, ResolveError> {
+        if let Some((name, _)) = self.configs.get_key_value(request) {
+            return Ok(name);
+        }
+        match ALIASES.iter().find(|alias| alias.name.eq_ignore_ascii_case(request)) {
+            Some(Alias { role: Some(Role::Main), .. }) => self.main(),
+            Some(Alias { role: Some(role), .. }) => {
+                match self.player(*role) {
+                    Some(name) => Ok(name),
+                    None => {
+                        let main = self.main()?;
+                        let (role, name) = (role.name(), quoted(main));
+                        notes.push(format!("no model plays the role `{role}`; the main model `{name}` takes its place"));
+                        Ok(main)
+                    }
+                }
+            }
+            Some(Alias { role: None, .. }) => match parent {
+                Some(parent) => self
+                    .configs
+                    .get_key_value(parent)
+                    .map(|(name, _)| name.as_str())
+                    .ok_or_else(|| self.unknown(parent)),
+                None => self.main(),
+            },
+            None => self.by_id(request).ok_or_else(|| self.unknown(request)),
+        }
+    }
+
+    /// The model set for a role, or called like it.
+    fn player(&self, role: Role) -> Option<&str> {
+        let name = self.roles.get(role).unwrap_or(role.name());
+        self.configs.get_key_value(name).map(|(name, _)| name.as_str())
+    }
+
+    fn main(&self) -> Result<&str, ResolveError> {
+        if let Some(name) = self.player(Role::Main) {
+            return Ok(name);
+        }
+        // A scripted model is never chosen by itself.
+        let mut real =
+            self.configs.iter().filter(|(_, config)| config.provider != Provider::Scripted);
+        match (real.next(), real.next()) {
+            (Some((name, _)), None) => Ok(name),
+            _ => Err(ResolveError::NoMain { configured: self.configured() }),
+        }
+    }
+
+    fn by_id(&self, request: &str) -> Option<&str> {
+        let matches = |config: &ModelConfig| {
+            let rest = request
+                .strip_prefix(config.provider.name())
+                .and_then(|rest| rest.strip_prefix([':', '/']));
+            config.model == request || rest == Some(config.model.as_str())
+        };
+        let found = self
+            .configs
+            .iter()
+            .find(|(_, config)| config.provider != Provider::Scripted && matches(config));
+        found.map(|(name, _)| name.as_str())
+    }
+
+    fn make(
+        &self,
+        name: &str,
+        notes: &mut Vec<String>,
+    ) -> Result<Arc<dyn ChatModel>, ResolveError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = made.get(name) {
+            return Ok(Arc::clone(model));
+        }
+        let config = self.configs.get(name).ok_or_else(|| self.unknown(name))?;
+        let model = config
+            .build(&*self.env, notes)
+            .map_err(|source| ResolveError::Config { name: quoted(name), source })?;
+        let model = record(model, self.recording.as_ref());
+        made.insert(name.to_owned(), Arc::clone(&model));
+        Ok(model)
+    }
+
+    fn unknown(&self, request: &str) -> ResolveError {
+        ResolveError::Unknown { request: quoted(request), configured: self.configured() }
+    }
+
+    fn configured(&self) -> String {
+        listed(self.configs.keys().map(String::as_str))
+    }
+}
+
+fn record(model: Arc<dyn ChatModel>, recording: Option<&Recording>) -> Arc<dyn ChatModel> {
+    match recording {
+        Some(recording) => Arc::new(Recorder::with(recording.clone(), model)),
+        None => model,
+    }
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Models")
+            .field("configs", &self.configs)
+            .field("roles", &self.roles)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolved")
+            .field("model", &self.model.id())
+            .field("name", &self.name)
+            .field("notes", &self.notes)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models(toml: &str) -> Result<Models, ResolveError> {
+        #[derive(Deserialize)]
+        struct File {
+            models: BTreeMap<String, ModelConfig>,
+            #[serde(default)]
+            roles: Roles,
+        }
+        let file: File = serde_json::from_str(toml).unwrap();
+        let env = |name: &str| (name == "KEY").then(|| "sk-hunter2".to_owned());
+        Models::new(file.models, file.roles, Box::new(env))
+    }
+
+    const TWO: &str = r#"{
+        "models": {
+            "local": {"kind": "openai", "base_url": "http://127.0.0.1:1/v1", "model": "gpt-x"},
+            "big": {"kind": "anthropic", "model": "claude-x", "key": {"env": "KEY"}}
+        },
+        "roles": {"main": "local", "strong": "big"}
+    }"#;
+
+    #[test]
+    fn every_kind_of_name_finds_its_model() {
+        let models = models(TWO).unwrap();
+        for (request, parent, name, notes) in [
+            ("main", None, "local", 0),
+            ("Main", Some("big"), "local", 0),
+            ("SONNET", None, "local", 0),
+            ("medium", None, "local", 0),
+            ("opus", None, "big", 0),
+            ("strong", None, "big", 0),
+            ("haiku", None, "local", 1),
+            ("Compaction", None, "local", 1),
+            ("Fallback", None, "local", 1),
+            ("inherit", None, "local", 0),
+            ("inherit", Some("big"), "big", 0),
+            ("big", None, "big", 0),
+            ("claude-x", None, "big", 0),
+            ("anthropic/claude-x", None, "big", 0),
+            ("openai:gpt-x", None, "local", 0),
+        ] {
+            let resolved = models.resolve(request, parent).unwrap();
+            assert_eq!((resolved.name.as_str(), resolved.notes.len()), (name, notes), "{request}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_means_nothing_is_an_error_and_not_the_main_model() {
+        let models = models(TWO).unwrap();
+        for request in ["gpt-5", "anthropic:gpt-x", "", "BIG"] {
+            let error = models.resolve(request, None).unwrap_err();
+            assert!(matches!(error, ResolveError::Unknown { .. }), "{request}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_scripted_model_is_never_chosen_by_itself() {
+        let file = r#"{"models": {"demo": {"kind": "scripted", "model": "t.yaml"}}}"#;
+        assert!(matches!(
+            models(file).unwrap().resolve("main", None),
+            Err(ResolveError::NoMain { .. })
+        ));
+        assert!(matches!(
+            models(file).unwrap().resolve("t.yaml", None),
+            Err(ResolveError::Unknown { .. })
+        ));
+        let named = models(file).unwrap().resolve("demo", None).unwrap_err();
+        assert!(matches!(named, ResolveError::Config { .. }), "it is tried when named: {named}");
+    }
+
+    #[test]
+    fn the_only_real_model_is_the_main_one() {
+        let file = r#"{"models": {"x": {"kind": "openai", "model": "m"}, "demo": {"kind": "scripted", "model": "t.yaml"}}}"#;
+        assert_eq!(models(file).unwrap().resolve("sonnet", None).unwrap().name, "x");
+    }
+
+    #[test]
+    fn a_role_that_names_no_model_is_an_error_at_once() {
+        let file = r#"{"models": {"x": {"kind": "openai", "model": "m"}}, "roles": {"fast": "y"}}"#;
+        assert!(matches!(models(file), Err(ResolveError::RoleTarget { role: "fast", .. })));
+    }
+
+    #[test]
+    fn the_key_of_a_model_that_is_not_used_is_not_needed() {
+        let file = r#"{"models": {
+            "main": {"kind": "openai", "model": "m"},
+            "other": {"kind": "openai", "model": "n", "key": {"env": "UNSET"}}
+        }}"#;
+        let models = models(file).unwrap();
+        assert!(models.resolve("main", None).is_ok());
+        let error = models.resolve("other", None).unwrap_err();
+        assert!(error.to_string().contains("`UNSET` is not set"), "{error}");
+    }
+
+    #[test]
+    fn no_model_at_all_is_an_error_of_its_own() {
+        let models = models(r#"{"models": {}}"#).unwrap();
+        assert!(models.is_empty());
+        assert!(matches!(models.resolve("main", None), Err(ResolveError::NoModels)));
+    }
+
+    #[test]
+    fn no_debug_output_shows_a_key_or_a_header() {
+        let file = r#"{"models": {"x": {
+            "kind": "openai", "model": "m", "key": {"env": "KEY"}, "headers": {"x-team": "hunter2"}
+        }}}"#;
+        let models = models(file).unwrap();
+        models.resolve("x", None).unwrap();
+        let env = |_: &str| Some("sk-hunter2".to_owned());
+        let wire = models.configs["x"].build_wire(&env, &mut Vec::new()).unwrap();
+        assert!(!format!("{models:?} {wire:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn aliases_are_lower_case_and_unique() {
+        let mut names: Vec<&str> = ALIASES.iter().map(|alias| alias.name).collect();
+        assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase())));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALIASES.len());
+    }
+}

@@ -1,0 +1,231 @@
+//! Writes a transcript of what a model did.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::check::{Expect, ExpectResult, new_results};
+use super::file;
+use super::transcript::VERSION;
+use crate::limits::MAX_TRANSCRIPT_BYTES;
+use crate::{CallContext, ChatModel, ChatRequest, ModelError, Reply, StreamEvent, ToolCall};
+
+/// Deepest arguments that are written as YAML; deeper ones are written as JSON text, because a
+/// reader of YAML bounds depth more tightly than one of JSON.
+const MAX_YAML_DEPTH: usize = 16;
+
+/// What was recorded so far. Clones share it, so that the models of one run record into one
+/// transcript.
+#[derive(Clone, Debug, Default)]
+pub struct Recording(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    turns: BTreeMap<(String, u32), Vec<file::Turn>>,
+    /// Bytes of texts and arguments, to bound what is kept.
+    bytes: usize,
+}
+
+/// Why a recording cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The run was longer than a transcript may be.
+    #[error("the run said more than the {MAX_TRANSCRIPT_BYTES} bytes that a transcript may have")]
+    TooLarge,
+    /// The YAML writer failed.
+    #[error("the transcript cannot be written as YAML: {0}")]
+    Yaml(String),
+}
+
+impl Recording {
+    /// An empty recording.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The transcript: one entry per agent and spawn index, sorted by them. Each turn expects
+    /// the same tools and results of the same tools; no text is compared. Ids of calls and the
+    /// whitespace in their arguments are not kept.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordingError`] when the run was too long for a transcript.
+    pub fn to_yaml(&self) -> Result<String, RecordingError> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.bytes > MAX_TRANSCRIPT_BYTES {
+            return Err(RecordingError::TooLarge);
+        }
+        let agents = state.turns.iter().map(|((agent, spawn), turns)| file::Agent {
+            agent: agent.clone(),
+            spawn: file::Spawn::Index(*spawn),
+            turns: turns.clone(),
+        });
+        let file = file::Transcript { transcript: VERSION, agents: agents.collect() };
+        let options = serde_yaml::ser_options! { yaml_12: true, prefer_block_scalars: false };
+        let yaml = serde_yaml::to_string_with_options(&file, options);
+        yaml.map_err(|error| RecordingError::Yaml(error.to_string()))
+    }
+
+    fn add(&self, cx: &CallContext<'_>, turn: file::Turn, bytes: usize) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.bytes = state.bytes.saturating_add(bytes);
+        if state.bytes <= MAX_TRANSCRIPT_BYTES {
+            let turns = state.turns.entry((cx.agent.to_owned(), cx.spawn_index));
+            turns.or_default().push(turn);
+        }
+    }
+}
+
+/// A model that records what another one does.
+pub struct Recorder {
+    inner: Arc<dyn ChatModel>,
+    recording: Recording,
+}
+
+impl Recorder {
+    /// Records `inner` into a recording of its own.
+    #[must_use]
+    pub fn new(inner: Arc<dyn ChatModel>) -> Self {
+        Self::with(Recording::new(), inner)
+    }
+
+    /// Records `inner` into `recording`.
+    #[must_use]
+    pub fn with(recording: Recording, inner: Arc<dyn ChatModel>) -> Self {
+        Self { inner, recording }
+    }
+
+    /// Where it records.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// The transcript so far; see [`Recording::to_yaml`].
+    ///
+    /// # Errors
+    ///
+    /// [`RecordingError`] when the run was too long for a transcript.
+    pub fn to_yaml(&self) -> Result<String, RecordingError> {
+        self.recording.to_yaml()
+    }
+}
+
+#[async_trait]
+impl ChatModel for Recorder {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        cx: &CallContext<'_>,
+        events: &mut (dyn FnMut(StreamEvent) + Send),
+    ) -> Result<Reply, ModelError> {
+        let mut said = String::new();
+        let result = {
+            let mut listen = |event: StreamEvent| {
+                if let StreamEvent::TextDelta(text) = &event {
+                    said.push_str(text);
+                }
+                events(event);
+            };
+            self.inner.chat(request, cx, &mut listen).await
+        };
+        let mut turn = file::Turn { expect: Some(expected(request)), ..file::Turn::default() };
+        let mut bytes = said.len();
+        match &result {
+            Ok(reply) => {
+                turn.say =
+                    (!reply.text.is_empty() || reply.calls.is_empty()).then(|| reply.text.clone());
+                bytes += reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+                turn.calls = reply.calls.iter().map(call).collect();
+                turn.stop = Some(reply.stop.clone().into());
+                turn.usage = Some(reply.usage.into());
+            }
+            // Not an answer of the model but a fault of the transcript being played.
+            Err(ModelError::Script(_)) => return result,
+            Err(error) => {
+                turn.say = (!said.is_empty()).then_some(said);
+                turn.fail = failure(error);
+                turn.hang = turn.fail.is_none();
+            }
+        }
+        self.recording.add(cx, turn, bytes);
+        result
+    }
+}
+
+fn expected(request: &ChatRequest) -> Expect {
+    let tools: Vec<String> = request.tools.iter().map(|tool| tool.name.clone()).collect();
+    let results = new_results(request).into_iter().map(|result| ExpectResult {
+        name: result.name.clone(),
+        is_error: Some(result.is_error),
+        ..ExpectResult::default()
+    });
+    Expect {
+        no_tools: tools.is_empty(),
+        tools: (!tools.is_empty()).then_some(tools),
+        results: Some(results.collect()),
+        ..Expect::default()
+    }
+}
+
+fn call(call: &ToolCall) -> file::Call {
+    let object = match serde_json::from_str::<Value>(&call.arguments) {
+        Ok(value @ Value::Object(_)) if depth_within(&value, MAX_YAML_DEPTH) => Some(value),
+        Ok(_) | Err(_) => None,
+    };
+    file::Call {
+        name: call.name.clone(),
+        id: None,
+        raw_arguments: object.is_none().then(|| call.arguments.clone()),
+        arguments: object,
+    }
+}
+
+fn depth_within(value: &Value, depth: usize) -> bool {
+    let Some(depth) = depth.checked_sub(1) else {
+        return false;
+    };
+    match value {
+        Value::Object(object) => object.values().all(|value| depth_within(value, depth)),
+        Value::Array(items) => items.iter().all(|value| depth_within(value, depth)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// The failure as a transcript states it; `None` where the model just gave no answer in time.
+fn failure(error: &ModelError) -> Option<file::Fail> {
+    let fail = |status, kind, message: &str| {
+        Some(file::Fail {
+            status,
+            kind,
+            message: (!message.is_empty()).then(|| message.to_owned()),
+            retry_after: error.retry_after().map(|time| time.as_secs()),
+        })
+    };
+    match error {
+        ModelError::Cancelled | ModelError::Timeout { .. } => None,
+        ModelError::RateLimited { message, .. } => fail(Some(429), None, message),
+        ModelError::Auth { status, message } | ModelError::Http { status, message, .. } => {
+            fail(Some(*status), None, message)
+        }
+        ModelError::Network { message } => fail(None, Some(file::FailKind::Network), message),
+        ModelError::Cut => fail(None, Some(file::FailKind::Cut), ""),
+        ModelError::Provider { .. }
+        | ModelError::Protocol { .. }
+        | ModelError::TooLarge { .. }
+        | ModelError::Script(_) => fail(None, Some(file::FailKind::Protocol), &error.to_string()),
+    }
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("inner", &self.inner.id()).finish_non_exhaustive()
+    }
+}

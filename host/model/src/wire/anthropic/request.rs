@@ -1,0 +1,246 @@
+//! A request as a messages body.
+//!
+//! The order is that of Anthropic's cache: tools, system, messages. Messages come last and
+//! nothing is sorted, so but for the two markers that move with the end of the conversation,
+//! the body of a later turn begins with the bytes of the body before it.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS;
+use crate::wire::Settings;
+use crate::wire::history::{arguments_object, identifier, tool_name};
+use crate::{ChatRequest, Effort, Message};
+
+/// How many messages at the end carry a cache marker: the last one, so that the next turn finds
+/// it, and the one before it, so that this turn finds what the last one left. With the markers
+/// on the tools and the system prompt that makes four, the most that Anthropic allows.
+const MARKED_MESSAGES: usize = 2;
+
+/// Longest call id that is sent; Anthropic states no limit.
+const MAX_WIRE_ID: usize = 128;
+
+/// The body of one request.
+pub(crate) fn body(
+    request: &ChatRequest,
+    settings: &Settings,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let limit = request.max_output_tokens.or(settings.max_output_tokens);
+    let mut messages = messages(request);
+    mark(&mut messages);
+    let (tools, tool_choice) = tools(request);
+    serde_json::to_vec(&Body {
+        model: &settings.model,
+        max_tokens: limit.unwrap_or(ANTHROPIC_MAX_OUTPUT_TOKENS),
+        stream: true,
+        temperature: request.temperature.or(settings.temperature),
+        output_config: request.effort.or(settings.effort).map(|effort| OutputConfig { effort }),
+        tools,
+        tool_choice,
+        system: system(&request.system),
+        messages,
+    })
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<WireMessage<'a>>,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: Effort,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    input_schema: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct ToolChoice {
+    r#type: &'static str,
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    #[serde(flatten)]
+    kind: BlockKind<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum BlockKind<'a> {
+    Text {
+        text: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: Value,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        content: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
+
+impl<'a> Block<'a> {
+    fn new(kind: BlockKind<'a>) -> Self {
+        Self { kind, cache_control: None }
+    }
+
+    /// A text block, unless there is nothing in it: Anthropic refuses blank ones.
+    fn text(text: &'a str) -> Option<Self> {
+        (!text.trim().is_empty()).then(|| Self::new(BlockKind::Text { text }))
+    }
+}
+
+/// The tools to advertise. With none, but calls in the history, the API still wants those tools
+/// declared: they are named without a schema, and choosing one is switched off.
+fn tools(request: &ChatRequest) -> (Vec<Tool<'_>>, Option<ToolChoice>) {
+    let tool = |name, description, input_schema| Tool {
+        name,
+        description,
+        input_schema,
+        cache_control: None,
+    };
+    let advertised = request.tools.iter().map(|spec| {
+        tool(
+            Cow::Borrowed(spec.name.as_str()),
+            spec.description.as_str(),
+            Cow::Borrowed(&spec.schema),
+        )
+    });
+    let mut tools: Vec<Tool<'_>> = advertised.collect();
+    let mut choice = None;
+    if tools.is_empty() {
+        for message in &request.messages {
+            let Message::Assistant { calls, .. } = message else { continue };
+            for call in calls {
+                let name = tool_name(&call.name);
+                if tools.iter().all(|tool| tool.name != name) {
+                    tools.push(tool(name, "", Cow::Owned(json!({"type": "object"}))));
+                }
+            }
+        }
+        choice = (!tools.is_empty()).then_some(ToolChoice { r#type: "none" });
+    }
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(EPHEMERAL);
+    }
+    (tools, choice)
+}
+
+fn system(blocks: &[String]) -> Vec<Block<'_>> {
+    let mut blocks: Vec<Block<'_>> = blocks.iter().filter_map(|text| Block::text(text)).collect();
+    if let Some(last) = blocks.last_mut() {
+        last.cache_control = Some(EPHEMERAL);
+    }
+    blocks
+}
+
+/// The conversation with roles that alternate: what follows a user message without an answer in
+/// between joins it.
+fn messages(request: &ChatRequest) -> Vec<WireMessage<'_>> {
+    let mut messages: Vec<WireMessage<'_>> = Vec::with_capacity(request.messages.len());
+    for entry in &request.messages {
+        let (role, content) = blocks(entry);
+        if content.is_empty() {
+            continue;
+        }
+        match messages.last_mut() {
+            Some(last) if last.role == role => last.content.extend(content),
+            Some(_) | None => messages.push(WireMessage { role, content }),
+        }
+    }
+    messages
+}
+
+fn blocks(message: &Message) -> (&'static str, Vec<Block<'_>>) {
+    match message {
+        Message::User { text } => ("user", Block::text(text).into_iter().collect()),
+        Message::Assistant { text, calls } => {
+            let calls = calls.iter().map(|call| {
+                Block::new(BlockKind::ToolUse {
+                    id: identifier(&call.id, MAX_WIRE_ID),
+                    name: tool_name(&call.name),
+                    input: arguments_object(&call.arguments),
+                })
+            });
+            ("assistant", Block::text(text).into_iter().chain(calls).collect())
+        }
+        Message::Tool { results } => {
+            let results = results.iter().map(|result| {
+                Block::new(BlockKind::ToolResult {
+                    tool_use_id: identifier(&result.id, MAX_WIRE_ID),
+                    content: &result.content,
+                    is_error: result.is_error,
+                })
+            });
+            ("user", results.collect())
+        }
+    }
+}
+
+fn mark(messages: &mut [WireMessage<'_>]) {
+    let users = messages.iter_mut().rev().filter(|message| message.role == "user");
+    for message in users.take(MARKED_MESSAGES) {
+        if let Some(block) = message.content.last_mut() {
+            block.cache_control = Some(EPHEMERAL);
+        }
+    }
+}
+
+/// Removes the cache markers, so that bodies of two turns can be compared.
+#[cfg(test)]
+pub(crate) fn without_markers(value: Value) -> Value {
+    match value {
+        Value::Object(object) => object
+            .into_iter()
+            .filter(|(key, _)| key != "cache_control")
+            .map(|(key, value)| (key, without_markers(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        Value::Array(items) => items.into_iter().map(without_markers).collect(),
+        other => other,
+    }
+}

@@ -1,0 +1,270 @@
+//! Where requests go, and the key that goes with them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use url::{Host, Url};
+
+use crate::key::Key;
+use crate::limits::CONNECT_TIMEOUT;
+use crate::text::quoted;
+
+/// Headers that a configuration cannot set: they frame the request, or carry the key, which
+/// has a setting of its own that keeps it out of sight.
+const RESERVED_HEADERS: [&str; 9] = [
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+    "x-api-key",
+];
+
+/// One URL that takes requests. Redirects are not followed and proxies are not used, so what it
+/// is sent, the key above all, goes to the host of that URL and nowhere else.
+pub(crate) struct Endpoint {
+    client: reqwest::Client,
+    url: Url,
+    headers: HeaderMap,
+    key: Option<Key>,
+}
+
+/// Why a model's address or headers are not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// The URL is not one that requests can be sent to.
+    #[error("`base_url` {0}")]
+    BaseUrl(&'static str),
+    /// A key would cross a network in clear text.
+    #[error(
+        "a key or headers would be sent to `{host}` over plain http; use https, or set `allow_insecure = true`"
+    )]
+    Insecure {
+        /// The host.
+        host: String,
+    },
+    /// A header cannot be sent.
+    #[error("header `{name}` {reason}")]
+    Header {
+        /// Its name; escaped.
+        name: String,
+        /// What is wrong. Never shows the value.
+        reason: &'static str,
+    },
+    /// The TLS library has no usable certificates or the HTTP client cannot be set up.
+    #[error("the HTTPS client cannot be set up: {0}")]
+    Setup(String),
+}
+
+impl Endpoint {
+    /// Checks the address; `path` is appended to `base_url`.
+    pub(crate) fn new(
+        base_url: &Url,
+        path: &[&str],
+        key: Option<(HeaderName, Key)>,
+        extra: &BTreeMap<String, String>,
+        allow_insecure: bool,
+    ) -> Result<Self, EndpointError> {
+        let mut url = checked(base_url)?;
+        let secret = key.is_some() || !extra.is_empty();
+        if url.scheme() == "http" && secret && !allow_insecure && !is_loopback(&url) {
+            let host = quoted(url.host_str().unwrap_or_default());
+            return Err(EndpointError::Insecure { host });
+        }
+        url.path_segments_mut()
+            .map_err(|()| EndpointError::BaseUrl("has no path"))?
+            .pop_if_empty()
+            .extend(path);
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in extra {
+            let (name, value) = header(name, value)?;
+            headers.insert(name, value);
+        }
+        let key = match key {
+            Some((name, key)) => {
+                let value = key.header_value(&name).ok_or_else(|| EndpointError::Header {
+                    name: name.to_string(),
+                    reason: "cannot carry the key: it has characters that no header may have",
+                })?;
+                headers.insert(name, value);
+                Some(key)
+            }
+            None => None,
+        };
+        let client = client(&url)?;
+        Ok(Self { client, url, headers, key })
+    }
+
+    /// The same endpoint with one more header, unless the configuration set it.
+    pub(crate) fn with_default_header(mut self, name: &'static str, value: &'static str) -> Self {
+        let name = HeaderName::from_static(name);
+        self.headers.entry(name).or_insert(HeaderValue::from_static(value));
+        self
+    }
+
+    pub(crate) async fn send(&self, body: Bytes) -> reqwest::Result<reqwest::Response> {
+        let request = self.client.post(self.url.clone());
+        request.headers(self.headers.clone()).body(body).send().await
+    }
+
+    /// `text` without the key, should the peer have repeated it.
+    pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.key {
+            Some(key) => key.redact(text),
+            None => Cow::Borrowed(text),
+        }
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.headers.keys().map(HeaderName::as_str).collect();
+        f.debug_struct("Endpoint")
+            .field("host", &self.url.host_str())
+            .field("path", &self.url.path())
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+fn checked(base_url: &Url) -> Result<Url, EndpointError> {
+    if !matches!(base_url.scheme(), "http" | "https") {
+        return Err(EndpointError::BaseUrl("must begin with `https://` or `http://`"));
+    }
+    if !base_url.username().is_empty() || base_url.password().is_some() {
+        return Err(EndpointError::BaseUrl(
+            "must not contain a user name or password; use `key` or `headers`",
+        ));
+    }
+    if base_url.fragment().is_some() {
+        return Err(EndpointError::BaseUrl("must not contain `#`"));
+    }
+    Ok(base_url.clone())
+}
+
+/// Whether the host is this machine by its spelling; nothing is resolved.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), EndpointError> {
+    let error = |reason| EndpointError::Header { name: quoted(name), reason };
+    let parsed: HeaderName = name.parse().map_err(|_| error("is not a header name"))?;
+    if RESERVED_HEADERS.contains(&parsed.as_str()) {
+        return Err(error("cannot be set here; a key goes into `key`"));
+    }
+    let mut value =
+        HeaderValue::from_str(value).map_err(|_| error("has a value that no header may have"))?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+fn client(url: &Url) -> Result<reqwest::Client, EndpointError> {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls(url.scheme() == "https")?)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("belljar/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| EndpointError::Setup(quoted(&error.to_string())))
+}
+
+/// The TLS settings: the system's trusted certificates, which take milliseconds to load, only
+/// if they are needed, and once per process. Without them no certificate is trusted.
+fn tls(trusting: bool) -> Result<rustls::ClientConfig, EndpointError> {
+    static TRUSTING: OnceLock<Result<rustls::ClientConfig, String>> = OnceLock::new();
+    let config = if trusting {
+        TRUSTING
+            .get_or_init(|| tls_config(true).map_err(|error| quoted(&error.to_string())))
+            .clone()
+    } else {
+        tls_config(false).map_err(|error| quoted(&error.to_string()))
+    };
+    config.map_err(EndpointError::Setup)
+}
+
+fn tls_config(trusting: bool) -> Result<rustls::ClientConfig, rustls::Error> {
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?;
+    let mut config = if trusting {
+        builder.with_platform_verifier()?.with_no_client_auth()
+    } else {
+        builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(url: &str, key: bool, insecure: bool) -> Result<Endpoint, EndpointError> {
+        let key = key.then(|| (HeaderName::from_static("x-api-key"), Key::new("k".into())));
+        Endpoint::new(
+            &url.parse().unwrap(),
+            &["chat", "completions"],
+            key,
+            &BTreeMap::new(),
+            insecure,
+        )
+    }
+
+    #[test]
+    fn a_key_is_not_sent_in_clear_text_unless_allowed() {
+        assert!(matches!(
+            endpoint("http://api.test/v1", true, false),
+            Err(EndpointError::Insecure { .. })
+        ));
+        assert!(endpoint("http://127.0.0.1.api.test/v1", true, false).is_err());
+        for allowed in ["http://localhost:1/v1", "http://127.0.0.9/v1", "http://[::1]/v1"] {
+            assert!(endpoint(allowed, true, false).is_ok(), "{allowed}");
+        }
+        assert!(endpoint("http://api.test/v1", true, true).is_ok());
+        assert!(endpoint("http://api.test/v1", false, false).is_ok());
+    }
+
+    #[test]
+    fn the_path_is_appended_and_a_query_stays() {
+        for (base, url) in [
+            ("http://h/v1", "http://h/v1/chat/completions"),
+            ("http://h/v1/", "http://h/v1/chat/completions"),
+            ("http://h", "http://h/chat/completions"),
+            ("http://h/v1?api-version=2", "http://h/v1/chat/completions?api-version=2"),
+        ] {
+            assert_eq!(endpoint(base, false, false).unwrap().url.as_str(), url);
+        }
+    }
+
+    #[test]
+    fn credentials_in_the_url_are_refused_without_repeating_them() {
+        let error = endpoint("https://me:hunter2@api.test/v1", false, false).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn headers_that_frame_the_request_or_carry_the_key_are_refused() {
+        let url = "https://api.test/v1".parse().unwrap();
+        for name in ["Authorization", "Host", "Content-Length", "bad name"] {
+            let extra = BTreeMap::from([(name.to_owned(), "hunter2".to_owned())]);
+            let error = Endpoint::new(&url, &[], None, &extra, false).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Error answers and broken connections turned into [`ModelError`]s.
+
+use std::error::Error as _;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::ModelError;
+use crate::text::quoted;
+
+/// The error that a status other than success stands for. `body` is what was read of it.
+pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str) -> ModelError {
+    let value: Option<Value> = serde_json::from_str(body).ok();
+    let message = value.as_ref().and_then(message_in).unwrap_or(body);
+    let message = if message.trim().is_empty() { "no reason given" } else { message };
+    let message = quoted(message);
+    let spent = value.as_ref().and_then(kind_in).is_some_and(|kind| kind == "insufficient_quota");
+    match status {
+        401 | 403 => ModelError::Auth { status, message },
+        // An empty account is reported as a rate limit, but no waiting helps.
+        429 if !spent => ModelError::RateLimited { retry_after, message },
+        300..=399 => ModelError::Http {
+            status,
+            retry_after: None,
+            message: "redirects are not followed; set `base_url` to where the server really is"
+                .to_owned(),
+        },
+        _ => ModelError::Http { status, retry_after, message },
+    }
+}
+
+/// The error that a JSON error object inside a stream stands for: the value of `error` in
+/// `{"error": ...}`, whatever its shape.
+pub(crate) fn in_stream(error: &Value) -> ModelError {
+    let message = quoted(message_in(error).unwrap_or("no reason given"));
+    let status = ["code", "status"]
+        .iter()
+        .find_map(|field| error.get(*field).and_then(Value::as_u64))
+        .and_then(|code| u16::try_from(code).ok())
+        .filter(|code| (400..600).contains(code));
+    let kind = kind_in(error).unwrap_or("error");
+    match (status, kind) {
+        (_, "rate_limit_error" | "rate_limit_exceeded") | (Some(429), _) => {
+            ModelError::RateLimited { retry_after: None, message }
+        }
+        (_, "overloaded_error") => ModelError::Http { status: 529, retry_after: None, message },
+        (_, "authentication_error" | "permission_error") => {
+            ModelError::Auth { status: status.unwrap_or(401), message }
+        }
+        (Some(status), _) => ModelError::Http { status, retry_after: None, message },
+        (None, kind) => ModelError::Provider {
+            transient: matches!(kind, "api_error" | "server_error" | "timeout_error"),
+            kind: quoted(kind),
+            message,
+        },
+    }
+}
+
+/// The text for a person in an error answer, in one of the shapes that servers use.
+fn message_in(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| {
+        ["error", "message", "detail"]
+            .iter()
+            .find_map(|field| value.get(*field).and_then(message_in))
+    })
+}
+
+/// The machine-readable word in an error answer.
+fn kind_in(value: &Value) -> Option<&str> {
+    let error = value.get("error").filter(|error| error.is_object()).unwrap_or(value);
+    ["code", "type"].iter().find_map(|field| error.get(*field).and_then(Value::as_str))
+}
+
+/// The time that a `Retry-After` header asks for: seconds, or an HTTP date seen from `now`.
+pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+/// A transport failure in words, without the URL, which may carry credentials.
+pub(crate) fn network(error: reqwest::Error) -> ModelError {
+    let error = error.without_url();
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    ModelError::Network { message: quoted(&message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_as_seconds_and_as_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777 - 30);
+        assert_eq!(retry_after(" 7 ", now), Some(Duration::from_secs(7)));
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(retry_after(date, now), Some(Duration::from_secs(30)));
+        assert_eq!(retry_after(date, now + Duration::from_secs(90)), Some(Duration::ZERO));
+        assert_eq!(retry_after("soon", now), None);
+        assert_eq!(retry_after("-1", now), None);
+    }
+
+    #[test]
+    fn the_message_is_found_in_every_shape_that_servers_use() {
+        for body in [
+            r#"{"error": {"message": "no", "type": "x"}}"#,
+            r#"{"error": "no"}"#,
+            r#"{"object": "error", "message": "no"}"#,
+            r#"{"detail": "no"}"#,
+            "no",
+        ] {
+            let error = from_status(400, None, body);
+            let expected =
+                ModelError::Http { status: 400, retry_after: None, message: "no".into() };
+            assert_eq!(error, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_empty_account_is_not_retried() {
+        let body = r#"{"error": {"message": "pay", "code": "insufficient_quota"}}"#;
+        assert!(!from_status(429, None, body).is_retryable());
+        assert!(from_status(429, None, "slow down").is_retryable());
+    }
+
+    #[test]
+    fn an_overloaded_provider_is_retryable_inside_a_stream_too() {
+        let error = serde_json::json!({"type": "overloaded_error", "message": "busy"});
+        assert!(in_stream(&error).is_retryable());
+        let error = serde_json::json!({"code": 502, "message": "bad gateway"});
+        assert!(in_stream(&error).is_retryable());
+        let error = serde_json::json!({"type": "invalid_request_error", "message": "no"});
+        assert!(!in_stream(&error).is_retryable());
+    }
+}

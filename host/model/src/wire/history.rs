@@ -1,0 +1,80 @@
+//! What a model said before, in a form that a provider accepts when it is sent back.
+//!
+//! A provider checks the history of a request more strictly than it checks its own output: a
+//! call with malformed arguments or an odd name would make every later request of that
+//! conversation fail.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+/// Longest tool name that both providers accept in a history.
+const MAX_WIRE_NAME: usize = 64;
+
+/// The arguments of an earlier call as a JSON object: parsed if they are one, else an object
+/// that shows the model what it wrote.
+pub(crate) fn arguments_object(arguments: &str) -> Value {
+    if arguments.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    match serde_json::from_str(arguments) {
+        Ok(value @ Value::Object(_)) => value,
+        Ok(_) | Err(_) => {
+            let mut object = Map::new();
+            object.insert("invalid_json".to_owned(), Value::String(arguments.to_owned()));
+            Value::Object(object)
+        }
+    }
+}
+
+/// The same as JSON text; the model's own bytes where they can stay, so that the provider's
+/// cache matches.
+pub(crate) fn arguments_text(arguments: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<Value>(arguments) {
+        Ok(Value::Object(_)) => Cow::Borrowed(arguments),
+        Ok(_) | Err(_) => Cow::Owned(arguments_object(arguments).to_string()),
+    }
+}
+
+/// A tool name or call id with the characters that providers allow; others become `_`.
+pub(crate) fn identifier(text: &str, max: usize) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if text.is_empty() {
+        return Cow::Borrowed("_");
+    }
+    if text.len() <= max && text.chars().all(allowed) {
+        return Cow::Borrowed(text);
+    }
+    let cleaned = text.chars().map(|c| if allowed(c) { c } else { '_' });
+    Cow::Owned(cleaned.take(max).collect())
+}
+
+/// A tool name as [`identifier`], cut to what both providers accept.
+pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
+    identifier(name, MAX_WIRE_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_keeps_its_bytes_and_anything_else_becomes_an_object() {
+        assert_eq!(arguments_text(r#"{"a" : 1}"#), r#"{"a" : 1}"#);
+        assert_eq!(arguments_text(""), "{}");
+        assert_eq!(arguments_text("[1]"), r#"{"invalid_json":"[1]"}"#);
+        assert_eq!(arguments_text(r#"{"a": "#), r#"{"invalid_json":"{\"a\": "}"#);
+        assert_eq!(
+            arguments_text(&"[".repeat(100_000)).len(),
+            100_000 + r#"{"invalid_json":""}"#.len()
+        );
+    }
+
+    #[test]
+    fn a_name_that_no_provider_accepts_is_made_acceptable() {
+        assert_eq!(identifier("file_read", 64), "file_read");
+        assert_eq!(identifier("functions.file read:0", 64), "functions_file_read_0");
+        assert_eq!(identifier("", 64), "_");
+        assert_eq!(identifier(&"é".repeat(100), 64).len(), 64);
+    }
+}

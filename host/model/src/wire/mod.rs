@@ -1,0 +1,349 @@
+//! Models reached over HTTP: one driver for retries, timeouts and streaming, and one dialect
+//! per wire format.
+
+mod answer;
+mod anthropic;
+mod endpoint;
+mod failure;
+mod history;
+mod openai;
+mod sse;
+
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use backon::BackoffBuilder as _;
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use tokio::time::Instant;
+
+pub(crate) use answer::{Answer, Sink};
+pub(crate) use endpoint::Endpoint;
+pub use endpoint::EndpointError;
+
+use crate::limits::{
+    AFTER_FINISH_WAIT, MAX_ATTEMPTS, MAX_ERROR_BODY_BYTES, MAX_RETRY_AFTER, RETRY_MAX_DELAY,
+    RETRY_MIN_DELAY,
+};
+use crate::text::quoted;
+use crate::{
+    CallContext, ChatModel, ChatRequest, Effort, ModelError, Phase, Reply, StreamEvent, Timeouts,
+};
+
+/// A model behind an HTTP API. Made by [`crate::ModelConfig::build`].
+#[derive(Debug)]
+pub struct WireModel {
+    id: String,
+    dialect: Dialect,
+    settings: Settings,
+    endpoint: Endpoint,
+    retries: RetryPolicy,
+}
+
+/// When a failed call is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Most attempts, the first included; 1 never retries. Default
+    /// [`MAX_ATTEMPTS`](crate::limits::MAX_ATTEMPTS).
+    pub attempts: u32,
+    /// Delay before the first retry. It doubles each time, and up to as much again is added at
+    /// random. Default [`RETRY_MIN_DELAY`](crate::limits::RETRY_MIN_DELAY).
+    pub min_delay: Duration,
+    /// Largest delay before the random part is added. Default
+    /// [`RETRY_MAX_DELAY`](crate::limits::RETRY_MAX_DELAY).
+    pub max_delay: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { attempts: MAX_ATTEMPTS, min_delay: RETRY_MIN_DELAY, max_delay: RETRY_MAX_DELAY }
+    }
+}
+
+/// The wire formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    OpenAi(MaxTokensField),
+    Anthropic,
+}
+
+/// The field that carries the output limit on an OpenAI-compatible wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MaxTokensField {
+    /// The older name, which every compatible server knows.
+    MaxTokens,
+    /// The newer name, which OpenAI's own reasoning models insist on.
+    MaxCompletionTokens,
+}
+
+/// What the configuration says about every request of a model.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) model: String,
+    pub(crate) max_output_tokens: Option<u64>,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) effort: Option<Effort>,
+}
+
+/// Makes an answer of the events of one response.
+trait Decoder: Send {
+    /// Takes the next event.
+    fn event(&mut self, event: &str, data: &str, sink: &mut Sink<'_>) -> Result<(), ModelError>;
+
+    /// How far the answer is.
+    fn progress(&self) -> Progress;
+
+    /// The answer; called only when it is complete.
+    fn into_reply(self: Box<Self>) -> Reply;
+}
+
+/// How far an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// More of it must come.
+    Partial,
+    /// It is complete, but the usage may still come.
+    Complete,
+    /// The server has said that nothing more will come.
+    Over,
+}
+
+impl WireModel {
+    pub(crate) fn new(dialect: Dialect, settings: Settings, endpoint: Endpoint) -> Self {
+        let provider = match dialect {
+            Dialect::OpenAi(_) => "openai",
+            Dialect::Anthropic => "anthropic",
+        };
+        Self {
+            id: format!("{provider}:{}", quoted(&settings.model)),
+            dialect,
+            settings,
+            endpoint,
+            retries: RetryPolicy::default(),
+        }
+    }
+
+    /// The same model with another retry policy.
+    #[must_use]
+    pub fn with_retries(mut self, retries: RetryPolicy) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    async fn with_retrying(
+        &self,
+        request: &ChatRequest,
+        cx: &CallContext<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Reply, ModelError> {
+        let body = self.body(request)?;
+        let mut delays = backon::ExponentialBuilder::new()
+            .with_min_delay(self.retries.min_delay)
+            .with_max_delay(self.retries.max_delay)
+            .with_max_times(usize::try_from(self.retries.attempts.saturating_sub(1)).unwrap_or(0))
+            .with_jitter()
+            .build();
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(request, body.clone(), cx, sink).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            let after = if error.is_retryable() && !sink.started() {
+                delays.next().and_then(|delay| pause(delay, error.retry_after()))
+            } else {
+                None
+            };
+            let Some(after) = after else {
+                return Err(error);
+            };
+            attempt += 1;
+            tracing::debug!(model = %self.id, attempt, ?after, %error, "retrying a model call");
+            let reason = error.to_string();
+            sink.notice(StreamEvent::Retrying { attempt, after, reason });
+            tokio::time::sleep(after).await;
+        }
+    }
+
+    fn body(&self, request: &ChatRequest) -> Result<Bytes, ModelError> {
+        let body = match self.dialect {
+            Dialect::OpenAi(field) => openai::body(request, &self.settings, field),
+            Dialect::Anthropic => anthropic::body(request, &self.settings),
+        };
+        body.map(Bytes::from).map_err(|error| ModelError::Protocol {
+            message: format!("the request cannot be written as JSON: {error}"),
+        })
+    }
+
+    fn decoder(&self, request: &ChatRequest) -> Box<dyn Decoder> {
+        match self.dialect {
+            Dialect::OpenAi(_) => Box::new(openai::Stream::new(request)),
+            Dialect::Anthropic => Box::new(anthropic::Stream::new(request)),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &ChatRequest,
+        body: Bytes,
+        cx: &CallContext<'_>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Reply, ModelError> {
+        let limit = cx.timeouts.first_token;
+        let deadline = Instant::now() + limit;
+        let late = |_| ModelError::Timeout { phase: Phase::FirstToken, after: limit };
+        let response = tokio::time::timeout_at(deadline, self.endpoint.send(body))
+            .await
+            .map_err(late)?
+            .map_err(failure::network)?;
+        if !is_stream(&response) {
+            let refusal = self.read_refusal(response);
+            return Err(tokio::time::timeout_at(deadline, refusal).await.map_or_else(late, |e| e));
+        }
+        let mut decoder = self.decoder(request);
+        self.read_stream(response, decoder.as_mut(), deadline, cx.timeouts, sink).await?;
+        Ok(decoder.into_reply())
+    }
+
+    /// Reads events until the answer is complete.
+    async fn read_stream(
+        &self,
+        mut response: reqwest::Response,
+        decoder: &mut dyn Decoder,
+        mut deadline: Instant,
+        timeouts: Timeouts,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ModelError> {
+        let mut sse = sse::SseDecoder::default();
+        loop {
+            let next = tokio::time::timeout_at(deadline, response.chunk()).await;
+            let complete = decoder.progress() != Progress::Partial;
+            let chunk = match next {
+                Ok(Ok(Some(chunk))) => chunk,
+                // An answer that is complete is not lost to what happens behind it.
+                _ if complete => return Ok(()),
+                Ok(Ok(None)) => return Err(ModelError::Cut),
+                Ok(Err(_)) if sink.started() => return Err(ModelError::Cut),
+                Ok(Err(error)) => return Err(failure::network(error)),
+                Err(_) => return Err(silence(sink.started(), timeouts)),
+            };
+            let mut events = 0_usize;
+            sse.push(&chunk, &mut |event, data| {
+                events += 1;
+                decoder.event(event, &self.endpoint.redact(data), sink)
+            })?;
+            match decoder.progress() {
+                Progress::Over => return Ok(()),
+                Progress::Complete => deadline = Instant::now() + AFTER_FINISH_WAIT,
+                // Any event is a sign of life, pings included; comments are not.
+                Progress::Partial if sink.started() && events > 0 => {
+                    deadline = Instant::now() + timeouts.between_tokens;
+                }
+                Progress::Partial => {}
+            }
+        }
+    }
+
+    /// The error that a response without a stream stands for.
+    async fn read_refusal(&self, mut response: reqwest::Response) -> ModelError {
+        let status = response.status();
+        let header = response.headers().get(RETRY_AFTER);
+        let retry_after = header
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| failure::retry_after(value, SystemTime::now()));
+        let mut body = Vec::new();
+        // A body that breaks off is still the best explanation there is.
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let room = MAX_ERROR_BODY_BYTES.saturating_sub(body.len());
+            body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+            if body.len() >= MAX_ERROR_BODY_BYTES {
+                break;
+            }
+        }
+        let body = String::from_utf8_lossy(&body);
+        let body = self.endpoint.redact(&body);
+        if !status.is_success() {
+            return failure::from_status(status.as_u16(), retry_after, &body);
+        }
+        match serde_json::from_str::<serde_json::Value>(&body) {
+            Ok(value) if value.get("error").is_some_and(|error| !error.is_null()) => {
+                failure::in_stream(value.get("error").unwrap_or(&value))
+            }
+            _ => ModelError::Protocol {
+                message: "the server did not stream its answer; is `base_url` the base of the API?"
+                    .to_owned(),
+            },
+        }
+    }
+}
+
+#[async_trait]
+impl ChatModel for WireModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        cx: &CallContext<'_>,
+        events: &mut (dyn FnMut(StreamEvent) + Send),
+    ) -> Result<Reply, ModelError> {
+        if cx.cancel.is_cancelled() {
+            return Err(ModelError::Cancelled);
+        }
+        let mut sink = Sink::new(events);
+        let call = async {
+            let call = self.with_retrying(request, cx, &mut sink);
+            match cx.timeouts.total {
+                Some(after) => tokio::time::timeout(after, call)
+                    .await
+                    .unwrap_or(Err(ModelError::Timeout { phase: Phase::Total, after })),
+                None => call.await,
+            }
+        };
+        cx.cancel.run_until_cancelled(call).await.unwrap_or(Err(ModelError::Cancelled))
+    }
+}
+
+/// How long to wait before another attempt; `None` when the provider wants more time than a
+/// run can give.
+fn pause(own: Duration, asked: Option<Duration>) -> Option<Duration> {
+    match asked {
+        Some(asked) if asked > MAX_RETRY_AFTER => None,
+        Some(asked) => Some(asked.max(own)),
+        None => Some(own),
+    }
+}
+
+fn silence(started: bool, timeouts: Timeouts) -> ModelError {
+    let (phase, after) = if started {
+        (Phase::BetweenTokens, timeouts.between_tokens)
+    } else {
+        (Phase::FirstToken, timeouts.first_token)
+    };
+    ModelError::Timeout { phase, after }
+}
+
+/// Whether a response is a stream of events. A missing content type is taken for one, because
+/// some servers send none; a JSON document or a web page is not one.
+fn is_stream(response: &reqwest::Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    response.status() == reqwest::StatusCode::OK
+        && kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_of_the_own_and_the_asked_delay_is_taken_and_too_long_ends_the_call() {
+        let second = Duration::from_secs(1);
+        assert_eq!(pause(second, None), Some(second));
+        assert_eq!(pause(second, Some(second * 9)), Some(second * 9));
+        assert_eq!(pause(second, Some(Duration::ZERO)), Some(second));
+        assert_eq!(pause(second, Some(MAX_RETRY_AFTER + second)), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! A request as a chat-completions body.
+//!
+//! Messages come last and nothing is sorted, so the body of a later turn begins with the bytes
+//! of the body before it.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::wire::history::{arguments_text, tool_name};
+use crate::wire::{MaxTokensField, Settings};
+use crate::{ChatRequest, Effort, Message, ToolCall, ToolResult, ToolSpec};
+
+/// The body of one request.
+pub(crate) fn body(
+    request: &ChatRequest,
+    settings: &Settings,
+    field: MaxTokensField,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let limit = request.max_output_tokens.or(settings.max_output_tokens);
+    let (max_tokens, max_completion_tokens) = match field {
+        MaxTokensField::MaxTokens => (limit, None),
+        MaxTokensField::MaxCompletionTokens => (None, limit),
+    };
+    serde_json::to_vec(&Body {
+        model: &settings.model,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_tokens,
+        max_completion_tokens,
+        temperature: request.temperature.or(settings.temperature),
+        reasoning_effort: request.effort.or(settings.effort).map(effort),
+        tools: request.tools.iter().map(tool).collect(),
+        messages: messages(request),
+    })
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    messages: Vec<WireMessage<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: ToolFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct ToolFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a serde_json::Value,
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    /// `null` in an assistant message that only calls tools.
+    content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: Cow<'a, str>,
+    arguments: Cow<'a, str>,
+}
+
+fn effort(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        // Nothing above `high` is understood everywhere.
+        Effort::High | Effort::Max => "high",
+    }
+}
+
+fn tool(spec: &ToolSpec) -> Tool<'_> {
+    Tool {
+        r#type: "function",
+        function: ToolFunction {
+            name: &spec.name,
+            description: &spec.description,
+            parameters: &spec.schema,
+        },
+    }
+}
+
+fn messages(request: &ChatRequest) -> Vec<WireMessage<'_>> {
+    let mut messages = Vec::with_capacity(request.messages.len() + 1);
+    if let Some(text) = system(&request.system) {
+        messages.push(message("system", text));
+    }
+    for entry in &request.messages {
+        match entry {
+            Message::User { text } => messages.push(message("user", Cow::Borrowed(text))),
+            Message::Assistant { text, calls } => messages.push(assistant(text, calls)),
+            Message::Tool { results } => messages.extend(results.iter().map(result)),
+        }
+    }
+    messages
+}
+
+fn system(blocks: &[String]) -> Option<Cow<'_, str>> {
+    match blocks {
+        [] => None,
+        [one] => Some(Cow::Borrowed(one)),
+        many => Some(Cow::Owned(many.join("\n\n"))),
+    }
+}
+
+fn message<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a> {
+    WireMessage { role, content: Some(content), tool_calls: Vec::new(), tool_call_id: None }
+}
+
+fn assistant<'a>(text: &'a str, calls: &'a [ToolCall]) -> WireMessage<'a> {
+    let only_calls = text.is_empty() && !calls.is_empty();
+    WireMessage {
+        role: "assistant",
+        content: (!only_calls).then_some(Cow::Borrowed(text)),
+        tool_calls: calls.iter().map(call).collect(),
+        tool_call_id: None,
+    }
+}
+
+fn call(call: &ToolCall) -> WireCall<'_> {
+    WireCall {
+        id: &call.id,
+        r#type: "function",
+        function: WireFunction {
+            name: tool_name(&call.name),
+            arguments: arguments_text(&call.arguments),
+        },
+    }
+}
+
+fn result(result: &ToolResult) -> WireMessage<'_> {
+    WireMessage {
+        role: "tool",
+        content: Some(Cow::Borrowed(&result.content)),
+        tool_calls: Vec::new(),
+        tool_call_id: Some(&result.id),
+    }
+}
