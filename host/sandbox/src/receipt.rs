@@ -3,6 +3,8 @@
 use belljar_policy::DenyCode;
 use serde::{Deserialize, Serialize};
 
+use crate::wasm::Digest;
+
 /// The version of the receipt's form, stored with saved runs.
 pub const RECEIPT_VERSION: u32 = 1;
 
@@ -54,6 +56,36 @@ pub struct Receipt {
     pub arguments_digest: String,
     /// SHA-256 of the output as it came, in hexadecimal; of nothing where there is none.
     pub output_digest: String,
+}
+
+impl Receipt {
+    /// The receipt of a call that did nothing yet.
+    pub fn empty(tool: &str, component: &str, arguments: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            component: component.to_owned(),
+            ending: Ending::HostFault("not ended".to_owned()),
+            fuel: 0,
+            times: Times::default(),
+            peak_memory: 0,
+            bytes: Bytes::default(),
+            host_calls: 0,
+            denials: Vec::new(),
+            denials_dropped: 0,
+            paths_read: Vec::new(),
+            paths_written: Vec::new(),
+            paths_dropped: 0,
+            hosts: Vec::new(),
+            secrets_used: Vec::new(),
+            logs: Vec::new(),
+            logs_dropped: 0,
+            stdout: String::new(),
+            stderr: String::new(),
+            stdio_dropped: 0,
+            arguments_digest: Digest::of(arguments.as_bytes()).to_string(),
+            output_digest: Digest::of(b"").to_string(),
+        }
+    }
 }
 
 /// How a call ended.

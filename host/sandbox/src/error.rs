@@ -1,0 +1,94 @@
+//! What can go wrong before a call: making a sandbox, loading, describing, making a jar.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use belljar_policy::ToolName;
+
+/// Why a sandbox cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The cache directory cannot be used.
+    #[error("the cache directory `{}` cannot be used: {why}", path.display())]
+    Cache {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// The engine refuses its own settings, or the machine lacks something it needs.
+    #[error("the WebAssembly engine cannot be made: {0}")]
+    Engine(String),
+}
+
+/// Why a component does not load. Cloned to all who wait for the same component.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LoadError {
+    /// No WebAssembly at all.
+    #[error("not a WebAssembly file: it starts with other bytes than `\\0asm`")]
+    NotWasm,
+    /// A core module.
+    #[error(
+        "a core module, not a component: build it for `wasm32-wasip2`, or wrap it with `wasm-tools component new`"
+    )]
+    CoreModule,
+    /// Larger than any tool has reason to be.
+    #[error("{size} bytes, and at most {limit} are accepted")]
+    TooLarge {
+        /// Its size.
+        size: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// Truncated, or not valid.
+    #[error("not a valid component: {0}")]
+    Malformed(String),
+    /// Exports something else than the contract says.
+    #[error("not a belljar tool: {0}")]
+    WrongWorld(String),
+    /// Imports an interface that the host does not know, or in a form that it does not know.
+    #[error("imports `{0}`, which the host does not offer")]
+    UnknownImport(String),
+    /// Compiling failed, took too long or too much memory.
+    #[error("compiling failed: {0}")]
+    Compile(String),
+    /// Loading the compiled form failed.
+    #[error("the compiled component cannot be loaded: {0}")]
+    Artifact(String),
+    /// No engine, or another fault of the host.
+    #[error("{0}")]
+    Host(Arc<SandboxError>),
+}
+
+/// Why a component's tools cannot be listed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DescribeError {
+    /// It does not load.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// `describe` trapped, ran out or took too long.
+    #[error("`describe` failed: {0}")]
+    Failed(String),
+    /// The answer breaks the contract.
+    #[error("`describe` lies: {0}")]
+    Invalid(String),
+}
+
+/// Why a jar cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum JarError {
+    /// Two of its tools have one name.
+    #[error("two tools are named `{0}`")]
+    DuplicateTool(ToolName),
+    /// A mount's directory cannot be opened. For the operator: names a host path.
+    #[error("mount `{guest}` (`{}`) cannot be opened", host.display())]
+    Mount {
+        /// The guest path.
+        guest: String,
+        /// The directory.
+        host: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}

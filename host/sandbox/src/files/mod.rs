@@ -1,0 +1,1 @@
+//! `wasi:filesystem`, checked on every call.

@@ -1,0 +1,144 @@
+//! What a call gives back.
+
+use std::fmt;
+
+use belljar_policy::{DenyCode, Exhausted};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::Receipt;
+
+/// A call's answer and what it did.
+#[derive(Debug, Clone)]
+pub struct CallResult {
+    /// The output, or why there is none.
+    pub outcome: Result<Output, CallError>,
+    /// What the call did. There is always one.
+    pub receipt: Receipt,
+}
+
+/// What a tool returned, checked: within the output limit, JSON parts parse, names are clean.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The parts, in the tool's order.
+    pub parts: Vec<Part>,
+}
+
+/// One part of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Text, as it came. Escape it before a person sees it.
+    Text(String),
+    /// JSON text that parses, as it came.
+    Json(String),
+    /// A file.
+    Attachment {
+        /// A display name: one path component, without control characters; never empty.
+        name: String,
+        /// The media type, as `type/subtype`.
+        media_type: String,
+        /// The content.
+        data: Bytes,
+    },
+}
+
+/// Why a call gave no output. The text is for the model: it names no host path and no way
+/// to widen a right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallError {
+    /// The tool says so.
+    Tool {
+        /// Its kind.
+        kind: ToolErrorKind,
+        /// Its words.
+        message: String,
+    },
+    /// Refused before guest code ran.
+    Refused(DenyCode),
+    /// The guest trapped; the text is the trap's name.
+    Trapped(String),
+    /// The call's or a larger budget ran out.
+    Exhausted(Exhausted),
+    /// The wall-clock limit of the call passed, in seconds.
+    TimedOut(u64),
+    /// The run was cancelled.
+    Cancelled,
+    /// The output breaks the contract; the text says how.
+    BadOutput(String),
+    /// The tool's component does not load; the text says why, without host paths.
+    NotLoaded(String),
+    /// The host failed. Its log has the facts.
+    HostFault,
+}
+
+/// The kinds of tool errors, as in the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolErrorKind {
+    /// The arguments do not fit the schema.
+    InvalidArguments,
+    /// What the call names does not exist.
+    NotFound,
+    /// The sandbox refused something that the call needs.
+    Denied,
+    /// The input or the result is too large.
+    TooLarge,
+    /// Anything else.
+    Failed,
+}
+
+impl Output {
+    /// Bytes of all parts, names and media types included.
+    pub fn size(&self) -> u64 {
+        self.parts.iter().map(Part::size).fold(0, u64::saturating_add)
+    }
+}
+
+impl Part {
+    fn size(&self) -> u64 {
+        let bytes = match self {
+            Self::Text(text) | Self::Json(text) => text.len(),
+            Self::Attachment { name, media_type, data } => {
+                name.len() + media_type.len() + data.len()
+            }
+        };
+        bytes as u64
+    }
+}
+
+impl ToolErrorKind {
+    /// The kind as the contract spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArguments => "invalid-arguments",
+            Self::NotFound => "not-found",
+            Self::Denied => "denied",
+            Self::TooLarge => "too-large",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for ToolErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool { kind, message } => write!(f, "{kind}: {message}"),
+            Self::Refused(code) => write!(f, "refused: {code}"),
+            Self::Trapped(trap) => write!(f, "the tool crashed: {trap}"),
+            Self::Exhausted(which) => write!(f, "stopped: {which}"),
+            Self::TimedOut(seconds) => write!(f, "stopped: the call took over {seconds} seconds"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::BadOutput(why) => write!(f, "the tool's output is not usable: {why}"),
+            Self::NotLoaded(why) => write!(f, "the tool does not load: {why}"),
+            Self::HostFault => f.write_str("the host failed; its log says more"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}

@@ -1,0 +1,77 @@
+//! The bytes of a component, and the digest that names them everywhere.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use sha2::{Digest as _, Sha256};
+
+/// SHA-256 of a component's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+/// The bytes of a component. Cloning shares them; the digest is computed once, on first use.
+#[derive(Clone)]
+pub struct Wasm(Arc<Inner>);
+
+struct Inner {
+    bytes: Cow<'static, [u8]>,
+    digest: OnceLock<Digest>,
+}
+
+impl Digest {
+    /// The digest of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest itself.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl Wasm {
+    /// Bytes embedded in the program.
+    pub fn from_static(bytes: &'static [u8]) -> Self {
+        Self::of(Cow::Borrowed(bytes))
+    }
+
+    /// Bytes read from somewhere.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self::of(Cow::Owned(bytes))
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.bytes
+    }
+
+    /// The digest.
+    pub fn digest(&self) -> Digest {
+        *self.0.digest.get_or_init(|| Digest::of(&self.0.bytes))
+    }
+
+    fn of(bytes: Cow<'static, [u8]>) -> Self {
+        Self(Arc::new(Inner { bytes, digest: OnceLock::new() }))
+    }
+}
+
+/// Lower-case hexadecimal, 64 characters.
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{self}")
+    }
+}
+
+impl fmt::Debug for Wasm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Wasm({} bytes)", self.bytes().len())
+    }
+}
