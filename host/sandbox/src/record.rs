@@ -89,11 +89,7 @@ impl Record {
 
     /// Notes a refusal made by a policy check.
     pub(crate) fn denied(&self, what: &str, denied: &Denied) {
-        self.deny(Denial {
-            code: denied.code,
-            what: clip(what),
-            facts: clip(&denied.to_string()),
-        });
+        self.deny(Denial { code: denied.code, what: clip(what), facts: clip(&denied.to_string()) });
     }
 
     /// Notes a refusal.
