@@ -199,7 +199,7 @@ impl WireModel {
             .map_err(failure::network)?;
         if !is_stream(&response) {
             let refusal = self.read_refusal(response);
-            return Err(tokio::time::timeout_at(deadline, refusal).await.map_or_else(late, |e| e));
+            return Err(tokio::time::timeout_at(deadline, refusal).await.unwrap_or_else(late));
         }
         let mut decoder = self.decoder(request);
         self.read_stream(response, decoder.as_mut(), deadline, cx.timeouts, sink).await?;

@@ -229,18 +229,3 @@ fn mark(messages: &mut [WireMessage<'_>]) {
         }
     }
 }
-
-/// Removes the cache markers, so that bodies of two turns can be compared.
-#[cfg(test)]
-pub(crate) fn without_markers(value: Value) -> Value {
-    match value {
-        Value::Object(object) => object
-            .into_iter()
-            .filter(|(key, _)| key != "cache_control")
-            .map(|(key, value)| (key, without_markers(value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-        Value::Array(items) => items.into_iter().map(without_markers).collect(),
-        other => other,
-    }
-}

@@ -83,17 +83,14 @@ enum Block {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Delta {
-    TextDelta {
-        text: String,
-    },
-    ThinkingDelta {
-        thinking: String,
-    },
-    InputJsonDelta {
-        partial_json: String,
-    },
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
     #[serde(other)]
     Ignored,
 }
@@ -175,12 +172,12 @@ impl Stream {
 
     fn delta(&mut self, index: u64, delta: Delta, sink: &mut Sink<'_>) -> Result<(), ModelError> {
         match delta {
-            Delta::TextDelta { text } => self.answer.push_text(&text, sink),
-            Delta::ThinkingDelta { thinking } => {
+            Delta::Text { text } => self.answer.push_text(&text, sink),
+            Delta::Thinking { thinking } => {
                 Answer::push_thinking(&thinking, sink);
                 Ok(())
             }
-            Delta::InputJsonDelta { partial_json } => match self.answer.call(index) {
+            Delta::InputJson { partial_json } => match self.answer.call(index) {
                 Some(call) => call.push_arguments(&partial_json),
                 // Input of a block of a kind that is ignored.
                 None => Ok(()),

@@ -1,0 +1,11 @@
+//! The crate from outside: wire clients against servers on loopback, scripts and recordings.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod anthropic;
+mod faults;
+mod openai;
+mod recording;
+mod scripted;
+mod secrets;
+mod support;
