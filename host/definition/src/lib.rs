@@ -1,1 +1,27 @@
-//! placeholder
+//! Text to validated types: agent definitions, tool manifests, settings and grants.
+//!
+//! Pure: no I/O, no environment, no clock; never panics. Every file of a stranger is bounded
+//! by named constants before it is read, and whatever cannot be understood is a
+//! [`Diagnostic`] with path, line, reason and hint; it never becomes a right.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod agent;
+mod diagnostic;
+mod dialect;
+mod frontmatter;
+mod slug;
+mod suggest;
+mod visibility;
+mod yaml;
+
+pub use agent::{
+    AgentDefinition, AliasStatus, KnownTools, MODEL_ROLES, NotAnAgent, Parsed, Status,
+    SubagentsAsk, TOOL_ALIASES, ToolAlias, Translated, Unavailable, parse_agent, parse_too_large,
+    status,
+};
+pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceDiagnostic};
+pub use dialect::Dialect;
+pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
+pub use slug::{AgentId, AgentIdError, Scope, Slug};
+pub use visibility::Visibility;

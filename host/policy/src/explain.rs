@@ -107,6 +107,16 @@ fn vote(source: Source, verdict: Verdict, why: impl Into<String>) -> Vote {
 }
 
 fn definition_calls(tool: &str, asked: &Asked) -> Vote {
+    let listed = asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
+    match asked.at_most.get(tool) {
+        Some(Permission::Deny) => {
+            return vote(Source::Definition, Verdict::Refuses, "it gives the tool up");
+        }
+        Some(Permission::Ask) if listed => {
+            return vote(Source::Definition, Verdict::Asks, "it wants a person asked first");
+        }
+        Some(Permission::Ask | Permission::Allow) | None => {}
+    }
     match &asked.tools {
         None => vote(Source::Definition, Verdict::Silent, "it has no `tools`"),
         Some(tools) if tools.contains(tool) => {

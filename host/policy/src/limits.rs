@@ -77,6 +77,23 @@ macro_rules! limits {
         }
 
         impl LimitsRequest {
+            /// The value of one row, by key; `None` where it is not stated or not a row.
+            pub fn get(&self, key: &str) -> Option<u64> {
+                match key {
+                    $(stringify!($key) => self.$key,)*
+                    _ => None,
+                }
+            }
+
+            /// States one row, by key; says whether there is such a row.
+            pub fn set(&mut self, key: &str, value: u64) -> bool {
+                match key {
+                    $(stringify!($key) => self.$key = Some(value),)*
+                    _ => return false,
+                }
+                true
+            }
+
             /// What both state, the smaller where both do.
             #[must_use]
             pub fn and(&self, other: &Self) -> Self {

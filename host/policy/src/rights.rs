@@ -20,6 +20,10 @@ use crate::{
 pub struct Asked {
     /// The tools, under belljar's names.
     pub tools: Option<BTreeSet<ToolName>>,
+    /// Tools that get no more than this, whatever is granted: taken away, or to be asked for
+    /// first. Narrows also where `tools` says nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub at_most: BTreeMap<ToolName, Permission>,
     /// The mounts.
     pub mounts: Option<Vec<MountAsk>>,
     /// The hosts.
@@ -300,12 +304,16 @@ fn effective_tools(
             continue;
         }
         let above = parent.map_or(Permission::Allow, |parent| parent.permission(name.as_str()));
-        let permission = (*granted).min(above);
+        let own = asked.at_most.get(name).copied().unwrap_or(Permission::Allow);
+        let permission = (*granted).min(above).min(own);
         if permission != Permission::Deny {
             tools.insert(name.clone(), permission);
         }
     }
-    for name in asked.tools.iter().flatten().filter(|name| !tools.contains_key(*name)) {
+    let missing = |name: &&ToolName| {
+        !tools.contains_key(*name) && asked.at_most.get(*name) != Some(&Permission::Deny)
+    };
+    for name in asked.tools.iter().flatten().filter(missing) {
         let granted = grants.permission(name.as_str()) != Permission::Deny;
         let by = if granted { Source::Parent } else { Source::Grants };
         notes.push(Narrowing { by, what: format!("tool `{name}`") });

@@ -1,0 +1,158 @@
+//! Agent definitions: one markdown file each.
+//!
+//! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with
+//! diagnostics, or is not an agent at all. What it cannot read never becomes a right.
+
+mod fields;
+mod parse;
+mod requests;
+mod status;
+mod tool_list;
+mod tools;
+
+use std::path::PathBuf;
+
+use belljar_policy::{Asked, ToolName};
+
+use crate::diagnostic::Diagnostic;
+use crate::{Dialect, Slug, Visibility};
+
+pub use requests::MODEL_ROLES;
+pub(crate) use requests::{list_of, parse_access};
+pub use parse::{parse_agent, parse_too_large};
+pub use status::{Status, status};
+pub(crate) use tools::SPAWN_AGENT;
+pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
+
+/// An agent file that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentDefinition {
+    /// The name for people, as written; the file's stem where a foreign file has none.
+    pub name: String,
+    /// The name for look-up and for grants.
+    pub slug: Slug,
+    /// When to use the agent; not blank.
+    pub description: String,
+    /// The system prompt: every byte after the frontmatter; not blank.
+    pub body: String,
+    /// The line on which the body begins, from 1.
+    pub body_line: u32,
+    /// Whose format the file follows.
+    pub dialect: Dialect,
+    /// What it asks for. `tools` are under belljar's names.
+    pub asked: Asked,
+    /// The names in `tools`, as written; `None` where the file has no such field.
+    pub tools_as_written: Option<Vec<String>>,
+    /// How foreign names were read.
+    pub translated: Vec<Translated>,
+    /// Names in `tools` that exist nowhere. Always empty in a canonical file.
+    pub unknown_tools: Vec<String>,
+    /// Names in `tools` that are known and cannot be had here.
+    pub unavailable: Vec<Unavailable>,
+    /// A model name or alias, unresolved; `modelRole` gives the role's name in lower case.
+    /// `None` = the operator's choice.
+    pub model: Option<String>,
+    /// Who it is offered to.
+    pub visibility: Visibility,
+    /// Whether its findings come as JSON beside the text.
+    pub emit_structured_findings: bool,
+    /// What it says about delegating; `None` where it says nothing.
+    pub subagents: Option<SubagentsAsk>,
+    /// Its author switched it off.
+    pub disabled: bool,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// What a definition says about delegating to other agents. It narrows; it gives nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubagentsAsk {
+    /// Whether it may delegate at all; absent = as granted.
+    pub enabled: Option<bool>,
+    /// How many children may run at the same time.
+    pub max_concurrent: Option<u32>,
+    /// The agents it may delegate to, as written; absent = all.
+    pub allowed_agents: Option<Vec<String>>,
+    /// The tools its children may use, under belljar's names; absent = as granted.
+    pub allowed_tools: Option<Vec<ToolName>>,
+}
+
+/// A foreign tool name and what it became.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Translated {
+    /// The name as written.
+    pub written: String,
+    /// Belljar's tools for it.
+    pub tools: Vec<ToolName>,
+    /// What they cannot do that the author's tool does.
+    pub limits: Option<&'static str>,
+}
+
+/// A tool that was asked for and cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// The name as written.
+    pub name: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// What a file turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parsed {
+    /// An agent; the diagnostics hold warnings and notes only.
+    Agent {
+        /// The agent.
+        definition: Box<AgentDefinition>,
+        /// What its author should know.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// Meant to be an agent and not understood: at least one error.
+    Invalid {
+        /// Why, and where.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// Something else.
+    NotAnAgent {
+        /// Why.
+        reason: NotAnAgent,
+    },
+}
+
+/// Why a markdown file is no agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotAnAgent {
+    /// It holds nothing but white space.
+    Empty,
+    /// It has no frontmatter.
+    NoFrontmatter,
+    /// It has no frontmatter and is named like documentation; nobody needs to hear of it.
+    Documentation,
+}
+
+impl AgentDefinition {
+    /// Whether the file names tools and not one of them can be had: such an agent is not run.
+    pub fn has_lost_all_tools(&self) -> bool {
+        let named = self.tools_as_written.as_ref().is_some_and(|names| !names.is_empty());
+        named && self.asked.tools.as_ref().is_some_and(|tools| tools.is_empty())
+    }
+}
+
+impl NotAnAgent {
+    /// The reason in a few words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "the file is empty",
+            Self::NoFrontmatter => "the file does not begin with `---`, so it has no frontmatter",
+            Self::Documentation => "the file is documentation",
+        }
+    }
+
+    /// Whether a scan passes it over without a word.
+    pub fn is_silent(self) -> bool {
+        match self {
+            Self::Documentation => true,
+            Self::Empty | Self::NoFrontmatter => false,
+        }
+    }
+}

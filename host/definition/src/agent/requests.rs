@@ -1,0 +1,343 @@
+//! What a definition asks for besides tools: model, time, mounts, hosts, limits, children.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::{
+    Access, Asked, GuestPath, HostRule, LIMITS, LimitsRequest, MountAsk, Shown, ToolName,
+};
+
+use super::fields::{Fields, boolean, shown};
+use super::tool_list::ToolList;
+use super::tools::KnownTools;
+use super::SubagentsAsk;
+use crate::diagnostic::Findings;
+use crate::yaml::{Key, Node, Value};
+use crate::{Dialect, Visibility, suggest};
+
+/// `timeoutSeconds` and `prefillTimeoutSeconds`. Less than 5 seconds ends before a model has
+/// begun; more than an hour is for the operator to grant, not for a file to ask.
+const SECONDS: (u64, u64) = (5, 3_600);
+
+/// `maxTurns`.
+const TURNS: (u64, u64) = (1, 1_000);
+
+/// `subagents.max_concurrent`.
+const CONCURRENT: (u64, u64) = (1, 1_000);
+
+/// The longest name of a model, in characters.
+const MAX_MODEL: usize = 200;
+
+/// The most entries of `mounts`, `hosts` and the lists of `subagents`.
+const MAX_ENTRIES: usize = 200;
+
+/// Roles that a model can have: `modelRole` in a definition, `[roles]` in `belljar.toml`.
+pub const MODEL_ROLES: &[&str] = &["main", "fast", "strong", "compaction", "fallback"];
+
+pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect, tools: &ToolList) -> Asked {
+    let mut limits = LimitsRequest {
+        timeout_seconds: fields.number("timeoutSeconds", SECONDS),
+        prefill_timeout_seconds: fields.number("prefillTimeoutSeconds", SECONDS),
+        steps: fields.number("maxTurns", TURNS),
+        ..LimitsRequest::default()
+    };
+    if dialect == Dialect::OpenCode {
+        for name in ["steps", "maxSteps"] {
+            let steps = LimitsRequest { steps: fields.number(name, TURNS), ..Default::default() };
+            limits = limits.and(&steps);
+        }
+    }
+    if let Some((key, node)) = fields.take("limits") {
+        limits = limits.and(&read_limits(&key, &node, fields.findings));
+    }
+    Asked {
+        tools: tools.tools.clone(),
+        at_most: tools.at_most.clone(),
+        mounts: fields.take("mounts").map(|(key, node)| mounts(&key, &node, fields.findings)),
+        hosts: fields.take("hosts").map(|(key, node)| hosts(&key, &node, fields.findings)),
+        limits,
+    }
+}
+
+/// `modelRole`, else `model`.
+pub(super) fn model(fields: &mut Fields<'_, '_>) -> Option<String> {
+    let (role_at, model_at) = (fields.place("modelRole"), fields.place("model"));
+    let role = fields.optional_text("modelRole");
+    // Some programs take a list of models in order of preference; the first is preferred.
+    let listed = match fields.take("model") {
+        Some((_, Node { value: Value::List(items), .. })) => {
+            items.first().and_then(Node::text).map(str::to_owned)
+        }
+        Some((key, node)) if node.text().is_none() && node.value != Value::Null => {
+            let message = format!("`model` is {}, not a name", node.kind());
+            fields.findings.error(key.at, "bad-field", message);
+            None
+        }
+        Some((_, node)) => node.text().map(str::to_owned),
+        None => None,
+    };
+    let model = listed.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    if let Some(model) = &model
+        && (model.chars().count() > MAX_MODEL || model.chars().any(char::is_control))
+    {
+        let message =
+            format!("`model` has more than {MAX_MODEL} characters, or control characters");
+        fields.findings.error(model_at, "bad-field", message);
+    }
+    let Some(role) = role else { return model };
+    let plain = role.trim().to_ascii_lowercase();
+    let Some(role) = MODEL_ROLES.iter().find(|known| **known == plain) else {
+        let message = format!("`modelRole` is `{}`, not a role", Shown::clipped(&role, 60));
+        let hint = suggest::did_you_mean(&plain, MODEL_ROLES.iter().copied())
+            .unwrap_or_else(|| format!("write one of {}", list_of(MODEL_ROLES)));
+        fields.findings.error_hint(role_at, "bad-model-role", message, hint);
+        return model;
+    };
+    if model.is_some() {
+        let message = "`model` is ignored, because `modelRole` is there too";
+        fields.findings.warning(model_at, "model-and-role", message, None);
+    }
+    Some((*role).to_owned())
+}
+
+pub(super) fn visibility(fields: &mut Fields<'_, '_>) -> Visibility {
+    let at = fields.place("visibility");
+    let Some((_, node)) = fields.take("visibility") else { return Visibility::default() };
+    node.text().and_then(Visibility::parse).unwrap_or_else(|| {
+        let message = format!("`visibility` is {}", shown(&node));
+        let hint = "write `user-facing` or `internal`";
+        fields.findings.error_hint(at, "bad-visibility", message, hint);
+        Visibility::default()
+    })
+}
+
+pub(super) fn subagents(
+    fields: &mut Fields<'_, '_>,
+    tools: &ToolList,
+    known: &KnownTools,
+) -> Option<SubagentsAsk> {
+    let named = tools.agents.clone();
+    let Some((key, node)) = fields.take("subagents") else {
+        return named.map(|agents| SubagentsAsk {
+            allowed_agents: Some(agents),
+            ..SubagentsAsk::default()
+        });
+    };
+    let findings = &mut *fields.findings;
+    let Value::Map(entries) = &node.value else {
+        let message = format!("`subagents` is {}, not fields", node.kind());
+        findings.error(key.at, "bad-field", message);
+        return None;
+    };
+    let mut ask = SubagentsAsk { allowed_agents: named, ..SubagentsAsk::default() };
+    for (key, node) in entries {
+        match key.text.as_str() {
+            "enabled" => {
+                ask.enabled = boolean(node);
+                if ask.enabled.is_none() {
+                    let message = format!("`enabled` is {}, neither `true` nor `false`", shown(node));
+                    findings.error(key.at, "bad-field", message);
+                }
+            }
+            "max_concurrent" => {
+                let (low, high) = CONCURRENT;
+                let n = node.integer().and_then(|n| u32::try_from(n).ok());
+                ask.max_concurrent = n.filter(|n| (low..=high).contains(&u64::from(*n)));
+                if ask.max_concurrent.is_none() {
+                    let message = format!("`max_concurrent` is {}", shown(node));
+                    let hint = format!("write a number from {low} to {high}");
+                    findings.error_hint(key.at, "bad-field", message, hint);
+                }
+            }
+            "allowed_agents" => {
+                let listed = texts(key, node, findings);
+                let both = |named: Vec<String>| {
+                    named.into_iter().filter(|name| listed.contains(name)).collect()
+                };
+                ask.allowed_agents = Some(match ask.allowed_agents.take() {
+                    Some(named) => both(named),
+                    None => listed.clone(),
+                });
+            }
+            "allowed_tools" => ask.allowed_tools = Some(child_tools(key, node, known, findings)),
+            _ => {
+                let known = ["enabled", "max_concurrent", "allowed_agents", "allowed_tools"];
+                unknown_key(key, "`subagents`", &known, findings);
+            }
+        }
+    }
+    Some(ask)
+}
+
+fn child_tools(
+    key: &Key,
+    node: &Node,
+    known: &KnownTools,
+    findings: &mut Findings<'_>,
+) -> Vec<ToolName> {
+    let mut tools = BTreeSet::new();
+    for name in texts(key, node, findings) {
+        match known.iter().find(|tool| tool.as_str() == name) {
+            Some(tool) => {
+                tools.insert(tool.clone());
+            }
+            None => {
+                let message = format!("tool `{}` does not exist", Shown::clipped(&name, 80));
+                let hint = known.suggest(&name).map_or_else(
+                    || "`belljar tools list` shows all tools".to_owned(),
+                    |word| format!("did you mean `{word}`?"),
+                );
+                findings.error_hint(key.at, "unknown-tool", message, hint);
+            }
+        }
+    }
+    tools.into_iter().collect()
+}
+
+fn read_limits(key: &Key, node: &Node, findings: &mut Findings<'_>) -> LimitsRequest {
+    let mut limits = LimitsRequest::default();
+    let Value::Map(entries) = &node.value else {
+        let message = format!("`limits` is {}, not fields", node.kind());
+        findings.error_hint(key.at, "bad-field", message, "write `limits: { steps: 10 }`");
+        return limits;
+    };
+    for (key, node) in entries {
+        let Some(row) = LIMITS.iter().find(|row| row.key == key.text) else {
+            let known: Vec<_> = LIMITS.iter().map(|row| row.key).collect();
+            unknown_key(key, "`limits`", &known, findings);
+            continue;
+        };
+        match node.integer().and_then(|n| u64::try_from(n).ok()) {
+            Some(n) => {
+                limits.set(row.key, n);
+            }
+            None => {
+                let message =
+                    format!("`{}` is {}, not a whole number of {}", row.key, shown(node), row.unit);
+                findings.error(key.at, "bad-field", message);
+            }
+        }
+    }
+    limits
+}
+
+fn mounts(key: &Key, node: &Node, findings: &mut Findings<'_>) -> Vec<MountAsk> {
+    const SHAPE: &str = "write `mounts: [{ path: /workspace, access: read }]`, or `[]` for none";
+    let Value::List(items) = &node.value else {
+        let message = format!("`mounts` is {}, not a list", node.kind());
+        findings.error_hint(key.at, "bad-field", message, SHAPE);
+        return Vec::new();
+    };
+    let mut mounts: Vec<MountAsk> = Vec::new();
+    for item in items.iter().take(MAX_ENTRIES) {
+        let Some(mount) = mount(item, findings) else { continue };
+        if mounts.iter().any(|other| other.guest == mount.guest) {
+            let message = format!("`mounts` names `{}` twice", mount.guest);
+            findings.error(item.at, "duplicate-mount", message);
+        } else {
+            mounts.push(mount);
+        }
+    }
+    mounts
+}
+
+/// A path alone asks to read.
+fn mount(item: &Node, findings: &mut Findings<'_>) -> Option<MountAsk> {
+    let mut path = item.text().map(|text| (text.to_owned(), item.at));
+    let mut access = Access::Read;
+    if let Value::Map(entries) = &item.value {
+        for (key, node) in entries {
+            match key.text.as_str() {
+                "path" => path = node.text().map(|text| (text.to_owned(), node.at)),
+                "access" => match node.text().and_then(parse_access) {
+                    Some(found) => access = found,
+                    None => {
+                        let message = format!("`access` is {}", shown(node));
+                        let hint = "write `read` or `read-write`";
+                        findings.error_hint(node.at, "bad-access", message, hint);
+                        return None;
+                    }
+                },
+                "host" => {
+                    let message = "an agent file has no say about host paths";
+                    let hint = "remove `host`; the operator grants directories in `belljar.toml`";
+                    findings.error_hint(key.at, "host-path", message, hint);
+                    return None;
+                }
+                _ => {
+                    unknown_key(key, "a mount", &["path", "access"], findings);
+                    return None;
+                }
+            }
+        }
+    }
+    let Some((path, at)) = path else {
+        findings.error_hint(item.at, "bad-field", "a mount has no `path`", "write `path: /workspace`");
+        return None;
+    };
+    match GuestPath::new(&path) {
+        Ok(guest) => Some(MountAsk { guest, access }),
+        Err(error) => {
+            findings.error(at, "bad-path", error.to_string());
+            None
+        }
+    }
+}
+
+/// `read` or `read-write`, in a few spellings.
+pub(crate) fn parse_access(text: &str) -> Option<Access> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "read" | "ro" | "read-only" => Some(Access::Read),
+        "read-write" | "read_write" | "rw" => Some(Access::ReadWrite),
+        _ => None,
+    }
+}
+
+fn hosts(key: &Key, node: &Node, findings: &mut Findings<'_>) -> Vec<HostRule> {
+    let mut rules = Vec::new();
+    for text in texts(key, node, findings) {
+        match text.parse() {
+            Ok(rule) => rules.push(rule),
+            Err(error) => {
+                let error: belljar_policy::HostRuleError = error;
+                findings.error(key.at, "bad-host", error.to_string());
+            }
+        }
+    }
+    rules
+}
+
+/// A list of texts, or one text.
+fn texts(key: &Key, node: &Node, findings: &mut Findings<'_>) -> Vec<String> {
+    let items = match &node.value {
+        Value::List(items) if items.len() <= MAX_ENTRIES => items.as_slice(),
+        Value::Text(_) => std::slice::from_ref(node),
+        _ => {
+            let message = format!("`{}` is not a list of at most {MAX_ENTRIES} texts", key.text);
+            findings.error_hint(key.at, "bad-field", message, "write `[]` for none");
+            return Vec::new();
+        }
+    };
+    let mut texts = Vec::new();
+    for item in items {
+        match item.text() {
+            Some(text) => texts.push(text.trim().to_owned()),
+            None => {
+                let message = format!("`{}` holds {}, not a text", key.text, item.kind());
+                findings.error(item.at, "bad-field", message);
+            }
+        }
+    }
+    texts
+}
+
+fn unknown_key(key: &Key, place: &str, known: &[&str], findings: &mut Findings<'_>) {
+    let message = format!("`{}` is not a field of {place}", Shown::clipped(&key.text, 60));
+    let hint = suggest::did_you_mean(&key.text, known.iter().copied())
+        .unwrap_or_else(|| format!("the fields are {}", list_of(known)));
+    findings.error_hint(key.at, "unknown-field", message, hint);
+}
+
+pub(crate) fn list_of(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}

@@ -1,0 +1,346 @@
+//! Tool names: belljar's own, and those of other programs in the one table that translates
+//! them.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::{Shown, ToolName};
+
+use crate::dialect::Dialect;
+use crate::suggest;
+
+/// The tools that exist here: built in, provided by the host, or installed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownTools(BTreeSet<ToolName>);
+
+/// What becomes of a foreign tool name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AliasStatus {
+    /// The tools named do all that the author's tool does.
+    Works,
+    /// They do it with these limits.
+    Limited(&'static str),
+    /// Nothing here does it, for this reason.
+    Unavailable(&'static str),
+}
+
+/// A row of the translation table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolAlias {
+    /// Whose name it is.
+    pub dialect: Dialect,
+    /// The name, as its author writes it.
+    pub name: &'static str,
+    /// What it means here; empty where it is unavailable.
+    pub canonical: &'static [&'static str],
+    /// How well.
+    pub status: AliasStatus,
+}
+
+/// What a written tool name means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// Every tool that the grants give.
+    All,
+    /// These tools, with the limits of the translation where there are any.
+    Tools(Vec<ToolName>, Option<&'static str>),
+    /// Known, and not to be had here.
+    Unavailable(String),
+    /// Nobody knows it.
+    Unknown,
+}
+
+/// A tool name as written, apart from its scope: `Bash(git:*)` is `Bash` with `git:*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) scope: Option<&'a str>,
+}
+
+impl KnownTools {
+    /// These tools.
+    pub fn new(names: impl IntoIterator<Item = ToolName>) -> Self {
+        Self(names.into_iter().collect())
+    }
+
+    /// Whether a tool has this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
+    /// All names, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &ToolName> {
+        self.0.iter()
+    }
+
+    /// The name that this one was most likely meant to be.
+    pub fn suggest(&self, name: &str) -> Option<&str> {
+        suggest::nearest(name, self.0.iter().map(ToolName::as_str))
+    }
+}
+
+impl FromIterator<ToolName> for KnownTools {
+    fn from_iter<I: IntoIterator<Item = ToolName>>(names: I) -> Self {
+        Self::new(names)
+    }
+}
+
+impl<'a> Written<'a> {
+    /// Splits off the scope. An unclosed parenthesis stays part of the name, which then is
+    /// unknown.
+    pub(crate) fn of(text: &'a str) -> Self {
+        match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
+            Some((name, scope)) => Self { name: name.trim(), scope: Some(scope.trim()) },
+            None => Self { name: text.trim(), scope: None },
+        }
+    }
+
+    /// What it means in a file of this dialect. A scope that belljar would not enforce makes
+    /// the tool unavailable: without it the file would get more than it says.
+    pub(crate) fn meaning(&self, dialect: Dialect, known: &KnownTools) -> Meaning {
+        let meaning = self.unscoped(dialect, known);
+        let Some(scope) = self.scope.filter(|scope| *scope != "*") else { return meaning };
+        match meaning {
+            Meaning::Tools(tools, _) if tools.iter().all(|t| t.as_str() == SPAWN_AGENT) => {
+                Meaning::Tools(tools, None)
+            }
+            Meaning::Tools(..) | Meaning::All => Meaning::Unavailable(format!(
+                "the scope `{}` is not something that belljar enforces",
+                Shown::clipped(scope, 80)
+            )),
+            Meaning::Unavailable(_) | Meaning::Unknown => meaning,
+        }
+    }
+
+    fn unscoped(&self, dialect: Dialect, known: &KnownTools) -> Meaning {
+        if self.name == "*" {
+            return Meaning::All;
+        }
+        if let Some(own) = known.0.get(self.name) {
+            return Meaning::Tools(vec![own.clone()], None);
+        }
+        if self.name.starts_with("mcp__") {
+            return Meaning::Unavailable("it is a tool of an MCP server".to_owned());
+        }
+        let rows = || TOOL_ALIASES.iter().filter(|row| row.name == self.name);
+        let Some(row) = rows().find(|row| row.dialect == dialect).or_else(|| rows().next()) else {
+            return Meaning::Unknown;
+        };
+        let limits = match row.status {
+            AliasStatus::Works => None,
+            AliasStatus::Limited(limits) => Some(limits),
+            AliasStatus::Unavailable(why) => return Meaning::Unavailable(why.to_owned()),
+        };
+        let tools: Option<Vec<_>> =
+            row.canonical.iter().map(|name| known.0.get(*name).cloned()).collect();
+        match tools {
+            Some(tools) if !tools.is_empty() => Meaning::Tools(tools, limits),
+            Some(_) | None => {
+                Meaning::Unavailable(format!("`{}` is not installed", row.canonical.join("`, `")))
+            }
+        }
+    }
+}
+
+/// The tool that starts another agent; the host provides it.
+pub(crate) const SPAWN_AGENT: &str = "spawn_agent";
+
+const SHELL: &str = "there is no shell in the sandbox";
+const EDITOR: &str = "it belongs to an editor";
+const LATER: &str = "belljar has no such tool";
+
+macro_rules! aliases {
+    ($($dialect:ident { $($name:literal => $status:expr $(, $tool:literal)*;)* })*) => {
+        /// Every foreign tool name that is understood. One table: the loader, the docs and
+        /// `belljar tools aliases` read it.
+        pub const TOOL_ALIASES: &[ToolAlias] = &[
+            $($(ToolAlias {
+                dialect: Dialect::$dialect,
+                name: $name,
+                canonical: &[$($tool),*],
+                status: $status,
+            },)*)*
+        ];
+    };
+}
+
+use AliasStatus::{Limited, Unavailable, Works};
+
+
+aliases! {
+    ClaudeCode {
+        "Read" => Limited("text only: no images, PDF pages or notebooks"), "file_read";
+        "Write" => Works, "file_write";
+        "Edit" => Works, "file_edit";
+        "MultiEdit" => Limited("one edit for each call"), "file_edit";
+        "Glob" => Works, "file_find";
+        "Grep" => Works, "file_search";
+        "LS" => Works, "file_list";
+        "WebFetch" => Limited("gives the page; no model answers a question about it"), "web_fetch";
+        "WebSearch" => Works, "web_search";
+        "Task" => Works, "spawn_agent";
+        "Agent" => Works, "spawn_agent";
+        "Bash" => Unavailable(SHELL);
+        "BashOutput" => Unavailable(SHELL);
+        "KillShell" => Unavailable(SHELL);
+        "KillBash" => Unavailable(SHELL);
+        "TodoWrite" => Unavailable(LATER);
+        "TodoRead" => Unavailable(LATER);
+        "NotebookRead" => Unavailable(LATER);
+        "NotebookEdit" => Unavailable(LATER);
+        "ExitPlanMode" => Unavailable(LATER);
+        "EnterPlanMode" => Unavailable(LATER);
+        "AskUserQuestion" => Unavailable(LATER);
+        "SlashCommand" => Unavailable(LATER);
+        "Skill" => Unavailable(LATER);
+        "ToolSearch" => Unavailable(LATER);
+        "LSP" => Unavailable(LATER);
+        "Workflow" => Unavailable(LATER);
+        "SendMessage" => Unavailable(LATER);
+        "ListMcpResourcesTool" => Unavailable("it is a tool of an MCP server");
+        "ReadMcpResourceTool" => Unavailable("it is a tool of an MCP server");
+    }
+    OpenCode {
+        "read" => Works, "file_read";
+        "write" => Works, "file_write";
+        "edit" => Works, "file_edit";
+        "multiedit" => Limited("one edit for each call"), "file_edit";
+        "glob" => Works, "file_find";
+        "grep" => Works, "file_search";
+        "list" => Works, "file_list";
+        "webfetch" => Works, "web_fetch";
+        "websearch" => Works, "web_search";
+        "task" => Works, "spawn_agent";
+        "bash" => Unavailable(SHELL);
+        "patch" => Unavailable(LATER);
+        "apply_patch" => Unavailable(LATER);
+        "todowrite" => Unavailable(LATER);
+        "todoread" => Unavailable(LATER);
+        "lsp" => Unavailable(LATER);
+        "skill" => Unavailable(LATER);
+        "question" => Unavailable(LATER);
+        "codesearch" => Unavailable(LATER);
+    }
+    Copilot {
+        "read" => Works, "file_read";
+        "read/readFile" => Works, "file_read";
+        "edit" => Works, "file_edit", "file_write";
+        "edit/editFiles" => Works, "file_edit";
+        "edit/createFile" => Works, "file_write";
+        "editFiles" => Works, "file_edit";
+        "createFile" => Works, "file_write";
+        "search" => Works, "file_search", "file_find";
+        "search/codebase" => Limited("a text search, not one by meaning"), "file_search";
+        "search/textSearch" => Works, "file_search";
+        "search/fileSearch" => Works, "file_find";
+        "search/listDirectory" => Works, "file_list";
+        "codebase" => Limited("a text search, not one by meaning"), "file_search";
+        "textSearch" => Works, "file_search";
+        "fileSearch" => Works, "file_find";
+        "listDirectory" => Works, "file_list";
+        "fetch" => Works, "web_fetch";
+        "web" => Works, "web_fetch", "web_search";
+        "web/fetch" => Works, "web_fetch";
+        "agent" => Works, "spawn_agent";
+        "agent/runSubagent" => Works, "spawn_agent";
+        "runSubagent" => Works, "spawn_agent";
+        "edit/createDirectory" => Unavailable(LATER);
+        "edit/editNotebook" => Unavailable(LATER);
+        "execute" => Unavailable(SHELL);
+        "execute/runInTerminal" => Unavailable(SHELL);
+        "execute/getTerminalOutput" => Unavailable(SHELL);
+        "execute/runTask" => Unavailable(SHELL);
+        "execute/createAndRunTask" => Unavailable(SHELL);
+        "execute/runTests" => Unavailable(SHELL);
+        "execute/testFailure" => Unavailable(EDITOR);
+        "execute/runNotebookCell" => Unavailable(EDITOR);
+        "runInTerminal" => Unavailable(SHELL);
+        "runCommands" => Unavailable(SHELL);
+        "runCommands/runInTerminal" => Unavailable(SHELL);
+        "runTasks" => Unavailable(SHELL);
+        "runTests" => Unavailable(SHELL);
+        "runNotebooks" => Unavailable(EDITOR);
+        "shell" => Unavailable(SHELL);
+        "terminal" => Unavailable(SHELL);
+        "terminalCommand" => Unavailable(SHELL);
+        "terminalLastCommand" => Unavailable(EDITOR);
+        "terminalSelection" => Unavailable(EDITOR);
+        "read/terminalLastCommand" => Unavailable(EDITOR);
+        "read/terminalSelection" => Unavailable(EDITOR);
+        "read/getNotebookSummary" => Unavailable(EDITOR);
+        "read/problems" => Unavailable(EDITOR);
+        "problems" => Unavailable(EDITOR);
+        "usages" => Unavailable(EDITOR);
+        "search/usages" => Unavailable(EDITOR);
+        "search/changes" => Unavailable(EDITOR);
+        "search/searchResults" => Unavailable(EDITOR);
+        "searchResults" => Unavailable(EDITOR);
+        "changes" => Unavailable(EDITOR);
+        "findTestFiles" => Unavailable(EDITOR);
+        "testFailure" => Unavailable(EDITOR);
+        "openSimpleBrowser" => Unavailable(EDITOR);
+        "extensions" => Unavailable(EDITOR);
+        "new" => Unavailable(EDITOR);
+        "vscode" => Unavailable(EDITOR);
+        "vscodeAPI" => Unavailable(EDITOR);
+        "vscode/vscodeAPI" => Unavailable(EDITOR);
+        "vscode/extensions" => Unavailable(EDITOR);
+        "vscode/getProjectSetupInfo" => Unavailable(EDITOR);
+        "vscode/installExtension" => Unavailable(EDITOR);
+        "vscode/newWorkspace" => Unavailable(EDITOR);
+        "vscode/openSimpleBrowser" => Unavailable(EDITOR);
+        "vscode/runCommand" => Unavailable(EDITOR);
+        "vscode/askQuestions" => Unavailable(EDITOR);
+        "githubRepo" => Unavailable(LATER);
+        "web/githubRepo" => Unavailable(LATER);
+        "github" => Unavailable("it is a tool of an MCP server");
+        "todo" => Unavailable(LATER);
+        "todos" => Unavailable(LATER);
+        "think" => Unavailable(LATER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> KnownTools {
+        let names = [
+            "file_read", "file_write", "file_edit", "file_find", "file_search", "file_list",
+            "web_fetch", "web_search", "spawn_agent", "attach_file",
+        ];
+        names.into_iter().map(|name| ToolName::new(name).unwrap()).collect()
+    }
+
+    #[test]
+    fn no_alias_does_nothing_and_every_target_is_a_stock_tool() {
+        for row in TOOL_ALIASES {
+            let unavailable = matches!(row.status, Unavailable(_));
+            assert_eq!(row.canonical.is_empty(), unavailable, "{}", row.name);
+            assert!(row.canonical.iter().all(|name| known().contains(name)), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn no_name_stands_twice_in_one_dialect() {
+        let names: BTreeSet<_> = TOOL_ALIASES.iter().map(|row| (row.dialect, row.name)).collect();
+        assert_eq!(names.len(), TOOL_ALIASES.len());
+    }
+
+    #[test]
+    fn a_scope_that_is_not_enforced_gives_nothing() {
+        let meaning = |text| Written::of(text).meaning(Dialect::ClaudeCode, &known());
+        assert!(matches!(meaning("Read(src/**)"), Meaning::Unavailable(_)));
+        assert!(matches!(meaning("Read(*)"), Meaning::Tools(..)));
+        assert!(matches!(meaning("Agent(scout, critic)"), Meaning::Tools(..)));
+        assert!(matches!(meaning("Read(src"), Meaning::Unknown));
+        assert!(matches!(meaning("*(x)"), Meaning::Unavailable(_)));
+    }
+
+    #[test]
+    fn a_dialects_own_row_wins() {
+        let tools = |dialect| Written::of("edit").meaning(dialect, &known());
+        let Meaning::Tools(copilot, _) = tools(Dialect::Copilot) else { panic!() };
+        let Meaning::Tools(opencode, _) = tools(Dialect::OpenCode) else { panic!() };
+        assert_eq!((copilot.len(), opencode.len()), (2, 1));
+    }
+}

@@ -1,0 +1,250 @@
+//! What is wrong with a file, where, and what to do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use belljar_policy::Shown;
+
+/// The most diagnostics kept of one file: a hostile file must not become a flood. The one
+/// after the last says that there are more.
+pub const MAX_DIAGNOSTICS: usize = 50;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing; nothing is wrong.
+    Note,
+    /// The file is used, but not all of it means what its author may think.
+    Warning,
+    /// The file is not used.
+    Error,
+}
+
+/// One finding about one file. All foreign text in it is already escaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The file.
+    pub path: PathBuf,
+    /// The line in the file, from 1; 0 = the file as a whole.
+    pub line: u32,
+    /// The column in characters, from 1; 0 = the line as a whole.
+    pub column: u32,
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable word for programs, such as `unknown-field`.
+    pub code: &'static str,
+    /// What is wrong: lower case, no final period.
+    pub message: String,
+    /// What the reader can do.
+    pub hint: Option<String>,
+}
+
+/// A place in a file: line and column from 1, 0 = none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+/// Collects the findings about one file.
+#[derive(Debug)]
+pub(crate) struct Findings<'a> {
+    path: &'a Path,
+    list: Vec<Diagnostic>,
+    dropped: usize,
+    worst: Option<Severity>,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+impl Diagnostic {
+    /// The finding as a miette report that shows the line of `source`, the file's text.
+    pub fn with_source(self, source: &str) -> SourceDiagnostic {
+        let offset = offset_of(source, self.line, self.column);
+        let name = Shown::new(&self.path.to_string_lossy()).to_string();
+        let source = miette::NamedSource::new(name, source.to_owned());
+        SourceDiagnostic { diagnostic: self, source, offset }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Shown::new(&self.path.to_string_lossy()))?;
+        match (self.line, self.column) {
+            (0, _) => {}
+            (line, 0) => write!(f, ":{line}")?,
+            (line, column) => write!(f, ":{line}:{column}")?,
+        }
+        write!(f, ": {}: {}", self.severity, self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+impl miette::Diagnostic for Diagnostic {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.severity {
+            Severity::Note => miette::Severity::Advice,
+            Severity::Warning => miette::Severity::Warning,
+            Severity::Error => miette::Severity::Error,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.hint.as_ref().map(|hint| Box::new(hint) as Box<dyn fmt::Display + 'a>)
+    }
+}
+
+/// A [`Diagnostic`] together with the text of its file, for a report with a snippet.
+#[derive(Debug)]
+pub struct SourceDiagnostic {
+    diagnostic: Diagnostic,
+    source: miette::NamedSource<String>,
+    offset: Option<usize>,
+}
+
+impl fmt::Display for SourceDiagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.diagnostic.message)
+    }
+}
+
+impl std::error::Error for SourceDiagnostic {}
+
+impl miette::Diagnostic for SourceDiagnostic {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.diagnostic.code()
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        self.diagnostic.severity()
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.diagnostic.help()
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        self.offset.is_some().then_some(&self.source as &dyn miette::SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
+        let label = miette::LabeledSpan::new(None, self.offset?, 1);
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+impl<'a> Findings<'a> {
+    pub(crate) fn new(path: &'a Path) -> Self {
+        Self { path, list: Vec::new(), dropped: 0, worst: None }
+    }
+
+    pub(crate) fn error(&mut self, at: Place, code: &'static str, message: impl Into<String>) {
+        self.add(Severity::Error, at, code, message.into(), None);
+    }
+
+    pub(crate) fn error_hint(
+        &mut self,
+        at: Place,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.add(Severity::Error, at, code, message.into(), Some(hint.into()));
+    }
+
+    pub(crate) fn warning(
+        &mut self,
+        at: Place,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        self.add(Severity::Warning, at, code, message.into(), hint);
+    }
+
+    pub(crate) fn note(&mut self, at: Place, code: &'static str, message: impl Into<String>) {
+        self.add(Severity::Note, at, code, message.into(), None);
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        severity: Severity,
+        at: Place,
+        code: &'static str,
+        message: String,
+        hint: Option<String>,
+    ) {
+        self.worst = self.worst.max(Some(severity));
+        if self.list.len() >= MAX_DIAGNOSTICS {
+            self.dropped += 1;
+            return;
+        }
+        let path = self.path.to_path_buf();
+        let Place { line, column } = at;
+        self.list.push(Diagnostic { path, line, column, severity, code, message, hint });
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.worst == Some(Severity::Error)
+    }
+
+    /// The findings in the order of the file.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        self.list.sort_by_key(|found| (found.line, found.column));
+        if self.dropped > 0 {
+            self.list.push(Diagnostic {
+                path: self.path.to_path_buf(),
+                line: 0,
+                column: 0,
+                severity: self.worst.unwrap_or(Severity::Note),
+                code: "more-findings",
+                message: format!("{} more findings in this file are not listed", self.dropped),
+                hint: None,
+            });
+        }
+        self.list
+    }
+}
+
+/// The place of a byte offset in a text.
+pub(crate) fn place_of(text: &str, offset: usize) -> Place {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.bytes().filter(|b| *b == b'\n').count();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let column = before.get(start..).unwrap_or("").chars().count();
+    Place { line: count(line + 1), column: count(column + 1) }
+}
+
+/// A count as it stands in a diagnostic.
+pub(crate) fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn offset_of(text: &str, line: u32, column: u32) -> Option<usize> {
+    let nth = usize::try_from(line.checked_sub(1)?).ok()?;
+    let start = match nth {
+        0 => 0,
+        _ => text.match_indices('\n').nth(nth - 1)?.0 + 1,
+    };
+    let along = usize::try_from(column.saturating_sub(1)).ok()?;
+    let rest = text.get(start..)?.lines().next().unwrap_or("");
+    let within = rest.char_indices().nth(along).map_or(rest.len(), |(at, _)| at);
+    Some(start + within)
+}

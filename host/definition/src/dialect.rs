@@ -1,0 +1,103 @@
+//! Which program an agent file was written for.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::yaml::{Key, Node, Value};
+
+/// The program whose format a file follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// Belljar's own format. A file is canonical if it uses a field that only this format has.
+    Canonical,
+    /// Claude Code.
+    ClaudeCode,
+    /// OpenCode.
+    OpenCode,
+    /// SmallCode.
+    SmallCode,
+    /// Copilot's agents and chat modes.
+    Copilot,
+    /// Nothing in the file tells.
+    Unknown,
+}
+
+/// Fields that only the canonical format has: one of them makes a file canonical.
+pub(crate) const CANONICAL_ONLY: &[&str] = &[
+    "modelRole",
+    "timeoutSeconds",
+    "prefillTimeoutSeconds",
+    "visibility",
+    "emitStructuredFindings",
+    "mounts",
+    "hosts",
+    "limits",
+    "subagents",
+];
+
+/// Fields of a canonical file that other formats have too.
+pub(crate) const CANONICAL_SHARED: &[&str] =
+    &["name", "description", "tools", "disallowedTools", "model", "maxTurns"];
+
+/// The tiers that SmallCode writes where others name a model.
+const TIERS: &[&str] = &["fast", "default", "medium", "strong"];
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Canonical => "canonical",
+            Self::ClaudeCode => "Claude Code",
+            Self::OpenCode => "OpenCode",
+            Self::SmallCode => "SmallCode",
+            Self::Copilot => "Copilot",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+impl Dialect {
+    /// Tells the dialect by the file's name and its fields. Only the first rule is a
+    /// promise; the others decide which tool names are tried first.
+    pub(crate) fn detect(path: &Path, fields: &[(Key, Node)]) -> Self {
+        let get = |name: &str| fields.iter().find(|(key, _)| key.text == name).map(|(_, n)| n);
+        let has = |names: &[&str]| names.iter().any(|name| get(name).is_some());
+        if has(CANONICAL_ONLY) {
+            return Self::Canonical;
+        }
+        let file = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+        let file = file.unwrap_or_default();
+        let copilot_file = file.ends_with(".agent.md") || file.ends_with(".chatmode.md");
+        if copilot_file || has(&["user-invocable", "argument-hint", "mcp-servers", "handoffs"]) {
+            return Self::Copilot;
+        }
+        let mode = get("mode").and_then(Node::text).unwrap_or_default();
+        let tool_map = get("tools").is_some_and(|node| matches!(node.value, Value::Map(_)));
+        if tool_map
+            || matches!(mode, "primary" | "subagent" | "all")
+            || has(&["permission", "steps", "maxSteps", "top_p", "disable", "hidden"])
+        {
+            return Self::OpenCode;
+        }
+        if get("model").and_then(Node::text).is_some_and(|model| TIERS.contains(&model)) {
+            return Self::SmallCode;
+        }
+        let claude = ["permissionMode", "mcpServers", "hooks", "maxTurns", "isolation", "memory"];
+        let own_name = get("name").is_some();
+        let own_tool = |node: &Node| {
+            let text = match &node.value {
+                Value::List(items) => items.first().and_then(Node::text),
+                _ => node.text(),
+            };
+            text.is_some_and(|text| text.trim().starts_with(|c: char| c.is_ascii_uppercase()))
+        };
+        let alias = get("model").and_then(Node::text);
+        let alias = alias.is_some_and(|m| matches!(m, "sonnet" | "opus" | "haiku" | "inherit"));
+        if has(&claude) || (own_name && (alias || get("tools").is_some_and(own_tool))) {
+            return Self::ClaudeCode;
+        }
+        Self::Unknown
+    }
+}

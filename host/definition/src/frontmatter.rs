@@ -1,0 +1,142 @@
+//! Cuts a markdown file into its YAML frontmatter and its body.
+
+use crate::diagnostic::{Place, count};
+
+/// The longest agent definition, in bytes. The longest body seen in 3,400 public files is
+/// 78 kB; a file that is longer than this is refused by its length, unread.
+pub const MAX_DEFINITION: usize = 1 << 20;
+
+/// The longest frontmatter, in bytes. The longest description seen in public files is 6 kB;
+/// the bound keeps the work of the YAML parser small.
+pub const MAX_FRONTMATTER: usize = 64 << 10;
+
+/// A file in two parts. Nothing of the body is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Split<'a> {
+    /// The text between the fences.
+    pub(crate) yaml: &'a str,
+    /// The line of the file on which `yaml` begins, from 1.
+    pub(crate) yaml_line: u32,
+    /// Everything after the line of the closing fence, byte for byte.
+    pub(crate) body: &'a str,
+    /// The line of the closing fence.
+    pub(crate) fence_line: u32,
+}
+
+/// Why a file has no two parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoSplit {
+    /// Nothing but white space.
+    Empty,
+    /// The first line that is not blank is not `---`.
+    NoFrontmatter,
+    /// The opening fence on this line is never closed.
+    Unclosed(u32),
+    /// Longer than [`MAX_FRONTMATTER`], by its length in bytes.
+    TooLong(u32, usize),
+}
+
+/// The text of a file, or where it stops being UTF-8.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Place> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let good = std::str::from_utf8(good).unwrap_or_default();
+        crate::diagnostic::place_of(good, good.len())
+    })
+}
+
+/// Cuts the text. A byte order mark, blank lines before the opening fence, CRLF and a closing
+/// fence of more than three dashes are all fine.
+pub(crate) fn split(text: &str) -> Result<Split<'_>, NoSplit> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = Lines { rest: text, line: 0 };
+    let opening = loop {
+        let line = lines.next().ok_or(NoSplit::Empty)?;
+        if !line.trim().is_empty() {
+            break line;
+        }
+    };
+    if opening.trim_end() != "---" {
+        return Err(NoSplit::NoFrontmatter);
+    }
+    let (opening_line, start) = (lines.line, lines.rest);
+    loop {
+        let before = lines.rest;
+        let Some(line) = lines.next() else {
+            return Err(NoSplit::Unclosed(opening_line));
+        };
+        if !is_closing(line) {
+            continue;
+        }
+        let length = start.len() - before.len();
+        if length > MAX_FRONTMATTER {
+            return Err(NoSplit::TooLong(opening_line, length));
+        }
+        return Ok(Split {
+            yaml: start.get(..length).unwrap_or(""),
+            yaml_line: opening_line + 1,
+            body: lines.rest,
+            fence_line: lines.line,
+        });
+    }
+}
+
+fn is_closing(line: &str) -> bool {
+    let line = line.trim_end();
+    line.len() >= 3 && line.bytes().all(|b| b == b'-')
+}
+
+/// Lines with their ends cut off, and what is left of the text after each.
+struct Lines<'a> {
+    rest: &'a str,
+    line: u32,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        self.line = self.line.saturating_add(count(1));
+        let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+        self.rest = rest;
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_body_is_every_byte_after_the_closing_fence() {
+        let split = split("---\na: 1\n---\n\n  body \r\nmore\n\n").unwrap();
+        assert_eq!((split.yaml, split.yaml_line), ("a: 1\n", 2));
+        assert_eq!(split.body, "\n  body \r\nmore\n\n");
+    }
+
+    #[test]
+    fn marks_blank_lines_crlf_and_long_fences_are_understood() {
+        let split = split("\u{feff}\r\n \n--- \r\na: 1\r\n-----\r\nbody").unwrap();
+        assert_eq!((split.yaml, split.yaml_line, split.body), ("a: 1\r\n", 4, "body"));
+        assert_eq!(split.fence_line, 5);
+    }
+
+    #[test]
+    fn files_without_two_fences_say_why() {
+        assert_eq!(split(""), Err(NoSplit::Empty));
+        assert_eq!(split("\n \n"), Err(NoSplit::Empty));
+        assert_eq!(split("# Title\n---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
+        assert_eq!(split("  ---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
+        assert_eq!(split("\n---\na: 1\n --- \n"), Err(NoSplit::Unclosed(2)));
+        let long = format!("---\n{}\n---\nbody", "a".repeat(MAX_FRONTMATTER + 1));
+        assert_eq!(split(&long), Err(NoSplit::TooLong(1, MAX_FRONTMATTER + 2)));
+    }
+
+    #[test]
+    fn invalid_utf8_is_placed() {
+        assert_eq!(utf8(b"ab\nc\xff"), Err(Place { line: 2, column: 2 }));
+    }
+}

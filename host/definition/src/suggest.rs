@@ -1,0 +1,55 @@
+//! The nearest word to one that nobody knows.
+
+/// How alike two words have to be (Jaro-Winkler, 0 to 1) before one is offered for the
+/// other: `file_raed` for `file_read` is; `notes` for `hosts` is not.
+const ALIKE: f64 = 0.84;
+
+/// The longest text that is compared: names are short, and the comparison is quadratic.
+const MAX_COMPARED: usize = 128;
+
+/// The word of `known` that `text` was most likely meant to be.
+pub(crate) fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    ranked(text, known).into_iter().next()
+}
+
+/// The words of `known` that are like `text`, best first, at most three.
+pub(crate) fn ranked<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    if text.len() > MAX_COMPARED {
+        return Vec::new();
+    }
+    let plain = flat(text);
+    let mut scored: Vec<(f64, &str)> = known
+        .into_iter()
+        .map(|word| (strsim::jaro_winkler(&plain, &flat(word)), word))
+        .filter(|(score, _)| *score >= ALIKE)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.into_iter().take(3).map(|(_, word)| word).collect()
+}
+
+/// `did you mean ...?`, where there is a likely word.
+pub(crate) fn did_you_mean<'a>(
+    text: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(text, known).map(|word| format!("did you mean `{word}`?"))
+}
+
+/// The same spelling for `maxTurns`, `max_turns` and `max-turns`.
+fn flat(text: &str) -> String {
+    text.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_finds_its_word_and_a_stranger_does_not() {
+        let known = ["file_read", "file_write", "web_fetch"];
+        assert_eq!(nearest("file_raed", known), Some("file_read"));
+        assert_eq!(nearest("fileRead", known), Some("file_read"));
+        assert_eq!(nearest("kubernetes", known), None);
+        assert_eq!(nearest(&"file_read".repeat(100), known), None);
+    }
+}

@@ -1,0 +1,300 @@
+//! YAML as a tree in which every key and value knows its place in the file.
+//!
+//! Every budget of the parser is set here: what a stranger's file may cost is decided by
+//! this page, not by the parser's defaults.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_yaml::Spanned;
+use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
+
+use crate::diagnostic::Place;
+use crate::frontmatter::MAX_FRONTMATTER;
+
+/// Levels of nesting. Real frontmatter has at most four.
+const MAX_DEPTH: usize = 16;
+
+/// Keys, values and lists in all, after aliases are expanded. The busiest public file has
+/// about 200.
+const MAX_NODES: usize = 10_000;
+
+/// Anchors, and uses of them. Hardly any file has one; a bomb needs many.
+const MAX_ALIASES: usize = 32;
+
+/// A value with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) at: Place,
+    /// How a scalar that is not a string was written: `007`, `1.10`.
+    pub(crate) written: Option<String>,
+}
+
+/// What stands there.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Float,
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+/// A key with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) text: String,
+    pub(crate) at: Place,
+}
+
+/// Why a text is not YAML that we read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct YamlError {
+    pub(crate) at: Place,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Node {
+    /// A scalar as text; a number or boolean as it was written.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Bool(_) | Value::Int(_) | Value::Float => self.written.as_deref(),
+            Value::Null | Value::List(_) | Value::Map(_) => None,
+        }
+    }
+
+    /// A whole number; quoted ones count.
+    pub(crate) fn integer(&self) -> Option<i128> {
+        match &self.value {
+            Value::Int(n) => Some(*n),
+            Value::Text(text) => text.trim().parse().ok(),
+            Value::Null | Value::Bool(_) | Value::Float | Value::List(_) | Value::Map(_) => None,
+        }
+    }
+
+    /// What kind of value it is, for a message.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "a boolean",
+            Value::Int(_) | Value::Float => "a number",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+        }
+    }
+}
+
+/// Reads one YAML document. `first_line` is the line of the file on which `yaml` begins;
+/// places are those of the file.
+pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
+    match serde_yaml::from_str_with_options::<Spanned<Raw>>(yaml, options()) {
+        Ok(root) => Ok(node(root, yaml, first_line)),
+        Err(error) => Err(explain(&error, yaml, first_line)),
+    }
+}
+
+fn options() -> serde_yaml::Options {
+    serde_yaml::options! {
+        budget: Some(serde_yaml::budget! {
+            flow_nesting_limit: MAX_DEPTH,
+            max_depth: MAX_DEPTH,
+            max_nodes: MAX_NODES,
+            max_events: 3 * MAX_NODES,
+            max_aliases: MAX_ALIASES,
+            max_anchors: MAX_ALIASES,
+            max_recorded_anchor_events: MAX_NODES,
+            max_recorded_anchor_bytes: MAX_FRONTMATTER,
+            max_buffered_comment_events: 1_000,
+            max_documents: 1,
+            max_total_scalar_bytes: 2 * MAX_FRONTMATTER,
+            max_total_comment_bytes: MAX_FRONTMATTER,
+            max_merge_keys: 0,
+        }),
+        alias_limits: serde_yaml::alias_limits! {
+            max_total_replayed_events: MAX_NODES,
+            max_replay_stack_depth: MAX_DEPTH,
+            max_alias_expansions_per_anchor: MAX_ALIASES,
+        },
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        merge_keys: MergeKeyPolicy::Error,
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        strict_booleans: true,
+        with_snippet: false,
+    }
+}
+
+fn node(raw: Spanned<Raw>, yaml: &str, first_line: u32) -> Node {
+    let at = place(&raw.referenced, first_line);
+    let written = match raw.value {
+        Raw::Bool(_) | Raw::Int(_) | Raw::Float => written(&raw.defined, yaml),
+        Raw::Null | Raw::Text(_) | Raw::List(_) | Raw::Map(_) => None,
+    };
+    let value = match raw.value {
+        Raw::Null => Value::Null,
+        Raw::Bool(b) => Value::Bool(b),
+        Raw::Int(n) => Value::Int(n),
+        Raw::Float => Value::Float,
+        Raw::Text(text) => Value::Text(text),
+        Raw::List(list) => {
+            Value::List(list.into_iter().map(|item| node(item, yaml, first_line)).collect())
+        }
+        Raw::Map(map) => Value::Map(
+            map.into_iter()
+                .map(|(key, value)| {
+                    let at = place(&key.referenced, first_line);
+                    (Key { text: key.value, at }, node(value, yaml, first_line))
+                })
+                .collect(),
+        ),
+    };
+    Node { value, at, written }
+}
+
+fn written(location: &serde_yaml::Location, yaml: &str) -> Option<String> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    let end = start.checked_add(usize::try_from(span.byte_len()?).ok()?)?;
+    Some(yaml.get(start..end)?.trim().to_owned())
+}
+
+fn place(location: &serde_yaml::Location, first_line: u32) -> Place {
+    let clip = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    match clip(location.line()) {
+        0 => Place { line: first_line, column: 0 },
+        line => Place {
+            line: first_line.saturating_add(line - 1),
+            column: clip(location.column()),
+        },
+    }
+}
+
+fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError {
+    let at = error
+        .location()
+        .map_or(Place { line: first_line, column: 0 }, |found| place(&found, first_line));
+    let message = error.without_snippet().render();
+    // The first line of the rendering is the message; the parser appends its own idea of the
+    // place, which counts from the fragment.
+    let message = message.lines().next().unwrap_or_default();
+    let message = message.split(" at line ").next().unwrap_or(message);
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let message = belljar_policy::Shown::clipped(message.trim_end_matches('.'), 300).to_string();
+    let nth = usize::try_from(at.line.saturating_sub(first_line)).unwrap_or(usize::MAX);
+    let hint = yaml.lines().nth(nth).and_then(hint);
+    YamlError { at, message, hint }
+}
+
+/// What is usually wrong with a line on which a YAML parser stops.
+fn hint(line: &str) -> Option<String> {
+    let (key, value) = line.split_once(':')?;
+    let (key, value) = (key.trim().trim_start_matches("- "), value.trim());
+    if key.len() > 64 || key.is_empty() {
+        return None;
+    }
+    let key = belljar_policy::Shown::new(key);
+    if value.starts_with('*') {
+        return Some(format!("quote the value: `{key}: \"*\"`; a bare `*` is a YAML alias"));
+    }
+    if value.contains(": ") || value.ends_with(':') {
+        return Some(format!("quote the value of `{key}`: it holds `: `"));
+    }
+    match value.chars().next()? {
+        '`' | '@' | '%' | '&' | '!' | '|' | '>' | '[' | '{' => {
+            Some(format!("quote the value of `{key}`: its first character means something in YAML"))
+        }
+        _ => None,
+    }
+}
+
+/// The tree as it comes from the parser.
+enum Raw {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Float,
+    Text(String),
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
+        Raw::deserialize(deserializer)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Raw, E> {
+        Ok(Raw::Bool(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Raw, E> {
+        Ok(Raw::Int(value.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Raw, E> {
+        Ok(Raw::Int(value.into()))
+    }
+
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Raw, E> {
+        Ok(Raw::Int(value))
+    }
+
+    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Raw, E> {
+        Ok(i128::try_from(value).map_or(Raw::Float, Raw::Int))
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Raw, E> {
+        Ok(Raw::Float)
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Raw, E> {
+        Ok(Raw::Text(value.to_owned()))
+    }
+
+    fn visit_string<E: de::Error>(self, value: String) -> Result<Raw, E> {
+        Ok(Raw::Text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = access.next_element()? {
+            list.push(item);
+        }
+        Ok(Raw::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = access.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Raw::Map(map))
+    }
+}
