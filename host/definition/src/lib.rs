@@ -10,8 +10,11 @@ mod agent;
 mod diagnostic;
 mod dialect;
 mod frontmatter;
+mod manifest;
+mod settings;
 mod slug;
 mod suggest;
+mod toml_read;
 mod visibility;
 mod yaml;
 
@@ -23,5 +26,11 @@ pub use agent::{
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceDiagnostic};
 pub use dialect::Dialect;
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
+pub use manifest::ToolManifest;
+pub use settings::{
+    DEFAULTS, DefaultGrant, GrantSpec, KeySetting, ModelKind, ModelSetting, MountSpec,
+    SecretSetting, Settings, ToolSetting,
+};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
+pub use toml_read::MAX_TOML;
 pub use visibility::Visibility;

@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn texts_that_name_nobody_are_refused() {
-        for bad in ["", "Scout", "a/b", "home/", "library/x", "workspace:rel/scout", "workspace:/"] {
+        for bad in ["", "Scout", "a/b", "home/", "library/x", "workspace:rel/scout", "workspace:/"]
+        {
             assert!(bad.parse::<AgentId>().is_err(), "{bad:?}");
         }
     }

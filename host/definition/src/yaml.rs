@@ -101,7 +101,7 @@ pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
 
 fn options() -> serde_yaml::Options {
     serde_yaml::options! {
-        budget: Some(serde_yaml::budget! {
+        budget: serde_yaml::budget! {
             flow_nesting_limit: MAX_DEPTH,
             max_depth: MAX_DEPTH,
             max_nodes: MAX_NODES,
@@ -115,7 +115,7 @@ fn options() -> serde_yaml::Options {
             max_total_scalar_bytes: 2 * MAX_FRONTMATTER,
             max_total_comment_bytes: MAX_FRONTMATTER,
             max_merge_keys: 0,
-        }),
+        },
         alias_limits: serde_yaml::alias_limits! {
             max_total_replayed_events: MAX_NODES,
             max_replay_stack_depth: MAX_DEPTH,
@@ -167,10 +167,9 @@ fn place(location: &serde_yaml::Location, first_line: u32) -> Place {
     let clip = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     match clip(location.line()) {
         0 => Place { line: first_line, column: 0 },
-        line => Place {
-            line: first_line.saturating_add(line - 1),
-            column: clip(location.column()),
-        },
+        line => {
+            Place { line: first_line.saturating_add(line - 1), column: clip(location.column()) }
+        }
     }
 }
 

@@ -17,9 +17,9 @@ use belljar_policy::{Asked, ToolName};
 use crate::diagnostic::Diagnostic;
 use crate::{Dialect, Slug, Visibility};
 
+pub use parse::{parse_agent, parse_too_large};
 pub use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
-pub use parse::{parse_agent, parse_too_large};
 pub use status::{Status, status};
 pub(crate) use tools::SPAWN_AGENT;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};

@@ -19,17 +19,51 @@ const MAX_NAME: usize = 100;
 
 /// Names of files that are documentation when they have no frontmatter.
 const DOCUMENTATION: &[&str] = &[
-    "readme", "changelog", "contributing", "license", "licence", "security", "code_of_conduct",
-    "code-of-conduct", "agents", "claude", "index", "todo", "notes", "authors", "support",
+    "readme",
+    "changelog",
+    "contributing",
+    "license",
+    "licence",
+    "security",
+    "code_of_conduct",
+    "code-of-conduct",
+    "agents",
+    "claude",
+    "index",
+    "todo",
+    "notes",
+    "authors",
+    "support",
 ];
 
 /// Fields that other programs read and that mean nothing here, for display or for rights
 /// that belljar does not take from a file.
 const IGNORED: &[&str] = &[
-    "color", "emoji", "vibe", "category", "capabilities", "mode", "version", "temperature",
-    "author", "type", "dependencies", "complexity", "tags", "hidden", "argument-hint",
-    "user-invocable", "effort", "top_p", "background", "memory", "isolation", "initialPrompt",
-    "prompt", "license", "metadata",
+    "color",
+    "emoji",
+    "vibe",
+    "category",
+    "capabilities",
+    "mode",
+    "version",
+    "temperature",
+    "author",
+    "type",
+    "dependencies",
+    "complexity",
+    "tags",
+    "hidden",
+    "argument-hint",
+    "user-invocable",
+    "effort",
+    "top_p",
+    "background",
+    "memory",
+    "isolation",
+    "initialPrompt",
+    "prompt",
+    "license",
+    "metadata",
 ];
 
 /// Fields whose meaning would be a right or an effect: said aloud, never honoured.
@@ -98,7 +132,8 @@ fn no_agent(path: &Path, why: NoSplit) -> Parsed {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
     let stem = stem.unwrap_or_default();
     let documentation = DOCUMENTATION.iter().any(|name| {
-        stem.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
+        stem.strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
     });
     let reason = match why {
         _ if documentation => NotAnAgent::Documentation,
@@ -148,7 +183,12 @@ fn read(
         Value::Null => Vec::new(),
         Value::Bool(_) | Value::Int(_) | Value::Float | Value::Text(_) | Value::List(_) => {
             let message = format!("the frontmatter is {}, not fields", root.kind());
-            findings.error_hint(root.at, "yaml", message, "write `name: ...` and so on, one a line");
+            findings.error_hint(
+                root.at,
+                "yaml",
+                message,
+                "write `name: ...` and so on, one a line",
+            );
             return None;
         }
     };
@@ -204,7 +244,8 @@ fn read_name(path: &Path, dialect: Dialect, fields: &mut Fields<'_, '_>) -> Opti
     let name = match written {
         Some(name) => name.trim().to_owned(),
         None => {
-            let message = format!("it has no `name`; the file's name serves: `{}`", Shown::new(&stem));
+            let message =
+                format!("it has no `name`; the file's name serves: `{}`", Shown::new(&stem));
             fields.findings.warning(at, "missing-name", message, None);
             stem.clone()
         }
@@ -235,7 +276,8 @@ fn read_name(path: &Path, dialect: Dialect, fields: &mut Fields<'_, '_>) -> Opti
 fn stem(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.strip_suffix(".md").unwrap_or(&name);
-    let stem = [".agent", ".chatmode"].iter().find_map(|end| stem.strip_suffix(end)).unwrap_or(stem);
+    let stem =
+        [".agent", ".chatmode"].iter().find_map(|end| stem.strip_suffix(end)).unwrap_or(stem);
     stem.to_owned()
 }
 

@@ -6,10 +6,10 @@ use belljar_policy::{
     Access, Asked, GuestPath, HostRule, LIMITS, LimitsRequest, MountAsk, Shown, ToolName,
 };
 
+use super::SubagentsAsk;
 use super::fields::{Fields, boolean, shown};
 use super::tool_list::ToolList;
 use super::tools::KnownTools;
-use super::SubagentsAsk;
 use crate::diagnostic::Findings;
 use crate::yaml::{Key, Node, Value};
 use crate::{Dialect, Visibility, suggest};
@@ -134,7 +134,8 @@ pub(super) fn subagents(
             "enabled" => {
                 ask.enabled = boolean(node);
                 if ask.enabled.is_none() {
-                    let message = format!("`enabled` is {}, neither `true` nor `false`", shown(node));
+                    let message =
+                        format!("`enabled` is {}, neither `true` nor `false`", shown(node));
                     findings.error(key.at, "bad-field", message);
                 }
             }
@@ -271,7 +272,12 @@ fn mount(item: &Node, findings: &mut Findings<'_>) -> Option<MountAsk> {
         }
     }
     let Some((path, at)) = path else {
-        findings.error_hint(item.at, "bad-field", "a mount has no `path`", "write `path: /workspace`");
+        findings.error_hint(
+            item.at,
+            "bad-field",
+            "a mount has no `path`",
+            "write `path: /workspace`",
+        );
         return None;
     };
     match GuestPath::new(&path) {

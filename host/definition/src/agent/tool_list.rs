@@ -156,11 +156,7 @@ impl Reader<'_, '_, '_, '_> {
         for entry in &off {
             self.cap(entry, Permission::Deny);
         }
-        Some(if named {
-            tools
-        } else {
-            nothing.then(BTreeSet::new)
-        })
+        Some(if named { tools } else { nothing.then(BTreeSet::new) })
     }
 
     fn deny(&mut self, name: &'static str) {

@@ -165,7 +165,6 @@ macro_rules! aliases {
 
 use AliasStatus::{Limited, Unavailable, Works};
 
-
 aliases! {
     ClaudeCode {
         "Read" => Limited("text only: no images, PDF pages or notebooks"), "file_read";
@@ -305,8 +304,16 @@ mod tests {
 
     fn known() -> KnownTools {
         let names = [
-            "file_read", "file_write", "file_edit", "file_find", "file_search", "file_list",
-            "web_fetch", "web_search", "spawn_agent", "attach_file",
+            "file_read",
+            "file_write",
+            "file_edit",
+            "file_find",
+            "file_search",
+            "file_list",
+            "web_fetch",
+            "web_search",
+            "spawn_agent",
+            "attach_file",
         ];
         names.into_iter().map(|name| ToolName::new(name).unwrap()).collect()
     }

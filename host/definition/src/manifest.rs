@@ -1,0 +1,74 @@
+//! The tool manifest, `tool.toml`: what a tool asks for.
+
+use std::path::Path;
+
+use belljar_policy::ToolAsk;
+
+use crate::agent::parse_access;
+use crate::diagnostic::Diagnostic;
+use crate::toml_read::Reader;
+
+/// The only version of the format so far.
+const VERSION: u64 = 1;
+
+/// The keys of a manifest.
+const KEYS: &[&str] =
+    &["manifest", "description", "mounts", "hosts", "secrets", "config", "limits"];
+
+/// What stands beside a tool component. A key that is absent asks for nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolManifest {
+    /// What the tool is for, in a line.
+    pub description: String,
+    /// The rights that it asks for.
+    pub ask: ToolAsk,
+    /// The configuration keys that it reads.
+    pub config_keys: Vec<String>,
+}
+
+impl ToolManifest {
+    /// Reads a manifest. `path` is for the diagnostics.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        let (mut reader, root) = Reader::open(path, text)?;
+        let table = root.get_ref();
+        reader.only(table, "a tool manifest", KEYS);
+        let top = crate::diagnostic::Place { line: 1, column: 0 };
+        if table.get("manifest").is_none() {
+            let message = "`manifest` is missing";
+            reader.findings.error_hint(top, "missing-key", message, "write `manifest = 1`");
+        } else if let Some(version) = reader.number(table, "manifest")
+            && version != VERSION
+        {
+            let message = format!("`manifest` is {version}; this belljar reads version {VERSION}");
+            reader.findings.error(top, "bad-version", message);
+        }
+        let mut manifest = Self {
+            description: reader.text(table, "description").unwrap_or_default(),
+            ..Self::default()
+        };
+        if let Some(item) = table.get("mounts")
+            && let Some(text) = reader.text_of("mounts", item)
+        {
+            manifest.ask.mounts = parse_access(text);
+            if manifest.ask.mounts.is_none() {
+                let hint = "write `read` or `read-write`, or remove the line for no files at all";
+                let at = reader.at(item.span());
+                let message = "`mounts` is neither `read` nor `read-write`";
+                reader.findings.error_hint(at, "bad-access", message, hint);
+            }
+        }
+        if let Some(item) = table.get("hosts") {
+            manifest.ask.hosts = reader.parsed("hosts", item).unwrap_or_default();
+        }
+        if let Some(item) = table.get("secrets") {
+            manifest.ask.secrets = reader.names("secrets", item).unwrap_or_default();
+        }
+        if let Some(item) = table.get("config") {
+            manifest.config_keys = reader.parsed("config", item).unwrap_or_default();
+        }
+        if let Some(item) = table.get("limits") {
+            manifest.ask.limits = reader.limits("limits", item);
+        }
+        if reader.findings.has_errors() { Err(reader.findings.finish()) } else { Ok(manifest) }
+    }
+}

@@ -1,0 +1,115 @@
+//! One grant: what a section of `belljar.toml` states, and how sections combine.
+//!
+//! In one file a key of `[grants.X]` replaces the same key of `[defaults.V]`, which replaces
+//! the built-in default. The workspace's file then narrows the result of the home file, key
+//! by key, and can never add to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use belljar_policy::{
+    Access, Grants, GuestPath, HostRule, Limits, LimitsRequest, Mount, Permission, SecretName,
+    ToolName,
+};
+
+/// What one section states; `None` = says nothing about that key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantSpec {
+    /// The tools; one that is not listed is denied.
+    pub tools: Option<BTreeMap<ToolName, Permission>>,
+    /// The mounts.
+    pub mounts: Option<Vec<MountSpec>>,
+    /// The hosts.
+    pub hosts: Option<Vec<HostRule>>,
+    /// The secrets.
+    pub secrets: Option<BTreeSet<SecretName>>,
+    /// The limits, field by field.
+    pub limits: LimitsRequest,
+}
+
+/// A mount as `belljar.toml` states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountSpec {
+    /// Where the guest sees it.
+    pub guest: GuestPath,
+    /// The directory on the host: absolute, or relative to the workspace; `None` = the
+    /// workspace itself.
+    pub host: Option<PathBuf>,
+    /// What is allowed.
+    pub access: Access,
+}
+
+impl GrantSpec {
+    /// States every key, and gives nothing.
+    pub(super) fn nothing() -> Self {
+        Self {
+            tools: Some(BTreeMap::new()),
+            mounts: Some(Vec::new()),
+            hosts: Some(Vec::new()),
+            secrets: Some(BTreeSet::new()),
+            limits: LimitsRequest::default(),
+        }
+    }
+
+    /// The same with every key that `over` states replaced.
+    #[must_use]
+    pub(super) fn overlaid(&self, over: &Self) -> Self {
+        let mut limits = self.limits;
+        for row in belljar_policy::LIMITS {
+            if let Some(value) = over.limits.get(row.key) {
+                limits.set(row.key, value);
+            }
+        }
+        Self {
+            tools: over.tools.clone().or_else(|| self.tools.clone()),
+            mounts: over.mounts.clone().or_else(|| self.mounts.clone()),
+            hosts: over.hosts.clone().or_else(|| self.hosts.clone()),
+            secrets: over.secrets.clone().or_else(|| self.secrets.clone()),
+            limits,
+        }
+    }
+
+    /// The grants for a run in this workspace. A key that nobody stated gives nothing.
+    pub(super) fn resolve(self, workspace: &Path) -> Grants {
+        let mounts = self.mounts.unwrap_or_default().into_iter().map(|mount| Mount {
+            host: mount.host.map_or_else(|| workspace.to_path_buf(), |host| workspace.join(host)),
+            guest: mount.guest,
+            access: mount.access,
+        });
+        Grants {
+            tools: self.tools.unwrap_or_default(),
+            mounts: mounts.collect(),
+            // One list, empty or not: a list that the workspace adds must never stand alone.
+            hosts: vec![self.hosts.unwrap_or_default()],
+            secrets: self.secrets.unwrap_or_default(),
+            limits: Limits::default().granted(&self.limits),
+        }
+    }
+
+    /// Narrows what the home file grants by what the workspace's file states.
+    pub(super) fn narrow(&self, grants: &mut Grants) {
+        if let Some(tools) = &self.tools {
+            grants.tools.retain(|name, _| tools.contains_key(name));
+            for (name, permission) in &mut grants.tools {
+                let most = tools.get(name).copied().unwrap_or(Permission::Deny);
+                *permission = (*permission).min(most);
+            }
+        }
+        if let Some(mounts) = &self.mounts {
+            let most = |guest: &GuestPath| mounts.iter().find(|mount| mount.guest == *guest);
+            grants.mounts.retain(|mount| most(&mount.guest).is_some());
+            for mount in &mut grants.mounts {
+                if let Some(stated) = most(&mount.guest) {
+                    mount.access = mount.access.min(stated.access);
+                }
+            }
+        }
+        if let Some(hosts) = &self.hosts {
+            grants.hosts.push(hosts.clone());
+        }
+        if let Some(secrets) = &self.secrets {
+            grants.secrets.retain(|name| secrets.contains(name));
+        }
+        grants.limits = grants.limits.narrowed(&self.limits);
+    }
+}

@@ -1,0 +1,203 @@
+//! `belljar.toml`: the operator's file at home, and the workspace's, which can only narrow.
+
+mod defaults;
+mod grants;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use belljar_policy::{Grants, HostRule, SecretName, ToolName};
+
+use crate::diagnostic::{Diagnostic, Place};
+use crate::{AgentId, KnownTools, Scope, Slug, Visibility};
+
+pub use defaults::{DEFAULTS, DefaultGrant};
+pub use grants::{GrantSpec, MountSpec};
+
+/// Everything that the operator's file, and the workspace's, say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// Whether a workspace's agent may take the place of a home agent of the same name.
+    /// Default: no.
+    pub project_override: bool,
+    /// `[models.NAME]`.
+    pub models: BTreeMap<String, ModelSetting>,
+    /// `[roles]`: role to model name. Every value is a key of `models`.
+    pub roles: BTreeMap<String, String>,
+    /// `[secrets.NAME]`.
+    pub secrets: BTreeMap<SecretName, SecretSetting>,
+    /// `[tools.NAME]`.
+    pub tools: BTreeMap<ToolName, ToolSetting>,
+    home: Layer,
+    workspace: Layer,
+    warnings: Vec<Diagnostic>,
+    named_tools: Vec<NamedTool>,
+}
+
+/// A configured model. The model crate checks the values further.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelSetting {
+    /// Which wire to speak.
+    pub kind: ModelKind,
+    /// Base of the API; absent = the provider's own.
+    pub base_url: Option<String>,
+    /// The provider's name of the model; for `scripted` the path of a transcript.
+    pub model: String,
+    /// Where the key comes from.
+    pub key: KeySetting,
+    /// Most output tokens of one answer; absent = the server decides.
+    pub max_output_tokens: Option<u64>,
+    /// `low`, `medium`, `high` or `max`; absent = the server decides.
+    pub effort: Option<String>,
+    /// Sampling temperature, 0 to 2; absent = the server decides.
+    pub temperature: Option<f64>,
+    /// Allows a key to go over plain http to another machine. Default: no.
+    pub allow_insecure: bool,
+}
+
+/// A kind of model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelKind {
+    /// Chat completions.
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Plays a transcript.
+    Scripted,
+}
+
+/// Where a key or a secret comes from. Never the value itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySetting {
+    /// There is none.
+    None,
+    /// This environment variable.
+    Env(String),
+    /// This file: absolute, or relative to the directory of `belljar.toml`.
+    File(PathBuf),
+}
+
+/// A secret and what it is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretSetting {
+    /// The hosts to whose requests it is joined.
+    pub host: HostRule,
+    /// The header that carries it.
+    pub header: String,
+    /// What stands before it in the header, such as `Bearer `.
+    pub prefix: String,
+    /// Where its value comes from; never [`KeySetting::None`].
+    pub value: KeySetting,
+}
+
+/// What the operator says about a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolSetting {
+    /// What the tool reads as its configuration.
+    pub config: BTreeMap<String, String>,
+    /// The component's digest, `sha256:` and 64 hex digits; a tool that is not built in needs
+    /// it.
+    pub digest: Option<String>,
+}
+
+/// The grants of one file.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Layer {
+    defaults: BTreeMap<Visibility, GrantSpec>,
+    grants: BTreeMap<AgentId, GrantSpec>,
+    /// `workspace/NAME` in a workspace's own file.
+    own: BTreeMap<Slug, GrantSpec>,
+}
+
+/// A tool that a grant names, for [`Settings::check_tools`].
+#[derive(Debug, Clone, PartialEq)]
+struct NamedTool {
+    tool: ToolName,
+    path: PathBuf,
+    at: Place,
+}
+
+impl Settings {
+    /// Reads the home file and the workspace's, each where there is one. `home_dir` stands for
+    /// `~` in host paths. An error in either file is an error: half of a policy is none.
+    pub fn parse(
+        home: Option<(&Path, &str)>,
+        workspace: Option<(&Path, &str)>,
+        home_dir: Option<&Path>,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let mut settings = Self::default();
+        let mut problems = Vec::new();
+        if let Some((path, text)) = home {
+            problems.extend(schema::read_home(&mut settings, path, text, home_dir));
+        }
+        if let Some((path, text)) = workspace {
+            problems.extend(schema::read_workspace(&mut settings, path, text));
+        }
+        if problems.is_empty() { Ok(settings) } else { Err(problems) }
+    }
+
+    /// What this agent is granted in a run in this workspace. `top_level` = a person started
+    /// it.
+    pub fn grants(
+        &self,
+        id: &AgentId,
+        visibility: Visibility,
+        workspace_root: &Path,
+        top_level: bool,
+    ) -> Grants {
+        let mut grants = self.home_grant(id, visibility, top_level).resolve(workspace_root);
+        self.workspace_grant(id, visibility).narrow(&mut grants);
+        grants
+    }
+
+    /// What the home file and the built-in defaults grant, every key stated.
+    pub fn home_grant(&self, id: &AgentId, visibility: Visibility, top_level: bool) -> GrantSpec {
+        let mut spec = defaults::spec(visibility, top_level);
+        if let Some(stated) = self.home.defaults.get(&visibility) {
+            spec = spec.overlaid(stated);
+        }
+        match self.home.grants.get(id) {
+            Some(stated) => spec.overlaid(stated),
+            None => spec,
+        }
+    }
+
+    /// Things in the files that are allowed and probably not meant.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// A warning for each tool that a grant names and that does not exist.
+    pub fn check_tools(&self, known: &KnownTools) -> Vec<Diagnostic> {
+        let missing = self.named_tools.iter().filter(|named| !known.contains(named.tool.as_str()));
+        missing
+            .map(|named| Diagnostic {
+                path: named.path.clone(),
+                line: named.at.line,
+                column: named.at.column,
+                severity: crate::Severity::Warning,
+                code: "unknown-tool",
+                message: format!("tool `{}` does not exist", named.tool),
+                hint: known
+                    .suggest(named.tool.as_str())
+                    .map(|word| format!("did you mean `{word}`?")),
+            })
+            .collect()
+    }
+
+    /// What the workspace's file states for an agent. There, a bare name means the home agent
+    /// and the workspace's own: narrowing one too many is safe.
+    fn workspace_grant(&self, id: &AgentId, visibility: Visibility) -> GrantSpec {
+        let layer = &self.workspace;
+        let stated = layer.grants.get(id).or_else(|| match &id.scope {
+            Scope::Workspace(_) => layer
+                .own
+                .get(&id.slug)
+                .or_else(|| layer.grants.get(&AgentId::home(id.slug.clone()))),
+            Scope::Home | Scope::Library(_) => None,
+        });
+        let base = layer.defaults.get(&visibility).cloned().unwrap_or_default();
+        stated.map_or(base.clone(), |stated| base.overlaid(stated))
+    }
+}

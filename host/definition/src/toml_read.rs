@@ -1,0 +1,208 @@
+//! TOML with places: every reader says what is wrong, where, and what was likely meant.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+use std::str::FromStr;
+
+use belljar_policy::{LIMITS, LimitsRequest, Shown};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::agent::list_of;
+use crate::diagnostic::{Diagnostic, Findings, Place, count};
+use crate::suggest;
+
+/// The longest TOML file, in bytes. A home file that grants a thousand agents each a page of
+/// rights is half of it.
+pub const MAX_TOML: usize = 1 << 20;
+
+/// The most entries in one list.
+const MAX_LIST: usize = 1_000;
+
+/// A value with its place.
+pub(crate) type Item<'t> = Spanned<DeValue<'t>>;
+
+/// One file while it is read.
+pub(crate) struct Reader<'t, 'p> {
+    lines: Vec<usize>,
+    text: &'t str,
+    pub(crate) findings: Findings<'p>,
+}
+
+impl<'t, 'p> Reader<'t, 'p> {
+    /// Reads the file's syntax.
+    pub(crate) fn open(
+        path: &'p Path,
+        text: &'t str,
+    ) -> Result<(Self, Spanned<DeTable<'t>>), Vec<Diagnostic>> {
+        let mut reader = Self { lines: Vec::new(), text, findings: Findings::new(path) };
+        if text.len() > MAX_TOML {
+            let message = format!("the file has {} bytes, at most {MAX_TOML} are read", text.len());
+            reader.findings.error(Place::default(), "too-large", message);
+            return Err(reader.findings.finish());
+        }
+        reader.lines = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if errors.is_empty() {
+            return Ok((reader, table));
+        }
+        for error in &errors {
+            let at = error.span().map_or(Place::default(), |span| reader.at(span));
+            // The message may quote the file, so it is foreign text like any other.
+            let message = Shown::clipped(error.message(), 300).to_string();
+            reader.findings.error(at, "toml", format!("not valid TOML: {message}"));
+        }
+        Err(reader.findings.finish())
+    }
+
+    /// The place where a span begins.
+    pub(crate) fn at(&self, span: Range<usize>) -> Place {
+        let line = self.lines.partition_point(|start| *start <= span.start);
+        let start = line.checked_sub(1).and_then(|n| self.lines.get(n)).copied().unwrap_or(0);
+        let along = self.text.get(start..span.start).unwrap_or_default().chars().count();
+        Place { line: count(line + 1), column: count(along + 1) }
+    }
+
+    /// Reports the keys that `what` does not have.
+    pub(crate) fn only(&mut self, table: &DeTable<'_>, what: &str, known: &[&str]) {
+        for key in table.keys() {
+            let name = key.get_ref();
+            if !known.contains(&name.as_ref()) {
+                let hint = suggest::did_you_mean(name, known.iter().copied())
+                    .unwrap_or_else(|| format!("the keys are {}", list_of(known)));
+                let message = format!("`{}` is not a key of {what}", Shown::clipped(name, 60));
+                self.findings.error_hint(self.at(key.span()), "unknown-key", message, hint);
+            }
+        }
+    }
+
+    /// Reports a value of the wrong kind. The value itself is not quoted: where a name of a
+    /// key belongs, people write the key.
+    pub(crate) fn wrong<T>(&mut self, name: &str, item: &Item<'_>, wants: &str) -> Option<T> {
+        let kind = item.get_ref().type_str();
+        let name = Shown::clipped(name, 60);
+        let message = format!("`{name}` is {} {kind}, not {wants}", article(kind));
+        self.findings.error(self.at(item.span()), "bad-value", message);
+        None
+    }
+
+    pub(crate) fn table<'a>(&mut self, name: &str, item: &'a Item<'t>) -> Option<&'a DeTable<'t>> {
+        match item.get_ref().as_table() {
+            Some(table) => Some(table),
+            None => self.wrong(name, item, "a table"),
+        }
+    }
+
+    pub(crate) fn text_of<'a>(&mut self, name: &str, item: &'a Item<'_>) -> Option<&'a str> {
+        match item.get_ref().as_str() {
+            Some(text) => Some(text),
+            None => self.wrong(name, item, "a text"),
+        }
+    }
+
+    pub(crate) fn text(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
+        let item = table.get(name)?;
+        self.text_of(name, item).map(str::to_owned)
+    }
+
+    pub(crate) fn boolean(&mut self, table: &DeTable<'t>, name: &str) -> Option<bool> {
+        let item = table.get(name)?;
+        match item.get_ref().as_bool() {
+            Some(value) => Some(value),
+            None => self.wrong(name, item, "`true` or `false`"),
+        }
+    }
+
+    pub(crate) fn number(&mut self, table: &DeTable<'t>, name: &str) -> Option<u64> {
+        let item = table.get(name)?;
+        match number(item) {
+            Some(value) => Some(value),
+            None => self.wrong(name, item, "a whole number, 0 or more"),
+        }
+    }
+
+    pub(crate) fn float(&mut self, table: &DeTable<'t>, name: &str) -> Option<f64> {
+        let item = table.get(name)?;
+        let value = match item.get_ref() {
+            DeValue::Float(float) => float.as_str().replace('_', "").parse().ok(),
+            DeValue::Integer(_) => number(item).and_then(|n| u32::try_from(n).ok()).map(f64::from),
+            _ => None,
+        };
+        match value.filter(|value: &f64| value.is_finite()) {
+            Some(value) => Some(value),
+            None => self.wrong(name, item, "a number"),
+        }
+    }
+
+    /// The entries of a list.
+    pub(crate) fn list<'a>(&mut self, name: &str, item: &'a Item<'t>) -> Option<&'a [Item<'t>]> {
+        match item.get_ref().as_array() {
+            Some(list) if list.len() <= MAX_LIST => Some(list),
+            Some(_) | None => self.wrong(name, item, &format!("a list of at most {MAX_LIST}")),
+        }
+    }
+
+    /// A list of texts that parse. A bad one is reported and left out.
+    pub(crate) fn parsed<T>(&mut self, name: &str, item: &Item<'t>) -> Option<Vec<T>>
+    where
+        T: FromStr,
+        T::Err: std::fmt::Display,
+    {
+        let mut parsed = Vec::new();
+        for entry in self.list(name, item)? {
+            let Some(text) = self.text_of(name, entry) else { continue };
+            match text.parse::<T>() {
+                Ok(value) => parsed.push(value),
+                Err(error) => {
+                    self.findings.error(self.at(entry.span()), "bad-value", error.to_string());
+                }
+            }
+        }
+        Some(parsed)
+    }
+
+    /// A list of names: tools or secrets.
+    pub(crate) fn names<T, E>(&mut self, name: &str, item: &Item<'t>) -> Option<BTreeSet<T>>
+    where
+        T: TryFrom<String, Error = E> + Ord,
+        E: std::fmt::Display,
+    {
+        let mut names = BTreeSet::new();
+        for entry in self.list(name, item)? {
+            let Some(text) = self.text_of(name, entry) else { continue };
+            match T::try_from(text.to_owned()) {
+                Ok(value) => {
+                    names.insert(value);
+                }
+                Err(error) => {
+                    self.findings.error(self.at(entry.span()), "bad-name", error.to_string());
+                }
+            }
+        }
+        Some(names)
+    }
+
+    /// A table of limits.
+    pub(crate) fn limits(&mut self, name: &str, item: &Item<'t>) -> LimitsRequest {
+        let mut limits = LimitsRequest::default();
+        let Some(table) = self.table(name, item) else { return limits };
+        let keys: Vec<_> = LIMITS.iter().map(|row| row.key).collect();
+        self.only(table, "`limits`", &keys);
+        for key in keys {
+            if let Some(value) = self.number(table, key) {
+                limits.set(key, value);
+            }
+        }
+        limits
+    }
+}
+
+fn number(item: &Item<'_>) -> Option<u64> {
+    let integer = item.get_ref().as_integer()?;
+    u64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok()
+}
+
+fn article(kind: &str) -> &'static str {
+    if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
+}
