@@ -45,9 +45,8 @@ enum Class {
 }
 
 fn classify(error: &Error) -> Class {
-    match error.raw_os_error().and_then(errno) {
-        Some(class) => return class,
-        None => {}
+    if let Some(class) = error.raw_os_error().and_then(errno) {
+        return class;
     }
     match error.kind() {
         ErrorKind::NotFound => Class::NotFound,

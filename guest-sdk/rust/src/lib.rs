@@ -32,8 +32,9 @@
 //! `std::fs` works with relative paths. Whatever was not granted answers with an ordinary
 //! error, which [`At::at`] turns into the right [`ToolError`].
 //!
-//! Features: `config` (operator settings, [`config`] and [`secret`]) and `http` (a blocking
-//! client, [`http`]). A component imports only what its features need.
+//! Features, all off by default because a component imports only what its features need:
+//! `config` (the operator's settings, and whether a secret is there), `http` (a blocking
+//! client), `walk` (files below a directory, honouring `.gitignore`).
 
 #[allow(missing_docs, unreachable_pub, unsafe_code, reason = "generated from tool.wit")]
 #[doc(hidden)]
@@ -51,13 +52,15 @@ pub mod progress;
 mod schema;
 #[cfg(feature = "config")]
 pub mod secret;
+#[cfg(feature = "walk")]
+pub mod walk;
 mod workspace;
 
 pub use bindings::exports::belljar::tool::tools::{
     Attachment, Call, Definition, Hints, Output, Part, ToolError,
 };
 pub use error::{At, from_io};
-pub use workspace::{ROOT, WorkspacePath};
+pub use workspace::{ROOT, WorkspacePath, replace_file};
 
 /// What a tool function returns.
 pub type ToolResult = Result<Output, ToolError>;

@@ -22,13 +22,16 @@ pub(crate) fn of<A: JsonSchema>() -> String {
     value.to_string()
 }
 
-/// Removes what a model reads as noise: integer widths, and the `null` that `Option` adds
+/// Removes what a model reads as noise: integer widths, line breaks of the source, and the `null` that `Option` adds
 /// (such a field is simply not in `required`; an explicit null is still accepted).
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(map) => {
             if map.get("format").and_then(Value::as_str).is_some_and(is_integer_width) {
                 map.remove("format");
+            }
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = unwrapped(text);
             }
             if map.get("default").is_some_and(Value::is_null) {
                 map.remove("default");
@@ -47,6 +50,12 @@ fn tidy(value: &mut Value) {
     }
 }
 
+/// A doc comment is wrapped for its source file; an empty line still ends a paragraph.
+fn unwrapped(text: &str) -> String {
+    let paragraph = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.split("\n\n").map(paragraph).collect::<Vec<_>>().join("\n\n")
+}
+
 fn is_integer_width(format: &str) -> bool {
     format.starts_with("uint") || format.starts_with("int")
 }
@@ -62,7 +71,8 @@ mod tests {
     struct Args {
         /// The file.
         path: String,
-        /// How many.
+        /// How
+        /// many.
         limit: Option<u32>,
     }
 

@@ -1,8 +1,8 @@
 //! Paths as models write them, and the guest's current directory.
 
 use crate::ToolError;
-use std::fmt;
 use std::path::Path;
+use std::{fmt, fs, io};
 
 /// Where the workspace is. A native build (unit tests) uses its current directory.
 pub const ROOT: &str = if cfg!(target_family = "wasm") { "/workspace" } else { "." };
@@ -55,6 +55,12 @@ impl WorkspacePath {
         Ok(WorkspacePath { full, relative })
     }
 
+    /// The workspace itself.
+    #[must_use]
+    pub fn root() -> WorkspacePath {
+        WorkspacePath { full: ROOT.to_owned(), relative: ROOT.len() }
+    }
+
     /// The path relative to the workspace, as outputs show it; `.` for the workspace.
     #[must_use]
     pub fn shown(&self) -> &str {
@@ -84,6 +90,32 @@ impl fmt::Display for WorkspacePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.shown())
     }
+}
+
+/// Gives a file new content, or creates it.
+///
+/// The content goes to a temporary file beside it (`.NAME.belljar-new`), which then takes
+/// its place: when the disk or a quota runs out, the old content is untouched. Each byte is
+/// written, and billed, once. The price is that the new file has the default permissions, and
+/// that other names of the old one (hard links) keep the old content. A symbolic link is
+/// written through instead, so that it stays a link.
+///
+/// # Errors
+///
+/// The I/O error of the step that failed; the temporary file is removed.
+pub fn replace_file(path: &WorkspacePath, content: &[u8]) -> io::Result<()> {
+    let target: &Path = path.as_ref();
+    if target.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+        return fs::write(target, content);
+    }
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = target.with_file_name(format!(".{name}.belljar-new"));
+    let done = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, target));
+    if done.is_err() {
+        // Best effort: the error that matters is the first one.
+        let _ = fs::remove_file(&temporary);
+    }
+    done
 }
 
 /// Makes the workspace the current directory, once per instance: wasi-libc starts every

@@ -129,7 +129,8 @@ impl Build<'_> {
         // Flags from the caller's environment would change the output.
         cargo.env_remove("RUSTFLAGS");
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}".as_ref()));
-        let done = cargo.stderr(Stdio::inherit()).output().context("failed to run `cargo build`")?;
+        let done =
+            cargo.stderr(Stdio::inherit()).output().context("failed to run `cargo build`")?;
         if !done.status.success() {
             bail!("`cargo build` failed for `{}`", self.package.unwrap_or("the tool"));
         }
@@ -205,9 +206,9 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 fn cargo_home() -> Option<PathBuf> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
-        std::env::home_dir().map(|home| home.join(".cargo"))
-    })?;
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))?;
     home.canonicalize().ok()
 }
 
@@ -216,9 +217,13 @@ fn component(messages: &str) -> Option<PathBuf> {
     let artifact = |line: &str| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         let files = message.get("filenames")?.as_array()?.clone();
-        files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(".wasm")).map(PathBuf::from)
+        files
+            .iter()
+            .filter_map(|file| file.as_str())
+            .find(|file| file.ends_with(".wasm"))
+            .map(PathBuf::from)
     };
-    messages.lines().filter_map(artifact).last()
+    messages.lines().filter_map(artifact).next_back()
 }
 
 #[cfg(test)]

@@ -38,7 +38,10 @@ fn file_read(args: Args) -> ToolResult {
     let path = WorkspacePath::parse(&args.path)?;
     let mut file = File::open(&path).at(&args.path)?;
     match read(&mut file, Window::new(offset, limit)) {
-        Ok(window) => window.finish(&args.path).map(Output::text),
+        Ok(window) => match window.binary() {
+            Some(kind) => Err(not_text(&file, kind, &args.path)),
+            None => window.finish(&args.path).map(Output::text),
+        },
         Err(error) => Err(explain(&file, &error, &args.path)),
     }
 }
@@ -59,12 +62,21 @@ fn read(file: &mut File, mut window: Window) -> io::Result<Window> {
     }
 }
 
+fn not_text(file: &File, kind: &str, path: &str) -> ToolError {
+    let size = file
+        .metadata()
+        .map_or_else(|_| "unknown size".to_owned(), |metadata| format!("{} bytes", metadata.len()));
+    ToolError::Failed(format!(
+        "`{path}` is not text: {kind} ({size}); `attach_file` can hand it over as it is"
+    ))
+}
+
 /// A directory opens like a file and fails only when read, each time with another error.
 fn explain(file: &File, error: &io::Error, path: &str) -> ToolError {
     match file.metadata() {
-        Ok(metadata) if metadata.is_dir() => ToolError::Failed(format!(
-            "`{path}` is a directory; list it with `file_list`"
-        )),
+        Ok(metadata) if metadata.is_dir() => {
+            ToolError::Failed(format!("`{path}` is a directory; list it with `file_list`"))
+        }
         _ => belljar_guest::from_io(error, path),
     }
 }

@@ -142,13 +142,13 @@ impl Window {
         self.line_bytes = 0;
     }
 
+    /// Why the file is not text, if it is not; there is no answer then.
+    pub(crate) fn binary(&self) -> Option<&'static str> {
+        self.binary
+    }
+
     /// The answer, or why there is none.
     pub(crate) fn finish(mut self, path: &str) -> Result<String, ToolError> {
-        if let Some(kind) = self.binary {
-            return Err(ToolError::Failed(format!(
-                "`{path}` is not text: {kind}; `attach_file` can hand it over as it is"
-            )));
-        }
         let lines = self.line - u64::from(!self.open_line);
         if self.shown == 0 {
             return match lines {
@@ -183,7 +183,10 @@ fn marker(text: &mut String, offset: u64, next: u64, total: Option<u64>) {
     let _ = if offset == 1 {
         write!(text, "[belljar: cut after {last} {total}; continue with offset {next}]")
     } else {
-        write!(text, "[belljar: cut after line {last}, from {offset}, {total}; continue with offset {next}]")
+        write!(
+            text,
+            "[belljar: cut after line {last}, from {offset}, {total}; continue with offset {next}]"
+        )
     };
 }
 
@@ -209,5 +212,97 @@ fn drop_partial_character(text: &mut Vec<u8>) {
     {
         let keep = text.len() - chunk.invalid().len();
         text.truncate(keep);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a text in chunks of every small size: where a chunk ends must not matter.
+    fn read(text: &str, offset: u64, limit: u64) -> Result<String, String> {
+        let run = |size: usize| {
+            let mut window = Window::new(offset, limit);
+            for chunk in text.as_bytes().chunks(size) {
+                assert_eq!(window.feed(chunk), Reading::More);
+            }
+            window.end();
+            window.finish("a").map_err(|error| format!("{error:?}"))
+        };
+        let whole = run(text.len().max(1));
+        for size in 1..9 {
+            assert_eq!(run(size), whole, "in chunks of {size}");
+        }
+        whole
+    }
+
+    #[test]
+    fn a_window_gives_exactly_its_lines() {
+        let text = "1\n\n3\r\n4";
+        assert_eq!(read(text, 1, 9).unwrap(), text);
+        assert_eq!(read(text, 3, 2).unwrap(), "3\r\n4");
+        assert_eq!(
+            read(text, 1, 2).unwrap(),
+            "1\n\n[belljar: cut after 2 of 4 lines; continue with offset 3]"
+        );
+        assert_eq!(
+            read(text, 2, 1).unwrap(),
+            "\n[belljar: cut after line 2, from 2, of 4 lines; continue with offset 3]"
+        );
+        assert_eq!(read("1\n2\n", 2, 1).unwrap(), "2\n");
+    }
+
+    #[test]
+    fn an_offset_past_the_end_names_the_number_of_lines() {
+        assert!(read("1\n2\n", 3, 1).unwrap_err().contains("which has 2 lines"));
+        assert!(read("1\n2", 3, 1).unwrap_err().contains("which has 2 lines"));
+        assert!(read("", 2, 1).unwrap_err().contains("which has 0 lines"));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_at_a_character_and_the_next_is_whole() {
+        let text = format!("x{}\nnext\n", "ä".repeat(MAX_LINE));
+        let shown = read(&text, 1, 9).unwrap();
+        assert!(shown.ends_with("ä [belljar: line cut, 16385 bytes in all]\nnext\n"));
+        assert!(!shown.contains(char::REPLACEMENT_CHARACTER));
+    }
+
+    #[test]
+    fn a_huge_file_is_not_read_to_its_end_for_a_count() {
+        let mut window = Window::new(1, 1);
+        let chunk = "line\n".repeat(10_000);
+        let mut fed = 0_u64;
+        while window.feed(chunk.as_bytes()) == Reading::More {
+            fed += chunk.len() as u64;
+            assert!(fed < 2 * MAX_COUNTED);
+        }
+        assert_eq!(
+            window.finish("a").unwrap(),
+            "line\n[belljar: cut after 1 lines, and the file goes on; continue with offset 2]"
+        );
+    }
+
+    #[test]
+    fn an_answer_stays_below_its_bound() {
+        let mut window = Window::new(1, u64::MAX);
+        for _ in 0..50 {
+            window.feed("0123456789abcde\n".repeat(1_024).as_bytes());
+        }
+        window.end();
+        let text = window.finish("a").unwrap();
+        assert!(
+            text.len() <= MAX_TEXT && text.ends_with("of 51200 lines; continue with offset 15873]"),
+            "{}",
+            text.len()
+        );
+    }
+
+    #[test]
+    fn what_is_not_text_is_told_by_its_start() {
+        assert_eq!(sniff(b"plain \xc3\xa4"), None);
+        assert_eq!(sniff(b"caf\xe9"), None);
+        assert_eq!(sniff(b"a\0b"), Some("it holds NUL bytes"));
+        assert_eq!(sniff(b"\xff\xfea\0"), Some("it is UTF-16, not UTF-8"));
+        assert_eq!(sniff(&[0xfa; 40]), Some("it is not UTF-8"));
     }
 }
