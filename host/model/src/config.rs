@@ -64,7 +64,28 @@ pub struct ModelConfig {
     /// `max_completion_tokens` for OpenAI's own API, else `max_tokens`.
     #[serde(default)]
     pub max_tokens_field: Option<MaxTokensField>,
+    /// More fields for the body of every request, for what only this server knows, such as
+    /// `chat_template_kwargs` or `tool_choice` (left out of requests without tools). Fields
+    /// that the client writes itself are errors.
+    #[serde(default)]
+    pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
+
+/// Fields of a request that have a setting of their own or belong to the conversation.
+const RESERVED_FIELDS: [&str; 12] = [
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "model",
+    "n",
+    "output_config",
+    "reasoning_effort",
+    "stream",
+    "stream_options",
+    "system",
+    "temperature",
+    "tools",
+];
 
 /// A kind of model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -105,6 +126,12 @@ pub enum ConfigError {
     /// The temperature is not one that a provider takes.
     #[error("`temperature` must be a number from 0 to 2")]
     Temperature,
+    /// `extra_body` has a field that the client writes itself.
+    #[error("`extra_body` cannot set `{field}`: the client writes that field itself")]
+    ExtraBody {
+        /// The field.
+        field: &'static str,
+    },
     /// The transcript file cannot be read.
     #[error("failed to read the transcript `{}`: {source}", path.display())]
     ReadTranscript {
@@ -133,6 +160,7 @@ impl ModelConfig {
             headers: BTreeMap::new(),
             allow_insecure: false,
             max_tokens_field: None,
+            extra_body: serde_json::Map::new(),
         }
     }
 
@@ -169,11 +197,16 @@ impl ModelConfig {
         if !self.temperature.is_none_or(|value| (0.0..=2.0).contains(&value)) {
             return Err(ConfigError::Temperature);
         }
+        let reserved = RESERVED_FIELDS.iter().find(|field| self.extra_body.contains_key(**field));
+        if let Some(field) = reserved {
+            return Err(ConfigError::ExtraBody { field });
+        }
         let settings = Settings {
             model: self.model.clone(),
             max_output_tokens: self.max_output_tokens,
             temperature: self.temperature,
             effort: self.effort,
+            extra: self.extra_body.clone(),
         };
         let key = self.key.load(env, warnings)?;
         let endpoint = |base: &Url, path: &[&str], header: HeaderName| {
@@ -235,6 +268,7 @@ fn default_field(base: &Url) -> MaxTokensField {
 impl fmt::Debug for ModelConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&String> = self.headers.keys().collect();
+        let extra: Vec<&String> = self.extra_body.keys().collect();
         f.debug_struct("ModelConfig")
             .field("provider", &self.provider)
             .field("host", &self.base_url.as_ref().and_then(Url::host_str))
@@ -244,6 +278,7 @@ impl fmt::Debug for ModelConfig {
             .field("temperature", &self.temperature)
             .field("headers", &headers)
             .field("allow_insecure", &self.allow_insecure)
+            .field("extra_body", &extra)
             .finish_non_exhaustive()
     }
 }

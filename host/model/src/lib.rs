@@ -30,6 +30,7 @@ mod key;
 pub mod limits;
 mod model;
 mod registry;
+mod roles;
 pub mod scripted;
 mod text;
 mod types;
@@ -39,7 +40,8 @@ pub use config::{ConfigError, ModelConfig, Provider};
 pub use error::{ModelError, Phase};
 pub use key::{KeyError, KeySource};
 pub use model::{CallContext, ChatModel, StreamEvent, Timeouts};
-pub use registry::{ALIASES, Alias, Env, Models, ResolveError, Resolved, Role, Roles};
+pub use registry::{Env, Models, ResolveError, Resolved};
+pub use roles::{ALIASES, Alias, Role, Roles};
 pub use scripted::{
     Recorder, Recording, RecordingError, ScriptError, ScriptMismatch, ScriptedModel, Transcript,
     Unplayed,

@@ -54,6 +54,8 @@ pub(crate) struct PartialCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
+    /// Its first piece held all of its arguments.
+    pub(crate) whole: bool,
 }
 
 impl Answer {
@@ -93,12 +95,7 @@ impl Answer {
         if self.calls.len() >= MAX_TOOL_CALLS {
             return Err(ModelError::TooLarge { what: "tool calls", limit: MAX_TOOL_CALLS });
         }
-        if id.len() > MAX_NAME_BYTES || name.len() > MAX_NAME_BYTES {
-            return Err(ModelError::TooLarge {
-                what: "bytes in a tool name or id",
-                limit: MAX_NAME_BYTES,
-            });
-        }
+        check_names(id, name)?;
         sink.part(StreamEvent::CallStarted { name: name.to_owned() });
         let at = self.calls.len();
         self.calls.push(PartialCall {
@@ -106,6 +103,7 @@ impl Answer {
             id: id.to_owned(),
             name: name.to_owned(),
             arguments: String::new(),
+            whole: false,
         });
         self.calls
             .get_mut(at)
@@ -133,7 +131,9 @@ impl Answer {
     }
 
     /// The whole answer. The caller has seen that it is complete.
-    pub(crate) fn finish(self) -> Reply {
+    pub(crate) fn finish(mut self) -> Reply {
+        // Cached input is input, whatever a server says.
+        self.usage.input_tokens = self.usage.input_tokens.max(self.usage.cached_tokens);
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
         for (index, call) in self.calls.into_iter().enumerate() {
             // An id that is missing or used twice could not tell two results apart.
@@ -154,6 +154,18 @@ impl Answer {
 }
 
 impl PartialCall {
+    /// Takes an id or a name that comes after the call has begun.
+    pub(crate) fn identify(&mut self, id: &str, name: &str) -> Result<(), ModelError> {
+        check_names(id, name)?;
+        if self.id.is_empty() {
+            id.clone_into(&mut self.id);
+        }
+        if self.name.is_empty() {
+            name.clone_into(&mut self.name);
+        }
+        Ok(())
+    }
+
     pub(crate) fn push_arguments(&mut self, part: &str) -> Result<(), ModelError> {
         if self.arguments.len().saturating_add(part.len()) > MAX_ARGUMENT_BYTES {
             return Err(ModelError::TooLarge {
@@ -164,6 +176,16 @@ impl PartialCall {
         self.arguments.push_str(part);
         Ok(())
     }
+}
+
+fn check_names(id: &str, name: &str) -> Result<(), ModelError> {
+    if id.len() > MAX_NAME_BYTES || name.len() > MAX_NAME_BYTES {
+        return Err(ModelError::TooLarge {
+            what: "bytes in a tool name or id",
+            limit: MAX_NAME_BYTES,
+        });
+    }
+    Ok(())
 }
 
 /// A stop reason that has no name here.

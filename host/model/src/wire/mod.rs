@@ -84,6 +84,17 @@ pub(crate) struct Settings {
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) temperature: Option<f64>,
     pub(crate) effort: Option<Effort>,
+    /// Fields that only this server knows; see [`crate::ModelConfig::extra_body`].
+    pub(crate) extra: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Settings {
+    /// The extra fields of a request with or without tools.
+    pub(crate) fn extra(&self, tools: bool) -> impl Iterator<Item = (&str, &serde_json::Value)> {
+        let fields = self.extra.iter().map(|(name, value)| (name.as_str(), value));
+        // Servers refuse a choice where there is nothing to choose.
+        fields.filter(move |(name, _)| tools || *name != "tool_choice")
+    }
 }
 
 /// Makes an answer of the events of one response.

@@ -1,6 +1,6 @@
 //! Server-sent events out of a byte stream.
 //!
-//! Written here because the crate at hand panics on a byte order mark and takes quadratic time
+//! Written here because `eventsource-stream` panics on a byte order mark and takes quadratic time
 //! on many short lines, and a peer chooses both. This decoder does a bounded amount of work per
 //! byte and holds at most one event.
 

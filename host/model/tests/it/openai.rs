@@ -139,6 +139,23 @@ async fn a_name_repeated_in_every_piece_is_one_call() {
 }
 
 #[tokio::test]
+async fn an_id_or_name_that_comes_late_belongs_to_the_open_call() {
+    let piece = |id: Option<&str>, name: Option<&str>, arguments: &str| {
+        delta(
+            json!({"tool_calls": [{"index": 0, "id": id, "function": {"name": name, "arguments": arguments}}]}),
+        )
+    };
+    let reply = answer(&[
+        &piece(None, None, ""),
+        &piece(Some("x"), Some("a"), "{"),
+        &piece(None, None, "}"),
+        &finish("tool_calls"),
+    ])
+    .await;
+    assert_eq!(reply.calls, [call("x", "a", "{}")]);
+}
+
+#[tokio::test]
 async fn malformed_arguments_come_through_verbatim() {
     let reply = answer(&[
         &delta(json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "file_read", "arguments": "{\"path\": "}}]})),
@@ -267,5 +284,30 @@ async fn the_body_of_a_turn_begins_with_the_bytes_of_the_turn_before() {
     for turns in seen.windows(2) {
         let before = turns[0].body.strip_suffix("]}").unwrap();
         assert!(turns[1].body.starts_with(before), "{}\n{}", turns[0].body, turns[1].body);
+    }
+}
+
+#[tokio::test]
+async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
+    let end = || stream(&[&finish("stop")]);
+    let server = Server::new(vec![end(), end()]).await;
+    let mut settings = config(Provider::OpenAi, &server.base);
+    settings.extra_body.insert("tool_choice".into(), json!("required"));
+    settings.extra_body.insert("top_k".into(), json!(1));
+    let model = build(&settings);
+    reply(&model, &first_turn()).await;
+    let mut last = first_turn();
+    last.tools.clear();
+    reply(&model, &last).await;
+    let seen = server.seen();
+    assert_eq!(seen[0].json()["tool_choice"], "required");
+    assert!(seen[0].body.find("top_k") < seen[0].body.find("messages"));
+    assert_eq!(seen[1].json().get("tool_choice"), None, "nothing to choose from");
+
+    for field in ["messages", "model", "max_tokens"] {
+        let mut settings = config(Provider::OpenAi, &server.base);
+        settings.extra_body.insert(field.into(), json!([]));
+        let error = settings.build_wire(&|_| None, &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains(&format!("`{field}`")), "{error}");
     }
 }

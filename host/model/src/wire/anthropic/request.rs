@@ -5,6 +5,7 @@
 //! the body of a later turn begins with the bytes of the body before it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -40,6 +41,7 @@ pub(crate) fn body(
         tools,
         tool_choice,
         system: system(&request.system),
+        extra: settings.extra(!request.tools.is_empty()).collect(),
         messages,
     })
 }
@@ -59,6 +61,8 @@ struct Body<'a> {
     tool_choice: Option<ToolChoice>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
+    #[serde(flatten)]
+    extra: BTreeMap<&'a str, &'a Value>,
     messages: Vec<WireMessage<'a>>,
 }
 

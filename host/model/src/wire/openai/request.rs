@@ -4,6 +4,7 @@
 //! of the body before it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -31,6 +32,7 @@ pub(crate) fn body(
         temperature: request.temperature.or(settings.temperature),
         reasoning_effort: request.effort.or(settings.effort).map(effort),
         tools: request.tools.iter().map(tool).collect(),
+        extra: settings.extra(!request.tools.is_empty()).collect(),
         messages: messages(request),
     })
 }
@@ -50,6 +52,8 @@ struct Body<'a> {
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(flatten)]
+    extra: BTreeMap<&'a str, &'a serde_json::Value>,
     messages: Vec<WireMessage<'a>>,
 }
 

@@ -163,25 +163,24 @@ impl Stream {
             None => (String::new(), None),
         };
         let id = delta.id.unwrap_or_default();
+        let arguments = match arguments {
+            Some(Value::String(part)) => part,
+            None | Some(Value::Null) => String::new(),
+            Some(object) => object.to_string(),
+        };
         let open = match delta.index {
             Some(index) => self.answer.call(index),
             None => self.answer.last_call(),
         };
-        let open = open.filter(|open| !begins_another(open, &id, &name));
-        let call = match open {
-            Some(call) => call,
-            None => {
-                let key = delta
-                    .index
-                    .unwrap_or(u64::try_from(self.answer.call_count()).unwrap_or(u64::MAX));
-                self.answer.begin_call(key, &id, &name, sink)?
-            }
-        };
-        match arguments {
-            Some(Value::String(part)) => call.push_arguments(&part),
-            None | Some(Value::Null) => Ok(()),
-            Some(whole) => call.push_arguments(&whole.to_string()),
+        if let Some(open) = open.filter(|open| !begins_another(open, &id, &name)) {
+            open.identify(&id, &name)?;
+            return open.push_arguments(&arguments);
         }
+        let count = u64::try_from(self.answer.call_count()).unwrap_or(u64::MAX);
+        let call = self.answer.begin_call(delta.index.unwrap_or(count), &id, &name, sink)?;
+        // Looked at only once per call, so that a peer cannot make it costly.
+        call.whole = serde_json::from_str::<serde::de::IgnoredAny>(&arguments).is_ok();
+        call.push_arguments(&arguments)
     }
 
     fn stop(&self, reason: &str) -> StopReason {
@@ -227,8 +226,6 @@ fn begins_another(open: &PartialCall, id: &str, name: &str) -> bool {
     if !id.is_empty() && !open.id.is_empty() {
         return id != open.id;
     }
-    // No ids to go by: a name after complete arguments begins another call; a name that is only
-    // repeated does not.
-    let complete = || serde_json::from_str::<serde::de::IgnoredAny>(&open.arguments).is_ok();
-    !name.is_empty() && complete()
+    // No ids to go by. A name that is only repeated, or comes late, begins nothing.
+    !name.is_empty() && !open.name.is_empty() && (open.whole || open.name != name)
 }

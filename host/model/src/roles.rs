@@ -1,0 +1,113 @@
+//! The parts that models play, and the words that agent files use for them.
+
+use serde::Deserialize;
+
+/// A part that a model plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// What runs unless something else is asked for.
+    Main,
+    /// Cheap and quick.
+    Fast,
+    /// The most capable.
+    Strong,
+    /// Shortens histories.
+    Compaction,
+    /// Takes over when the main model fails.
+    Fallback,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 5] =
+        [Self::Main, Self::Fast, Self::Strong, Self::Compaction, Self::Fallback];
+
+    /// Its name in the `[roles]` table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Fast => "fast",
+            Self::Strong => "strong",
+            Self::Compaction => "compaction",
+            Self::Fallback => "fallback",
+        }
+    }
+}
+
+/// A name that agent files use for a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// The name; upper and lower case are the same.
+    pub name: &'static str,
+    /// The role; `None` means the model of the parent agent, and `main` where there is none.
+    pub role: Option<Role>,
+    /// Whose word it is; for documentation.
+    pub origin: &'static str,
+}
+
+const fn alias(name: &'static str, role: Role, origin: &'static str) -> Alias {
+    Alias { name, role: Some(role), origin }
+}
+
+/// Every alias. The documentation is made from this table too.
+pub const ALIASES: &[Alias] = &[
+    alias("main", Role::Main, "belljar, Netclaw"),
+    alias("fast", Role::Fast, "belljar, SmallCode"),
+    alias("strong", Role::Strong, "belljar, SmallCode"),
+    alias("compaction", Role::Compaction, "belljar, Netclaw"),
+    alias("fallback", Role::Fallback, "belljar, Netclaw"),
+    alias("default", Role::Main, "SmallCode"),
+    alias("medium", Role::Main, "SmallCode"),
+    alias("sonnet", Role::Main, "Claude Code"),
+    alias("opus", Role::Strong, "Claude Code"),
+    alias("haiku", Role::Fast, "Claude Code"),
+    Alias { name: "inherit", role: None, origin: "Claude Code" },
+];
+
+/// The `[roles]` table: which configured model plays which role. Unknown fields are errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Roles {
+    /// Absent: the model called `main`, else the only one there is.
+    #[serde(default)]
+    pub main: Option<String>,
+    /// Absent: the model called `fast`, else that of `main`, with a note.
+    #[serde(default)]
+    pub fast: Option<String>,
+    /// Absent: the model called `strong`, else that of `main`, with a note.
+    #[serde(default)]
+    pub strong: Option<String>,
+    /// Absent: the model called `compaction`, else that of `main`, with a note.
+    #[serde(default)]
+    pub compaction: Option<String>,
+    /// Absent: the model called `fallback`, else that of `main`, with a note.
+    #[serde(default)]
+    pub fallback: Option<String>,
+}
+
+impl Roles {
+    pub(crate) fn get(&self, role: Role) -> Option<&str> {
+        match role {
+            Role::Main => self.main.as_deref(),
+            Role::Fast => self.fast.as_deref(),
+            Role::Strong => self.strong.as_deref(),
+            Role::Compaction => self.compaction.as_deref(),
+            Role::Fallback => self.fallback.as_deref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_are_lower_case_and_unique() {
+        let mut names: Vec<&str> = ALIASES.iter().map(|alias| alias.name).collect();
+        assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase())));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALIASES.len());
+    }
+}
