@@ -148,3 +148,75 @@ fn array(value: Option<&Value>) -> &[Value] {
 fn text<'t>(table: &'t Table, key: &str) -> &'t str {
     table.get(key).and_then(Value::as_str).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const FILES: &[(&str, &str)] = &[
+        (
+            "Cargo.toml",
+            "[workspace]\nmembers = []\n[workspace.package]\nedition = \"2024\"\n\
+             [workspace.dependencies]\nserde = \"1\"\ntokio = \"1\"\n[profile.guest]\nlto = true\n",
+        ),
+        (
+            "Cargo.lock",
+            "[[package]]\nname = \"belljar-tool-a-b\"\nversion = \"1.0.0\"\ndependencies = [\"serde 1.0.1\"]\n\
+             [[package]]\nname = \"serde\"\nversion = \"0.9.0\"\nchecksum = \"old\"\n\
+             [[package]]\nname = \"serde\"\nversion = \"1.0.1\"\nchecksum = \"new\"\n\
+             [[package]]\nname = \"tokio\"\nversion = \"1.0.0\"\nchecksum = \"host\"\n",
+        ),
+        ("tools/a_b/Cargo.toml", "[dependencies]\nserde.workspace = true\n"),
+        ("tools/a_b/src/lib.rs", "pub fn a() {}\n"),
+        ("tools/a_b/README.md", "words\n"),
+        ("guest-sdk/rust/src/lib.rs", "pub fn sdk() {}\n"),
+        ("guest-sdk/wit/tool.wit", "package a:b;\n"),
+        ("host/cli/src/main.rs", "fn main() {}\n"),
+    ];
+
+    /// The digest of a small tree in which `file` has `to` in place of `from`.
+    fn digest(file: &str, from: &str, to: &str) -> String {
+        let root = tempfile::tempdir().unwrap();
+        let mut changed = false;
+        for (name, content) in FILES {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            changed |= *name == file && content.contains(from);
+            let content = if *name == file { content.replace(from, to) } else { (*content).into() };
+            fs::write(path, content).unwrap();
+        }
+        assert!(changed, "`{from}` is not in `{file}`");
+        Sources::read(root.path()).unwrap().digest("a_b").unwrap()
+    }
+
+    #[test]
+    fn what_a_tool_is_built_from_changes_its_digest() {
+        let before = digest("host/cli/src/main.rs", "main", "main");
+        for (file, from, to) in [
+            ("tools/a_b/src/lib.rs", "fn a", "fn b"),
+            ("tools/a_b/Cargo.toml", "[dependencies]", "[dependencies] # x"),
+            ("guest-sdk/rust/src/lib.rs", "sdk", "kit"),
+            ("guest-sdk/wit/tool.wit", "a:b", "a:c"),
+            ("Cargo.toml", "serde = \"1\"", "serde = \"1.0\""),
+            ("Cargo.toml", "lto = true", "lto = false"),
+            ("Cargo.lock", "\"new\"", "\"newer\""),
+        ] {
+            assert_ne!(digest(file, from, to), before, "{file}: {from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn work_on_the_host_and_on_documentation_makes_no_tool_stale() {
+        let before = digest("host/cli/src/main.rs", "main", "main");
+        for (file, from, to) in [
+            ("host/cli/src/main.rs", "main", "other"),
+            ("tools/a_b/README.md", "words", "other words"),
+            ("Cargo.toml", "tokio = \"1\"", "tokio = \"2\""),
+            ("Cargo.lock", "\"host\"", "\"other\""),
+            ("Cargo.lock", "\"old\"", "\"older\""),
+        ] {
+            assert_eq!(digest(file, from, to), before, "{file}: {from} -> {to}");
+        }
+    }
+}
