@@ -1,0 +1,399 @@
+//! The traits of `wasi:filesystem`, each function once: count, check, act.
+
+use std::sync::Arc;
+
+use belljar_policy::DenyCode;
+use rustix::fs::{fstat, futimens};
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::{Descriptor, Dir, FsPerms, OpenMode};
+use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, ReaddirIterator};
+
+use super::paths::{descriptor_stat, entries, timestamps};
+use super::streams::{FileReader, FileWriter, Handle, read_billed, write_billed};
+use super::{Access, FilesView, MAX_LISTED, MAX_STREAMS, error};
+
+use types::{
+    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize,
+    MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+
+/// Listings with more entries are made on a blocking thread: each entry costs a system call.
+const SHORT_LISTING: u64 = 512;
+
+impl preopens::Host for FilesView<'_> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        self.ctx.record.host_call();
+        self.preopens()
+    }
+}
+
+impl types::Host for FilesView<'_> {
+    fn convert_error_code(&mut self, err: FsError) -> wasmtime::Result<ErrorCode> {
+        self.inner().convert_error_code(err)
+    }
+
+    fn filesystem_error_code(
+        &mut self,
+        err: Resource<wasmtime::Error>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
+        self.inner().filesystem_error_code(err)
+    }
+}
+
+impl types::HostDescriptor for FilesView<'_> {
+    /// Advice may be ignored, and is: it could drop or fill caches that others share.
+    async fn advise(
+        &mut self,
+        fd: Resource<Descriptor>,
+        _offset: Filesize,
+        _len: Filesize,
+        _advice: Advice,
+    ) -> FsResult<()> {
+        self.pace().await;
+        self.file(&fd).map(drop)
+    }
+
+    async fn sync_data(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
+        self.pace().await;
+        self.flush_to_disk(&fd, std::fs::File::sync_data).await
+    }
+
+    async fn get_flags(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorFlags> {
+        self.pace().await;
+        self.opened(&fd)?;
+        self.inner().get_flags(fd).await
+    }
+
+    async fn get_type(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorType> {
+        self.pace().await;
+        self.opened(&fd)?;
+        self.inner().get_type(fd).await
+    }
+
+    async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
+        self.pace().await;
+        let (file, opened) = self.file(&fd)?;
+        self.ctx.may_write_open("set-size", &opened)?;
+        i64::try_from(size).map_err(|_| ErrorCode::FileTooLarge)?;
+        let growth = size.saturating_sub(file.metadata()?.len());
+        self.ctx.reserve_write("set-size", growth)?;
+        if let Err(error) = self.inner().set_size(fd, size).await {
+            self.ctx.record.refund(belljar_policy::Meter::Write, growth);
+            return Err(error);
+        }
+        self.ctx.wrote(&opened.mount, &opened.real);
+        Ok(())
+    }
+
+    async fn set_times(
+        &mut self,
+        fd: Resource<Descriptor>,
+        access: NewTimestamp,
+        change: NewTimestamp,
+    ) -> FsResult<()> {
+        self.pace().await;
+        let (file, opened) = self.either(&fd)?;
+        self.ctx.may_write_open("set-times", &opened)?;
+        futimens(&*file, &timestamps(access, change)?).map_err(error)?;
+        self.ctx.wrote(&opened.mount, &opened.real);
+        Ok(())
+    }
+
+    async fn read(
+        &mut self,
+        fd: Resource<Descriptor>,
+        len: Filesize,
+        offset: Filesize,
+    ) -> FsResult<(Vec<u8>, bool)> {
+        self.pace().await;
+        let (file, opened) = self.file(&fd)?;
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let path = opened.guest_path();
+        let bytes = read_billed(&file, &self.ctx.record, &path, len, offset)?;
+        Ok((bytes.to_vec(), bytes.is_empty()))
+    }
+
+    async fn write(
+        &mut self,
+        fd: Resource<Descriptor>,
+        buf: Vec<u8>,
+        offset: Filesize,
+    ) -> FsResult<Filesize> {
+        self.pace().await;
+        let (file, opened) = self.file(&fd)?;
+        self.ctx.may_write_open("write", &opened)?;
+        let path = opened.guest_path();
+        let written = write_billed(&file, &self.ctx.record, &path, &buf, Some(offset))?;
+        Ok(written as Filesize)
+    }
+
+    async fn read_directory(
+        &mut self,
+        fd: Resource<Descriptor>,
+    ) -> FsResult<Resource<ReaddirIterator>> {
+        self.pace().await;
+        let base = self.base(&fd)?;
+        let free = MAX_LISTED.saturating_sub(self.ctx.listed);
+        let count = entries(&*base.start.dir, free)?;
+        if count > free {
+            let facts = format!("`{}` has too many entries to list", base.opened.guest_path());
+            return Err(self.ctx.refuse("read-directory", DenyCode::LimitReached, facts));
+        }
+        let listing = if count <= SHORT_LISTING {
+            self.inner().read_directory(fd).await?
+        } else {
+            self.read_long_directory(&base.start.dir).await?
+        };
+        // An empty listing counts too, so that their number is bounded.
+        let held = count.max(1);
+        self.ctx.listings.insert(listing.rep(), held);
+        self.ctx.listed += held;
+        Ok(listing)
+    }
+
+    async fn sync(&mut self, fd: Resource<Descriptor>) -> FsResult<()> {
+        self.pace().await;
+        self.flush_to_disk(&fd, std::fs::File::sync_all).await
+    }
+
+    async fn create_directory_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+    ) -> FsResult<()> {
+        self.pace().await;
+        self.make_dir(&fd, &path)
+    }
+
+    async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
+        self.pace().await;
+        let (file, _) = self.either(&fd)?;
+        Ok(descriptor_stat(&fstat(&*file).map_err(error)?))
+    }
+
+    async fn stat_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+    ) -> FsResult<DescriptorStat> {
+        self.pace().await;
+        Ok(descriptor_stat(&self.look(&fd, path_flags, &path)?))
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+        access: NewTimestamp,
+        change: NewTimestamp,
+    ) -> FsResult<()> {
+        self.pace().await;
+        self.touch_at(&fd, path_flags, &path, &timestamps(access, change)?)
+    }
+
+    async fn link_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        old_path_flags: PathFlags,
+        old_path: String,
+        new_fd: Resource<Descriptor>,
+        new_path: String,
+    ) -> FsResult<()> {
+        self.pace().await;
+        if old_path_flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return Err(ErrorCode::Invalid.into());
+        }
+        self.hard_link(&fd, &old_path, &new_fd, &new_path)
+    }
+
+    async fn open_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+        open_flags: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Resource<Descriptor>> {
+        self.pace().await;
+        self.open(&fd, path_flags, &path, open_flags, flags)
+    }
+
+    fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
+        self.ctx.open.remove(&fd.rep());
+        self.table.delete(fd)?;
+        Ok(())
+    }
+
+    async fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<String> {
+        self.pace().await;
+        self.read_link(&fd, &path)
+    }
+
+    async fn remove_directory_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+    ) -> FsResult<()> {
+        self.pace().await;
+        self.remove_dir(&fd, &path)
+    }
+
+    async fn rename_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        old_path: String,
+        new_fd: Resource<Descriptor>,
+        new_path: String,
+    ) -> FsResult<()> {
+        self.pace().await;
+        self.rename(&fd, &old_path, &new_fd, &new_path)
+    }
+
+    async fn symlink_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        _old_path: String,
+        new_path: String,
+    ) -> FsResult<()> {
+        self.pace().await;
+        self.symlink(&fd, &new_path)
+    }
+
+    async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        self.pace().await;
+        self.unlink(&fd, &path)
+    }
+
+    fn read_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynInputStream>> {
+        if let Descriptor::Dir(_) = self.table.get(&fd)? {
+            return Err(ErrorCode::IsDirectory.into());
+        }
+        let handle = self.handle(&fd, "read-via-stream")?;
+        let reader: DynInputStream = Box::new(FileReader::new(handle, offset));
+        Ok(self.table.push(reader)?)
+    }
+
+    fn write_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+        offset: Filesize,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        self.writer(&fd, Some(offset))
+    }
+
+    fn append_via_stream(
+        &mut self,
+        fd: Resource<Descriptor>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        self.writer(&fd, None)
+    }
+
+    async fn is_same_object(
+        &mut self,
+        a: Resource<Descriptor>,
+        b: Resource<Descriptor>,
+    ) -> wasmtime::Result<bool> {
+        self.pace().await;
+        self.inner().is_same_object(a, b).await
+    }
+
+    async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
+        self.pace().await;
+        let (file, _) = self.either(&fd)?;
+        Ok(self.ctx.identity(&fstat(&*file).map_err(error)?))
+    }
+
+    async fn metadata_hash_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
+        self.pace().await;
+        let stat = self.look(&fd, path_flags, &path)?;
+        Ok(self.ctx.identity(&stat))
+    }
+}
+
+impl types::HostDirectoryEntryStream for FilesView<'_> {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<ReaddirIterator>,
+    ) -> FsResult<Option<DirectoryEntry>> {
+        self.pace().await;
+        self.inner().read_directory_entry(stream).await
+    }
+
+    fn drop(&mut self, stream: Resource<ReaddirIterator>) -> wasmtime::Result<()> {
+        let held = self.ctx.listings.remove(&stream.rep()).unwrap_or(0);
+        self.ctx.listed = self.ctx.listed.saturating_sub(held);
+        self.table.delete(stream)?;
+        Ok(())
+    }
+}
+
+impl FilesView<'_> {
+    /// What a stream over this file holds.
+    fn handle(&mut self, fd: &Resource<Descriptor>, what: &str) -> FsResult<Handle> {
+        self.ctx.record.host_call();
+        let (file, opened) = self.file(fd)?;
+        let Some(stream) = self.ctx.streams.take() else {
+            let facts = format!("{MAX_STREAMS} streams are open already");
+            return Err(self.ctx.refuse(what, DenyCode::LimitReached, facts));
+        };
+        Ok(Handle {
+            file,
+            record: Arc::clone(&self.ctx.record),
+            path: opened.guest_path(),
+            _file: opened.slot,
+            _stream: stream,
+        })
+    }
+
+    fn writer(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        at: Option<Filesize>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let handle = self.handle(fd, "write-via-stream")?;
+        self.ctx.may_write_open("write-via-stream", &self.opened(fd)?)?;
+        let writer: DynOutputStream = Box::new(FileWriter::new(handle, at));
+        Ok(self.table.push(writer)?)
+    }
+
+    /// Waits for the disk, on a blocking thread. What cannot be written has nothing to flush.
+    async fn flush_to_disk(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        sync: fn(&std::fs::File) -> std::io::Result<()>,
+    ) -> FsResult<()> {
+        let (file, opened) = self.either(fd)?;
+        match opened.mount.access {
+            Access::Read => Ok(()),
+            Access::ReadWrite => {
+                let done = tokio::task::spawn_blocking(move || sync(&file)).await;
+                Ok(done.map_err(|_| ErrorCode::Io)??)
+            }
+        }
+    }
+
+    /// As `read_directory`, on a blocking thread: a descriptor of its own asks for that.
+    async fn read_long_directory(
+        &mut self,
+        dir: &std::fs::File,
+    ) -> FsResult<Resource<ReaddirIterator>> {
+        let dir = Dir::new(dir.try_clone()?, FsPerms::ReadOnly, OpenMode::READ, false);
+        let fd = self.table.push(Descriptor::Dir(dir))?;
+        let borrowed = Resource::new_borrow(fd.rep());
+        let listing = types::HostDescriptor::read_directory(&mut self.inner(), borrowed).await;
+        self.table.delete(fd)?;
+        listing
+    }
+}

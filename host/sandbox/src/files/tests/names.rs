@@ -1,0 +1,186 @@
+//! Protected names by every detour, and ways out of a mount.
+
+use super::*;
+
+#[tokio::test]
+async fn a_protected_file_is_not_written_by_any_detour() {
+    let mut rig = Rig::new();
+    rig.put("rw/AGENTS.md", "rules");
+    rig.put("rw/sub/deep/belljar.toml", "limits");
+    rig.put("rw/.belljar/agents/a.md", "agent");
+    rig.symlink("AGENTS.md", "rw/innocent.md");
+    rig.symlink("innocent.md", "rw/twice.md");
+    rig.symlink(".", "rw/here");
+    rig.symlink(".belljar/agents", "rw/agents");
+    let detours = [
+        "./AGENTS.md",
+        "sub/../AGENTS.md",
+        "here/AGENTS.md",
+        "here/here/here/AGENTS.md",
+        "innocent.md",
+        "twice.md",
+        "agents.md",
+        "Agents.MD",
+        "sub/deep/belljar.toml",
+        "sub/deep/BELLJAR.toml",
+        ".belljar/agents/a.md",
+        ".belljar/agents/new.md",
+        ".BELLJAR/new.md",
+        "agents/a.md",
+        "agents/new.md",
+        "sub/AGENTS.md",
+        "sub/.belljar",
+    ];
+    for path in detours {
+        let error = code(rig.open(rig.rw, path, How::Replace).await);
+        let refused = matches!(error, ErrorCode::NotPermitted);
+        // A directory that does not exist in this spelling is not there at all.
+        let absent = path == ".BELLJAR/new.md" && error == ErrorCode::NoEntry;
+        assert!(refused || absent, "{path}: {error:?}");
+    }
+    assert_eq!(rig.text("rw/AGENTS.md"), "rules");
+    assert_eq!(rig.text("rw/sub/deep/belljar.toml"), "limits");
+    assert_eq!(rig.text("rw/.belljar/agents/a.md"), "agent");
+    assert_eq!(std::fs::read_dir(rig.host("rw/.belljar/agents")).unwrap().count(), 1);
+    assert!(!rig.host("rw/sub/AGENTS.md").exists());
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn a_descriptor_below_a_protected_directory_gives_no_way_to_write() {
+    let mut rig = Rig::new();
+    rig.put("rw/.belljar/agents/a.md", "agent");
+    let dir = rig.open(rig.rw, ".belljar/agents", How::Directory).await.unwrap().rep();
+    assert_eq!(code(rig.open(dir, "a.md", How::Write).await), ErrorCode::NotPermitted);
+    assert_eq!(code(rig.open(dir, "b.md", How::Create).await), ErrorCode::NotPermitted);
+    let unlink = rig.view().unlink_file_at(fd(dir), "a.md".into()).await;
+    assert_eq!(code(unlink), ErrorCode::NotPermitted);
+    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; 3]);
+    assert_eq!(rig.read(dir, "a.md").await.unwrap(), "agent");
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn what_a_protected_link_means_is_protected_too() {
+    let mut rig = Rig::new();
+    rig.put("rw/CLAUDE.md", "rules");
+    rig.symlink("CLAUDE.md", "rw/AGENTS.md");
+    rig.put("rw/dot/agents/a.md", "agent");
+    rig.symlink("dot", "rw/.belljar");
+    rig.put("rw/sub/RULES.md", "sub rules");
+    rig.symlink("./RULES.md", "rw/sub/AGENTS.md");
+    for path in ["CLAUDE.md", "AGENTS.md", "dot/agents/a.md", "dot/new", "sub/RULES.md"] {
+        assert_eq!(code(rig.open(rig.rw, path, How::Replace).await), ErrorCode::NotPermitted);
+    }
+    let rw = rig.rw;
+    let onto = rig.view().rename_at(fd(rw), "note.txt".into(), fd(rw), "CLAUDE.md".into()).await;
+    assert_eq!(code(onto), ErrorCode::NotPermitted);
+    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; 6]);
+    assert_eq!(rig.text("rw/CLAUDE.md"), "rules");
+    assert_eq!(rig.text("rw/sub/RULES.md"), "sub rules");
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn a_directory_that_holds_a_protected_name_is_not_renamed() {
+    let mut rig = Rig::new();
+    rig.put("rw/vendor/apps/evil/.belljar/agents/a.md", "agent");
+    rig.put("rw/plain/file.txt", "x");
+    let rw = rig.rw;
+    let evil = rig.view().rename_at(fd(rw), "vendor/apps".into(), fd(rw), "apps".into()).await;
+    assert_eq!(code(evil), ErrorCode::NotPermitted);
+    assert_eq!(rig.denials(), [DenyCode::PathNotAllowed]);
+    assert!(rig.host("rw/vendor/apps").exists() && !rig.host("rw/apps").exists());
+    rig.view().rename_at(fd(rw), "plain".into(), fd(rw), "moved".into()).await.unwrap();
+    assert_eq!(rig.text("rw/moved/file.txt"), "x");
+}
+
+#[tokio::test]
+async fn a_mount_inside_a_protected_directory_is_not_written() {
+    let mut rig = Rig::new();
+    rig.put("x/.belljar/agents/a.md", "agent");
+    let inside = mount("/agents", Access::ReadWrite, &rig.host("x/.belljar/agents"));
+    rig.ctx.mounts.push(inside);
+    let found = preopens::Host::get_directories(&mut rig.view()).unwrap();
+    let dir = found.last().unwrap().0.rep();
+    assert_eq!(code(rig.open(dir, "a.md", How::Replace).await), ErrorCode::NotPermitted);
+    assert_eq!(rig.read(dir, "a.md").await.unwrap(), "agent");
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_its_directory() {
+    let mut rig = Rig::new();
+    rig.symlink("../outside.txt", "rw/up");
+    rig.symlink(rig.host("outside.txt"), "rw/absolute");
+    rig.symlink("..", "rw/parent");
+    rig.put("rw/sub/x.txt", "x");
+    let sub = rig.open(rig.rw, "sub", How::Directory).await.unwrap().rep();
+    let outside = rig.host("outside.txt").to_string_lossy().into_owned();
+    let escapes = [
+        (rig.rw, "../outside.txt"),
+        (rig.rw, "sub/../../outside.txt"),
+        (rig.rw, &*outside),
+        (rig.rw, "/etc/passwd"),
+        (rig.rw, "up"),
+        (rig.rw, "absolute"),
+        (rig.rw, "parent/outside.txt"),
+        (rig.rw, ".."),
+        (sub, "../note.txt"),
+    ];
+    for (dir, path) in escapes {
+        for how in [How::Read, How::Replace] {
+            assert_eq!(code(rig.open(dir, path, how).await), ErrorCode::NotPermitted, "{path}");
+        }
+        let stat = rig.view().stat_at(fd(dir), PathFlags::SYMLINK_FOLLOW, path.into()).await;
+        assert_eq!(code(stat), ErrorCode::NotPermitted, "{path}");
+    }
+    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; escapes.len() * 3]);
+    assert_eq!(rig.text("outside.txt"), "outside");
+    assert_eq!(rig.read(rig.rw, "sub/../note.txt").await.unwrap(), NOTE, "inside, `..` works");
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn an_absolute_link_does_not_tell_where_the_mount_lies() {
+    let mut rig = Rig::new();
+    rig.symlink(rig.host("outside.txt"), "rw/absolute");
+    rig.symlink("note.txt", "rw/relative");
+    let rw = rig.rw;
+    let told = rig.view().readlink_at(fd(rw), "absolute".into()).await;
+    assert_eq!(code(told), ErrorCode::NotPermitted);
+    let told = rig.view().readlink_at(fd(rw), "relative".into()).await;
+    assert_eq!(told.unwrap(), "note.txt");
+}
+
+#[tokio::test]
+async fn links_are_neither_made_nor_moved_and_can_be_removed() {
+    let mut rig = Rig::new();
+    rig.symlink("note.txt", "rw/link");
+    let rw = rig.rw;
+    let mut view = rig.view();
+    let made = view.symlink_at(fd(rw), "note.txt".into(), "new".into()).await;
+    assert_eq!(code(made), ErrorCode::NotPermitted);
+    let moved = view.rename_at(fd(rw), "link".into(), fd(rw), "new".into()).await;
+    assert_eq!(code(moved), ErrorCode::NotPermitted);
+    let linked = view.link_at(fd(rw), PathFlags::empty(), "link".into(), fd(rw), "new".into());
+    assert_eq!(code(linked.await), ErrorCode::NotPermitted);
+    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; 3]);
+    assert!(std::fs::symlink_metadata(rig.host("rw/new")).is_err());
+    rig.view().unlink_file_at(fd(rw), "link".into()).await.unwrap();
+    assert_eq!(rig.text("rw/note.txt"), NOTE);
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn a_file_with_another_name_elsewhere_is_read_but_not_written() {
+    let mut rig = Rig::new();
+    std::fs::hard_link(rig.host("outside.txt"), rig.host("rw/inside.txt")).unwrap();
+    for how in [How::Write, How::Truncate, How::Replace] {
+        assert_eq!(code(rig.open(rig.rw, "inside.txt", how).await), ErrorCode::NotPermitted);
+    }
+    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; 3]);
+    assert_eq!(rig.text("outside.txt"), "outside");
+    assert_eq!(rig.read(rig.rw, "inside.txt").await.unwrap(), "outside");
+    rig.assert_works().await;
+}
