@@ -1,9 +1,181 @@
-//! The network gate and the secrets that it joins to requests.
+//! The network gate: `wasi:http/outgoing-handler` with every request checked, every
+//! connection made to an address that was checked, every byte billed, and secrets joined by
+//! the host.
+//!
+//! The gate speaks HTTP/1.1, over TLS or in clear text. It follows no redirect (the guest
+//! sees the reply and sends the next request, which is checked like the first), undoes no
+//! compression and uses no proxy.
 
-/// How the network gate behaves.
-#[derive(Debug, Clone, Default)]
-pub struct HttpOptions {}
+mod body;
+mod connect;
+mod forbidden;
+mod gate;
+mod metered;
+mod resolve;
+mod scan;
+mod secrets;
+#[cfg(test)]
+mod tests;
 
-/// The values of secrets, each bound to a host, a header and a prefix. Never shown.
-#[derive(Debug, Clone, Default)]
-pub struct SecretStore {}
+use std::fmt;
+use std::sync::Arc;
+
+use belljar_policy::{HostScope, Limits};
+use rustls::ClientConfig;
+use tokio::sync::{OnceCell, Semaphore};
+use wasmtime::component::{Linker, ResourceTable};
+use wasmtime_wasi_http::p2::bindings::LinkOptions;
+use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView,
+    WasiHttpHooks,
+};
+
+use self::gate::{Gate, Io, MAX_HEADER_BYTES};
+use crate::record::Record;
+
+pub use self::resolve::{Resolver, SystemResolver};
+pub(crate) use self::secrets::JarSecrets;
+pub use self::secrets::{MAX_VALUE, MIN_VALUE, Secret, SecretError, SecretStore};
+
+/// Bytes of one write to a request's body: the guest names the size, and the host holds it.
+const BODY_CHUNK: usize = 64 << 10;
+/// Connections that one jar may have open, whatever its limits say.
+const MAX_CONNECTIONS: usize = 256;
+
+/// How the network gate behaves. Cloning shares what it holds. The default uses the system's
+/// resolver and the certificate roots that this machine trusts.
+#[derive(Clone)]
+pub struct HttpOptions {
+    resolver: Arc<dyn Resolver>,
+    tls: Option<Arc<ClientConfig>>,
+    /// Made on first need: reading the machine's roots takes longer than a whole call.
+    system_tls: Arc<OnceCell<Arc<ClientConfig>>>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self { resolver: Arc::new(SystemResolver), tls: None, system_tls: Arc::default() }
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions").field("own_tls", &self.tls.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl HttpOptions {
+    /// Resolves names with another resolver.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: impl Resolver) -> Self {
+        self.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// Uses another TLS configuration, as for a private certificate authority. The gate sets
+    /// its protocol (HTTP/1.1) and switches session resumption off.
+    #[must_use]
+    pub fn with_tls(mut self, config: ClientConfig) -> Self {
+        self.tls = Some(Arc::new(connect::prepared(config)));
+        self
+    }
+
+    fn resolver(&self) -> &dyn Resolver {
+        &*self.resolver
+    }
+
+    async fn tls(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
+        if let Some(own) = &self.tls {
+            return Ok(Arc::clone(own));
+        }
+        let make = || async {
+            let made = tokio::task::spawn_blocking(connect::system_tls).await;
+            let failed = |_| rustls::Error::General("the task was cancelled".to_owned());
+            Ok(Arc::new(made.map_err(failed)??))
+        };
+        self.system_tls.get_or_try_init(make).await.cloned()
+    }
+}
+
+/// The network of one store.
+pub(crate) struct HttpCtx {
+    inner: WasiHttpCtx,
+    hooks: Hooks,
+}
+
+/// A store's network together with its resource table.
+pub(crate) struct HttpView<'a> {
+    /// The network.
+    pub(crate) ctx: &'a mut HttpCtx,
+    /// The table of all resources of the store.
+    pub(crate) table: &'a mut ResourceTable,
+}
+
+/// The data of a store that has a network.
+pub(crate) trait HasHttp: Send + 'static {
+    /// The network with the table.
+    fn http(&mut self) -> HttpView<'_>;
+}
+
+/// Links `wasi:http/types` and `wasi:http/outgoing-handler`.
+pub(crate) fn add_to_linker<T: HasHttp>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
+    let options = LinkOptions::default();
+    types::add_to_linker::<T, WasiHttp>(linker, &(&options).into(), |data| data.http().wasi())?;
+    outgoing_handler::add_to_linker::<T, WasiHttp>(linker, |data| data.http().wasi())
+}
+
+impl HttpCtx {
+    /// The network of a new store. Nothing is opened.
+    pub(crate) fn new(
+        scope: HostScope,
+        secrets: JarSecrets,
+        limits: &Limits,
+        record: Arc<Record>,
+        options: HttpOptions,
+    ) -> Self {
+        let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
+        let connections = Arc::new(Semaphore::new(connections.min(MAX_CONNECTIONS)));
+        let forbidden = forbidden::filter(secrets.headers());
+        let gate = Gate { scope, secrets, forbidden, record, options, connections };
+        let mut inner = WasiHttpCtx::new();
+        inner.set_field_size_limit(MAX_HEADER_BYTES);
+        Self { inner, hooks: Hooks { gate: Arc::new(gate) } }
+    }
+}
+
+impl<'a> HttpView<'a> {
+    fn wasi(self) -> WasiHttpCtxView<'a> {
+        let HttpCtx { inner, hooks } = self.ctx;
+        WasiHttpCtxView { hooks, table: self.table, ctx: inner }
+    }
+}
+
+struct Hooks {
+    gate: Arc<Gate>,
+}
+
+impl WasiHttpHooks for Hooks {
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::clone(&self.gate.forbidden)
+    }
+
+    /// The gate writes `Host` itself, from the URL that it checked.
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _processed: Io,
+    ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), Error>> + Send> {
+        self.gate.record.host_call();
+        Box::new(Arc::clone(&self.gate).send(request, options))
+    }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        BODY_CHUNK
+    }
+}

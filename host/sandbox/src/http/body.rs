@@ -1,0 +1,145 @@
+//! Bodies on their way: what a guest sends, what it gets.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use belljar_policy::DenyCode;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep, sleep};
+use wasmtime_wasi_http::{Error, WasiBody};
+
+use super::gate::{Joined, broken, deny};
+use super::metered::FaultCell;
+use super::scan::Scanner;
+use crate::record::Record;
+
+/// A request's body. Trailers are refused: they are headers that come after the check.
+pub(super) struct RequestBody {
+    pub(super) inner: WasiBody,
+    pub(super) record: Arc<Record>,
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
+            Some(Ok(frame)) if frame.is_trailers() => {
+                let facts = "the request has trailers".to_owned();
+                Poll::Ready(Some(Err(deny(&self.record, DenyCode::RequestNotAllowed, facts))))
+            }
+            other => Poll::Ready(other),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// A reply's body: searched for the secrets that went out with the request, and broken off
+/// when it falls silent.
+pub(super) struct ReplyBody {
+    incoming: Incoming,
+    joined: Joined,
+    scanner: Scanner,
+    record: Arc<Record>,
+    fault: FaultCell,
+    silence: Duration,
+    alarm: Pin<Box<Sleep>>,
+    ended: bool,
+}
+
+impl ReplyBody {
+    pub(super) fn new(
+        incoming: Incoming,
+        joined: Joined,
+        record: Arc<Record>,
+        fault: FaultCell,
+        silence: Duration,
+    ) -> Self {
+        let alarm = Box::pin(sleep(silence));
+        let scanner = Scanner::default();
+        Self { incoming, joined, scanner, record, fault, silence, alarm, ended: false }
+    }
+
+    fn end(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        self.ended = true;
+        Poll::Ready(Some(Err(error)))
+    }
+
+    /// What may go on of a frame; nothing where all of it is held back.
+    fn pass(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, Error> {
+        if self.joined.is_empty() {
+            return Ok(Some(frame));
+        }
+        match frame.into_data() {
+            Ok(data) => {
+                let forms = self.joined.forms();
+                let passed = self.scanner.push(&forms, data);
+                let passed = passed.map_err(|_| self.joined.echoed(&self.record, "body"))?;
+                Ok((!passed.is_empty()).then(|| Frame::data(passed)))
+            }
+            // What was held back may still have to come out, and a reader expects nothing
+            // after trailers. With a secret in the request they are dropped.
+            Err(_trailers) => Ok(None),
+        }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            match Pin::new(&mut self.incoming).poll_frame(cx) {
+                Poll::Pending => {
+                    ready!(self.alarm.as_mut().poll(cx));
+                    return self.end(Error::ConnectionReadTimeout);
+                }
+                Poll::Ready(None) => {
+                    self.ended = true;
+                    let rest = self.scanner.finish();
+                    let rest = (!rest.is_empty()).then(|| Ok(Frame::data(rest)));
+                    return Poll::Ready(rest);
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    let error = broken(&self.fault, &error);
+                    return self.end(error);
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    let next = Instant::now() + self.silence;
+                    self.alarm.as_mut().reset(next);
+                    match self.pass(frame) {
+                        Ok(Some(frame)) => return Poll::Ready(Some(Ok(frame))),
+                        Ok(None) => {}
+                        Err(error) => return self.end(error),
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended
+    }
+}

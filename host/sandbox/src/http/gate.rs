@@ -1,0 +1,336 @@
+//! The gate: every request a guest sends, in order — form, allowlist, address, budget,
+//! secret — and every reply on its way back.
+
+use std::sync::Arc;
+
+use belljar_policy::{DenyCode, HostScope, SecretName, Shown, Target, UrlPermit};
+use futures::future::{Either, select};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, IF_RANGE, RANGE, TRANSFER_ENCODING};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody};
+
+use super::HttpOptions;
+use super::body::{ReplyBody, RequestBody};
+use super::connect::{Timeouts, connect};
+use super::metered::{Fault, FaultCell, MAX_REPLY, Metered};
+use super::scan::Forms;
+use super::secrets::{JarSecrets, Secret};
+use crate::receipt::Denial;
+use crate::record::{Record, clip};
+
+/// Methods that pass. `CONNECT` and `TRACE` are about connections, which are the host's.
+const METHODS: [Method; 7] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+/// The longest path with its query, in bytes. Servers take about as much.
+const MAX_PATH: usize = 8 << 10;
+/// Headers of a request and of a reply.
+const MAX_HEADERS: usize = 100;
+/// Bytes of all headers of a request, and of the buffer that holds those of a reply.
+pub(super) const MAX_HEADER_BYTES: usize = 64 << 10;
+
+/// The background part of a request, driven while its reply is read.
+pub(super) type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+/// What every request of one store passes.
+pub(super) struct Gate {
+    pub(super) scope: HostScope,
+    pub(super) secrets: JarSecrets,
+    pub(super) forbidden: ForbiddenHeaderFilter,
+    pub(super) record: Arc<Record>,
+    pub(super) options: HttpOptions,
+    /// One permit per open connection.
+    pub(super) connections: Arc<Semaphore>,
+}
+
+/// A request that passed every check that needs no network.
+#[derive(Debug)]
+pub(super) struct Checked {
+    permit: UrlPermit,
+    path: PathAndQuery,
+    joined: Joined,
+}
+
+/// The secrets that go out with one request.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Joined(Vec<(SecretName, Arc<Secret>)>);
+
+impl Gate {
+    /// Sends a request. The second half of the result drives the connection, and holds its
+    /// place among the open ones, until the reply is read or dropped.
+    pub(super) async fn send(
+        self: Arc<Self>,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Result<(Response<WasiBody>, Io), Error> {
+        let checked = self.check(request.uri(), request.method(), request.headers())?;
+        let place = self.place()?;
+        let times = Timeouts::of(options);
+        let stream = connect(&self.options, &checked.permit, &self.record, times.connect).await?;
+        self.exchange(request, checked, stream, times, place).await
+    }
+
+    /// Everything that can be decided before a name is resolved.
+    pub(super) fn check(
+        &self,
+        uri: &Uri,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Checked, Error> {
+        if !METHODS.contains(method) {
+            let shown = Shown::clipped(method.as_str(), 32).to_string();
+            return Err(self.deny(format!("method `{shown}`")));
+        }
+        let target = self.target(uri)?;
+        let path = origin_form(uri)?;
+        self.check_headers(headers)?;
+        let permit = self.scope.check(&target).map_err(|denied| {
+            self.record.denied("request", &denied);
+            Error::HttpRequestDenied
+        })?;
+        let joined = self.join(&target, headers)?;
+        Ok(Checked { permit, path, joined })
+    }
+
+    fn target(&self, uri: &Uri) -> Result<Target, Error> {
+        let scheme = uri.scheme_str().ok_or(Error::HttpRequestUriInvalid)?;
+        let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.as_str();
+        let url = format!("{scheme}://{authority}/");
+        let shown = Shown::clipped(&url, 256);
+        // A URL parser takes an empty user name for none.
+        if authority.contains('@') {
+            return Err(self.deny(format!("`{shown}`: a user name in the URL")));
+        }
+        Target::parse(&url).map_err(|error| self.deny(format!("`{shown}`: {error}")))
+    }
+
+    /// `host` is ours to write, so a guest's own is refused with the rest: two that differ
+    /// would lead a proxy elsewhere than the check looked.
+    fn check_headers(&self, headers: &HeaderMap) -> Result<(), Error> {
+        if let Some(name) = headers.keys().find(|name| (self.forbidden)(name)) {
+            return Err(self.deny(format!("header `{}`", Shown::clipped(name.as_str(), 64))));
+        }
+        let bytes: usize = headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
+        if bytes > MAX_HEADER_BYTES || headers.len() > MAX_HEADERS {
+            let size = u32::try_from(bytes).ok();
+            return Err(Error::HttpRequestHeaderSectionSize(size));
+        }
+        Ok(())
+    }
+
+    /// The secrets bound to the target.
+    fn join(&self, target: &Target, headers: &HeaderMap) -> Result<Joined, Error> {
+        let joined = Joined(self.secrets.bound_to(target));
+        let mut taken = Vec::new();
+        for (name, secret) in &joined.0 {
+            if taken.contains(&secret.header()) {
+                let facts = format!("`{target}`: secret `{name}` needs a header that another has");
+                return Err(self.deny(facts));
+            }
+            taken.push(secret.header());
+        }
+        // A reply in parts could hold an echo in two halves, which no search finds.
+        if !joined.is_empty() && (headers.contains_key(RANGE) || headers.contains_key(IF_RANGE)) {
+            return Err(self.deny(format!("`{target}`: a part of a reply, with a secret")));
+        }
+        Ok(joined)
+    }
+
+    fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
+        Arc::clone(&self.connections).try_acquire_owned().map_err(|_| {
+            let facts = "no more connections may be open at the same time".to_owned();
+            deny(&self.record, DenyCode::LimitReached, facts);
+            Error::ConnectionLimitReached
+        })
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<WasiBody>,
+        checked: Checked,
+        stream: Box<dyn super::metered::Stream>,
+        times: Timeouts,
+        place: OwnedSemaphorePermit,
+    ) -> Result<(Response<WasiBody>, Io), Error> {
+        let target = checked.permit.target().to_string();
+        let fault = FaultCell::default();
+        let metered = Metered::new(stream, Arc::clone(&self.record), fault.clone());
+        let broken = |error: hyper::Error| broken(&fault, &error);
+        let (mut sender, connection) = http1::Builder::new()
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEADER_BYTES)
+            .handshake(TokioIo::new(metered))
+            .await
+            .map_err(broken)?;
+        self.record.host(&target);
+        let request = self.finish(request, &checked, &target)?;
+        let answer = Box::pin(timeout(times.first_byte, sender.send_request(request)));
+        let (answer, connection) = match select(answer, Box::pin(connection)).await {
+            Either::Left((answer, connection)) => (answer, Some(connection)),
+            // The connection is over, and the answer is there or never comes.
+            Either::Right((_, answer)) => (answer.await, None),
+        };
+        let reply = answer.map_err(|_| Error::ConnectionReadTimeout)?.map_err(broken)?;
+        self.check_reply(&reply, &checked.joined, &target)?;
+        let record = Arc::clone(&self.record);
+        let reply = reply.map(|incoming| {
+            ReplyBody::new(incoming, checked.joined, record, fault, times.between_bytes)
+                .boxed_unsync()
+        });
+        let io = async move {
+            let _place = place;
+            if let Some(connection) = connection {
+                // Its errors reach the reader of the body.
+                let _ = connection.await;
+            }
+            Ok(())
+        };
+        Ok((reply, Box::new(io)))
+    }
+
+    /// The request as it goes out: path only, our `Host`, and the secrets last.
+    fn finish(
+        &self,
+        request: Request<WasiBody>,
+        checked: &Checked,
+        target: &str,
+    ) -> Result<Request<RequestBody>, Error> {
+        let (mut parts, inner) = request.into_parts();
+        parts.uri = Uri::from(checked.path.clone());
+        let host = target.split_once("://").map_or(target, |(_, host)| host);
+        let host = HeaderValue::from_str(host).map_err(|_| Error::HttpRequestUriInvalid)?;
+        parts.headers.insert(HOST, host);
+        for (name, secret) in &checked.joined.0 {
+            parts.headers.insert(secret.header().clone(), secret.header_value());
+            self.record.secret_used(name.as_str());
+        }
+        if !checked.joined.is_empty() {
+            parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        let record = Arc::clone(&self.record);
+        Ok(Request::from_parts(parts, RequestBody { inner, record }))
+    }
+
+    /// What can be said of a reply by its head.
+    fn check_reply(
+        &self,
+        reply: &Response<Incoming>,
+        joined: &Joined,
+        target: &str,
+    ) -> Result<(), Error> {
+        if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Error::HttpUpgradeFailed);
+        }
+        let length = http_body::Body::size_hint(reply.body()).exact();
+        if let Some(length) = length.filter(|length| *length > MAX_REPLY) {
+            let facts = format!("`{target}`: the reply has {length} bytes");
+            deny(&self.record, DenyCode::LimitReached, facts);
+            return Err(Error::HttpResponseBodySize(Some(length)));
+        }
+        if joined.is_empty() {
+            return Ok(());
+        }
+        let headers = reply.headers();
+        let coded =
+            codings(headers).find(|coding| !matches!(&**coding, "identity" | "chunked" | ""));
+        if let Some(coding) = coded {
+            let shown = Shown::clipped(&coding, 32);
+            let facts = format!("`{target}`: a secret was joined and the reply is `{shown}`");
+            deny(&self.record, DenyCode::SecretInReply, facts);
+            return Err(Error::HttpResponseContentCoding(None));
+        }
+        if reply.status() == StatusCode::PARTIAL_CONTENT {
+            let facts = format!("`{target}`: a secret was joined and the reply is a part");
+            return Err(deny(&self.record, DenyCode::SecretInReply, facts));
+        }
+        let forms = joined.forms();
+        let echoes = |bytes: &[u8]| forms.iter().any(|forms| forms.found_in(bytes));
+        let echoed = headers
+            .iter()
+            .any(|(name, value)| echoes(name.as_str().as_bytes()) || echoes(value.as_bytes()));
+        let reason = reply.extensions().get::<hyper::ext::ReasonPhrase>();
+        if echoed || reason.is_some_and(|reason| echoes(reason.as_bytes())) {
+            return Err(joined.echoed(&self.record, "head"));
+        }
+        Ok(())
+    }
+
+    /// Refuses the form of a request.
+    fn deny(&self, facts: String) -> Error {
+        deny(&self.record, DenyCode::RequestNotAllowed, facts)
+    }
+}
+
+impl Joined {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn forms(&self) -> Vec<&Forms> {
+        self.0.iter().map(|(_, secret)| secret.forms()).collect()
+    }
+
+    /// Refuses a reply that holds one of them.
+    pub(super) fn echoed(&self, record: &Record, place: &str) -> Error {
+        let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
+        let facts = format!("the reply's {place} holds the value of `{}`", names.join("` or `"));
+        deny(record, DenyCode::SecretInReply, facts)
+    }
+}
+
+/// Writes a refusal down and makes the error that the guest gets.
+pub(super) fn deny(record: &Record, code: DenyCode, facts: String) -> Error {
+    record.deny(Denial { code, what: "request".to_owned(), facts: clip(&facts) });
+    Error::HttpRequestDenied
+}
+
+/// The error of a broken connection, by its true reason where the meter knows it.
+pub(super) fn broken(fault: &FaultCell, error: &hyper::Error) -> Error {
+    match fault.get() {
+        Some(Fault::Egress) => return Error::HttpRequestBodySize(None),
+        Some(Fault::Ingress | Fault::Reply) => return Error::HttpResponseBodySize(None),
+        None => {}
+    }
+    if error.is_parse_too_large() {
+        Error::HttpResponseHeaderSectionSize(None)
+    } else if error.is_incomplete_message() {
+        Error::HttpResponseIncomplete
+    } else if error.is_user() {
+        // The guest's body broke off, or its trailers were refused.
+        Error::HttpRequestDenied
+    } else {
+        Error::HttpProtocolError
+    }
+}
+
+/// The path and query alone, which is what goes into the request line.
+fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
+    let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    if path.len() > MAX_PATH {
+        return Err(Error::HttpRequestUriTooLong);
+    }
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    path.parse().map_err(|_| Error::HttpRequestUriInvalid)
+}
+
+/// All codings that a reply names, lower case.
+fn codings(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    let all = headers.get_all(CONTENT_ENCODING).iter().chain(headers.get_all(TRANSFER_ENCODING));
+    all.flat_map(|value| {
+        let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+        text.split(',').map(|coding| coding.trim().to_owned()).collect::<Vec<_>>()
+    })
+}

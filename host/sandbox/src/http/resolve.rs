@@ -1,0 +1,23 @@
+//! From a name to addresses.
+
+use std::io;
+use std::net::IpAddr;
+
+/// Resolves names. What it answers is checked address by address before a connection is
+/// made, and the connection goes to the address that was checked.
+#[async_trait::async_trait]
+pub trait Resolver: Send + Sync + 'static {
+    /// The addresses of a name (lower case, ASCII form, no final dot).
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// The system's own resolver.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+#[async_trait::async_trait]
+impl Resolver for SystemResolver {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(tokio::net::lookup_host((name, 0)).await?.map(|socket| socket.ip()).collect())
+    }
+}

@@ -1,0 +1,259 @@
+//! Secrets: values that the host joins to requests and never shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use belljar_policy::{HostRule, HostScope, Scheme, SecretName, Source, Target};
+use http::{HeaderName, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::forbidden::is_always_forbidden;
+use super::scan::Forms;
+
+/// The shortest value, in bytes. Replies are searched for the value, and a short one would
+/// be found where it is not.
+pub const MIN_VALUE: usize = 8;
+/// The longest value, in bytes: servers take headers of 8 KiB.
+pub const MAX_VALUE: usize = 4096;
+
+/// One secret: a value bound to hosts, a header and a prefix. `Debug` shows no value.
+pub struct Secret {
+    /// Prefix and value as the header carries them.
+    header_value: HeaderValue,
+    header: HeaderName,
+    /// The bound hosts, for TLS.
+    https: HostScope,
+    /// Those whose rule says `http://` itself.
+    http: HostScope,
+    forms: Forms,
+}
+
+/// Why something is not a secret. Never holds the value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// Too short to be told from other text.
+    #[error(
+        "the value has less than {MIN_VALUE} bytes; replies are searched for it, and a short one would be found by chance"
+    )]
+    TooShort,
+    /// Too long for a header.
+    #[error("the value has more than {MAX_VALUE} bytes, too long for a header")]
+    TooLong,
+    /// Not a header value.
+    #[error("the prefix or the value holds characters that no header can carry")]
+    NotAHeaderValue,
+    /// Not a header that a secret may use.
+    #[error("`{0}` is not a header that can carry a secret; write one such as `Authorization`")]
+    Header(String),
+    /// Not bound to a host.
+    #[error("the secret is bound to no host")]
+    Unbound,
+    /// Bound to every host.
+    #[error("`{0}` binds the secret to every host; name the host that needs it")]
+    AnyHost(HostRule),
+}
+
+/// The secrets of a run, by name. The default holds none.
+#[derive(Debug, Clone, Default)]
+pub struct SecretStore {
+    secrets: BTreeMap<SecretName, Arc<Secret>>,
+}
+
+/// The secrets that one tool's requests may carry.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JarSecrets {
+    secrets: Vec<(SecretName, Arc<Secret>)>,
+}
+
+impl Secret {
+    /// Binds a value. `prefix` stands before it in the header, as in `Bearer `. Joined over
+    /// TLS only, except for a rule that says `http://` itself.
+    pub fn new(
+        value: &SecretString,
+        hosts: Vec<HostRule>,
+        header: &str,
+        prefix: &str,
+    ) -> Result<Self, SecretError> {
+        let value = value.expose_secret();
+        if value.len() < MIN_VALUE {
+            return Err(SecretError::TooShort);
+        }
+        if value.len() > MAX_VALUE {
+            return Err(SecretError::TooLong);
+        }
+        let shown = || SecretError::Header(belljar_policy::Shown::clipped(header, 64).to_string());
+        let name: HeaderName = header.parse().map_err(|_| shown())?;
+        // The framing of requests and the language of replies are the host's own business.
+        let taken = [http::header::CONTENT_LENGTH, http::header::ACCEPT_ENCODING];
+        if is_always_forbidden(&name) || taken.contains(&name) {
+            return Err(shown());
+        }
+        let mut header_value = HeaderValue::from_str(&format!("{prefix}{value}"))
+            .map_err(|_| SecretError::NotAHeaderValue)?;
+        header_value.set_sensitive(true);
+        if hosts.is_empty() {
+            return Err(SecretError::Unbound);
+        }
+        if let Some(any) = hosts.iter().find(|rule| binds_everything(rule)) {
+            return Err(SecretError::AnyHost(any.clone()));
+        }
+        let clear = hosts.iter().filter(|rule| is_clear_text(rule)).cloned().collect();
+        let forms = Forms::of(value.as_bytes()).map_err(|_| SecretError::TooLong)?;
+        Ok(Self {
+            header_value,
+            header: name,
+            https: HostScope::of(Source::Grants, hosts),
+            http: HostScope::of(Source::Grants, clear),
+            forms,
+        })
+    }
+
+    fn is_for(&self, target: &Target) -> bool {
+        let scope = match target.scheme() {
+            Scheme::Https => &self.https,
+            Scheme::Http => &self.http,
+        };
+        scope.check(target).is_ok()
+    }
+
+    pub(super) fn header(&self) -> &HeaderName {
+        &self.header
+    }
+
+    pub(super) fn header_value(&self) -> HeaderValue {
+        self.header_value.clone()
+    }
+
+    pub(super) fn forms(&self) -> &Forms {
+        &self.forms
+    }
+}
+
+fn is_clear_text(rule: &HostRule) -> bool {
+    rule.to_string().to_ascii_lowercase().starts_with("http://")
+}
+
+fn binds_everything(rule: &HostRule) -> bool {
+    let text = rule.to_string();
+    let host = text.split_once("://").map_or(&*text, |(_, host)| host);
+    let any_name = host.starts_with('*') && !host.starts_with("*.");
+    let any_address = host.split_once('/').is_some_and(|(_, prefix)| {
+        let digits = prefix.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(prefix);
+        digits.parse::<u8>() == Ok(0)
+    });
+    any_name || any_address
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("header", &self.header).finish_non_exhaustive()
+    }
+}
+
+impl SecretStore {
+    /// Adds a secret; one of the same name is replaced.
+    pub fn insert(&mut self, name: SecretName, secret: Secret) {
+        self.secrets.insert(name, Arc::new(secret));
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &SecretName> {
+        self.secrets.keys()
+    }
+
+    /// Those that a tool may use; a name without a value is left out.
+    pub(crate) fn allowed(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
+        let found = |name: &SecretName| Some((name.clone(), Arc::clone(self.secrets.get(name)?)));
+        JarSecrets { secrets: names.iter().filter_map(found).collect() }
+    }
+}
+
+impl JarSecrets {
+    /// The names, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &SecretName> {
+        self.secrets.iter().map(|(name, _)| name)
+    }
+
+    /// The secrets bound to a target.
+    pub(super) fn bound_to(&self, target: &Target) -> Vec<(SecretName, Arc<Secret>)> {
+        self.secrets.iter().filter(|(_, secret)| secret.is_for(target)).cloned().collect()
+    }
+
+    /// The headers that only the host fills.
+    pub(super) fn headers(&self) -> Vec<HeaderName> {
+        self.secrets.iter().map(|(_, secret)| secret.header.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(value: &str, host: &str, header: &str) -> Result<Secret, SecretError> {
+        Secret::new(&value.into(), vec![host.parse().unwrap()], header, "Bearer ")
+    }
+
+    fn target(url: &str) -> Target {
+        Target::parse(url).unwrap()
+    }
+
+    #[test]
+    fn a_secret_is_for_its_hosts_only_and_for_clear_text_only_when_it_says_so() {
+        let tls = secret("0123456789", "https://api.test", "authorization").unwrap();
+        assert!(tls.is_for(&target("https://api.test/x")));
+        for other in ["http://api.test", "https://api.test:8443", "https://x.api.test"] {
+            assert!(!tls.is_for(&target(other)), "{other}");
+        }
+        let clear = secret("0123456789", "HTTP://127.0.0.1:8080", "authorization").unwrap();
+        assert!(clear.is_for(&target("http://127.0.0.1:8080")));
+        let both = secret("0123456789", "127.0.0.1", "authorization").unwrap();
+        assert!(!both.is_for(&target("http://127.0.0.1")), "a rule without a scheme means TLS");
+    }
+
+    #[test]
+    fn what_could_leak_or_not_be_scanned_is_refused_with_a_reason() {
+        let ok = "https://api.test";
+        assert_eq!(secret("1234567", ok, "x-key").unwrap_err(), SecretError::TooShort);
+        let long = "x".repeat(MAX_VALUE + 1);
+        assert_eq!(secret(&long, ok, "x-key").unwrap_err(), SecretError::TooLong);
+        let broken = secret("12345678\r\nHost: x", ok, "x-key").unwrap_err();
+        assert_eq!(broken, SecretError::NotAHeaderValue);
+        for header in ["host", "Content-Length", "transfer-encoding", "a b", "proxy-x"] {
+            assert!(matches!(secret("12345678", ok, header), Err(SecretError::Header(_))));
+        }
+        for host in ["https://*", "https://*:8443", "0.0.0.0/0", "[::/0]:443"] {
+            let Ok(rule) = host.parse::<HostRule>() else { continue };
+            let result = Secret::new(&"12345678".into(), vec![rule], "x-key", "");
+            assert!(matches!(result, Err(SecretError::AnyHost(_))), "{host}");
+        }
+        let unbound = Secret::new(&"12345678".into(), Vec::new(), "x-key", "").unwrap_err();
+        assert_eq!(unbound, SecretError::Unbound);
+    }
+
+    #[test]
+    fn no_value_is_shown() {
+        let mut store = SecretStore::default();
+        let value = "very-secret-value";
+        store.insert(
+            SecretName::new("a").unwrap(),
+            secret(value, "https://api.test", "x-key").unwrap(),
+        );
+        let names = store.names().cloned().collect();
+        let shown = format!("{store:?} {store:#?} {:?}", store.allowed(&names));
+        assert!(!shown.contains(value), "{shown}");
+        assert!(shown.contains("x-key"));
+    }
+
+    #[test]
+    fn a_tool_has_only_the_secrets_it_is_allowed() {
+        let mut store = SecretStore::default();
+        let name = |text: &str| SecretName::new(text).unwrap();
+        for n in ["a", "b"] {
+            let bound = secret("0123456789", "https://api.test", "x-key").unwrap();
+            store.insert(name(n), bound);
+        }
+        let allowed = store.allowed(&BTreeSet::from([name("b"), name("missing")]));
+        assert_eq!(allowed.names().collect::<Vec<_>>(), [&name("b")]);
+    }
+}
