@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+mod catalog;
 mod diagnostic;
 mod dialect;
 mod frontmatter;
@@ -23,13 +24,14 @@ pub use agent::{
     SubagentsAsk, TOOL_ALIASES, ToolAlias, Translated, Unavailable, parse_agent, parse_too_large,
     status,
 };
+pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceDiagnostic};
 pub use dialect::Dialect;
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
-    DEFAULTS, DefaultGrant, GrantSpec, KeySetting, ModelKind, ModelSetting, MountSpec,
-    SecretSetting, Settings, ToolSetting,
+    DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, KeySetting, ModelKind,
+    ModelSetting, MountSpec, SecretSetting, Settings, ToolSetting, apply_grant, grant_lines,
 };
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
 pub use toml_read::MAX_TOML;

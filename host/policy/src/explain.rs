@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::{
-    Access, Asked, Denied, Grants, HostRule, HostScope, Mount, Permission, Rights, Source, Target,
-    ToolAsk,
+    Access, Asked, Denied, Grants, HostRule, HostScope, Mount, MountAsk, Permission, Rights,
+    Source, Target, ToolAsk,
 };
 
 /// What is asked about a tool.
@@ -93,10 +93,10 @@ pub fn explain(
         Question::Call | Question::Path(..) | Question::Url(_) => calls.to_vec(),
     };
     let by = |verdict| votes.iter().find(|vote| vote.verdict == verdict).map(|vote| vote.source);
-    let asks = calls.iter().any(|vote| vote.verdict == Verdict::Asks);
+    let asks = calls.iter().find(|vote| vote.verdict == Verdict::Asks).map(|vote| vote.source);
     let (permission, decided_by) = match by(Verdict::Refuses) {
         Some(source) => (Permission::Deny, Some(source)),
-        None if asks => (Permission::Ask, by(Verdict::Asks).or(Some(Source::Grants))),
+        None if asks.is_some() => (Permission::Ask, asks),
         None => (Permission::Allow, None),
     };
     Explanation { permission, decided_by, votes }
@@ -134,6 +134,8 @@ fn permission_vote(source: Source, permission: Permission) -> Vote {
     }
 }
 
+/// All votes are about one mount, the deepest that covers the path: of those that the agent
+/// has, else of those that the grants name.
 fn path_votes(
     path: &str,
     access: Access,
@@ -142,25 +144,44 @@ fn path_votes(
     grants: &Grants,
     parent: Option<&Rights>,
 ) -> Vec<Vote> {
+    let (rights, _) = Rights::effective(asked, grants, parent);
+    let granted = deepest(rights.mounts(), path)
+        .and_then(|own| grants.mounts.iter().find(|mount| mount.guest == own.guest))
+        .or_else(|| deepest(&grants.mounts, path));
     let definition = match &asked.mounts {
         None => vote(Source::Definition, Verdict::Silent, "it has no `mounts`"),
         Some(asks) => {
-            let found =
-                asks.iter().filter(|ask| ask.guest.covers(path)).map(|ask| ask.access).max();
+            let same = |ask: &&MountAsk| match granted {
+                Some(mount) => ask.guest == mount.guest,
+                None => ask.guest.covers(path),
+            };
+            let found = asks.iter().filter(same).map(|ask| ask.access).max();
             access_vote(Source::Definition, found, access)
         }
     };
-    let widest =
-        |mounts: &[Mount]| mounts.iter().filter(|m| m.guest.covers(path)).map(|m| m.access).max();
+    let above = match parent {
+        None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
+        Some(parent) => {
+            let found = match granted {
+                Some(own) => {
+                    parent.mounts().iter().find(|m| m.guest == own.guest && m.host == own.host)
+                }
+                None => deepest(parent.mounts(), path),
+            };
+            access_vote(Source::Parent, found.map(|mount| mount.access), access)
+        }
+    };
     vec![
         definition,
         access_vote(Source::Manifest, manifest.mounts, access),
-        access_vote(Source::Grants, widest(&grants.mounts), access),
-        match parent {
-            None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
-            Some(parent) => access_vote(Source::Parent, widest(parent.mounts()), access),
-        },
+        access_vote(Source::Grants, granted.map(|mount| mount.access), access),
+        above,
     ]
+}
+
+fn deepest<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
+    let covering = mounts.iter().filter(|mount| mount.guest.covers(path));
+    covering.max_by_key(|mount| mount.guest.as_str().len())
 }
 
 fn access_vote(source: Source, has: Option<Access>, wants: Access) -> Vote {

@@ -190,6 +190,22 @@ impl HostRule {
         }
     }
 
+    /// Whether every target that `other` matches is matched here too. May say no where it is
+    /// so in a roundabout way; never says yes where it is not.
+    pub fn covers(&self, other: &Self) -> bool {
+        let schemes = self.scheme.is_none() || self.scheme == other.scheme;
+        let ports = match (self.port, other.port) {
+            (Port::Any, Port::Default | Port::Any | Port::Exact(_))
+            | (Port::Default, Port::Default) => true,
+            (Port::Exact(a), Port::Exact(b)) => a == b,
+            (Port::Default, Port::Exact(port)) | (Port::Exact(port), Port::Default) => {
+                other.scheme.is_some_and(|scheme| scheme.default_port() == port)
+            }
+            (Port::Default | Port::Exact(_), Port::Any) => false,
+        };
+        schemes && ports && self.pattern.covers(&other.pattern)
+    }
+
     /// Whether this rule opens a non-public address for the target.
     fn opens(&self, target: &Target, address: IpAddr) -> bool {
         let fits =
@@ -202,6 +218,21 @@ impl HostRule {
                     && classify(address) == AddressClass::Loopback
             }
             HostPattern::Any | HostPattern::Below(_) => false,
+        }
+    }
+}
+
+impl HostPattern {
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, Self::Any | Self::Name(_) | Self::Below(_) | Self::Net(_)) => true,
+            (Self::Name(a), Self::Name(b)) => a == b,
+            (Self::Below(a), Self::Name(b)) => is_below(b, a),
+            (Self::Below(a), Self::Below(b)) => a == b || is_below(b, a),
+            (Self::Net(a), Self::Net(b)) => a.contains(b),
+            (Self::Name(_), Self::Any | Self::Below(_) | Self::Net(_))
+            | (Self::Below(_), Self::Any | Self::Net(_))
+            | (Self::Net(_), Self::Any | Self::Name(_) | Self::Below(_)) => false,
         }
     }
 }
@@ -315,6 +346,11 @@ impl HostScope {
     /// The lists, for display.
     pub fn lists(&self) -> impl Iterator<Item = &HostList> {
         self.lists.iter().map(AsRef::as_ref)
+    }
+
+    /// Whether every list has a rule that covers this one.
+    pub fn covers(&self, rule: &HostRule) -> bool {
+        self.lists.iter().all(|list| list.rules.iter().any(|own| own.covers(rule)))
     }
 
     /// Whether some list is empty, so that nothing can pass.

@@ -32,5 +32,5 @@ pub use host::{
 pub use limits::{LIMITS, LimitRow, Limits, LimitsRequest};
 pub use mount::{Access, GuestPath, GuestPathError, Mount, MountAsk, PROTECTED_NAMES, WORKSPACE};
 pub use names::{NameError, SecretName, ToolName};
-pub use rights::{Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights};
+pub use rights::{Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted};
 pub use shown::Shown;

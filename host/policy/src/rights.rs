@@ -93,8 +93,33 @@ pub struct ToolRights {
 pub struct Narrowing {
     /// Which source withheld it.
     pub by: Source,
-    /// What was asked: a tool, a mount.
+    /// What was asked, as a person reads it.
     pub what: String,
+    /// What was asked, for a program that would grant it.
+    pub wanted: Wanted,
+}
+
+/// A right that a definition asks for by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wanted {
+    /// To call a tool.
+    Tool(ToolName),
+    /// A mount, with this access.
+    Mount(MountAsk),
+    /// Hosts.
+    Host(HostRule),
+}
+
+impl Narrowing {
+    fn new(by: Source, wanted: Wanted) -> Self {
+        let what = match &wanted {
+            Wanted::Tool(name) => format!("tool `{name}`"),
+            Wanted::Mount(ask) => format!("mount `{}` ({})", ask.guest, ask.access),
+            Wanted::Host(rule) => format!("host `{}`", crate::Shown::new(&rule.to_string())),
+        };
+        Self { by, what, wanted }
+    }
 }
 
 impl fmt::Display for Narrowing {
@@ -153,6 +178,7 @@ impl Rights {
         let tools = effective_tools(asked, grants, parent, &mut notes);
         let mounts = effective_mounts(asked, grants, parent, &mut notes);
         let mut hosts = grants.host_scope();
+        missing_hosts(asked, &hosts, parent, &mut notes);
         if let Some(rules) = &asked.hosts {
             hosts = hosts.and(Source::Definition, rules.clone());
         }
@@ -316,9 +342,27 @@ fn effective_tools(
     for name in asked.tools.iter().flatten().filter(missing) {
         let granted = grants.permission(name.as_str()) != Permission::Deny;
         let by = if granted { Source::Parent } else { Source::Grants };
-        notes.push(Narrowing { by, what: format!("tool `{name}`") });
+        notes.push(Narrowing::new(by, Wanted::Tool(name.clone())));
     }
     tools
+}
+
+fn missing_hosts(
+    asked: &Asked,
+    granted: &HostScope,
+    parent: Option<&Rights>,
+    notes: &mut Vec<Narrowing>,
+) {
+    for rule in asked.hosts.iter().flatten() {
+        let by = if !granted.covers(rule) {
+            Source::Grants
+        } else if parent.is_some_and(|parent| !parent.hosts.covers(rule)) {
+            Source::Parent
+        } else {
+            continue;
+        };
+        notes.push(Narrowing::new(by, Wanted::Host(rule.clone())));
+    }
 }
 
 fn effective_mounts(
@@ -336,13 +380,9 @@ fn effective_mounts(
         }
         if let Some(parent) = parent {
             let same = |m: &&Mount| m.guest == granted.guest && m.host == granted.host;
-            let Some(above) = parent.mounts.iter().find(same) else {
-                notes.push(Narrowing {
-                    by: Source::Parent,
-                    what: format!("mount `{}`", granted.guest),
-                });
-                continue;
-            };
+            // A mount that was asked for and is missing gets its note below; one that the
+            // grants alone name was never asked for.
+            let Some(above) = parent.mounts.iter().find(same) else { continue };
             access = access.min(above.access);
         }
         mounts.push(Mount { access, ..granted.clone() });
@@ -355,10 +395,7 @@ fn effective_mounts(
                     Some(mount) if mount.access >= ask.access => Source::Parent,
                     _ => Source::Grants,
                 };
-                notes.push(Narrowing {
-                    by,
-                    what: format!("mount `{}` ({})", ask.guest, ask.access),
-                });
+                notes.push(Narrowing::new(by, Wanted::Mount(ask.clone())));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `belljar.toml`: the operator's file at home, and the workspace's, which can only narrow.
 
 mod defaults;
+mod edit;
 mod grants;
 mod schema;
 
@@ -13,6 +14,7 @@ use crate::diagnostic::{Diagnostic, Place};
 use crate::{AgentId, KnownTools, Scope, Slug, Visibility};
 
 pub use defaults::{DEFAULTS, DefaultGrant};
+pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, grant_lines};
 pub use grants::{GrantSpec, MountSpec};
 
 /// Everything that the operator's file, and the workspace's, say.

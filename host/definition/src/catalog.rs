@@ -1,0 +1,339 @@
+//! All agents of one process: which files are agents, who comes first, what was left out and
+//! why. Built from files that the caller has read; one bad file never stops the others.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use belljar_policy::Shown;
+
+use crate::agent::{AgentDefinition, KnownTools, NotAnAgent, Parsed, parse_agent, parse_too_large};
+use crate::diagnostic::{Diagnostic, Findings, Place, Severity};
+use crate::{AgentId, Scope, Slug, suggest};
+
+/// Folders whose files wait for a person before they are agents.
+const QUARANTINE: &str = "drafts";
+
+/// A file that a scan found.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// Whose it is.
+    pub scope: Scope,
+    /// The directory that was scanned: `drafts` counts below it only.
+    pub root: PathBuf,
+    /// The file.
+    pub path: PathBuf,
+    /// What is in it.
+    pub content: Content,
+}
+
+/// What a scan read of a file.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// All of it.
+    Bytes(Vec<u8>),
+    /// Nothing, because it is longer than [`crate::MAX_DEFINITION`]: its length in bytes.
+    TooLarge(u64),
+    /// Nothing, for this reason.
+    Unreadable(String),
+}
+
+/// An agent of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogEntry {
+    /// Its identity.
+    pub id: AgentId,
+    /// What its file says.
+    pub definition: AgentDefinition,
+    /// Warnings and notes about its file.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A file that is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Whose it is.
+    pub scope: Scope,
+    /// The file.
+    pub path: PathBuf,
+    /// Why it is not used.
+    pub reason: SkipReason,
+}
+
+/// Why a file is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SkipReason {
+    /// It could not be understood.
+    Invalid(Vec<Diagnostic>),
+    /// Its name is taken by the agent of this file.
+    Duplicate(PathBuf),
+    /// It lies in a `drafts` folder.
+    Quarantined,
+    /// It is something else.
+    NotAnAgent(NotAnAgent),
+}
+
+/// All agents, in order: home, libraries by name, workspace; within each by path.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    agents: Vec<CatalogEntry>,
+    skipped: Vec<Skipped>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// No agent is called that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFound {
+    /// What was asked for, escaped.
+    pub name: String,
+    /// Agents with a name like it, or, where several agents have the name, all of them.
+    pub suggestions: Vec<String>,
+    /// Whether several agents have the name.
+    pub ambiguous: bool,
+    /// A file that may hold the agent and could not be understood.
+    pub broken: Option<PathBuf>,
+}
+
+impl std::error::Error for NotFound {}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ambiguous {
+            write!(f, "several agents are called `{}`", self.name)?;
+        } else {
+            write!(f, "no agent is called `{}`", self.name)?;
+        }
+        let names: Vec<&str> = self.suggestions.iter().map(String::as_str).collect();
+        match (&self.broken, names.as_slice()) {
+            (Some(path), _) => {
+                let path = path.to_string_lossy();
+                write!(
+                    f,
+                    "\n  hint: `{}` could not be understood; see `belljar agents check`",
+                    Shown::new(&path)
+                )
+            }
+            (None, []) => write!(f, "\n  hint: `belljar agents list` shows all"),
+            (None, names) => write!(f, "\n  hint: did you mean `{}`?", names.join("`, `")),
+        }
+    }
+}
+
+impl Catalog {
+    /// Sorts the files and reads each. Where `project_override` is set, a workspace's agent
+    /// takes the place of a home agent of the same name; else it is reported and skipped.
+    pub fn build(
+        mut files: Vec<SourceFile>,
+        known_tools: &KnownTools,
+        project_override: bool,
+    ) -> Self {
+        files.retain(|file| {
+            file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
+        });
+        files.sort_by(|a, b| (&a.scope, &a.path).cmp(&(&b.scope, &b.path)));
+        let mut builder =
+            Builder { catalog: Self::default(), taken: BTreeMap::new(), project_override };
+        for file in files {
+            builder.add(file, known_tools);
+        }
+        builder.catalog
+    }
+
+    /// The agents that are in use.
+    pub fn agents(&self) -> &[CatalogEntry] {
+        &self.agents
+    }
+
+    /// The files that are not, documentation included.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// Everything a person should hear about the files: errors of the skipped ones, then
+    /// warnings and notes of the agents.
+    pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
+        let own = self.agents.iter().flat_map(|entry| &entry.diagnostics);
+        self.diagnostics.iter().chain(own)
+    }
+
+    /// The agent with this identity.
+    pub fn get(&self, id: &AgentId) -> Option<&CatalogEntry> {
+        self.agents.iter().find(|entry| entry.id == *id)
+    }
+
+    /// The agent with this identity or name. A name without a scope means the home agent, else
+    /// the workspace's, else the only library's that has one.
+    pub fn find(&self, name: &str) -> Result<&CatalogEntry, NotFound> {
+        if name.contains('/')
+            && let Ok(id) = name.parse::<AgentId>()
+            && let Some(entry) = self.get(&id)
+        {
+            return Ok(entry);
+        }
+        let (own_workspace, bare) = match name.strip_prefix("workspace/") {
+            Some(rest) => (true, rest),
+            None => (false, name),
+        };
+        let slug = Slug::of(bare);
+        let same = |entry: &&CatalogEntry| Some(&entry.id.slug) == slug.as_ref();
+        let found: Vec<_> = self.agents.iter().filter(same).collect();
+        let home = found.iter().find(|entry| entry.id.scope == Scope::Home);
+        let own = found.iter().find(|entry| matches!(entry.id.scope, Scope::Workspace(_)));
+        if let Some(entry) = home.filter(|_| !own_workspace).or(own) {
+            return Ok(entry);
+        }
+        match found.as_slice() {
+            [only] if !own_workspace => Ok(only),
+            [] => Err(self.not_found(name, slug.as_ref())),
+            several => Err(NotFound {
+                name: Shown::clipped(name, 100).to_string(),
+                suggestions: several.iter().map(|entry| entry.id.to_string()).collect(),
+                ambiguous: true,
+                broken: None,
+            }),
+        }
+    }
+
+    /// One warning for each agent that `before` had and that is gone or broken now.
+    pub fn lost_since(&self, before: &Self) -> Vec<Diagnostic> {
+        let gone = before.agents.iter().filter(|entry| self.get(&entry.id).is_none());
+        gone.flat_map(|entry| {
+            let path = &entry.definition.path;
+            let mut findings = Findings::new(path);
+            let broken = self.skipped.iter().any(|skipped| skipped.path == *path);
+            let why = if broken { "its file can no longer be used" } else { "its file is gone" };
+            let message = format!("agent `{}` is no longer there: {why}", entry.id);
+            findings.warning(Place::default(), "agent-lost", message, None);
+            findings.finish()
+        })
+        .collect()
+    }
+
+    fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
+        let slugs = self.agents.iter().map(|entry| entry.id.slug.as_str());
+        let broken = self.skipped.iter().find(|skipped| {
+            let stem = skipped.path.file_stem().map(|stem| stem.to_string_lossy());
+            matches!(skipped.reason, SkipReason::Invalid(_))
+                && slug.is_some()
+                && stem.and_then(|stem| Slug::of(&stem)).as_ref() == slug
+        });
+        let mut suggestions: Vec<_> =
+            suggest::ranked(name, slugs).into_iter().map(str::to_owned).collect();
+        suggestions.dedup();
+        NotFound {
+            name: Shown::clipped(name, 100).to_string(),
+            suggestions,
+            ambiguous: false,
+            broken: broken.map(|skipped| skipped.path.clone()),
+        }
+    }
+}
+
+struct Builder {
+    catalog: Catalog,
+    /// Which agent has an identity.
+    taken: BTreeMap<AgentId, usize>,
+    project_override: bool,
+}
+
+impl Builder {
+    fn add(&mut self, file: SourceFile, known: &KnownTools) {
+        let SourceFile { scope, root, path, content } = file;
+        let below = path.strip_prefix(&root).unwrap_or(&path);
+        let folders = below.parent().into_iter().flat_map(Path::components);
+        if folders.into_iter().any(|part| part.as_os_str().eq_ignore_ascii_case(QUARANTINE)) {
+            return self.skip(scope, path, SkipReason::Quarantined);
+        }
+        let parsed = match content {
+            Content::Bytes(bytes) => parse_agent(&path, &bytes, known),
+            Content::TooLarge(length) => parse_too_large(&path, length),
+            Content::Unreadable(why) => {
+                let mut findings = Findings::new(&path);
+                let message = format!("the file cannot be read: {}", Shown::clipped(&why, 200));
+                findings.error(Place::default(), "unreadable", message);
+                Parsed::Invalid { diagnostics: findings.finish() }
+            }
+        };
+        match parsed {
+            Parsed::Agent { definition, diagnostics } => {
+                let id = AgentId { scope, slug: definition.slug.clone() };
+                self.enter(CatalogEntry { id, definition: *definition, diagnostics });
+            }
+            Parsed::Invalid { diagnostics } => {
+                self.catalog.diagnostics.extend(diagnostics.iter().cloned());
+                self.skip(scope, path, SkipReason::Invalid(diagnostics));
+            }
+            Parsed::NotAnAgent { reason } => {
+                if !reason.is_silent() {
+                    let message = format!("not an agent: {}", reason.as_str());
+                    self.say(&path, Severity::Note, "not-an-agent", message, None);
+                }
+                self.skip(scope, path, SkipReason::NotAnAgent(reason));
+            }
+        }
+    }
+
+    fn enter(&mut self, entry: CatalogEntry) {
+        if let Some(first) = self.taken.get(&entry.id) {
+            return self.refuse(*first, entry, "rename one of them");
+        }
+        let home = AgentId::home(entry.id.slug.clone());
+        let in_workspace = matches!(entry.id.scope, Scope::Workspace(_));
+        if let Some(first) = self.taken.get(&home).copied().filter(|_| in_workspace) {
+            if !self.project_override {
+                let hint = "rename it, or set `project_override = true` in `belljar.toml` at home";
+                return self.refuse(first, entry, hint);
+            }
+            return self.replace(first, home, entry);
+        }
+        self.taken.insert(entry.id.clone(), self.catalog.agents.len());
+        self.catalog.agents.push(entry);
+    }
+
+    /// Reports a later file with a name that is taken.
+    fn refuse(&mut self, first: usize, entry: CatalogEntry, hint: &str) {
+        let Some(taken) = self.catalog.agents.get(first) else { return };
+        let other = taken.definition.path.clone();
+        let message = format!(
+            "agent `{}` is skipped: `{}` already has that name",
+            Shown::new(&entry.definition.name),
+            Shown::new(&other.to_string_lossy())
+        );
+        let path = entry.definition.path;
+        self.say(&path, Severity::Error, "duplicate-name", message, Some(hint.to_owned()));
+        self.skip(entry.id.scope, path, SkipReason::Duplicate(other));
+    }
+
+    /// Puts a workspace's agent in the place of a home agent.
+    fn replace(&mut self, first: usize, home: AgentId, entry: CatalogEntry) {
+        let path = entry.definition.path.clone();
+        self.taken.remove(&home);
+        self.taken.insert(entry.id.clone(), first);
+        let Some(slot) = self.catalog.agents.get_mut(first) else { return };
+        let old = std::mem::replace(slot, entry);
+        let message = format!(
+            "agent `{}` takes the place of `{}`, because `project_override` is set",
+            slot.id,
+            Shown::new(&old.definition.path.to_string_lossy())
+        );
+        self.say(&path, Severity::Note, "project-override", message, None);
+        self.skip(old.id.scope, old.definition.path, SkipReason::Duplicate(path));
+    }
+
+    fn say(
+        &mut self,
+        path: &Path,
+        severity: Severity,
+        code: &'static str,
+        message: String,
+        hint: Option<String>,
+    ) {
+        let mut findings = Findings::new(path);
+        findings.add(severity, Place::default(), code, message, hint);
+        self.catalog.diagnostics.extend(findings.finish());
+    }
+
+    fn skip(&mut self, scope: Scope, path: PathBuf, reason: SkipReason) {
+        self.catalog.skipped.push(Skipped { scope, path, reason });
+    }
+}

@@ -1,0 +1,371 @@
+//! Adds to a grant in the text of the home `belljar.toml`, and keeps everything else of the
+//! text as it is: comments, order, white space.
+//!
+//! A key of a grant replaces the default, so an agent without that key gets a line that
+//! repeats what it has now and adds what is new: nothing is lost in silence.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use belljar_policy::{
+    HostRule, LIMITS, LimitsRequest, Narrowing, Permission, SecretName, ToolName, WORKSPACE, Wanted,
+};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+use super::{GrantSpec, MountSpec, Settings};
+use crate::diagnostic::{Diagnostic, Findings, Place};
+use crate::{AgentId, Visibility};
+
+/// Stands in suggested lines where only the operator can know the directory.
+pub const HOST_PLACEHOLDER: &str = "/path/to/directory";
+
+/// What to add to a grant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantChange {
+    /// Tools, each with its new permission.
+    pub tools: Vec<(ToolName, Permission)>,
+    /// Mounts. One whose guest path and directory are there already keeps the wider access.
+    pub mounts: Vec<MountSpec>,
+    /// Hosts.
+    pub hosts: Vec<HostRule>,
+    /// Secrets.
+    pub secrets: Vec<SecretName>,
+    /// Limits: each stated one is set, up or down.
+    pub limits: LimitsRequest,
+}
+
+impl GrantChange {
+    /// What would give an agent all that it asks for and that the grants withhold.
+    pub fn for_missing(notes: &[Narrowing]) -> Self {
+        let mut change = Self::default();
+        for note in notes {
+            match &note.wanted {
+                Wanted::Tool(name) => change.tools.push((name.clone(), Permission::Allow)),
+                Wanted::Mount(ask) => {
+                    let own = ask.guest.as_str() != WORKSPACE;
+                    change.mounts.push(MountSpec {
+                        guest: ask.guest.clone(),
+                        host: own.then(|| PathBuf::from(HOST_PLACEHOLDER)),
+                        access: ask.access,
+                    });
+                }
+                Wanted::Host(rule) => change.hosts.push(rule.clone()),
+            }
+        }
+        change
+    }
+
+    /// Whether there is nothing to add.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The grant with this added; `base` states every key.
+    fn applied(&self, base: &GrantSpec) -> GrantSpec {
+        let mut spec = base.clone();
+        spec.tools.get_or_insert_default().extend(self.tools.iter().cloned());
+        let mounts = spec.mounts.get_or_insert_default();
+        for new in &self.mounts {
+            match mounts.iter_mut().find(|mount| mount.guest == new.guest) {
+                Some(mount) if mount.host == new.host => {
+                    mount.access = mount.access.max(new.access);
+                }
+                Some(mount) => *mount = new.clone(),
+                None => mounts.push(new.clone()),
+            }
+        }
+        let hosts = spec.hosts.get_or_insert_default();
+        for rule in &self.hosts {
+            if !hosts.contains(rule) {
+                hosts.push(rule.clone());
+            }
+        }
+        spec.secrets.get_or_insert_default().extend(self.secrets.iter().cloned());
+        for row in LIMITS {
+            if let Some(value) = self.limits.get(row.key) {
+                spec.limits.set(row.key, value);
+            }
+        }
+        spec
+    }
+}
+
+/// Adds `change` to the grant of `id` in `text`, the home `belljar.toml` (empty where there is
+/// none). The result is read again and compared: it grants what was asked for and changes no
+/// other setting. A text that is not valid is refused with its errors.
+pub fn apply_grant(
+    path: &Path,
+    text: &str,
+    home_dir: Option<&Path>,
+    id: &AgentId,
+    visibility: Visibility,
+    change: &GrantChange,
+) -> Result<String, Vec<Diagnostic>> {
+    let before = Settings::parse(Some((path, text)), None, home_dir)?;
+    let base = before.home_grant(id, visibility, true);
+    let wanted = change.applied(&base);
+    if change.is_empty() || wanted == base {
+        return Ok(text.to_owned());
+    }
+    let Some(edited) = edit(text, id, change, &base, &wanted) else {
+        return Err(failed(path, "`grants` is not a table that can be added to"));
+    };
+    let after = Settings::parse(Some((path, &edited)), None, home_dir)?;
+    if after.home_grant(id, visibility, true) == wanted && after.same_but_for(&before, id) {
+        Ok(edited)
+    } else {
+        Err(failed(path, "the change would have touched other settings"))
+    }
+}
+
+/// The exact lines that would grant `change` on top of what these settings grant, as a section
+/// of its own. Where the file has that section already, the lines replace those of the same
+/// name in it.
+pub fn grant_lines(
+    settings: &Settings,
+    id: &AgentId,
+    visibility: Visibility,
+    change: &GrantChange,
+) -> String {
+    let base = settings.home_grant(id, visibility, true);
+    let wanted = change.applied(&base);
+    let lines = edit("", id, change, &base, &wanted).unwrap_or_default();
+    lines.trim().to_owned()
+}
+
+impl Settings {
+    /// Whether only the home grant of `id` differs.
+    fn same_but_for(&self, other: &Self, id: &AgentId) -> bool {
+        let rest = |settings: &Self| {
+            let mut rest = settings.clone();
+            rest.home.grants.remove(id);
+            rest.named_tools.clear();
+            rest.warnings.clear();
+            rest
+        };
+        rest(self) == rest(other)
+    }
+}
+
+fn failed(path: &Path, why: &str) -> Vec<Diagnostic> {
+    let mut findings = Findings::new(path);
+    let hint = "edit the file by hand; `belljar explain` shows the lines";
+    findings.error_hint(Place::default(), "grant-edit", why, hint);
+    findings.finish()
+}
+
+fn edit(
+    text: &str,
+    id: &AgentId,
+    change: &GrantChange,
+    base: &GrantSpec,
+    wanted: &GrantSpec,
+) -> Option<String> {
+    let mut doc: DocumentMut = text.parse().ok()?;
+    let section = section(&mut doc, id)?;
+    if base.tools != wanted.tools {
+        edit_tools(section, change, wanted);
+    }
+    if base.mounts != wanted.mounts {
+        edit_mounts(section, wanted.mounts.as_deref().unwrap_or_default());
+    }
+    if base.hosts != wanted.hosts {
+        let hosts = wanted.hosts.iter().flatten().map(HostRule::to_string);
+        edit_list(section, "hosts", hosts.collect());
+    }
+    if base.secrets != wanted.secrets {
+        let secrets = wanted.secrets.iter().flatten().map(SecretName::to_string);
+        edit_list(section, "secrets", secrets.collect());
+    }
+    edit_limits(section, &change.limits);
+    Some(doc.to_string())
+}
+
+/// The table of the grant, made where it is missing.
+fn section<'d>(doc: &'d mut DocumentMut, id: &AgentId) -> Option<&'d mut dyn TableLike> {
+    let mut implicit = Table::new();
+    implicit.set_implicit(true);
+    let grants = doc.entry("grants").or_insert(Item::Table(implicit));
+    let inline = grants.is_inline_table();
+    let grants = grants.as_table_like_mut()?;
+    let is_id = |key: &str| key.parse::<AgentId>().is_ok_and(|found| found == *id);
+    let existing = grants.iter().map(|(key, _)| key.to_owned()).find(|key| is_id(key));
+    let key = existing.unwrap_or_else(|| id.grant_key());
+    if !grants.contains_key(&key) {
+        let table = if inline {
+            Item::Value(Value::InlineTable(InlineTable::new()))
+        } else {
+            Item::Table(Table::new())
+        };
+        grants.insert(&key, table);
+    }
+    grants.get_mut(&key)?.as_table_like_mut()
+}
+
+fn edit_tools(section: &mut dyn TableLike, change: &GrantChange, wanted: &GrantSpec) {
+    let all: BTreeMap<_, _> = wanted.tools.clone().unwrap_or_default();
+    let only_allow = all.values().all(|permission| *permission == Permission::Allow);
+    match section.get_mut("tools") {
+        Some(item) if item.is_array() && only_allow => {
+            let names = all.keys().map(ToString::to_string);
+            edit_list(section, "tools", names.collect());
+        }
+        Some(item) if item.is_table_like() => {
+            let Some(table) = item.as_table_like_mut() else { return };
+            for (name, permission) in &change.tools {
+                set(table, name.as_str(), Value::from(word(*permission)));
+            }
+        }
+        Some(_) | None if only_allow => {
+            let names: Array = all.keys().map(ToString::to_string).collect();
+            set(section, "tools", Value::Array(names));
+        }
+        Some(_) | None => {
+            let mut table = InlineTable::new();
+            for (name, permission) in &all {
+                table.insert(name.as_str(), Value::from(word(*permission)));
+            }
+            set(section, "tools", Value::InlineTable(table));
+        }
+    }
+}
+
+fn word(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Allow => "allow",
+        Permission::Ask => "ask",
+        Permission::Deny => "deny",
+    }
+}
+
+/// Adds what is missing to a list of texts; what is there stays as it is written.
+fn edit_list(section: &mut dyn TableLike, key: &str, wanted: Vec<String>) {
+    let Some(array) = section.get_mut(key).and_then(Item::as_array_mut) else {
+        return set(section, key, Value::Array(wanted.into_iter().collect()));
+    };
+    let have: BTreeSet<String> =
+        array.iter().filter_map(|value| value.as_str().map(str::to_owned)).collect();
+    for text in wanted.into_iter().filter(|text| !have.contains(text)) {
+        push(array, Value::from(text));
+    }
+}
+
+/// Appends in the manner of the list: on a line of its own where the list has lines, after
+/// the comment that belongs to the entry before.
+fn push(array: &mut Array, mut value: Value) {
+    let text = |raw: Option<&toml_edit::RawString>| {
+        raw.and_then(toml_edit::RawString::as_str).unwrap_or_default().to_owned()
+    };
+    let first = text(array.get(0).and_then(|value| value.decor().prefix()));
+    let Some((_, indent)) = first.rsplit_once('\n') else {
+        return array.push(value);
+    };
+    let trailing = text(Some(array.trailing()));
+    let (comments, end) = trailing.rsplit_once('\n').unwrap_or(("", ""));
+    value.decor_mut().set_prefix(format!("{comments}\n{indent}"));
+    array.set_trailing(format!("\n{end}"));
+    array.set_trailing_comma(true);
+    array.push_formatted(value);
+}
+
+fn edit_mounts(section: &mut dyn TableLike, wanted: &[MountSpec]) {
+    if let Some(tables) = section.get_mut("mounts").and_then(Item::as_array_of_tables_mut) {
+        return edit_mount_tables(tables, wanted);
+    }
+    let Some(array) = section.get_mut("mounts").and_then(Item::as_array_mut) else {
+        let array: Array = wanted.iter().map(|mount| Value::InlineTable(inline(mount))).collect();
+        return set(section, "mounts", Value::Array(array));
+    };
+    for mount in wanted {
+        let found = array.iter_mut().find(|value| {
+            let path = value.as_inline_table().and_then(|table| table.get("path"));
+            is_path(path.and_then(Value::as_str), mount)
+        });
+        match found.and_then(Value::as_inline_table_mut) {
+            Some(table) => write_mount(table, mount),
+            None => push(array, Value::InlineTable(inline(mount))),
+        }
+    }
+}
+
+fn edit_mount_tables(tables: &mut ArrayOfTables, wanted: &[MountSpec]) {
+    for mount in wanted {
+        let found = tables
+            .iter_mut()
+            .find(|table| is_path(table.get("path").and_then(Item::as_str), mount));
+        match found {
+            Some(table) => write_mount(table, mount),
+            None => {
+                let mut table = Table::new();
+                write_mount(&mut table, mount);
+                tables.push(table);
+            }
+        }
+    }
+}
+
+/// Whether a written guest path is that of the mount; a final `/` does not matter.
+fn is_path(written: Option<&str>, mount: &MountSpec) -> bool {
+    written.is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == mount.guest.as_str())
+}
+
+fn inline(mount: &MountSpec) -> InlineTable {
+    let mut table = InlineTable::new();
+    write_mount(&mut table, mount);
+    table
+}
+
+/// Writes only what differs, so that `~/data` stays as it is.
+fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
+    if table.get("path").is_none() {
+        set(table, "path", Value::from(mount.guest.as_str()));
+    }
+    match &mount.host {
+        Some(host) => {
+            let written = table.get("host").and_then(Item::as_str);
+            let same = written.is_some_and(|text| {
+                text.strip_prefix('~')
+                    .map_or(Path::new(text) == host, |rest| host.to_string_lossy().ends_with(rest))
+            });
+            if !same {
+                set(table, "host", Value::from(host.to_string_lossy().into_owned()));
+            }
+        }
+        None => {
+            table.remove("host");
+        }
+    }
+    let access = mount.access.to_string();
+    if table.get("access").and_then(Item::as_str) != Some(access.as_str()) {
+        set(table, "access", Value::from(access));
+    }
+}
+
+fn edit_limits(section: &mut dyn TableLike, limits: &LimitsRequest) {
+    for row in LIMITS {
+        let Some(value) = limits.get(row.key) else { continue };
+        if section.get("limits").is_none() {
+            set(section, "limits", Value::InlineTable(InlineTable::new()));
+        }
+        let Some(table) = section.get_mut("limits").and_then(Item::as_table_like_mut) else {
+            return;
+        };
+        // TOML has signed numbers; no limit of any use is beyond them.
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        set(table, row.key, Value::from(value));
+    }
+}
+
+/// Sets a key, keeping what stands around the old value: a comment at the end of its line.
+fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
+    match table.get_mut(key) {
+        Some(Item::Value(old)) => {
+            *value.decor_mut() = old.decor().clone();
+            *old = value;
+        }
+        Some(other) => *other = Item::Value(value),
+        None => {
+            table.insert(key, Item::Value(value));
+        }
+    }
+}
