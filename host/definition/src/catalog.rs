@@ -114,6 +114,9 @@ impl fmt::Display for NotFound {
                 )
             }
             (None, []) => write!(f, "\n  hint: `belljar agents list` shows all"),
+            (None, names) if self.ambiguous => {
+                write!(f, "\n  hint: write one of `{}`", names.join("`, `"))
+            }
             (None, names) => write!(f, "\n  hint: did you mean `{}`?", names.join("`, `")),
         }
     }

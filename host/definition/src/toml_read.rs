@@ -87,6 +87,13 @@ impl<'t, 'p> Reader<'t, 'p> {
         None
     }
 
+    /// Reports a value of the right kind that does not do. It is not quoted either.
+    pub(crate) fn unfit<T>(&mut self, name: &str, item: &Item<'_>, wants: &str) -> Option<T> {
+        let message = format!("`{}` must be {wants}", Shown::clipped(name, 60));
+        self.findings.error(self.at(item.span()), "bad-value", message);
+        None
+    }
+
     pub(crate) fn table<'a>(&mut self, name: &str, item: &'a Item<'t>) -> Option<&'a DeTable<'t>> {
         match item.get_ref().as_table() {
             Some(table) => Some(table),
@@ -118,7 +125,7 @@ impl<'t, 'p> Reader<'t, 'p> {
         let item = table.get(name)?;
         match number(item) {
             Some(value) => Some(value),
-            None => self.wrong(name, item, "a whole number, 0 or more"),
+            None => self.unfit(name, item, "a whole number, 0 or more"),
         }
     }
 

@@ -177,9 +177,17 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
     let at = error
         .location()
         .map_or(Place { line: first_line, column: 0 }, |found| place(&found, first_line));
-    let message = error.without_snippet().render();
+    let error = error.without_snippet();
+    if let Some((message, hint)) = costly(error) {
+        return YamlError { at, message, hint: Some(hint.to_owned()) };
+    }
+    if let serde_yaml::Error::DuplicateMappingKey { .. } = error {
+        let message = "a key stands here for the second time".to_owned();
+        return YamlError { at, message, hint: Some("keep one of them".to_owned()) };
+    }
     // The first line of the rendering is the message; the parser appends its own idea of the
     // place, which counts from the fragment.
+    let message = error.render();
     let message = message.lines().next().unwrap_or_default();
     let message = message.split(" at line ").next().unwrap_or(message);
     let message = message.strip_prefix("error: ").unwrap_or(message);
@@ -187,6 +195,40 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
     let nth = usize::try_from(at.line.saturating_sub(first_line)).unwrap_or(usize::MAX);
     let hint = yaml.lines().nth(nth).and_then(hint);
     YamlError { at, message, hint }
+}
+
+/// Our own words for what is valid and would cost too much.
+fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
+    use serde_yaml::Error as E;
+    use serde_yaml::budget::BudgetBreach as Breach;
+    const ALIASES: &str = "write the values out instead of anchors and aliases";
+    let aliases =
+        || Some((format!("more than {MAX_ALIASES} aliases, or aliases of aliases"), ALIASES));
+    match error {
+        E::Budget { breach: Breach::Depth { .. }, .. } => deep(),
+        E::Budget { breach: Breach::Nodes { .. } | Breach::Events { .. }, .. } => {
+            Some((format!("more than {MAX_NODES} values"), "move data below the closing `---`"))
+        }
+        E::MergeKeyNotAllowed { .. } | E::Budget { breach: Breach::MergeKeys { .. }, .. } => {
+            Some(("merge keys are not read".to_owned(), ALIASES))
+        }
+        E::Budget { breach: Breach::Documents { .. }, .. } | E::MultipleDocuments { .. } => {
+            Some(("more than one YAML document".to_owned(), "keep one between the fences"))
+        }
+        E::Budget { .. }
+        | E::AliasReplayCounterOverflow { .. }
+        | E::AliasReplayLimitExceeded { .. }
+        | E::AliasExpansionLimitExceeded { .. }
+        | E::AliasReplayStackDepthExceeded { .. }
+        | E::RecursiveReferencesRequireWeakTypes { .. } => aliases(),
+        // The scanner has its own bound on nesting and only words for it.
+        error if error.render().contains("recursion limit exceeded") => deep(),
+        _ => None,
+    }
+}
+
+fn deep() -> Option<(String, &'static str)> {
+    Some((format!("nested deeper than {MAX_DEPTH} levels"), "flatten it"))
 }
 
 /// What is usually wrong with a line on which a YAML parser stops.

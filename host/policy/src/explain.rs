@@ -134,8 +134,8 @@ fn permission_vote(source: Source, permission: Permission) -> Vote {
     }
 }
 
-/// All votes are about one mount, the deepest that covers the path: of those that the agent
-/// has, else of those that the grants name.
+/// All votes are about one mount, because no source decides about another's. A path may lie
+/// in several: a guest that holds any of them reaches it, so the widest one counts.
 fn path_votes(
     path: &str,
     access: Access,
@@ -145,9 +145,10 @@ fn path_votes(
     parent: Option<&Rights>,
 ) -> Vec<Vote> {
     let (rights, _) = Rights::effective(asked, grants, parent);
-    let granted = deepest(rights.mounts(), path)
+    let granted = widest(rights.mounts(), path)
+        .filter(|own| own.access >= access)
         .and_then(|own| grants.mounts.iter().find(|mount| mount.guest == own.guest))
-        .or_else(|| deepest(&grants.mounts, path));
+        .or_else(|| widest(&grants.mounts, path));
     let definition = match &asked.mounts {
         None => vote(Source::Definition, Verdict::Silent, "it has no `mounts`"),
         Some(asks) => {
@@ -166,7 +167,7 @@ fn path_votes(
                 Some(own) => {
                     parent.mounts().iter().find(|m| m.guest == own.guest && m.host == own.host)
                 }
-                None => deepest(parent.mounts(), path),
+                None => widest(parent.mounts(), path),
             };
             access_vote(Source::Parent, found.map(|mount| mount.access), access)
         }
@@ -179,9 +180,9 @@ fn path_votes(
     ]
 }
 
-fn deepest<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
+fn widest<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
     let covering = mounts.iter().filter(|mount| mount.guest.covers(path));
-    covering.max_by_key(|mount| mount.guest.as_str().len())
+    covering.max_by_key(|mount| (mount.access, mount.guest.as_str().len()))
 }
 
 fn access_vote(source: Source, has: Option<Access>, wants: Access) -> Vote {

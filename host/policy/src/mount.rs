@@ -48,7 +48,8 @@ pub struct GuestPath(String);
 )]
 pub struct GuestPathError(String);
 
-/// A directory that a guest may use.
+/// A directory that a guest may use, with all that lies below it. Mounts add up: one inside
+/// another takes nothing away from the outer one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     /// Where the guest sees it.

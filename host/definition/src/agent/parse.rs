@@ -285,6 +285,7 @@ fn stem(path: &Path) -> String {
 fn say_leftovers(fields: Fields<'_, '_>, dialect: Dialect) {
     let (left, findings) = fields.into_rest();
     let mut ignored = Vec::new();
+    let mut first = None;
     for (key, _) in &left {
         let name = Shown::clipped(&key.text, 64).to_string();
         if NOT_HONOURED.contains(&key.text.as_str()) {
@@ -297,12 +298,12 @@ fn say_leftovers(fields: Fields<'_, '_>, dialect: Dialect) {
             let message = format!("`{name}` is not a field of an agent definition");
             findings.warning(key.at, "unknown-field", message, Some(hint));
         } else {
+            first = first.or(Some(key.at));
             ignored.push(format!("`{name}`"));
         }
     }
-    let Some((first, _)) = left.first() else { return };
-    if !ignored.is_empty() {
+    if let Some(at) = first {
         ignored.truncate(20);
-        findings.note(first.at, "ignored-fields", format!("ignored: {}", ignored.join(", ")));
+        findings.note(at, "ignored-fields", format!("ignored: {}", ignored.join(", ")));
     }
 }

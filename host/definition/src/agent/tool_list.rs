@@ -54,7 +54,11 @@ impl ToolList {
         if dialect != Dialect::Canonical {
             reader.permission();
         }
-        reader.list
+        let mut list = reader.list;
+        if let Some(tools) = &mut list.tools {
+            tools.retain(|tool| list.at_most.get(tool) != Some(&Permission::Deny));
+        }
+        list
     }
 }
 
@@ -125,11 +129,12 @@ impl Reader<'_, '_, '_, '_> {
         (!all).then_some(tools)
     }
 
-    /// A map from name to on or off. With something on, what is not named is off; with only
-    /// offs, the rest is as granted.
+    /// A map from name to on or off. With something on, or something that may have been meant
+    /// so, what is not named is off; with only offs, the rest is as granted.
     fn switches(&mut self, entries: &[(Key, Node)]) -> Option<Option<BTreeSet<ToolName>>> {
         let mut on = Vec::new();
         let mut off = Vec::new();
+        let mut unreadable = false;
         for (key, node) in entries.iter().take(MAX_TOOLS) {
             let entry = Entry { text: key.text.clone(), at: key.at };
             let word = node.text().map(str::to_ascii_lowercase);
@@ -144,6 +149,7 @@ impl Reader<'_, '_, '_, '_> {
                     let name = Shown::clipped(&entry.text, 60);
                     let message = format!("`{name}` is {}, neither on nor off: off", shown(node));
                     self.fields.findings.warning(key.at, "bad-tool-switch", message, None);
+                    unreadable = true;
                     off.push(entry);
                 }
             }
@@ -151,7 +157,7 @@ impl Reader<'_, '_, '_, '_> {
         let written = on.iter().map(|entry| entry.text.clone());
         self.list.as_written.get_or_insert_default().extend(written);
         let nothing = off.iter().any(|entry| entry.text == "*");
-        let named = !on.is_empty();
+        let named = unreadable || !on.is_empty();
         let tools = self.allowed(on);
         for entry in &off {
             self.cap(entry, Permission::Deny);

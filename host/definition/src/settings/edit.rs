@@ -215,6 +215,9 @@ fn edit_tools(section: &mut dyn TableLike, change: &GrantChange, wanted: &GrantS
             for (name, permission) in &change.tools {
                 set(table, name.as_str(), Value::from(word(*permission)));
             }
+            if let Some(table) = item.as_inline_table_mut() {
+                tidy(table);
+            }
         }
         Some(_) | None if only_allow => {
             let names: Array = all.keys().map(ToString::to_string).collect();
@@ -282,7 +285,10 @@ fn edit_mounts(section: &mut dyn TableLike, wanted: &[MountSpec]) {
             is_path(path.and_then(Value::as_str), mount)
         });
         match found.and_then(Value::as_inline_table_mut) {
-            Some(table) => write_mount(table, mount),
+            Some(table) => {
+                write_mount(table, mount);
+                tidy(table);
+            }
             None => push(array, Value::InlineTable(inline(mount))),
         }
     }
@@ -353,6 +359,9 @@ fn edit_limits(section: &mut dyn TableLike, limits: &LimitsRequest) {
         // TOML has signed numbers; no limit of any use is beyond them.
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         set(table, row.key, Value::from(value));
+        if let Some(table) = section.get_mut("limits").and_then(Item::as_inline_table_mut) {
+            tidy(table);
+        }
     }
 }
 
@@ -367,5 +376,12 @@ fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
         None => {
             table.insert(key, Item::Value(value));
         }
+    }
+}
+
+/// Evens out the white space of a table on one line after an insertion.
+fn tidy(table: &mut InlineTable) {
+    if !table.to_string().contains('\n') {
+        table.fmt();
     }
 }

@@ -10,7 +10,7 @@ use super::{
     GrantSpec, KeySetting, Layer, ModelKind, ModelSetting, MountSpec, NamedTool, SecretSetting,
     Settings, ToolSetting,
 };
-use crate::agent::{MODEL_ROLES, parse_access};
+use crate::agent::{MODEL_ROLES, list_of, parse_access};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::suggest;
 use crate::toml_read::{Item, Reader};
@@ -87,16 +87,21 @@ pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -
         Err(problems) => return problems,
     };
     let table = root.get_ref();
-    for (key, _) in table.iter().filter(|(key, _)| HOME_KEYS.contains(&key.get_ref().as_ref())) {
+    for key in table.keys() {
         let name = key.get_ref().as_ref();
-        if !WORKSPACE_KEYS.contains(&name) {
+        let at = reader.at(key.span());
+        if HOME_KEYS.contains(&name) && !WORKSPACE_KEYS.contains(&name) {
             let message = format!("`{name}` has no place in a workspace's `belljar.toml`");
             let hint = "a workspace can only narrow: move it to `belljar.toml` at home";
-            reader.findings.error_hint(reader.at(key.span()), "not-here", message, hint);
+            reader.findings.error_hint(at, "not-here", message, hint);
+        } else if !WORKSPACE_KEYS.contains(&name) {
+            let shown = Shown::clipped(name, 60);
+            let message = format!("`{shown}` is not a key of a workspace's `belljar.toml`");
+            let hint = suggest::did_you_mean(name, WORKSPACE_KEYS.iter().copied())
+                .unwrap_or_else(|| format!("the keys are {}", list_of(WORKSPACE_KEYS)));
+            reader.findings.error_hint(at, "unknown-key", message, hint);
         }
     }
-    let known: Vec<_> = HOME_KEYS.to_vec();
-    reader.only(table, "`belljar.toml`", &known);
     let mut loader = Loader { settings, reader, path, file: File::Workspace };
     let layer = loader.layer(table);
     loader.settings.workspace = layer;
@@ -164,13 +169,13 @@ impl<'t> Loader<'_, 't, '_> {
             if let (Some(effort), Some(item)) = (&effort, table.get("effort"))
                 && !EFFORTS.contains(&effort.as_str())
             {
-                self.reader.wrong::<()>("effort", item, "one of `low`, `medium`, `high`, `max`");
+                self.reader.unfit::<()>("effort", item, "one of `low`, `medium`, `high`, `max`");
             }
             let temperature = self.reader.float(table, "temperature");
             if let (Some(value), Some(item)) = (temperature, table.get("temperature"))
                 && !(0.0..=2.0).contains(&value)
             {
-                self.reader.wrong::<()>("temperature", item, "from 0 to 2");
+                self.reader.unfit::<()>("temperature", item, "from 0 to 2");
             }
             let setting = ModelSetting {
                 kind,
@@ -276,11 +281,11 @@ impl<'t> Loader<'_, 't, '_> {
             if let (Some(text), Some(item)) = (&header, table.get("header"))
                 && !is_header(text)
             {
-                self.reader.wrong::<()>("header", item, "the name of a header");
+                self.reader.unfit::<()>("header", item, "the name of a header");
             }
             let prefix = self.reader.text(table, "prefix").unwrap_or_default();
             if let Some(item) = table.get("prefix").filter(|_| prefix.contains(char::is_control)) {
-                self.reader.wrong::<()>("prefix", item, "free of control characters");
+                self.reader.unfit::<()>("prefix", item, "free of control characters");
             }
             let host = self.secret_host(item, table);
             if let (Some(host), Some(header)) = (host, header) {
@@ -317,7 +322,7 @@ impl<'t> Loader<'_, 't, '_> {
             if let (Some(text), Some(item)) = (&digest, table.get("digest"))
                 && !is_digest(text)
             {
-                self.reader.wrong::<()>("digest", item, "`sha256:` and 64 lower-case hex digits");
+                self.reader.unfit::<()>("digest", item, "`sha256:` and 64 lower-case hex digits");
             }
             let mut config = BTreeMap::new();
             if let Some(item) = table.get("config")
@@ -414,7 +419,7 @@ impl<'t> Loader<'_, 't, '_> {
                     Some("ask") => Permission::Ask,
                     Some("deny") => Permission::Deny,
                     Some(_) | None => {
-                        self.reader.wrong::<()>(name, item, "one of `allow`, `ask`, `deny`");
+                        self.reader.unfit::<()>(name, item, "one of `allow`, `ask`, `deny`");
                         continue;
                     }
                 };
@@ -461,9 +466,25 @@ impl<'t> Loader<'_, 't, '_> {
                 self.reader.findings.error_hint(at, "duplicate-mount", message, "keep one of them");
                 continue;
             }
+            if let Some(outer) = mounts.iter().find(|other| is_undone_by(&mount, other)) {
+                self.nested(item, &mount, &outer.guest);
+            }
+            if let Some(inner) = mounts.iter().find(|other| is_undone_by(other, &mount)) {
+                self.nested(item, inner, &mount.guest);
+            }
             mounts.push(mount);
         }
         mounts
+    }
+
+    fn nested(&mut self, item: &Item<'_>, inner: &MountSpec, outer: &GuestPath) {
+        let message = format!("`{}` gives less than `{outer}`, in which it lies", inner.guest);
+        let hint = format!(
+            "what `{outer}` gives holds below it too: give `{outer}` `read`, and what may be \
+             written a mount of its own"
+        );
+        let at = self.reader.at(item.span());
+        self.reader.findings.error_hint(at, "nested-mount", message, hint);
     }
 
     fn mount(&mut self, item: &Item<'t>, table: &DeTable<'t>) -> Option<MountSpec> {
@@ -484,7 +505,7 @@ impl<'t> Loader<'_, 't, '_> {
             return None;
         };
         let Some(access) = parse_access(self.reader.text_of("access", access)?) else {
-            return self.reader.wrong("access", access, "`read` or `read-write`");
+            return self.reader.unfit("access", access, "`read` or `read-write`");
         };
         let host = match (self.file, table.get("host")) {
             (File::Workspace, None) => None,
@@ -551,6 +572,15 @@ impl<'t> Loader<'_, 't, '_> {
             }
         }
     }
+}
+
+/// Whether the outer mount gives what the inner one was written to withhold. A mount is a
+/// directory that a guest holds, with everything below it: a smaller one inside takes nothing
+/// away.
+fn is_undone_by(inner: &MountSpec, outer: &MountSpec) -> bool {
+    inner.guest != outer.guest
+        && outer.guest.covers(inner.guest.as_str())
+        && inner.access < outer.access
 }
 
 fn is_header(text: &str) -> bool {

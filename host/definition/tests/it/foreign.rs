@@ -1,0 +1,220 @@
+//! Files written for other programs load as they are, and never get more than they say.
+
+use crate::show::{agent, agent_at, definition};
+
+macro_rules! check {
+    ($file:expr, @$expected:literal) => {
+        insta::assert_snapshot!(agent($file), @$expected)
+    };
+}
+
+fn tools(field: &str) -> String {
+    let text = format!("---\nname: s\ndescription: d\n{field}\n---\nbody");
+    agent(text)
+}
+
+macro_rules! tools {
+    ($field:expr, @$expected:literal) => {
+        insta::assert_snapshot!(tools($field), @$expected)
+    };
+}
+
+#[test]
+fn claude_code_names_are_translated_and_what_is_missing_is_said() {
+    check!("---
+name: code-reviewer
+description: Reviews code.
+tools: Read, Grep, Glob, Bash, Task, mcp__github__get_issue, Frobnicate
+model: sonnet
+color: blue
+---
+You review.", @r#"
+code-reviewer (code-reviewer), Claude Code, user-facing
+tools: {"file_find", "file_read", "file_search", "spawn_agent"}
+model: sonnet
+agents/scout.md:4:8: warning: tool `Bash` is not available: there is no shell in the sandbox
+agents/scout.md:4:8: warning: tool `mcp__github__get_issue` is not available: it is a tool of an MCP server
+agents/scout.md:4:8: warning: tool `Frobnicate` does not exist
+agents/scout.md:6:1: note: ignored: `color`
+"#);
+}
+
+#[test]
+fn a_missing_name_comes_from_the_file() {
+    insta::assert_snapshot!(agent_at("agents/Plan Maker.agent.md", "---\ndescription: d\ntools: ['codebase', 'edit/editFiles', 'problems']\n---\nbody"), @r#"
+    Plan Maker (plan-maker), Copilot, user-facing
+    tools: {"file_edit", "file_search"}
+    agents/Plan Maker.agent.md:1:1: warning: it has no `name`; the file's name serves: `Plan Maker`
+    agents/Plan Maker.agent.md:3:39: warning: tool `problems` is not available: it belongs to an editor
+    "#);
+}
+
+#[test]
+fn every_shape_of_tools_is_read() {
+    tools!("tools: Read", @r#"
+    s (s), Claude Code, user-facing
+    tools: {"file_read"}
+    "#);
+    tools!("tools: [Read, 'Grep, Glob']", @r#"
+    s (s), Claude Code, user-facing
+    tools: {"file_find", "file_read", "file_search"}
+    "#);
+    tools!("tools: \"*\"", @r#"
+    s (s), unknown, user-facing
+    tools: all that is granted
+    "#);
+    tools!("tools: ['*']", @r#"
+    s (s), unknown, user-facing
+    tools: all that is granted
+    "#);
+    tools!("tools: []", @r#"
+    s (s), unknown, user-facing
+    tools: {}
+    "#);
+    tools!("tools:", @r#"
+    s (s), unknown, user-facing
+    tools: {}
+    agents/scout.md:4:1: warning: `tools` is empty, which means no tools
+      hint: write `[]`, or remove the line to take all that the grants give
+    "#);
+    tools!("tools: 7", @r#"
+    invalid
+    agents/scout.md:4:1: error: `tools` is `7`, not a list of names
+      hint: write `[file_read, file_search]`, or `[]` for none
+    "#);
+    tools!("tools: { read: true, bash: false, write: false }", @r#"
+    s (s), OpenCode, user-facing
+    tools: {"file_read"}
+    at most: {"file_write": Deny}
+    "#);
+    tools!("tools: { write: false }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_write": Deny}
+    "#);
+    tools!("tools: { '*': false, read: true }", @r#"
+    s (s), OpenCode, user-facing
+    tools: {"file_read"}
+    "#);
+    tools!("tools: { read: maybe }", @r#"
+    s (s), OpenCode, user-facing
+    tools: {}
+    at most: {"file_read": Deny}
+    agents/scout.md:4:10: warning: `read` is `maybe`, neither on nor off: off
+    "#);
+}
+
+#[test]
+fn what_is_taken_away_is_taken_away() {
+    tools!("disallowedTools: Write, Edit(src/**)", @r#"
+    s (s), unknown, user-facing
+    tools: all that is granted
+    at most: {"file_edit": Deny, "file_write": Deny}
+    "#);
+    tools!("tools: [Read, Write]\ndisallowedTools: [Write]", @r#"
+    s (s), Claude Code, user-facing
+    tools: {"file_read"}
+    at most: {"file_write": Deny}
+    "#);
+    tools!("disallowedTools: '*'", @r#"
+    s (s), unknown, user-facing
+    tools: {}
+    "#);
+    tools!("tools: [Read, Grep]\nallowedTools: [Grep, Glob]", @r#"
+    s (s), Claude Code, user-facing
+    tools: {"file_search"}
+    "#);
+}
+
+#[test]
+fn opencode_permissions_narrow_and_the_last_match_wins() {
+    tools!("permission: { edit: deny, webfetch: ask }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_edit": Deny, "file_write": Deny, "web_fetch": Ask}
+    "#);
+    tools!("permission: { edit: { '*': allow, '*.env': deny } }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_edit": Deny, "file_write": Deny}
+    "#);
+    tools!("permission: deny", @r#"
+    s (s), OpenCode, user-facing
+    tools: {}
+    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    "#);
+    tools!("permission: { '*': ask, read: allow }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"attach_file": Ask, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
+    "#);
+    tools!("permission: { edit: perhaps }", @r#"
+    invalid
+    agents/scout.md:4:15: error: `edit` is `perhaps`, none of `allow`, `ask`, `deny`
+    "#);
+}
+
+#[test]
+fn a_scope_becomes_a_limit_or_nothing() {
+    tools!("tools: Read(src/**), Agent(scout, critic), Bash(git:*), Grep(*)", @r#"
+    s (s), Claude Code, user-facing
+    tools: {"file_search", "spawn_agent"}
+    SubagentsAsk { enabled: None, max_concurrent: None, allowed_agents: Some(["scout", "critic"]), allowed_tools: None }
+    agents/scout.md:4:8: warning: tool `Read(src/**)` is not available: the scope `src/**` is not something that belljar enforces
+    agents/scout.md:4:8: warning: tool `Bash(git:*)` is not available: there is no shell in the sandbox
+    "#);
+}
+
+#[test]
+fn what_would_be_a_right_or_an_effect_is_not_honoured() {
+    check!("---
+name: s
+description: d
+permissionMode: bypassPermissions
+hooks: { PreToolUse: [] }
+mcpServers: [github]
+skills: [x]
+maxTurns: '7'
+---
+body", @r#"
+s (s), Claude Code, user-facing
+tools: all that is granted
+limits: steps = 7
+agents/scout.md:4:1: warning: `permissionMode` is not honoured: a file grants itself nothing here
+agents/scout.md:5:1: warning: `hooks` is not honoured: a file grants itself nothing here
+agents/scout.md:6:1: warning: `mcpServers` is not honoured: a file grants itself nothing here
+agents/scout.md:7:1: warning: `skills` is not honoured: a file grants itself nothing here
+"#);
+}
+
+#[test]
+fn a_disabled_agent_says_so() {
+    assert!(definition("---\ndescription: d\nmode: subagent\ndisable: true\n---\nb").disabled);
+}
+
+#[test]
+fn names_that_are_no_identity_fall_back_to_the_file() {
+    check!("---\nname: '\u{4ee3}\u{7801}'\ndescription: d\n---\nbody", @r#"
+    代码 (scout), unknown, user-facing
+    tools: all that is granted
+    agents/scout.md:2:1: note: `代码` has no letter a to z; look it up as `scout`
+    "#);
+    insta::assert_snapshot!(agent_at("\u{4ee3}.md", "---\nname: '\u{7801}'\ndescription: d\n---\nbody"), @r#"
+    invalid
+    代.md:2:1: error: `码` gives no identity
+      hint: give `name`, or the file, at least one letter a to z or digit
+    "#);
+    check!("---\nname: \"a\\nb\"\ndescription: d\n---\nbody", @r#"
+    invalid
+    agents/scout.md:2:1: error: `name` has more than 100 characters, or control characters
+    "#);
+}
+
+#[test]
+fn a_model_may_be_a_list_or_nothing() {
+    let model =
+        |line: &str| definition(format!("---\nname: s\ndescription: d\n{line}\n---\nb")).model;
+    assert_eq!(model("model: [GPT-5, Claude]").as_deref(), Some("GPT-5"));
+    assert_eq!(model("model: 4.10").as_deref(), Some("4.10"));
+    assert_eq!(model("model:"), None);
+}

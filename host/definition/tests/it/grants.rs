@@ -1,0 +1,213 @@
+//! Adding to a grant in place: exactly what was asked for, and nothing else, changes.
+
+use std::path::Path;
+
+use belljar_definition::{
+    AgentId, GrantChange, MountSpec, Settings, Visibility, apply_grant, grant_lines,
+};
+use belljar_policy::{Access, Asked, GuestPath, Permission, Rights, SecretName, ToolName};
+
+use crate::show::{definition, grants, home};
+
+const FILE: &str = r#"# My rules.
+[models.main] # local
+kind = "openai"
+model = "qwen"
+
+[secrets.brave]
+host = "https://api.example"
+header = "X-Key"
+env = "KEY"
+
+[grants.scout]   # the scout
+tools = [
+    "file_read", # always
+    "file_list", # and this
+]
+hosts = ["https://a.example"] # one
+
+# Careful with this one.
+[grants.critic]
+tools = { file_read = "ask" }
+mounts = [{ path = "/data", host = "~/data", access = "read" }]
+"#;
+
+fn id(text: &str) -> AgentId {
+    text.parse().unwrap()
+}
+
+fn tool(name: &str) -> ToolName {
+    ToolName::new(name).unwrap()
+}
+
+fn tools(names: &[(&str, Permission)]) -> GrantChange {
+    GrantChange {
+        tools: names.iter().map(|(name, may)| (tool(name), *may)).collect(),
+        ..GrantChange::default()
+    }
+}
+
+fn mount(guest: &str, host: Option<&str>, access: Access) -> GrantChange {
+    let guest = GuestPath::new(guest).unwrap();
+    let mounts = vec![MountSpec { guest, host: host.map(Into::into), access }];
+    GrantChange { mounts, ..GrantChange::default() }
+}
+
+fn apply(text: &str, agent: &str, change: &GrantChange) -> String {
+    let home_dir = Some(Path::new("/home/op"));
+    let path = Path::new("belljar.toml");
+    let edited = apply_grant(path, text, home_dir, &id(agent), Visibility::UserFacing, change);
+    let edited = edited.unwrap();
+    let again = apply_grant(path, &edited, home_dir, &id(agent), Visibility::UserFacing, change);
+    assert_eq!(again.unwrap(), edited, "applying twice changes nothing more");
+    edited
+}
+
+/// The lines that differ.
+fn difference(before: &str, after: &str) -> String {
+    let diff = similar_lines(before, after);
+    diff.join("\n")
+}
+
+fn similar_lines(before: &str, after: &str) -> Vec<String> {
+    let gone = before.lines().filter(|line| !after.lines().any(|other| other == *line));
+    let new = after.lines().filter(|line| !before.lines().any(|other| other == *line));
+    gone.map(|line| format!("-{line}")).chain(new.map(|line| format!("+{line}"))).collect()
+}
+
+macro_rules! check {
+    ($agent:expr, $change:expr, @$expected:literal) => {
+        insta::assert_snapshot!(difference(FILE, &apply(FILE, $agent, &$change)), @$expected)
+    };
+}
+
+#[test]
+fn a_tool_joins_the_list_that_is_there() {
+    check!("scout", tools(&[("file_write", Permission::Allow)]), @r#"+    "file_write","#);
+    check!("home/scout", tools(&[("file_write", Permission::Ask)]), @r#"
+    -tools = [
+    -    "file_read", # always
+    -    "file_list", # and this
+    -]
+    +tools = { file_list = "allow", file_read = "allow", file_write = "ask" }
+    "#);
+    check!("critic", tools(&[("file_write", Permission::Allow), ("file_read", Permission::Allow)]), @r#"
+    -tools = { file_read = "ask" }
+    +tools = { file_read = "allow", file_write = "allow" }
+    "#);
+}
+
+#[test]
+fn a_first_tool_repeats_the_defaults_so_that_nothing_is_lost() {
+    check!("newcomer", tools(&[("file_write", Permission::Allow)]), @r#"
+    +[grants.newcomer]
+    +tools = ["attach_file", "file_find", "file_list", "file_read", "file_search", "file_write", "spawn_agent", "web_fetch", "web_search"]
+    "#);
+    check!("library/x/scout", tools(&[("file_write", Permission::Ask)]), @r#"
+    +[grants."library/x/scout"]
+    +tools = { attach_file = "allow", file_find = "allow", file_list = "allow", file_read = "allow", file_search = "allow", file_write = "ask", spawn_agent = "allow", web_fetch = "allow", web_search = "allow" }
+    "#);
+}
+
+#[test]
+fn mounts_hosts_secrets_and_limits_join_what_is_there() {
+    check!("scout", mount("/workspace", None, Access::ReadWrite), @r#"+mounts = [{ path = "/workspace", access = "read-write" }]"#);
+    check!("critic", mount("/data", Some("/home/op/data"), Access::ReadWrite), @r#"
+    -mounts = [{ path = "/data", host = "~/data", access = "read" }]
+    +mounts = [{ path = "/data", host = "~/data", access = "read-write" }]
+    "#);
+    check!("critic", mount("/more", Some("/srv/more"), Access::Read), @r#"
+    -mounts = [{ path = "/data", host = "~/data", access = "read" }]
+    +mounts = [{ path = "/data", host = "~/data", access = "read" }, { path = "/more", host = "/srv/more", access = "read" }]
+    "#);
+    let hosts = vec!["https://b.example".parse().unwrap()];
+    check!("scout", GrantChange { hosts, ..GrantChange::default() }, @r#"
+    -hosts = ["https://a.example"] # one
+    +hosts = ["https://a.example", "https://b.example"] # one
+    "#);
+    let secrets = vec![SecretName::new("brave").unwrap()];
+    check!("scout", GrantChange { secrets, ..GrantChange::default() }, @r#"+secrets = ["brave"]"#);
+    let mut change = GrantChange::default();
+    change.limits.set("steps", 50);
+    check!("scout", change, @"+limits = { steps = 50 }");
+}
+
+#[test]
+fn what_is_granted_already_changes_no_byte() {
+    let change = tools(&[("file_read", Permission::Allow)]);
+    assert_eq!(apply(FILE, "scout", &change), FILE);
+    let change = mount("/workspace", None, Access::Read);
+    assert_eq!(apply(FILE, "scout", &change), FILE);
+}
+
+#[test]
+fn other_ways_to_write_a_section_are_understood() {
+    let change = tools(&[("file_write", Permission::Allow)]);
+    for text in [
+        "",
+        "\r\n[grants]\r\n",
+        "[grants]\nscout = { tools = [\"file_read\"] } # inline\n",
+        "grants.scout.tools = [\"file_read\"]\n",
+        "grants = { scout = { tools = { file_read = \"allow\" } } }\n",
+        "[grants.\"home/scout\".tools]\nfile_read = \"allow\"\n",
+        "[[grants.scout.mounts]]\npath = \"/workspace\"\naccess = \"read\"\n",
+    ] {
+        let edited = apply(text, "scout", &change);
+        let settings = home(&edited).unwrap();
+        let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"), true);
+        assert_eq!(given.permission("file_write"), Permission::Allow, "{edited}");
+        assert_eq!(given.permission("file_read"), Permission::Allow, "{edited}");
+    }
+    let tables = "[[grants.scout.mounts]]\npath = \"/workspace\"\naccess = \"read\"\n";
+    let edited = apply(tables, "scout", &mount("/data", Some("/srv"), Access::Read));
+    assert_eq!(edited.matches("[[grants.scout.mounts]]").count(), 2, "{edited}");
+}
+
+#[test]
+fn a_file_with_an_error_is_not_edited() {
+    let change = tools(&[("file_write", Permission::Allow)]);
+    for text in ["[grants.scout", "[grants.scout]\ntool = []", "grants = 3"] {
+        let path = Path::new("belljar.toml");
+        let edited = apply_grant(path, text, None, &id("scout"), Visibility::UserFacing, &change);
+        assert!(edited.is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_lines_of_a_refusal_would_allow_exactly_what_was_missing() {
+    let agent = definition(
+        "---
+name: scout
+description: d
+tools: [file_read, file_write]
+mounts: [{ path: /workspace, access: read-write }]
+hosts: [\"https://api.example\"]
+---
+b",
+    );
+    let settings = Settings::default();
+    let give = |settings: &Settings| {
+        settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"), true)
+    };
+    let (_, notes) = Rights::effective(&agent.asked, &give(&settings), None);
+    let change = GrantChange::for_missing(&notes);
+    let lines = grant_lines(&settings, &id("scout"), Visibility::UserFacing, &change);
+    insta::assert_snapshot!(lines, @r#"
+    [grants.scout]
+    tools = ["attach_file", "file_find", "file_list", "file_read", "file_search", "file_write", "spawn_agent", "web_fetch", "web_search"]
+    mounts = [{ path = "/workspace", access = "read-write" }]
+    hosts = ["https://api.example"]
+    "#);
+    let settings = home(&lines).unwrap();
+    let (_, notes) = Rights::effective(&agent.asked, &give(&settings), None);
+    assert_eq!(notes, []);
+    insta::assert_snapshot!(grants(&give(&settings)), @r#"
+    tools attach_file:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow spawn_agent:allow web_fetch:allow web_search:allow
+    mounts /workspace=/ws (read-write)
+    hosts [["https://api.example"]]
+    secrets []
+    steps 30
+    "#);
+    let (_, notes) = Rights::effective(&Asked::default(), &give(&settings), None);
+    assert_eq!(notes, []);
+}

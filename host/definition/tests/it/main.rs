@@ -1,0 +1,13 @@
+//! What the parsers say, as a person reads it: each test is text in, diagnostics out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod agents;
+mod catalog;
+mod foreign;
+mod grants;
+mod hostile;
+mod manifest;
+mod never_panics;
+mod settings;
+mod show;

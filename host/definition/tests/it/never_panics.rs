@@ -1,0 +1,132 @@
+//! Arbitrary and damaged files: any answer is fine, a panic is not, and what comes out keeps
+//! the promises of its type.
+
+use std::path::Path;
+
+use belljar_definition::{
+    AgentId, GrantChange, Parsed, Settings, Slug, ToolManifest, Visibility, apply_grant,
+    parse_agent,
+};
+use belljar_policy::{Permission, ToolName};
+use proptest::prelude::*;
+
+use crate::show::known;
+
+const AGENT: &str = "---
+name: Code Scout
+description: >
+  Finds code.
+tools: [Read, 'Bash(git:*)', file_search]
+permission: { edit: deny, '*': ask }
+mounts: [{ path: /data, access: read-write }]
+hosts: [\"https://*.example.org\"]
+limits: &l { steps: 8 }
+timeoutSeconds: 60
+---
+You find code.
+";
+
+const SETTINGS: &str = "project_override = true
+[models.a]
+kind = 'openai'
+model = 'm'
+[roles]
+main = 'a'
+[secrets.s]
+host = 'https://x.example'
+header = 'X'
+env = 'E'
+[grants.scout]
+tools = { file_read = 'allow' }
+mounts = [{ path = '/data', host = '~/data', access = 'read' }]
+limits = { steps = 1 }
+";
+
+/// A text with a few stretches replaced by something else.
+fn damaged(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        Just("---\n".to_owned()),
+        Just("\u{feff}".to_owned()),
+        "[\\[\\]{}:,&*!|>'\"%@`#?\n\r\t -]{0,12}",
+        "\\PC{0,8}",
+    ];
+    let cuts = prop::collection::vec((any::<prop::sample::Index>(), 0..20_usize, piece), 1..6);
+    cuts.prop_map(move |cuts| {
+        let mut bytes = text.as_bytes().to_vec();
+        for (at, length, piece) in cuts {
+            let at = at.index(bytes.len() + 1);
+            let end = (at + length).min(bytes.len());
+            bytes.splice(at..end, piece.into_bytes());
+        }
+        bytes
+    })
+}
+
+fn read_agent(bytes: &[u8]) {
+    match parse_agent(Path::new("a/b.md"), bytes, &known()) {
+        Parsed::Agent { definition, diagnostics } => {
+            assert!(!definition.body.trim().is_empty());
+            assert!(bytes.ends_with(definition.body.as_bytes()));
+            assert!(diagnostics.iter().all(|d| d.severity < belljar_definition::Severity::Error));
+            let lines = bytes.split(|b| *b == b'\n').count() + 1;
+            assert!(diagnostics.iter().all(|d| d.line as usize <= lines));
+        }
+        Parsed::Invalid { diagnostics } => {
+            assert!(diagnostics.iter().any(|d| d.severity == belljar_definition::Severity::Error));
+            for found in diagnostics {
+                let text = found.to_string();
+                assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']), "{text:?}");
+            }
+        }
+        Parsed::NotAnAgent { .. } => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    #[test]
+    fn arbitrary_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        read_agent(&bytes);
+        let mut fenced = b"---\n".to_vec();
+        fenced.extend_from_slice(&bytes);
+        fenced.extend_from_slice(b"\n---\nbody");
+        read_agent(&fenced);
+        let text = String::from_utf8_lossy(&bytes);
+        let _ = Settings::parse(Some((Path::new("a"), &text)), Some((Path::new("b"), &text)), None);
+        let _ = ToolManifest::parse(Path::new("a"), &text);
+    }
+
+    #[test]
+    fn damaged_agents_are_read(bytes in damaged(AGENT)) {
+        read_agent(&bytes);
+    }
+
+    #[test]
+    fn damaged_settings_are_read_and_an_edit_of_them_holds(bytes in damaged(SETTINGS)) {
+        let text = String::from_utf8_lossy(&bytes);
+        let path = Path::new("belljar.toml");
+        let settings = Settings::parse(Some((path, &text)), None, Some(Path::new("/h")));
+        let _ = Settings::parse(None, Some((path, &text)), None);
+        let id: AgentId = "scout".parse().unwrap();
+        let tool = ToolName::new("file_write").unwrap();
+        let change = GrantChange { tools: vec![(tool, Permission::Ask)], ..GrantChange::default() };
+        let edited = apply_grant(
+            path, &text, Some(Path::new("/h")), &id, Visibility::UserFacing, &change,
+        );
+        prop_assert_eq!(settings.is_ok(), edited.is_ok(), "{}", text);
+        if let Ok(edited) = edited {
+            let after = Settings::parse(Some((path, &edited)), None, Some(Path::new("/h"))).unwrap();
+            let given = after.grants(&id, Visibility::UserFacing, Path::new("/w"), true);
+            prop_assert_eq!(given.permission("file_write"), Permission::Ask);
+        }
+    }
+
+    #[test]
+    fn slugs_are_their_own_slugs(name in "\\PC{0,80}") {
+        if let Some(slug) = Slug::of(&name) {
+            prop_assert_eq!(Slug::of(slug.as_str()), Some(slug.clone()));
+            prop_assert_eq!(slug.as_str().parse::<AgentId>().unwrap(), AgentId::home(slug));
+        }
+    }
+}

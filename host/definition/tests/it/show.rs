@@ -1,0 +1,140 @@
+//! The one way in which tests look at a result.
+
+use std::path::Path;
+
+use belljar_definition::{
+    AgentDefinition, Diagnostic, KnownTools, Parsed, Settings, ToolManifest, parse_agent,
+};
+use belljar_policy::{Grants, ToolName};
+
+/// The names that exist in these tests.
+pub(crate) fn known() -> KnownTools {
+    let names = [
+        "file_read",
+        "file_list",
+        "file_find",
+        "file_search",
+        "file_write",
+        "file_edit",
+        "attach_file",
+        "web_fetch",
+        "web_search",
+        "spawn_agent",
+    ];
+    names.into_iter().map(|name| ToolName::new(name).unwrap()).collect()
+}
+
+/// An agent file, read.
+pub(crate) fn agent(text: impl AsRef<[u8]>) -> String {
+    agent_at("agents/scout.md", text)
+}
+
+/// An agent file with a path of its own, read.
+pub(crate) fn agent_at(path: &str, text: impl AsRef<[u8]>) -> String {
+    match parse_agent(Path::new(path), text.as_ref(), &known()) {
+        Parsed::Agent { definition, diagnostics } => {
+            format!("{}{}", fields(&definition), list(&diagnostics))
+        }
+        Parsed::Invalid { diagnostics } => format!("invalid\n{}", list(&diagnostics)),
+        Parsed::NotAnAgent { reason } => format!("{reason:?}: {}", reason.as_str()),
+    }
+}
+
+/// The definition, where there is one.
+pub(crate) fn definition(text: impl AsRef<[u8]>) -> AgentDefinition {
+    match parse_agent(Path::new("agents/scout.md"), text.as_ref(), &known()) {
+        Parsed::Agent { definition, .. } => *definition,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A home `belljar.toml`, read.
+pub(crate) fn home(text: &str) -> Result<Settings, String> {
+    let home_dir = Some(Path::new("/home/op"));
+    Settings::parse(Some((Path::new("belljar.toml"), text)), None, home_dir)
+        .map_err(|problems| list(&problems))
+}
+
+/// Home and workspace, read.
+pub(crate) fn both(home: &str, workspace: &str) -> Result<Settings, String> {
+    Settings::parse(
+        Some((Path::new("home.toml"), home)),
+        Some((Path::new("workspace.toml"), workspace)),
+        Some(Path::new("/home/op")),
+    )
+    .map_err(|problems| list(&problems))
+}
+
+/// The errors of a home file.
+pub(crate) fn errors(text: &str) -> String {
+    home(text).map_or_else(|errors| errors, |_| "fine".to_owned())
+}
+
+/// A `tool.toml`, read.
+pub(crate) fn manifest(text: &str) -> String {
+    match ToolManifest::parse(Path::new("tool.toml"), text) {
+        Ok(manifest) => format!("{manifest:?}"),
+        Err(problems) => list(&problems),
+    }
+}
+
+/// Grants on a few lines.
+pub(crate) fn grants(grants: &Grants) -> String {
+    let tools: Vec<_> =
+        grants.tools.iter().map(|(name, may)| format!("{name}:{may:?}").to_lowercase()).collect();
+    let mounts: Vec<_> = grants
+        .mounts
+        .iter()
+        .map(|mount| format!("{}={} ({})", mount.guest, mount.host.display(), mount.access))
+        .collect();
+    let hosts: Vec<Vec<_>> =
+        grants.hosts.iter().map(|list| list.iter().map(ToString::to_string).collect()).collect();
+    let secrets: Vec<_> = grants.secrets.iter().map(ToString::to_string).collect();
+    format!(
+        "tools {}\nmounts {}\nhosts {hosts:?}\nsecrets {secrets:?}\nsteps {}",
+        tools.join(" "),
+        mounts.join(" "),
+        grants.limits.steps
+    )
+}
+
+pub(crate) fn list(diagnostics: &[Diagnostic]) -> String {
+    let lines: Vec<_> = diagnostics.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+fn fields(agent: &AgentDefinition) -> String {
+    let mut out =
+        format!("{} ({}), {}, {}\n", agent.name, agent.slug, agent.dialect, agent.visibility);
+    let tools = match &agent.asked.tools {
+        None => "all that is granted".to_owned(),
+        Some(tools) => format!("{tools:?}"),
+    };
+    out += &format!("tools: {tools}\n");
+    if !agent.asked.at_most.is_empty() {
+        out += &format!("at most: {:?}\n", agent.asked.at_most);
+    }
+    if let Some(mounts) = &agent.asked.mounts {
+        let mounts: Vec<_> = mounts.iter().map(|m| format!("{} ({})", m.guest, m.access)).collect();
+        out += &format!("mounts: {mounts:?}\n");
+    }
+    if let Some(hosts) = &agent.asked.hosts {
+        let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+        out += &format!("hosts: {hosts:?}\n");
+    }
+    let limits = &agent.asked.limits;
+    let stated = belljar_policy::LIMITS
+        .iter()
+        .filter_map(|row| limits.get(row.key).map(|value| format!("{} = {value}", row.key)));
+    let stated: Vec<_> = stated.collect();
+    if !stated.is_empty() {
+        out += &format!("limits: {}\n", stated.join(", "));
+    }
+    if let Some(model) = &agent.model {
+        out += &format!("model: {model}\n");
+    }
+    if let Some(children) = &agent.subagents {
+        out += &format!("{children:?}\n");
+    }
+    out
+}

@@ -1,0 +1,192 @@
+//! A child never has a right that its parent lacks, nor one that any source withholds.
+
+use std::net::IpAddr;
+
+use belljar_policy::{
+    Access, Asked, Grants, LIMITS, Permission, Question, Rights, Source, ToolAsk, explain,
+};
+use proptest::prelude::*;
+
+use crate::worlds::{TOOLS, asked, grants, manifest, paths, rules, targets};
+
+/// A tree of spawned agents: each entry names its parent among the earlier ones.
+fn tree() -> impl Strategy<Value = Vec<(prop::sample::Index, Asked, Grants)>> {
+    prop::collection::vec((any::<prop::sample::Index>(), asked(), grants()), 1..8)
+}
+
+/// What can be observed of rights, apart from how they compute it.
+fn may_do(rights: &Rights) -> Vec<String> {
+    let mut may = Vec::new();
+    for (name, permission) in rights.tools() {
+        assert_ne!(permission, Permission::Deny, "a denied tool is never listed");
+        assert!(rights.tool(name.as_str()).is_ok());
+        may.push(format!("call {name}"));
+        if permission == Permission::Allow {
+            may.push(format!("call {name} unasked"));
+        }
+    }
+    for mount in rights.mounts() {
+        may.push(format!("read {} at {}", mount.host.display(), mount.guest));
+        if mount.access == Access::ReadWrite {
+            may.push(format!("write {} at {}", mount.host.display(), mount.guest));
+        }
+    }
+    let addresses: [IpAddr; 3] =
+        ["10.1.2.3".parse().unwrap(), "10.200.0.1".parse().unwrap(), "1.1.1.1".parse().unwrap()];
+    for target in targets() {
+        let Ok(permit) = rights.hosts().check(&target) else { continue };
+        may.push(format!("ask {target}"));
+        for address in addresses.iter().filter(|address| permit.address(**address).is_ok()) {
+            may.push(format!("reach {target} at {address}"));
+        }
+    }
+    may.extend(rights.secrets().iter().map(|name| format!("use {name}")));
+    may
+}
+
+fn assert_within(child: &Rights, parent: &Rights) {
+    assert!(child.within(parent), "child {child:?}\nparent {parent:?}");
+    let above = may_do(parent);
+    for right in may_do(child) {
+        assert!(above.contains(&right), "the child may {right}, the parent may not");
+    }
+    for row in LIMITS {
+        assert!(child.limits().get(row.key) <= parent.limits().get(row.key), "{}", row.key);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+    #[test]
+    fn no_tree_of_spawns_yields_a_right_that_an_ancestor_lacks(nodes in tree()) {
+        let mut rights: Vec<(Option<usize>, Rights)> = Vec::new();
+        for (at, asked, grants) in &nodes {
+            let parent = (!rights.is_empty()).then(|| at.index(rights.len()));
+            let above = parent.map(|at| &rights[at].1);
+            let (own, _) = match above {
+                None => Rights::effective(asked, grants, None),
+                Some(above) => above.attenuate(asked, grants),
+            };
+            rights.push((parent, own));
+        }
+        for (parent, own) in &rights {
+            let mut up = *parent;
+            while let Some(at) = up {
+                assert_within(own, &rights[at].1);
+                up = rights[at].0;
+            }
+        }
+    }
+
+    #[test]
+    fn no_source_is_exceeded(asked in asked(), grants in grants(), ask in manifest()) {
+        let (rights, _) = Rights::effective(&asked, &grants, None);
+        let (granted, _) = Rights::effective(&Asked::default(), &grants, None);
+        assert_within(&rights, &granted);
+        for (name, permission) in rights.tools() {
+            prop_assert!(asked.tools.as_ref().is_none_or(|tools| tools.contains(name)));
+            prop_assert!(asked.at_most.get(name).is_none_or(|most| permission <= *most));
+        }
+        for mount in rights.mounts() {
+            let asks = asked.mounts.as_ref();
+            let fits = asks.is_none_or(|asks| {
+                asks.iter().any(|ask| ask.guest == mount.guest && ask.access >= mount.access)
+            });
+            prop_assert!(fits, "{:?} was not asked for", mount);
+        }
+        let tool = rights.for_tool(&ask);
+        for mount in tool.mounts() {
+            prop_assert!(Some(mount.access) <= ask.mounts);
+            prop_assert!(rights.mounts().iter().any(|own| mount.within(own)));
+        }
+        prop_assert!(tool.secrets().is_subset(&ask.secrets));
+        prop_assert!(tool.secrets().is_subset(rights.secrets()));
+        prop_assert!(tool.limits().within(rights.limits()));
+        for target in targets() {
+            if tool.hosts().check(&target).is_ok() {
+                prop_assert!(rights.hosts().check(&target).is_ok());
+                let own = belljar_policy::HostScope::of(Source::Manifest, ask.hosts.clone());
+                prop_assert!(own.check(&target).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_definition_asks_and_does_not_get_is_always_noted(asked in asked(), grants in grants()) {
+        let (rights, notes) = Rights::effective(&asked, &grants, None);
+        for name in asked.tools.iter().flatten() {
+            let given = rights.permission(name.as_str()) != Permission::Deny;
+            let given_up = asked.at_most.get(name) == Some(&Permission::Deny);
+            let noted = notes.iter().any(|note| note.what == format!("tool `{name}`"));
+            prop_assert_eq!(noted, !given && !given_up, "{}", name);
+        }
+        for ask in asked.mounts.iter().flatten() {
+            let given = rights.mounts().iter().any(|m| m.guest == ask.guest && m.access >= ask.access);
+            let what = format!("mount `{}` ({})", ask.guest, ask.access);
+            prop_assert_eq!(notes.iter().any(|note| note.what == what), !given, "{}", what);
+        }
+    }
+
+    #[test]
+    fn explain_says_what_the_rights_do(
+        asked in asked(),
+        grants in grants(),
+        ask in manifest(),
+        above in prop::option::of((super::worlds::asked(), super::worlds::grants())),
+    ) {
+        let parent = above.map(|(asked, grants)| Rights::effective(&asked, &grants, None).0);
+        let (rights, _) = Rights::effective(&asked, &grants, parent.as_ref());
+        let tool_rights = rights.for_tool(&ask);
+        for tool in TOOLS {
+            let may = rights.permission(tool);
+            let says = |question| explain(tool, &question, &asked, &ask, &grants, parent.as_ref());
+            prop_assert_eq!(says(Question::Call).permission, may);
+            for path in paths() {
+                let covering = || tool_rights.mounts().iter().filter(|m| m.guest.covers(path));
+                for access in [Access::Read, Access::ReadWrite] {
+                    let fits = covering().any(|mount| mount.access >= access);
+                    let expected = if fits { may } else { Permission::Deny };
+                    let question = Question::Path((*path).to_owned(), access);
+                    let explanation = says(question);
+                    prop_assert_eq!(explanation.permission, expected, "{} {:?}", path, explanation);
+                    prop_assert_eq!(explanation.decided_by.is_none(), expected == Permission::Allow);
+                }
+            }
+            for target in targets() {
+                let fits = tool_rights.hosts().check(&target).is_ok();
+                let expected = if fits { may } else { Permission::Deny };
+                prop_assert_eq!(says(Question::Url(target.clone())).permission, expected, "{}", target);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rule_that_covers_another_matches_all_that_it_matches() {
+    let scope = |rule| belljar_policy::HostScope::of(Source::Grants, vec![rule]);
+    let mut covered = 0;
+    for a in rules() {
+        assert!(a.covers(&a), "{a}");
+        for b in rules().into_iter().filter(|b| a.covers(b)) {
+            covered += 1;
+            for target in targets() {
+                let (wide, narrow) = (scope(a.clone()), scope(b.clone()));
+                assert!(
+                    narrow.check(&target).is_err() || wide.check(&target).is_ok(),
+                    "{a} covers {b}, and not {target}"
+                );
+            }
+        }
+    }
+    assert!(covered > rules().len(), "some rule covers another");
+}
+
+#[test]
+fn a_default_grants_nothing() {
+    let (rights, _) = Rights::effective(&Asked::default(), &Grants::none(), None);
+    assert_eq!(may_do(&rights), Vec::<String>::new());
+    assert_eq!(may_do(&Rights::none()), Vec::<String>::new());
+    let tool = rights.for_tool(&ToolAsk::default());
+    assert!(tool.mounts().is_empty() && tool.hosts().is_none() && tool.secrets().is_empty());
+}
