@@ -1,5 +1,6 @@
 //! Which addresses lie on the public internet.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What kind of network an address belongs to. Everything but [`AddressClass::Public`] is
@@ -18,6 +19,19 @@ pub enum AddressClass {
     EmbeddedIpv4,
     /// Unspecified, broadcast, multicast, documentation, benchmarking, reserved.
     Reserved,
+}
+
+impl fmt::Display for AddressClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Public => "public",
+            Self::Loopback => "this machine",
+            Self::Private => "a private network",
+            Self::LinkLocal => "link-local or a metadata service",
+            Self::EmbeddedIpv4 => "an IPv4 address inside an IPv6 one",
+            Self::Reserved => "reserved",
+        })
+    }
 }
 
 /// Classifies an address after the IANA special-purpose registries for IPv4 and IPv6.

@@ -23,6 +23,8 @@ use url::Url;
 
 use crate::{AddressClass, Denied, DenyCode, Shown, Source, classify};
 
+mod covers;
+
 /// The longest rule, in bytes: a DNS name is at most 253.
 const MAX_RULE: usize = 300;
 
@@ -190,22 +192,6 @@ impl HostRule {
         }
     }
 
-    /// Whether every target that `other` matches is matched here too. May say no where it is
-    /// so in a roundabout way; never says yes where it is not.
-    pub fn covers(&self, other: &Self) -> bool {
-        let schemes = self.scheme.is_none() || self.scheme == other.scheme;
-        let ports = match (self.port, other.port) {
-            (Port::Any, Port::Default | Port::Any | Port::Exact(_))
-            | (Port::Default, Port::Default) => true,
-            (Port::Exact(a), Port::Exact(b)) => a == b,
-            (Port::Default, Port::Exact(port)) | (Port::Exact(port), Port::Default) => {
-                other.scheme.is_some_and(|scheme| scheme.default_port() == port)
-            }
-            (Port::Default | Port::Exact(_), Port::Any) => false,
-        };
-        schemes && ports && self.pattern.covers(&other.pattern)
-    }
-
     /// Whether this rule opens a non-public address for the target.
     fn opens(&self, target: &Target, address: IpAddr) -> bool {
         let fits =
@@ -218,21 +204,6 @@ impl HostRule {
                     && classify(address) == AddressClass::Loopback
             }
             HostPattern::Any | HostPattern::Below(_) => false,
-        }
-    }
-}
-
-impl HostPattern {
-    fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Any, Self::Any | Self::Name(_) | Self::Below(_) | Self::Net(_)) => true,
-            (Self::Name(a), Self::Name(b)) => a == b,
-            (Self::Below(a), Self::Name(b)) => is_below(b, a),
-            (Self::Below(a), Self::Below(b)) => a == b || is_below(b, a),
-            (Self::Net(a), Self::Net(b)) => a.contains(b),
-            (Self::Name(_), Self::Any | Self::Below(_) | Self::Net(_))
-            | (Self::Below(_), Self::Any | Self::Net(_))
-            | (Self::Net(_), Self::Any | Self::Name(_) | Self::Below(_)) => false,
         }
     }
 }
@@ -419,19 +390,6 @@ impl AddressPermit {
     /// The address and port to connect to.
     pub fn socket(self) -> SocketAddr {
         self.0
-    }
-}
-
-impl fmt::Display for AddressClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Public => "public",
-            Self::Loopback => "this machine",
-            Self::Private => "a private network",
-            Self::LinkLocal => "link-local or a metadata service",
-            Self::EmbeddedIpv4 => "an IPv4 address inside an IPv6 one",
-            Self::Reserved => "reserved",
-        })
     }
 }
 

@@ -95,9 +95,14 @@ impl GuestPath {
         &self.0
     }
 
-    /// Whether `path` is this path or stands below it, by whole parts.
+    /// Whether `path` is this path or stands below it, by whole parts. A path with `.` or `..`
+    /// in it is nowhere: it may lead out again.
     pub fn covers(&self, path: &str) -> bool {
-        path.strip_prefix(&self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let below = |rest: &str| {
+            let normal = !rest.split('/').any(|part| part == "." || part == "..");
+            normal && (rest.is_empty() || rest.starts_with('/'))
+        };
+        path.strip_prefix(&self.0).is_some_and(below)
     }
 }
 
@@ -144,5 +149,7 @@ mod tests {
         let mount = GuestPath::workspace();
         assert!(mount.covers("/workspace") && mount.covers("/workspace/a"));
         assert!(!mount.covers("/workspace2") && !mount.covers("/"));
+        assert!(!mount.covers("/workspace/../etc") && !mount.covers("/workspace/."));
+        assert!(mount.covers("/workspace/..a/b.."));
     }
 }

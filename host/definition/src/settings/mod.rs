@@ -4,6 +4,7 @@ mod defaults;
 mod edit;
 mod grants;
 mod schema;
+mod sections;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,11 @@
 //! Files written for other programs load as they are, and never get more than they say.
 
-use crate::show::{agent, agent_at, definition};
+use std::path::Path;
+
+use belljar_definition::{AgentId, Parsed, Settings, Status, parse_agent, status};
+use belljar_policy::Rights;
+
+use crate::show::{agent, agent_at, definition, known};
 
 macro_rules! check {
     ($file:expr, @$expected:literal) => {
@@ -217,4 +222,47 @@ fn a_model_may_be_a_list_or_nothing() {
     assert_eq!(model("model: [GPT-5, Claude]").as_deref(), Some("GPT-5"));
     assert_eq!(model("model: 4.10").as_deref(), Some("4.10"));
     assert_eq!(model("model:"), None);
+}
+
+#[test]
+fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
+    let status = |fields: &str| {
+        let text = format!("---\nname: s\ndescription: d\n{fields}\n---\nbody");
+        let path = Path::new("agents/scout.md");
+        let Parsed::Agent { definition, diagnostics } =
+            parse_agent(path, text.as_bytes(), &known())
+        else {
+            panic!("{text}")
+        };
+        let id = AgentId::home(definition.slug.clone());
+        let grants = Settings::default().grants(&id, definition.visibility, Path::new("/ws"), true);
+        let (_, notes) = Rights::effective(&definition.asked, &grants, None);
+        let status = status(&definition, &grants, &notes, &diagnostics);
+        let lines = match &status {
+            Status::Ready => &[][..],
+            Status::ReadyWithWarnings { warnings: lines } | Status::Blocked { reasons: lines } => {
+                lines
+            }
+        };
+        format!("{}\n{}", status.as_str(), lines.join("\n"))
+    };
+    insta::assert_snapshot!(status("tools: Read"), @"ready");
+    insta::assert_snapshot!(status("tools: Read\nmaxTurns: 100\nhooks: {}"), @r#"
+    ready with warnings
+    `hooks` is not honoured: a file grants itself nothing here
+    asks for `steps` = 100; the grants give 30
+    "#);
+    insta::assert_snapshot!(status("tools: Read, Write, Bash, Frob"), @r#"
+    blocked
+    tool `file_write` is not given by the operator's grants
+    tool `Frob` does not exist
+    tool `Bash` is not available: there is no shell in the sandbox
+    "#);
+    insta::assert_snapshot!(status("disable: true"), @r#"
+    blocked
+    its file says `disable: true`
+    "#);
+    let lost = definition("---\nname: s\ndescription: d\ntools: Bash\n---\nb");
+    let none = definition("---\nname: s\ndescription: d\ntools: []\n---\nb");
+    assert!(lost.has_lost_all_tools() && !none.has_lost_all_tools());
 }

@@ -1,0 +1,36 @@
+//! Whether one rule allows all that another one allows.
+
+use super::{HostPattern, HostRule, Port, is_below};
+
+impl HostRule {
+    /// Whether every target that `other` matches is matched here too. May say no where it is
+    /// so in a roundabout way; never says yes where it is not.
+    pub fn covers(&self, other: &Self) -> bool {
+        let schemes = self.scheme.is_none() || self.scheme == other.scheme;
+        let ports = match (self.port, other.port) {
+            (Port::Any, Port::Default | Port::Any | Port::Exact(_))
+            | (Port::Default, Port::Default) => true,
+            (Port::Exact(a), Port::Exact(b)) => a == b,
+            (Port::Default, Port::Exact(port)) | (Port::Exact(port), Port::Default) => {
+                other.scheme.is_some_and(|scheme| scheme.default_port() == port)
+            }
+            (Port::Default | Port::Exact(_), Port::Any) => false,
+        };
+        schemes && ports && self.pattern.covers(&other.pattern)
+    }
+}
+
+impl HostPattern {
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any, Self::Any | Self::Name(_) | Self::Below(_) | Self::Net(_)) => true,
+            (Self::Name(a), Self::Name(b)) => a == b,
+            (Self::Below(a), Self::Name(b)) => is_below(b, a),
+            (Self::Below(a), Self::Below(b)) => a == b || is_below(b, a),
+            (Self::Net(a), Self::Net(b)) => a.contains(b),
+            (Self::Name(_), Self::Any | Self::Below(_) | Self::Net(_))
+            | (Self::Below(_), Self::Any | Self::Net(_))
+            | (Self::Net(_), Self::Any | Self::Name(_) | Self::Below(_)) => false,
+        }
+    }
+}
