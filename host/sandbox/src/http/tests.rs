@@ -1,1 +1,3 @@
+//! The gate as a whole, against servers on loopback.
+
 
