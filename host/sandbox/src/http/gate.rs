@@ -36,7 +36,7 @@ const METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 /// The longest path with its query, in bytes. Servers take about as much.
-const MAX_PATH: usize = 8 << 10;
+pub(super) const MAX_PATH: usize = 8 << 10;
 /// Headers of a request and of a reply.
 const MAX_HEADERS: usize = 100;
 /// Bytes of all headers of a request, and of the buffer that holds those of a reply.

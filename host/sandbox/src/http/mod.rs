@@ -10,6 +10,7 @@ mod body;
 mod connect;
 mod forbidden;
 mod gate;
+mod host;
 mod metered;
 mod resolve;
 mod scan;
@@ -23,15 +24,15 @@ use std::sync::Arc;
 use belljar_policy::{HostScope, Limits};
 use rustls::ClientConfig;
 use tokio::sync::{OnceCell, Semaphore};
-use wasmtime::component::{Linker, ResourceTable};
+use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi_http::p2::bindings::LinkOptions;
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
 use wasmtime_wasi_http::{
-    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView,
-    WasiHttpHooks,
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
 };
 
 use self::gate::{Gate, Io, MAX_HEADER_BYTES};
+use self::host::Held;
 use crate::record::Record;
 
 pub use self::resolve::{Resolver, SystemResolver};
@@ -102,6 +103,7 @@ impl HttpOptions {
 pub(crate) struct HttpCtx {
     inner: WasiHttpCtx,
     hooks: Hooks,
+    held: Held,
 }
 
 /// A store's network together with its resource table.
@@ -121,8 +123,14 @@ pub(crate) trait HasHttp: Send + 'static {
 /// Links `wasi:http/types` and `wasi:http/outgoing-handler`.
 pub(crate) fn add_to_linker<T: HasHttp>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     let options = LinkOptions::default();
-    types::add_to_linker::<T, WasiHttp>(linker, &(&options).into(), |data| data.http().wasi())?;
-    outgoing_handler::add_to_linker::<T, WasiHttp>(linker, |data| data.http().wasi())
+    types::add_to_linker::<T, Http>(linker, &(&options).into(), |data| data.http())?;
+    outgoing_handler::add_to_linker::<T, Http>(linker, |data| data.http())
+}
+
+struct Http;
+
+impl HasData for Http {
+    type Data<'a> = HttpView<'a>;
 }
 
 impl HttpCtx {
@@ -140,14 +148,7 @@ impl HttpCtx {
         let gate = Gate { scope, secrets, forbidden, record, options, connections };
         let mut inner = WasiHttpCtx::new();
         inner.set_field_size_limit(MAX_HEADER_BYTES);
-        Self { inner, hooks: Hooks { gate: Arc::new(gate) } }
-    }
-}
-
-impl<'a> HttpView<'a> {
-    fn wasi(self) -> WasiHttpCtxView<'a> {
-        let HttpCtx { inner, hooks } = self.ctx;
-        WasiHttpCtxView { hooks, table: self.table, ctx: inner }
+        Self { inner, hooks: Hooks { gate: Arc::new(gate) }, held: Held::default() }
     }
 }
 
@@ -171,7 +172,6 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _processed: Io,
     ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), Error>> + Send> {
-        self.gate.record.host_call();
         Box::new(Arc::clone(&self.gate).send(request, options))
     }
 

@@ -210,7 +210,7 @@ mod tests {
                 scanner.push(&[&forms], piece).map(|bytes| out.extend(bytes))
             });
             assert_eq!(result, Err(Found), "{size}");
-            assert!(b"before ".starts_with(&*out), "{size}: {out:?}");
+            assert!(b"before ".starts_with(&out), "{size}: {out:?}");
         }
     }
 

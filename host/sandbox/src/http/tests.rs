@@ -1,5 +1,6 @@
 //! The gate against servers on this machine, with a resolver that answers as told.
 
+mod held;
 mod limits;
 mod refused;
 mod secrets;

@@ -119,7 +119,7 @@ async fn an_echo_in_pieces_is_withheld_before_its_first_half_is_out() {
     let (server, rig) = bound(&[head.as_bytes(), one.as_bytes(), two.as_bytes()]).await;
     let reply = rig.get(&server.url("/")).await.unwrap();
     assert_error!(reply.body, Error::HttpRequestDenied);
-    assert!(b"before ".starts_with(&*reply.passed), "{:?}", reply.passed);
+    assert!(b"before ".starts_with(&reply.passed), "{:?}", reply.passed);
     assert_eq!(rig.denials(), [DenyCode::SecretInReply]);
 }
 
