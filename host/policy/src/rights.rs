@@ -289,6 +289,12 @@ impl ToolPermit {
     pub fn needs_answer(&self) -> bool {
         self.needs_answer
     }
+
+    /// The permit after that person said yes to this one call.
+    #[must_use]
+    pub fn answered(self) -> Self {
+        Self { needs_answer: false, ..self }
+    }
 }
 
 impl ToolRights {
