@@ -1,0 +1,388 @@
+//! One agent from its first message to its outcome: performs what [`crate::turn::Loop`]
+//! decides. A panic in here ends this agent, with all it did until then, and nothing else.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_model::{CallContext, ModelError, Reply, Resolved, StreamEvent, Timeouts};
+use belljar_policy::{Budget, Meter, Rights};
+use belljar_sandbox::Jar;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, Sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::bounds::{CLOSE_LIMIT, MAX_REPLY_BYTES, WARN_PERCENT};
+use crate::clock::RunId;
+use crate::delegates::Delegates;
+use crate::events::{EventKind, Events};
+use crate::host::Host;
+use crate::ledger::Ledger;
+use crate::outcome::{Outcome, RunError, Status, Usage};
+use crate::prepare::{Prepared, prepare};
+use crate::resolve::ResolvedAgent;
+use crate::spawn::SpawnCount;
+use crate::turn::{Effect, Ending, Gauge, Input, Loop};
+
+/// What all agents of one run share.
+pub(crate) struct Shared {
+    pub(crate) host: Host,
+    pub(crate) run: RunId,
+    pub(crate) events: Events,
+    pub(crate) workspace: PathBuf,
+    pub(crate) spawned: SpawnCount,
+}
+
+/// One agent to be run.
+pub(crate) struct Job {
+    pub(crate) shared: Arc<Shared>,
+    /// The agent's name, behind its parent's path.
+    pub(crate) path: Arc<str>,
+    pub(crate) agent: Arc<ResolvedAgent>,
+    /// Its rights in this run: within those of its grants and of its parent.
+    pub(crate) rights: Rights,
+    pub(crate) model: Resolved,
+    /// The first user message.
+    pub(crate) first: String,
+    pub(crate) spawn_index: u32,
+    pub(crate) budget: Budget,
+    pub(crate) deadline: Instant,
+    pub(crate) cancel: CancellationToken,
+    /// Whether another agent started it.
+    pub(crate) child: bool,
+    /// What a person should know before it starts.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The running agent: what its effects need.
+pub(crate) struct Agent<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) jar: Option<&'a Jar>,
+    pub(crate) delegates: &'a Delegates,
+    /// Ends everything that this agent has under way.
+    pub(crate) stop: &'a CancellationToken,
+    /// One permit for each child at a time.
+    pub(crate) slots: Semaphore,
+}
+
+/// The agent's time, as one timer.
+pub(crate) type Timer = Pin<Box<Sleep>>;
+
+/// How a model call went.
+enum Heard {
+    Reply(Result<Reply, ModelError>),
+    Cancelled,
+    Late,
+}
+
+/// Runs one agent. Returns when it has ended and nothing of it is in flight any more, or
+/// names in the outcome what is.
+pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        let started = job.shared.host.clock.now();
+        let ledger = Ledger::default();
+        let stop = job.cancel.child_token();
+        let (mut machine, mut jar) = (None, None);
+        let life = live(&job, &ledger, &stop, &mut machine, &mut jar);
+        let ending = AssertUnwindSafe(life).catch_unwind().await.unwrap_or_else(|panic| {
+            Ending::failed(RunError::Internal { message: panic_message(&*panic) })
+        });
+        stop.cancel();
+        if let Some(jar) = jar {
+            close(jar, &job, &ledger).await;
+        }
+        let output = machine.map(Loop::into_output).unwrap_or_default();
+        outcome(&job, &ledger, ending, output, started)
+    })
+}
+
+/// The agent's life; `slot` and `jar_slot` outlive it, whatever happens in here.
+async fn live(
+    job: &Job,
+    ledger: &Ledger,
+    stop: &CancellationToken,
+    slot: &mut Option<Loop>,
+    jar_slot: &mut Option<Jar>,
+) -> Ending {
+    let mut timer: Timer = Box::pin(tokio::time::sleep_until(job.deadline));
+    for note in &job.notes {
+        job.warn(ledger, note.clone());
+    }
+    let prepared = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ending::cancelled(),
+        prepared = prepare(job, ledger) => prepared,
+        () = timer.as_mut() => return job.late(),
+    };
+    let Prepared { machine, jar, delegates } = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return Ending::failed(error),
+    };
+    if !job.child {
+        job.emit(|| EventKind::RunStarted {
+            id: job.agent.id.to_string(),
+            model: job.model.model.id().to_owned(),
+            tools: machine.request().tools.iter().map(|tool| tool.name.clone()).collect(),
+            workspace: job.shared.workspace.to_string_lossy().into_owned(),
+        });
+    }
+    *jar_slot = jar;
+    let agent = Agent {
+        job,
+        ledger,
+        jar: jar_slot.as_ref(),
+        slots: Semaphore::new(delegates.max_concurrent()),
+        delegates: &delegates,
+        stop,
+    };
+    agent.drive(slot.insert(machine), &mut timer).await
+}
+
+impl Agent<'_> {
+    async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
+        let mut input = Input::Begin;
+        let mut warned = 0;
+        loop {
+            let gauge = self.gauge();
+            let mut next = None;
+            for effect in machine.step(input, &gauge) {
+                match effect {
+                    Effect::Warn(message) => self.job.warn(self.ledger, message),
+                    Effect::AskModel { last } => next = Some(self.ask(machine, last, timer).await),
+                    Effect::Call(decisions) => {
+                        next = Some(self.carry_out(machine, decisions, timer).await);
+                    }
+                    Effect::Finish(ending) => return ending,
+                }
+            }
+            let Some(happened) = next else {
+                let message = "the loop had nothing to do".to_owned();
+                return Ending::failed(RunError::Internal { message });
+            };
+            input = happened;
+            self.warn_of_budgets(&mut warned);
+        }
+    }
+
+    /// Sends the conversation to the model and waits for the whole answer.
+    async fn ask(&self, machine: &Loop, last: bool, timer: &mut Timer) -> Input {
+        let job = self.job;
+        let step = machine.current_step();
+        // The gauge reads what was billed; passing the limit here is the last turn.
+        let _ = job.budget.bill(Meter::Steps, 1);
+        self.ledger.entries().usage.steps += 1;
+        job.emit(|| EventKind::StepStarted { step, last });
+        let mut heard = String::new();
+        let cx = CallContext {
+            agent: &job.agent.definition.name,
+            spawn_index: job.spawn_index,
+            timeouts: Timeouts {
+                first_token: Duration::from_secs(job.rights.limits().prefill_timeout_seconds),
+                ..Timeouts::default()
+            },
+            cancel: self.stop.clone(),
+        };
+        let result = {
+            let mut listen = |event| job.hear(event, &mut heard);
+            tokio::select! {
+                biased;
+                // Dropping the call closes its connection, so a model that is slow to notice
+                // the token does no more either.
+                () = self.stop.cancelled() => Heard::Cancelled,
+                reply = job.model.model.chat(machine.request(), &cx, &mut listen) => {
+                    Heard::Reply(reply)
+                }
+                () = timer.as_mut() => Heard::Late,
+            }
+        };
+        let ending = match result {
+            Heard::Reply(Ok(reply)) => {
+                self.bill_tokens(machine, &reply);
+                return Input::Replied(reply);
+            }
+            Heard::Reply(Err(ModelError::Cancelled)) | Heard::Cancelled => self.stopped(),
+            Heard::Reply(Err(error)) => {
+                Ending::failed(RunError::Model { message: error.to_string() })
+            }
+            Heard::Late => job.late(),
+        };
+        Input::Interrupted { heard, ending }
+    }
+
+    /// Bills an answer. A server that counts nothing does not make tokens free: then a token
+    /// for every four bytes counts.
+    fn bill_tokens(&self, machine: &Loop, reply: &Reply) {
+        let mut usage = reply.usage;
+        if usage.input_tokens == 0 && usage.output_tokens == 0 {
+            let said = u64::try_from(reply.text.len()).unwrap_or(u64::MAX);
+            usage.input_tokens = machine.prompt_bytes() / 4;
+            usage.output_tokens = said / 4;
+        }
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        // As with steps: the gauge tells.
+        let _ = self.job.budget.bill(Meter::Tokens, tokens);
+        self.ledger.entries().usage += Usage {
+            input_tokens: usage.input_tokens,
+            cached_tokens: usage.cached_tokens,
+            output_tokens: usage.output_tokens,
+            ..Usage::default()
+        };
+    }
+
+    fn gauge(&self) -> Gauge {
+        let budget = &self.job.budget;
+        Gauge {
+            halt: budget.exhausted(Meter::Tokens).or_else(|| budget.exhausted(Meter::Fuel)),
+            steps: budget.exhausted(Meter::Steps),
+            tokens_left: budget.remaining(Meter::Tokens),
+        }
+    }
+
+    /// Sends one warning for each meter that passes [`WARN_PERCENT`]; `warned` is a set of
+    /// bits, one for each.
+    fn warn_of_budgets(&self, warned: &mut u8) {
+        if !self.job.shared.events.listened() {
+            return;
+        }
+        for (bit, meter) in [(1, Meter::Steps), (2, Meter::Tokens), (4, Meter::Fuel)] {
+            let (used, limit) = (self.job.budget.spent(meter), self.job.budget.limit(meter));
+            let share = u128::from(used) * 100 >= u128::from(limit) * u128::from(WARN_PERCENT);
+            if share && *warned & bit == 0 {
+                *warned |= bit;
+                self.job.emit(|| EventKind::BudgetWarning { meter, used, limit });
+            }
+        }
+    }
+
+    /// How the agent ends when `stop` was cancelled under it.
+    pub(crate) fn stopped(&self) -> Ending {
+        Ending::cancelled()
+    }
+}
+
+impl Job {
+    /// Sends an event about this agent.
+    pub(crate) fn emit(&self, make: impl FnOnce() -> EventKind) {
+        self.shared.events.emit(&self.path, make);
+    }
+
+    /// Tells a person, now and in the outcome.
+    pub(crate) fn warn(&self, ledger: &Ledger, message: String) {
+        self.emit(|| EventKind::Warning { message: message.clone() });
+        ledger.entries().warnings.push(message);
+    }
+
+    /// How the agent ends when its time is up.
+    pub(crate) fn late(&self) -> Ending {
+        let seconds = self.rights.limits().timeout_seconds;
+        Ending::partial(RunError::WallTime { seconds })
+    }
+
+    fn hear(&self, event: StreamEvent, heard: &mut String) {
+        match event {
+            StreamEvent::TextDelta(text) => {
+                if heard.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
+                    heard.push_str(&text);
+                }
+                self.emit(|| EventKind::TextDelta { text });
+            }
+            StreamEvent::Retrying { attempt, after, reason } => self.emit(|| {
+                let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                EventKind::Retry { attempt, after_ms, reason }
+            }),
+            StreamEvent::Started
+            | StreamEvent::ThinkingDelta(_)
+            | StreamEvent::CallStarted { .. } => {}
+        }
+    }
+}
+
+/// Waits until nothing of the jar is in flight, and says so if that takes too long.
+async fn close(jar: Jar, job: &Job, ledger: &Ledger) {
+    let closing = AssertUnwindSafe(jar.close()).catch_unwind();
+    if !matches!(timeout(CLOSE_LIMIT, closing).await, Ok(Ok(()))) {
+        // What is left stops at its next check of the budget.
+        job.budget.cancel();
+        ledger.entries().unfinished.push(format!("the jar of `{}`", job.path));
+    }
+}
+
+fn outcome(
+    job: &Job,
+    ledger: &Ledger,
+    ending: Ending,
+    output: String,
+    started: Timestamp,
+) -> Outcome {
+    let entries = ledger.take();
+    let mut total = entries.usage;
+    for (_, child) in &entries.children {
+        total += child.outcome.total;
+    }
+    let children = entries.children.into_iter().map(|(_, child)| child);
+    let mut unfinished = entries.unfinished;
+    let children: Vec<_> = children.collect();
+    unfinished.extend(children.iter().flat_map(|child| child.outcome.unfinished.iter().cloned()));
+    Outcome {
+        status: ending.status,
+        output,
+        error: ending.error,
+        attachments: entries.attachments.into_iter().map(|(_, _, file)| file).collect(),
+        usage: entries.usage,
+        total,
+        receipts: entries.receipts.into_iter().map(|(_, receipt)| receipt).collect(),
+        children,
+        warnings: entries.warnings,
+        unfinished,
+        run: job.shared.run.clone(),
+        agent: job.agent.id.to_string(),
+        model: job.model.model.id().to_owned(),
+        started,
+        ended: job.shared.host.clock.now(),
+    }
+}
+
+/// The outcome of an agent that never got as far as a jar or a model.
+pub(crate) fn not_started(
+    shared: &Shared,
+    agent: &ResolvedAgent,
+    model: String,
+    status: Status,
+    error: RunError,
+) -> Outcome {
+    let now = shared.host.clock.now();
+    Outcome {
+        status,
+        output: String::new(),
+        error: Some(error),
+        attachments: Vec::new(),
+        usage: Usage::default(),
+        total: Usage::default(),
+        receipts: Vec::new(),
+        children: Vec::new(),
+        warnings: Vec::new(),
+        unfinished: Vec::new(),
+        run: shared.run.clone(),
+        agent: agent.id.to_string(),
+        model,
+        started: now,
+        ended: now,
+    }
+}
+
+/// What a panic says of itself.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = text.unwrap_or_else(|| "a panic without a message".to_owned());
+    belljar_policy::Shown::clipped(&text, 200).to_string()
+}

@@ -1,0 +1,44 @@
+//! Asking a person before a call whose tool is granted as `ask`.
+
+use async_trait::async_trait;
+use belljar_policy::ToolName;
+
+/// What a person is asked. Foreign text: escape it before it is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// Who wants to call: the agent's name, for a subagent behind its parent's.
+    pub agent: &'a str,
+    /// The tool.
+    pub tool: &'a ToolName,
+    /// Its arguments, as the model wrote them.
+    pub arguments: &'a str,
+}
+
+/// The person's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// Go on, this once.
+    Yes,
+    /// Do not.
+    No,
+    /// There is nobody to ask: the same as no, told apart in the refusal.
+    Nobody,
+}
+
+/// Somebody who can be asked.
+#[async_trait]
+pub trait Asker: Send + Sync {
+    /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.
+    async fn ask(&self, question: Question<'_>) -> Word;
+}
+
+/// Nobody: what stands where no front end offers a person.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoAsker;
+
+#[async_trait]
+impl Asker for NoAsker {
+    async fn ask(&self, _question: Question<'_>) -> Word {
+        Word::Nobody
+    }
+}

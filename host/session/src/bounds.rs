@@ -1,0 +1,106 @@
+//! Every bound of the agent loop and of the files it scans, with its reason.
+
+use std::time::Duration;
+
+/// Most bytes of one call's arguments. `file_write` gets a whole file there; a larger file is
+/// written in parts. The model's own bound is higher, so this one always answers.
+pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
+
+/// Most tool calls of one step that are performed. Real models ask for a handful; each call
+/// past the bound gets an error result and costs no guest.
+pub const MAX_CALLS_PER_STEP: usize = 32;
+
+/// Most bytes kept of one answer's text. Several times what the largest output limit of a
+/// provider gives; a model implementation that ignores its own bound meets this one.
+pub const MAX_REPLY_BYTES: usize = 8 << 20;
+
+/// Most bytes of a call id or of a tool name that a model made up, in records. Providers allow
+/// 64.
+pub const MAX_NAME_BYTES: usize = 128;
+
+/// Subagents of one parent that run at the same time; the next ones wait their turn. Three
+/// keep two cores and a rate-limited provider busy without a stampede.
+pub const MAX_PARALLEL_CHILDREN: usize = 3;
+
+/// Subagents that one run may start. Budgets bound what they use; this bounds the records.
+pub const MAX_CHILDREN_PER_RUN: usize = 64;
+
+/// Most bytes of a child's conclusion that its parent reads: some 60,000 tokens, more than any
+/// conclusion should be.
+pub const MAX_CONCLUSION_BYTES: usize = 256 << 10;
+
+/// Most file paths named in the header of a child's conclusion, read and written apart.
+pub const MAX_FRAMED_PATHS: usize = 20;
+
+/// Agents listed in the description of `spawn_agent`, in the order of their names. Each costs
+/// the parent some 40 tokens in every request.
+pub const MAX_LISTED_AGENTS: usize = 64;
+
+/// Characters of an agent's description in that list: the routing sentence, not the manual.
+pub const MAX_LISTED_DESCRIPTION: usize = 300;
+
+/// Tools that one agent is shown. Providers refuse more than 128.
+pub const MAX_TOOLS: usize = 128;
+
+/// How long a cancellation waits for a jar's operations in flight: a file operation on a slow
+/// disk ends by itself well within it. What has not ended by then is named in the outcome.
+pub const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a parent waits for its cancelled children, which wait for their own jars first.
+pub const CHILD_CLOSE_LIMIT: Duration = Duration::from_secs(12);
+
+/// Bytes of prompt that one token stands for at the very most. Used only to refuse a prompt
+/// that cannot fit the token budget before it is sent: English has about four.
+pub const MAX_BYTES_PER_TOKEN: u64 = 16;
+
+/// Share of a budget, in percent, at which one warning event is sent.
+pub const WARN_PERCENT: u64 = 80;
+
+/// Most agent files of one scope that are read. The largest public library has some 600.
+pub const MAX_AGENT_FILES: usize = 5_000;
+
+/// How deep below `agents/` files are looked for.
+pub const MAX_AGENT_DEPTH: usize = 8;
+
+/// Most directory entries looked at in one scope, so that a scan of a wrong directory ends.
+pub const MAX_SCAN_ENTRIES: usize = 50_000;
+
+/// Most bytes of a `tool.toml`: it has a dozen lines.
+pub const MAX_MANIFEST_BYTES: u64 = 256 << 10;
+
+/// Most bytes of a component in `tools/NAME/`. A Python tool has 18 MB.
+pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
+
+/// Most tool directories below `tools/`.
+pub const MAX_TOOL_DIRS: usize = 256;
+
+/// Most bytes of a saved run that is loaded: 32 MiB of outputs, escaped, and receipts.
+pub const MAX_RECORD_BYTES: u64 = 256 << 20;
+
+/// `text` cut at `limit` bytes, on a character boundary.
+pub(crate) fn cut(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// `text` itself, or its first `limit` bytes.
+pub(crate) fn truncate(mut text: String, limit: usize) -> String {
+    let end = cut(&text, limit).len();
+    text.truncate(end);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cutting_never_splits_a_character() {
+        assert_eq!(cut("aé", 2), "a");
+        assert_eq!(truncate("aé".into(), 3), "aé");
+        assert_eq!(cut("", 0), "");
+    }
+}

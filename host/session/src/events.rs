@@ -1,0 +1,238 @@
+//! What happens during a run, as it happens: one typed stream for the terminal,
+//! `--output-format stream-json` and, later, the server.
+//!
+//! # The schema, version 1
+//!
+//! Each event is one JSON object. Every one has
+//!
+//! | field | meaning |
+//! | --- | --- |
+//! | `v` | the version of this schema: 1. New events and new fields may come within a version; a reader passes over what it does not know |
+//! | `run` | id of the run |
+//! | `seq` | number of the event in the run, from 0, without gaps |
+//! | `agent` | who it is about: the agent's name; for a subagent behind its parent's and with its spawn index: `main/scout#0` |
+//! | `type` | which event; decides the other fields |
+//!
+//! and, by `type`,
+//!
+//! | type | fields |
+//! | --- | --- |
+//! | `run_started` | `id`, `model`, `tools` (names advertised), `workspace` |
+//! | `step_started` | `step` (from 1), `last` (no tools any more) |
+//! | `text_delta` | `text` |
+//! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
+//! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `fuel`, `micros`, `denials`, `bytes` |
+//! | `subagent_started` | `call_id`, `child` (its path), `task` (cut) |
+//! | `subagent_finished` | `call_id`, `child`, `status`, `steps`, `tokens`, `error` |
+//! | `retry` | `attempt`, `after_ms`, `reason` |
+//! | `warning` | `message` |
+//! | `budget_warning` | `meter`, `used`, `limit` |
+//! | `run_finished` | `status`, `error`, `usage`, `total`; the outcome itself follows from the run |
+//!
+//! Texts of models, tools and agent files stand in events as they came. Whoever shows them
+//! to a person escapes them (`belljar_policy::Shown`). Secrets never get here: the sandbox
+//! withholds them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use belljar_policy::Meter;
+use serde::Serialize;
+
+use crate::clock::RunId;
+use crate::outcome::{Status, Usage};
+
+/// The version of the schema.
+pub const EVENT_VERSION: u32 = 1;
+
+/// Characters of arguments and tasks that an event repeats: enough to see what is going on.
+pub(crate) const MAX_SHOWN: usize = 2_000;
+
+/// One event with its place in the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Event {
+    /// [`EVENT_VERSION`].
+    pub v: u32,
+    /// The run.
+    pub run: RunId,
+    /// Its number, from 0.
+    pub seq: u64,
+    /// Who it is about.
+    #[serde(serialize_with = "as_text")]
+    pub agent: Arc<str>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened. The module's documentation is the schema.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the table in the module's documentation says it once")]
+pub enum EventKind {
+    RunStarted {
+        id: String,
+        model: String,
+        tools: Vec<String>,
+        workspace: String,
+    },
+    StepStarted {
+        step: u64,
+        last: bool,
+    },
+    TextDelta {
+        text: String,
+    },
+    ToolCallStarted {
+        step: u64,
+        call_id: String,
+        tool: String,
+        arguments: String,
+    },
+    ToolCallFinished {
+        step: u64,
+        call_id: String,
+        tool: String,
+        ok: bool,
+        ending: String,
+        fuel: u64,
+        micros: u64,
+        denials: usize,
+        bytes: u64,
+    },
+    SubagentStarted {
+        call_id: String,
+        child: String,
+        task: String,
+    },
+    SubagentFinished {
+        call_id: String,
+        child: String,
+        status: Status,
+        steps: u64,
+        tokens: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    Retry {
+        attempt: u32,
+        after_ms: u64,
+        reason: String,
+    },
+    Warning {
+        message: String,
+    },
+    BudgetWarning {
+        meter: Meter,
+        used: u64,
+        limit: u64,
+    },
+    RunFinished {
+        status: Status,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        usage: Usage,
+        total: Usage,
+    },
+}
+
+type Listener = dyn Fn(&Event) + Send + Sync;
+
+/// Where events go: to one function, or nowhere. The function is called in the run's own
+/// task, so it returns soon and waits for nothing; it may be called from several threads.
+#[derive(Clone, Default)]
+pub struct EventSink(Option<Arc<Listener>>);
+
+/// A run's events: numbers them and skips making them when nobody listens.
+#[derive(Clone)]
+pub(crate) struct Events {
+    sink: EventSink,
+    run: RunId,
+    seq: Arc<AtomicU64>,
+}
+
+fn as_text<S: serde::Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+impl EventSink {
+    /// Nobody listens; events are not even made.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Calls `listener` with each event.
+    pub fn to(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+}
+
+impl fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "EventSink(listened to)" } else { "EventSink(none)" })
+    }
+}
+
+impl Events {
+    pub(crate) fn new(sink: EventSink, run: RunId) -> Self {
+        Self { sink, run, seq: Arc::default() }
+    }
+
+    /// Whether somebody listens.
+    pub(crate) fn listened(&self) -> bool {
+        self.sink.0.is_some()
+    }
+
+    /// Sends what `make` makes, if somebody listens.
+    pub(crate) fn emit(&self, agent: &Arc<str>, make: impl FnOnce() -> EventKind) {
+        let Some(listener) = &self.sink.0 else { return };
+        listener(&Event {
+            v: EVENT_VERSION,
+            run: self.run.clone(),
+            seq: self.seq.fetch_add(1, Ordering::Relaxed),
+            agent: Arc::clone(agent),
+            kind: make(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::FixedClock;
+    use std::sync::Mutex;
+
+    #[test]
+    fn an_event_is_one_flat_object_tagged_by_type() {
+        let clock = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&lines);
+        let sink = EventSink::to(move |event| {
+            kept.lock().unwrap().push(serde_json::to_string(event).unwrap());
+        });
+        let events = Events::new(sink, RunId::new(&clock));
+        let agent: Arc<str> = "main".into();
+        events.emit(&agent, || EventKind::StepStarted { step: 1, last: false });
+        events.emit(&agent, || EventKind::TextDelta { text: "hi".into() });
+        let run = "20261120T100000000Z-00000000";
+        assert_eq!(
+            *lines.lock().unwrap(),
+            [
+                format!(
+                    r#"{{"v":1,"run":"{run}","seq":0,"agent":"main","type":"step_started","step":1,"last":false}}"#
+                ),
+                format!(
+                    r#"{{"v":1,"run":"{run}","seq":1,"agent":"main","type":"text_delta","text":"hi"}}"#
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_is_made_when_nobody_listens() {
+        let clock = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
+        let events = Events::new(EventSink::none(), RunId::new(&clock));
+        events.emit(&"main".into(), || unreachable!("made for nobody"));
+    }
+}

@@ -1,0 +1,93 @@
+//! What a process has one of: everything that a run needs and does not own.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_definition::Catalog;
+use belljar_definition::Settings;
+use belljar_model::Models;
+use belljar_sandbox::{Sandbox, SecretStore};
+
+use crate::ask::{Asker, NoAsker};
+use crate::clock::{Clock, SystemClock};
+use crate::delegates::Listing;
+use crate::library::Library;
+use crate::toolcat::ToolCatalogue;
+
+/// What a process has one of. Cloning shares all of it.
+#[derive(Clone)]
+pub struct Host {
+    /// Runs the tools.
+    pub sandbox: Sandbox,
+    /// The configured models.
+    pub models: Arc<Models>,
+    /// `belljar.toml`, home and workspace.
+    pub settings: Arc<Settings>,
+    /// The tools that exist.
+    pub tools: Arc<ToolCatalogue>,
+    /// The agents that exist.
+    pub library: Arc<Library>,
+    /// The values of secrets.
+    pub secrets: SecretStore,
+    /// Who is asked where a grant says `ask`. Default: nobody.
+    pub asker: Arc<dyn Asker>,
+    /// Time and random ids. Default: the machine's.
+    pub clock: Arc<dyn Clock>,
+    /// The agents that may be delegated to, for the catalogue and workspace they were made for.
+    listing: Arc<Mutex<Option<CachedListing>>>,
+}
+
+struct CachedListing {
+    catalog: Arc<Catalog>,
+    workspace: PathBuf,
+    listing: Arc<Listing>,
+}
+
+impl Host {
+    /// A host with nobody to ask, no secrets, and the machine's clock.
+    pub fn new(
+        sandbox: Sandbox,
+        models: Arc<Models>,
+        settings: Arc<Settings>,
+        tools: Arc<ToolCatalogue>,
+        library: Arc<Library>,
+    ) -> Self {
+        Self {
+            sandbox,
+            models,
+            settings,
+            tools,
+            library,
+            secrets: SecretStore::default(),
+            asker: Arc::new(NoAsker),
+            clock: Arc::new(SystemClock),
+            listing: Arc::default(),
+        }
+    }
+
+    /// The agents that may be delegated to in this workspace; made anew only when the library
+    /// has changed.
+    pub(crate) fn listing(&self, workspace: &Path) -> Arc<Listing> {
+        let catalog = self.library.catalog();
+        let mut cached = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*cached
+            && Arc::ptr_eq(&known.catalog, &catalog)
+            && known.workspace == workspace
+        {
+            return Arc::clone(&known.listing);
+        }
+        let listing = Arc::new(Listing::of(self, &catalog, workspace));
+        *cached = Some(CachedListing {
+            catalog,
+            workspace: workspace.to_owned(),
+            listing: Arc::clone(&listing),
+        });
+        listing
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,55 @@
+//! What an agent did so far. It stands outside the agent's own future, so that a panic or a
+//! drop in there loses nothing (rule 12).
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage};
+
+/// Everything that an outcome reports, kept as it happens.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<Entries>);
+
+/// The entries; receipts and children with the position of their call in its step.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    pub(crate) receipts: Vec<(usize, CallReceipt)>,
+    pub(crate) children: Vec<(usize, ChildSummary)>,
+    pub(crate) attachments: Vec<(u64, usize, Attachment)>,
+    pub(crate) usage: Usage,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) unfinished: Vec<String>,
+}
+
+impl Ledger {
+    /// Notes one call of the step, and passes on nothing: the answer is the caller's.
+    pub(crate) fn carried(&self, position: usize, receipt: CallReceipt, files: Vec<Attachment>) {
+        let mut entries = self.entries();
+        entries.usage.tool_calls += 1;
+        entries.usage.fuel = entries.usage.fuel.saturating_add(receipt.receipt.fuel);
+        let step = receipt.step;
+        entries.attachments.extend(files.into_iter().map(|file| (step, position, file)));
+        entries.receipts.push((position, receipt));
+    }
+
+    /// Notes a subagent that ended.
+    pub(crate) fn child(&self, position: usize, child: ChildSummary) {
+        let mut entries = self.entries();
+        entries.usage.tool_calls += 1;
+        entries.children.push((position, child));
+    }
+
+    /// The entries, to read or to change.
+    pub(crate) fn entries(&self) -> MutexGuard<'_, Entries> {
+        // A panic while the lock is held leaves lists that are still well-formed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All entries, each list in the order asked.
+    pub(crate) fn take(&self) -> Entries {
+        let mut entries = std::mem::take(&mut *self.entries());
+        entries.receipts.sort_by_key(|(position, call)| (call.step, *position));
+        entries.children.sort_by_key(|(position, child)| (child.step, *position));
+        entries.attachments.sort_by_key(|(step, position, _)| (*step, *position));
+        entries
+    }
+}

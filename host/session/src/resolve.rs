@@ -1,0 +1,149 @@
+//! From an agent's name to its definition, grants, rights and readiness.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_definition::{
+    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Status, grant_lines, status,
+};
+use belljar_policy::{Grants, Narrowing, Rights};
+
+use crate::host::Host;
+use crate::outcome::RunError;
+
+/// An agent together with what the operator gives it.
+#[derive(Debug, Clone)]
+pub struct ResolvedAgent {
+    /// Scope and slug.
+    pub id: AgentId,
+    /// The definition.
+    pub definition: Arc<AgentDefinition>,
+    /// The operator's grants, defaults filled in.
+    pub grants: Grants,
+    /// definition ∩ grants; a subagent's are narrowed once more by its parent's.
+    pub rights: Rights,
+    /// What it asks for and does not get.
+    pub narrowed: Vec<Narrowing>,
+    /// Whether it runs as it stands.
+    pub status: Status,
+    /// Lines of `belljar.toml` that would unblock it, for the operator; empty where none would.
+    pub hint: String,
+}
+
+/// Why there is no such agent to run.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ResolveError {
+    /// Nothing goes by that name.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// The workspace is no directory that can be used.
+    #[error("the workspace `{}` cannot be used: {why}", path.display())]
+    Workspace {
+        /// The path as given.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// It was there a moment ago.
+    #[error("agent `{0}` is no longer there")]
+    Gone(AgentId),
+    /// It is blocked, and nobody delegates to a blocked agent.
+    #[error("agent `{0}` is blocked")]
+    Blocked(AgentId),
+}
+
+/// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at
+/// once.
+pub fn resolve(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.library.refresh();
+    let catalog = host.library.catalog();
+    let agent = catalog.find(name)?;
+    Ok(resolved(host, agent, &workspace, true))
+}
+
+/// All agents of the library with their status, in the catalogue's order.
+pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.library.refresh();
+    let catalog = host.library.catalog();
+    Ok(catalog.agents().iter().map(|agent| resolved(host, agent, &workspace, true)).collect())
+}
+
+/// The workspace as grants and mounts name it: absolute, without links.
+pub fn canonical(workspace: &Path) -> Result<PathBuf, ResolveError> {
+    let error = |why: String| ResolveError::Workspace { path: workspace.to_owned(), why };
+    let path = workspace.canonicalize().map_err(|found| error(found.to_string()))?;
+    if path.is_dir() { Ok(path) } else { Err(error("it is no directory".to_owned())) }
+}
+
+/// An agent as a subagent: with the grants of one, and only if it is ready.
+pub(crate) fn resolve_child(
+    host: &Host,
+    id: &AgentId,
+    workspace: &Path,
+) -> Result<ResolvedAgent, ResolveError> {
+    let catalog = host.library.catalog();
+    let agent = catalog.get(id).ok_or_else(|| ResolveError::Gone(id.clone()))?;
+    let resolved = resolved(host, agent, workspace, false);
+    if resolved.status.is_ready() { Ok(resolved) } else { Err(ResolveError::Blocked(resolved.id)) }
+}
+
+impl ResolvedAgent {
+    /// What a person should know before it runs: what is missing, what its author meant
+    /// otherwise.
+    pub fn notes(&self) -> Vec<String> {
+        match &self.status {
+            Status::Ready => Vec::new(),
+            Status::ReadyWithWarnings { warnings } => warnings.clone(),
+            Status::Blocked { reasons } => reasons.clone(),
+        }
+    }
+
+    /// Whether it may be run. `partial` allows a blocked agent to run with what it is given.
+    pub(crate) fn runnable(&self, partial: bool) -> Result<(), RunError> {
+        match &self.status {
+            Status::Ready | Status::ReadyWithWarnings { .. } => Ok(()),
+            Status::Blocked { .. } if partial && !self.definition.has_lost_all_tools() => Ok(()),
+            Status::Blocked { reasons } => {
+                let mut hints = Vec::new();
+                if !self.hint.is_empty() {
+                    hints.push(format!("add to `belljar.toml`:\n{}", self.hint));
+                }
+                if !self.definition.has_lost_all_tools() {
+                    hints.push("run it with what it is given: `--partial`".to_owned());
+                }
+                Err(RunError::Setup {
+                    message: format!("agent `{}` is blocked: {}", self.id, reasons.join("; ")),
+                    hint: (!hints.is_empty()).then(|| hints.join("\nor ")),
+                })
+            }
+        }
+    }
+}
+
+fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path, top_level: bool) -> ResolvedAgent {
+    let definition = &agent.definition;
+    let grants = host.settings.grants(&agent.id, definition.visibility, workspace, top_level);
+    let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
+    let status = status(definition, &grants, &narrowed, &agent.diagnostics);
+    let hint = if status.is_ready() { String::new() } else { lines(host, agent, &narrowed) };
+    ResolvedAgent {
+        id: agent.id.clone(),
+        definition: Arc::new(definition.clone()),
+        grants,
+        rights,
+        narrowed,
+        status,
+        hint,
+    }
+}
+
+/// The lines that would give the agent what it asks for; none where the file is at fault.
+fn lines(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String {
+    let change = GrantChange::for_missing(narrowed);
+    if change.is_empty() {
+        return String::new();
+    }
+    grant_lines(&host.settings, &agent.id, agent.definition.visibility, &change)
+}

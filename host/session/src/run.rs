@@ -1,0 +1,143 @@
+//! One run: an agent, its task, and all the subagents it starts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_model::Resolved;
+use belljar_policy::{Budget, Caps, Level, LimitsRequest};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Job, Shared, not_started, run_agent};
+use crate::clock::RunId;
+use crate::events::{EventKind, EventSink, Events};
+use crate::frame::first_message;
+use crate::host::Host;
+use crate::outcome::{Outcome, RunError, Status};
+use crate::resolve::ResolvedAgent;
+
+/// Model asked for where neither the caller nor the definition names one.
+const DEFAULT_MODEL: &str = "main";
+
+/// What the definition means by no model, for a subagent.
+const PARENTS_MODEL: &str = "inherit";
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub struct RunSpec {
+    /// The agent, resolved against its grants.
+    pub agent: Arc<ResolvedAgent>,
+    /// The task. Sent byte for byte.
+    pub task: String,
+    /// What the agent would otherwise have to find out; blank = none.
+    pub context: Option<String>,
+    /// The model, by name or alias; `None` = what the definition says, else `main`.
+    pub model: Option<String>,
+    /// The workspace: for records, and for the grants of subagents. Its mount is in the rights.
+    pub workspace: PathBuf,
+    /// Limits below those of the grants, as `--max-steps` gives them.
+    pub limits: LimitsRequest,
+    /// Run a blocked agent with the granted subset.
+    pub partial: bool,
+}
+
+/// Runs an agent to its end. There is always an outcome, whatever happens in a model, a guest
+/// or the host itself.
+///
+/// `cancel` ends the run: when this returns, no model call, guest effect or receipt of it
+/// follows. Dropping the future has the same effect, without the waiting and the outcome.
+pub async fn run(
+    host: &Host,
+    spec: RunSpec,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> Outcome {
+    let run = RunId::new(&*host.clock);
+    let shared = Arc::new(Shared {
+        host: host.clone(),
+        run: run.clone(),
+        events: Events::new(events, run),
+        workspace: spec.workspace.clone(),
+        spawned: crate::spawn::SpawnCount::default(),
+    });
+    let path: Arc<str> = spec.agent.id.slug.as_str().into();
+    let outcome = match job(&shared, spec, Arc::clone(&path), cancel) {
+        Ok(job) => {
+            let budget = job.budget.clone();
+            let outcome = run_agent(job).await;
+            // Whatever may still hold this budget stops at its next check.
+            budget.cancel();
+            outcome
+        }
+        Err((agent, error)) => not_started(&shared, &agent, String::new(), Status::Failed, error),
+    };
+    shared.events.emit(&path, || EventKind::RunFinished {
+        status: outcome.status,
+        error: outcome.error.as_ref().map(ToString::to_string),
+        usage: outcome.usage,
+        total: outcome.total,
+    });
+    outcome
+}
+
+fn job(
+    shared: &Arc<Shared>,
+    spec: RunSpec,
+    path: Arc<str>,
+    cancel: CancellationToken,
+) -> Result<Job, (Arc<ResolvedAgent>, RunError)> {
+    let RunSpec { agent, task, context, model, workspace: _, limits, partial } = spec;
+    if let Err(error) = agent.runnable(partial) {
+        return Err((agent, error));
+    }
+    let model = match model_of(&shared.host, model.as_deref(), &agent, None) {
+        Ok(model) => model,
+        Err(error) => return Err((agent, error)),
+    };
+    let mut notes = agent.notes();
+    notes.extend(model.notes.iter().cloned());
+    let rights = agent.rights.clone().limited(&limits);
+    let limits = rights.limits();
+    let caps = Caps::of(limits);
+    let time = Duration::from_secs(limits.timeout_seconds);
+    let now = Instant::now();
+    Ok(Job {
+        shared: Arc::clone(shared),
+        path,
+        budget: Budget::root(Level::Session, caps).child(Level::Subagent, caps),
+        // A time limit beyond the clock's range is none.
+        deadline: now.checked_add(time).unwrap_or_else(|| now + FAR_FUTURE),
+        rights,
+        agent,
+        model,
+        first: first_message(&task, context.as_deref()),
+        spawn_index: 0,
+        cancel,
+        child: false,
+        notes,
+    })
+}
+
+/// Ten years: further than any run, within every clock.
+const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// The model of an agent: what the caller asks for, else its definition, else its parent's,
+/// else `main`.
+pub(crate) fn model_of(
+    host: &Host,
+    asked: Option<&str>,
+    agent: &ResolvedAgent,
+    parent: Option<&str>,
+) -> Result<Resolved, RunError> {
+    let default = if parent.is_some() { PARENTS_MODEL } else { DEFAULT_MODEL };
+    let request = asked.or(agent.definition.model.as_deref()).unwrap_or(default);
+    host.models.resolve(request, parent).map_err(|error| RunError::Setup {
+        message: error.to_string(),
+        hint: Some(format!(
+            "agent `{}` asks for model `{}`; configure it under `[models]` or `[roles]` in `belljar.toml`, or choose one with `--model`",
+            agent.id,
+            belljar_policy::Shown::clipped(request, 100)
+        )),
+    })
+}

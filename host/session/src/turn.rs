@@ -1,0 +1,327 @@
+//! The agent loop as a state machine: [`Loop::step`] takes what happened and says what to do
+//! next. It calls no model and no tool, and knows no clock; `agent::perform` does.
+//!
+//! ```text
+//! Begin -> AskModel -> Replied -> Call -> Answered -> AskModel -> ... -> Finish
+//! ```
+//!
+//! When the steps are used up, the model is asked once more, without tools. When tokens, fuel
+//! or time are, the loop ends at once with what there is.
+
+use std::collections::HashSet;
+
+use belljar_model::{ChatRequest, Message, Reply, StopReason, ToolCall, ToolResult};
+use belljar_policy::{Exhausted, Level, Meter};
+
+use crate::bounds::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate};
+use crate::dispatch::{Decision, Dispatcher};
+use crate::frame::LAST_TURN;
+use crate::outcome::{RunError, Status};
+
+/// What happened.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// Nothing yet.
+    Begin,
+    /// The model answered.
+    Replied(Reply),
+    /// All calls of the step are answered, in the order asked.
+    Answered(Vec<Answer>),
+    /// The agent was interrupted: its model failed, its time is up, somebody cancelled.
+    Interrupted {
+        /// What the model had said of an answer that did not end.
+        heard: String,
+        /// How the agent ends.
+        ending: Ending,
+    },
+}
+
+/// What is left, as the budgets say when something has happened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gauge {
+    /// Tokens or fuel are used up, here or above.
+    pub(crate) halt: Option<Exhausted>,
+    /// The steps are used up, here or above.
+    pub(crate) steps: Option<Exhausted>,
+    /// Tokens left.
+    pub(crate) tokens_left: u64,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Send [`Loop::request`] to the model.
+    AskModel {
+        /// Whether it is the last turn, without tools.
+        last: bool,
+    },
+    /// Carry out or answer the calls in [`Loop::calls`], one decision for each.
+    Call(Vec<Decision>),
+    /// Tell a person.
+    Warn(String),
+    /// The agent has ended.
+    Finish(Ending),
+}
+
+/// What the model reads about one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) content: String,
+    pub(crate) is_error: bool,
+}
+
+/// How an agent ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) status: Status,
+    pub(crate) error: Option<RunError>,
+}
+
+/// One agent's conversation.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    request: ChatRequest,
+    dispatcher: Dispatcher,
+    state: State,
+    /// Bytes of the whole prompt, kept up as it grows.
+    bytes: u64,
+    ids: HashSet<String>,
+    step: u64,
+    output: String,
+    last_turn: Option<Exhausted>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ready,
+    Asking,
+    Calling,
+    Ended,
+}
+
+impl Ending {
+    pub(crate) fn completed() -> Self {
+        Self { status: Status::Completed, error: None }
+    }
+
+    pub(crate) fn partial(error: RunError) -> Self {
+        Self { status: Status::Partial, error: Some(error) }
+    }
+
+    pub(crate) fn failed(error: RunError) -> Self {
+        Self { status: Status::Failed, error: Some(error) }
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self { status: Status::Cancelled, error: Some(RunError::Cancelled) }
+    }
+}
+
+impl Loop {
+    /// A conversation that starts with `request`, whose tools are those of `dispatcher`.
+    pub(crate) fn new(request: ChatRequest, dispatcher: Dispatcher) -> Self {
+        let bytes = prompt_bytes(&request);
+        Self {
+            request,
+            dispatcher,
+            state: State::Ready,
+            bytes,
+            ids: HashSet::new(),
+            step: 0,
+            output: String::new(),
+            last_turn: None,
+        }
+    }
+
+    /// What to send to the model.
+    pub(crate) fn request(&self) -> &ChatRequest {
+        &self.request
+    }
+
+    /// The calls of the step that runs now.
+    pub(crate) fn calls(&self) -> &[ToolCall] {
+        match self.request.messages.last() {
+            Some(Message::Assistant { calls, .. }) => calls,
+            Some(Message::User { .. } | Message::Tool { .. }) | None => &[],
+        }
+    }
+
+    /// The number of the current step, from 1.
+    pub(crate) fn current_step(&self) -> u64 {
+        self.step
+    }
+
+    /// Bytes of the prompt as it stands.
+    pub(crate) fn prompt_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The last text of the model that is not blank.
+    pub(crate) fn into_output(self) -> String {
+        self.output
+    }
+
+    /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
+    pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
+        match (self.state, input) {
+            (_, Input::Interrupted { heard, ending }) => {
+                self.keep(&heard);
+                vec![self.end(ending)]
+            }
+            (State::Ready, Input::Begin) => vec![self.ask(gauge)],
+            (State::Asking, Input::Replied(reply)) => self.replied(reply, gauge),
+            (State::Calling, Input::Answered(answers)) => vec![self.answered(answers, gauge)],
+            (state, input) => {
+                let message = format!("the loop got {input:?} while {state:?}");
+                let message = truncate(message, 200);
+                vec![self.end(Ending::failed(RunError::Internal { message }))]
+            }
+        }
+    }
+
+    fn ask(&mut self, gauge: &Gauge) -> Effect {
+        if let Some(exhausted) = gauge.halt {
+            return self.end(Ending::partial(RunError::Budget { exhausted }));
+        }
+        if self.bytes / MAX_BYTES_PER_TOKEN > gauge.tokens_left {
+            let exhausted = Exhausted {
+                meter: Meter::Tokens,
+                level: Level::Subagent,
+                limit: gauge.tokens_left,
+            };
+            return self.end(Ending::partial(RunError::Budget { exhausted }));
+        }
+        if let Some(exhausted) = gauge.steps {
+            if self.step == 0 {
+                // Nothing was found that a last turn could tell: there were no steps at all.
+                return self.end(Ending::partial(RunError::Budget { exhausted }));
+            }
+            self.last_turn = Some(exhausted);
+            self.request.tools = Vec::new();
+            self.push(Message::User { text: LAST_TURN.to_owned() });
+        }
+        self.state = State::Asking;
+        self.step += 1;
+        Effect::AskModel { last: self.last_turn.is_some() }
+    }
+
+    fn replied(&mut self, mut reply: Reply, gauge: &Gauge) -> Vec<Effect> {
+        let mut effects = Vec::with_capacity(1);
+        if reply.text.len() > MAX_REPLY_BYTES {
+            effects.push(Effect::Warn(format!(
+                "an answer of {} bytes was cut at {MAX_REPLY_BYTES}",
+                reply.text.len()
+            )));
+            reply.text = truncate(reply.text, MAX_REPLY_BYTES);
+        }
+        self.keep(&reply.text);
+        if let Some(exhausted) = self.last_turn {
+            effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
+        } else if reply.calls.is_empty() {
+            let ending = self.conclude(&reply.stop);
+            effects.push(self.end(ending));
+        } else if let Some(exhausted) = gauge.halt {
+            effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
+        } else {
+            effects.push(self.call(reply));
+        }
+        effects
+    }
+
+    fn call(&mut self, mut reply: Reply) -> Effect {
+        for (position, call) in reply.calls.iter_mut().enumerate() {
+            self.give_own_id(call, position);
+        }
+        let decide = |(position, call)| self.dispatcher.decide(call, position);
+        let decisions = reply.calls.iter().enumerate().map(decide).collect();
+        self.push(Message::Assistant { text: reply.text, calls: reply.calls });
+        self.state = State::Calling;
+        Effect::Call(decisions)
+    }
+
+    fn answered(&mut self, answers: Vec<Answer>, gauge: &Gauge) -> Effect {
+        if answers.len() != self.calls().len() {
+            let message = "a step has calls without an answer".to_owned();
+            return self.end(Ending::failed(RunError::Internal { message }));
+        }
+        let pair = |(call, answer): (&ToolCall, Answer)| ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content: answer.content,
+            is_error: answer.is_error,
+        };
+        let results = self.calls().iter().zip(answers).map(pair).collect();
+        self.push(Message::Tool { results });
+        self.ask(gauge)
+    }
+
+    /// How the agent ends when the model asks for nothing more.
+    fn conclude(&self, stop: &StopReason) -> Ending {
+        match stop {
+            StopReason::MaxTokens => Ending::partial(RunError::OutputCut),
+            StopReason::Refusal => Ending::failed(RunError::Declined),
+            StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_) => {
+                if self.output.is_empty() {
+                    Ending::failed(RunError::NoAnswer)
+                } else {
+                    Ending::completed()
+                }
+            }
+        }
+    }
+
+    /// Ids pair calls with results, so each is used once in a conversation and is never empty.
+    fn give_own_id(&mut self, call: &mut ToolCall, position: usize) {
+        call.id = truncate(std::mem::take(&mut call.id), MAX_NAME_BYTES);
+        if call.id.is_empty() {
+            call.id = format!("call_{}_{position}", self.step);
+        }
+        let mut id = call.id.clone();
+        let mut copy = 2;
+        while !self.ids.insert(id.clone()) {
+            id = format!("{}-{copy}", call.id);
+            copy += 1;
+        }
+        call.id = id;
+    }
+
+    fn keep(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            text.clone_into(&mut self.output);
+        }
+    }
+
+    fn push(&mut self, message: Message) {
+        self.bytes = self.bytes.saturating_add(message_bytes(&message));
+        self.request.messages.push(message);
+    }
+
+    fn end(&mut self, ending: Ending) -> Effect {
+        self.state = State::Ended;
+        Effect::Finish(ending)
+    }
+}
+
+fn prompt_bytes(request: &ChatRequest) -> u64 {
+    let system: usize = request.system.iter().map(String::len).sum();
+    let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
+    let messages: u64 = request.messages.iter().map(message_bytes).sum();
+    messages.saturating_add(len(system)).saturating_add(len(tools))
+}
+
+fn message_bytes(message: &Message) -> u64 {
+    len(match message {
+        Message::User { text } => text.len(),
+        Message::Assistant { text, calls } => {
+            text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>()
+        }
+        Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
+    })
+}
+
+fn len(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;
