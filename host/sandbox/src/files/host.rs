@@ -21,6 +21,10 @@ use types::{
 /// Listings with more entries are made on a blocking thread: each entry costs a system call.
 const SHORT_LISTING: u64 = 512;
 
+/// Bytes of one `write`; the guest is told how many were taken. A write runs on the calling
+/// thread, and this much takes well under a millisecond.
+const MAX_WRITE: usize = 1 << 20;
+
 impl preopens::Host for FilesView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         self.ctx.record.host_call();
@@ -124,7 +128,8 @@ impl types::HostDescriptor for FilesView<'_> {
         let (file, opened) = self.file(&fd)?;
         self.ctx.may_write_open("write", &opened)?;
         let path = opened.guest_path();
-        let written = write_billed(&file, &self.ctx.record, &path, &buf, Some(offset))?;
+        let buf = buf.get(..MAX_WRITE).unwrap_or(&buf);
+        let written = write_billed(&file, &self.ctx.record, &path, buf, Some(offset))?;
         Ok(written as Filesize)
     }
 

@@ -2,6 +2,7 @@
 
 mod limits;
 mod names;
+mod random;
 mod routes;
 mod shapes;
 

@@ -44,6 +44,16 @@ async fn bytes_past_the_write_budget_are_refused_by_every_route() {
 }
 
 #[tokio::test]
+async fn a_large_write_is_taken_in_parts() {
+    let mut rig = Rig::new();
+    let file = rig.open(rig.rw, "a.txt", How::Replace).await.unwrap().rep();
+    let written = rig.view().write(fd(file), vec![b'x'; 3 << 20], 0).await.unwrap();
+    assert_eq!(written, 1 << 20);
+    assert_eq!(rig.text("rw/a.txt").len(), 1 << 20);
+    assert_eq!(rig.budget.spent(Meter::Write), 1 << 20);
+}
+
+#[tokio::test]
 async fn growth_by_truncation_is_billed_and_shrinking_is_free() {
     let mut rig = Rig::with(&limits());
     let file = rig.open(rig.rw, "a.txt", How::Replace).await.unwrap().rep();

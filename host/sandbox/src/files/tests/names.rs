@@ -184,3 +184,40 @@ async fn a_file_with_another_name_elsewhere_is_read_but_not_written() {
     assert_eq!(rig.read(rig.rw, "inside.txt").await.unwrap(), "outside");
     rig.assert_works().await;
 }
+
+#[tokio::test]
+async fn a_directory_swapped_for_a_link_meanwhile_never_leads_out() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let mut rig = Rig::new();
+    rig.put("secret/note.txt", "outside");
+    rig.put("rw/d/note.txt", NOTE);
+    rig.symlink("../secret", "rw/link");
+    let (root, stop) = (rig.host("rw"), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    let swapper = std::thread::spawn(move || {
+        let dir = std::fs::File::open(root).unwrap();
+        let exchange = rustix::fs::RenameFlags::EXCHANGE;
+        let mut swaps = 0;
+        while !stopped.load(Ordering::Relaxed) {
+            rustix::fs::renameat_with(&dir, "d", &dir, "link", exchange).unwrap();
+            swaps += 1;
+        }
+        swaps
+    });
+    let mut inside = 0;
+    for _ in 0..2_000 {
+        match rig.read(rig.rw, "d/note.txt").await {
+            Ok(text) => {
+                assert_eq!(text, NOTE);
+                inside += 1;
+            }
+            Err(error) => {
+                let error = error.downcast().unwrap();
+                assert!(matches!(error, ErrorCode::NotPermitted | ErrorCode::NotDirectory));
+            }
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(swapper.join().unwrap() > 0 && inside > 0);
+    rig.assert_works().await;
+}
