@@ -141,6 +141,7 @@ impl types::HostDescriptor for FilesView<'_> {
         let base = self.base(&fd)?;
         let free = MAX_LISTED.saturating_sub(self.ctx.listed);
         let count = entries(&*base.start.dir, free)?;
+        self.tire();
         if count > free {
             let facts = format!("`{}` has too many entries to list", base.opened.guest_path());
             return Err(self.ctx.refuse("read-directory", DenyCode::LimitReached, facts));
@@ -333,7 +334,16 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         stream: Resource<ReaddirIterator>,
     ) -> FsResult<Option<DirectoryEntry>> {
         self.pace().await;
-        self.inner().read_directory_entry(stream).await
+        loop {
+            let borrowed = Resource::new_borrow(stream.rep());
+            match self.inner().read_directory_entry(borrowed).await {
+                // A name that is no text cannot be told to a guest, nor opened by it. The
+                // entries after it can.
+                Err(error)
+                    if matches!(error.downcast_ref(), Some(ErrorCode::IllegalByteSequence)) => {}
+                other => return other,
+            }
+        }
     }
 
     fn drop(&mut self, stream: Resource<ReaddirIterator>) -> wasmtime::Result<()> {

@@ -96,7 +96,7 @@ impl FilesView<'_> {
         match kind(&old.stat().map_err(error)?) {
             FileType::RegularFile if new.must_be_dir => return Err(ErrorCode::NotDirectory.into()),
             FileType::RegularFile => {}
-            FileType::Directory => match content(old.dir(), old.arg()).map_err(error)? {
+            FileType::Directory => match self.search(&old)? {
                 Content::Plain => {}
                 Content::Protected => {
                     return Err(self.refuse_place(
@@ -120,6 +120,11 @@ impl FilesView<'_> {
         self.ctx.wrote(&old_base.opened.mount, &old.real);
         self.ctx.wrote(&new_base.opened.mount, &new.real);
         Ok(())
+    }
+
+    fn search(&mut self, place: &Place) -> FsResult<Content> {
+        self.tire();
+        content(place.dir(), place.arg()).map_err(error)
     }
 
     pub(super) fn hard_link(

@@ -21,6 +21,8 @@ pub(super) struct Forms {
     automaton: AhoCorasick,
     /// Lower case.
     forms: Vec<Vec<u8>>,
+    /// The bytes with which a form begins, in either case: most bytes do not.
+    begins: [bool; 256],
 }
 
 /// A form of a secret was found.
@@ -49,7 +51,12 @@ impl Forms {
         }
         let forms: Vec<Vec<u8>> = forms.into_iter().collect();
         let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(&forms)?;
-        Ok(Self { automaton, forms })
+        let mut begins = [false; 256];
+        for (byte, begins) in (0..=u8::MAX).zip(&mut begins) {
+            let lower = byte.to_ascii_lowercase();
+            *begins = forms.iter().any(|form| form.first() == Some(&lower));
+        }
+        Ok(Self { automaton, forms, begins })
     }
 
     pub(super) fn found_in(&self, bytes: &[u8]) -> bool {
@@ -60,15 +67,15 @@ impl Forms {
     fn unfinished(&self, bytes: &[u8]) -> usize {
         let longest = self.forms.iter().map(Vec::len).max().unwrap_or(0);
         let most = longest.saturating_sub(1).min(bytes.len());
-        (1..=most)
-            .rev()
-            .find(|length| {
-                let tail = bytes.get(bytes.len() - length..).unwrap_or_default();
-                self.forms.iter().any(|form| {
-                    form.get(..*length).is_some_and(|start| start.eq_ignore_ascii_case(tail))
+        let window = bytes.get(bytes.len() - most..).unwrap_or_default();
+        let unfinished = |from: &usize| {
+            let tail = window.get(*from..).unwrap_or_default();
+            tail.first().is_some_and(|byte| self.begins.get(usize::from(*byte)) == Some(&true))
+                && self.forms.iter().any(|form| {
+                    form.get(..tail.len()).is_some_and(|start| start.eq_ignore_ascii_case(tail))
                 })
-            })
-            .unwrap_or(0)
+        };
+        (0..most).find(unfinished).map_or(0, |from| most - from)
     }
 }
 

@@ -40,7 +40,7 @@ fn tree(links: &[(usize, String)]) -> (TempDir, PathBuf) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..Default::default() })]
 
     /// A path that is resolved leads where the system says, and that is inside; a path that
     /// the system resolves is resolved too, unless it leaves on the way.
