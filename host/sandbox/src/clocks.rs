@@ -1,0 +1,39 @@
+//! Clocks for guests: real time, in steps of a millisecond.
+//!
+//! A tool needs the date and the length of a wait. Finer steps would serve to time the
+//! host's caches and other guests.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
+
+const STEP: Duration = Duration::from_millis(1);
+const STEP_NANOS: u64 = 1_000_000;
+
+/// The date.
+pub(crate) struct Wall;
+
+/// Time since the store opened.
+pub(crate) struct Monotonic(pub(crate) Instant);
+
+impl HostWallClock for Wall {
+    fn resolution(&self) -> Duration {
+        STEP
+    }
+
+    fn now(&self) -> Duration {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Duration::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl HostMonotonicClock for Monotonic {
+    fn resolution(&self) -> u64 {
+        STEP_NANOS
+    }
+
+    fn now(&self) -> u64 {
+        let millis = u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX);
+        millis.saturating_mul(STEP_NANOS)
+    }
+}

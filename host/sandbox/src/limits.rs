@@ -1,0 +1,165 @@
+//! The bounds of a store that no grant changes, and the one that does: its memory.
+
+use belljar_policy::{Budget, Exhausted, Meter};
+use wasmtime::{Error, ResourceLimiter, Result};
+
+/// Things the host holds for one store at once: streams, pollables, requests, descriptors.
+/// Each costs about 100 bytes to some KiB on the host, outside the memory budget.
+pub(crate) const MAX_RESOURCES: usize = 4_096;
+
+/// Component handles alive in one store; a guest makes them without the host's help.
+pub(crate) const MAX_HANDLES: usize = 10_000;
+
+/// Bytes that one call into the host may hand over, and one answer of `invoke` at least.
+/// They are copied to host memory before any check can look at them.
+pub(crate) const MAX_HOSTCALL: usize = 16 << 20;
+
+/// Random bytes of one request. Filling them is host work: 64 KiB takes microseconds.
+pub(crate) const MAX_RANDOM: u64 = 64 << 10;
+
+/// Core instances, memories and tables of one store. A Python tool has 14, 1 and 2.
+const MAX_INSTANCES: usize = 64;
+const MAX_MEMORIES: usize = 16;
+const MAX_TABLES: usize = 32;
+
+/// Host memory of one table element.
+const TABLE_ELEMENT: u64 = 16;
+
+/// The memory of one store, taken from the jar's budget and given back when dropped.
+///
+/// Linear memories and tables of all stores of a jar count together, because the budget is
+/// shared. Initial memories come through here too.
+#[derive(Debug)]
+pub(crate) struct MemoryLimiter {
+    budget: Budget,
+    held: u64,
+    peak: u64,
+    /// Taken for a growth that may still fail.
+    pending: u64,
+    refused: Option<Exhausted>,
+}
+
+impl MemoryLimiter {
+    /// Holds nothing yet.
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { budget, held: 0, peak: 0, pending: 0, refused: None }
+    }
+
+    /// The highest sum since the last call of this.
+    pub(crate) fn take_peak(&mut self) -> u64 {
+        std::mem::replace(&mut self.peak, self.held)
+    }
+
+    /// The first growth that was refused since the last call of this.
+    pub(crate) fn take_refused(&mut self) -> Option<Exhausted> {
+        self.refused.take()
+    }
+
+    fn grow(&mut self, current: u64, desired: u64) -> bool {
+        self.pending = 0;
+        let more = desired.saturating_sub(current);
+        match self.budget.reserve(Meter::Memory, more) {
+            Ok(()) => {
+                self.pending = more;
+                self.held = self.held.saturating_add(more);
+                self.peak = self.peak.max(self.held);
+                true
+            }
+            Err(refused) => {
+                self.refused.get_or_insert(refused);
+                false
+            }
+        }
+    }
+
+    /// Growth can fail after it was allowed: the slot is full. It can also be reported
+    /// without having been asked; then nothing is pending.
+    fn failed(&mut self) {
+        let back = std::mem::take(&mut self.pending);
+        self.held = self.held.saturating_sub(back);
+        self.budget.refund(Meter::Memory, back);
+    }
+}
+
+impl Drop for MemoryLimiter {
+    fn drop(&mut self) {
+        self.budget.refund(Meter::Memory, self.held);
+    }
+}
+
+impl ResourceLimiter for MemoryLimiter {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> Result<bool> {
+        Ok(self.grow(current as u64, desired as u64))
+    }
+
+    fn memory_grow_failed(&mut self, _: Error) -> Result<()> {
+        self.failed();
+        Ok(())
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> Result<bool> {
+        let bytes = |elements: usize| (elements as u64).saturating_mul(TABLE_ELEMENT);
+        Ok(self.grow(bytes(current), bytes(desired)))
+    }
+
+    fn table_grow_failed(&mut self, _: Error) -> Result<()> {
+        self.failed();
+        Ok(())
+    }
+
+    fn instances(&self) -> usize {
+        MAX_INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        MAX_TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MAX_MEMORIES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use belljar_policy::{Caps, Level};
+
+    use super::*;
+
+    fn budget(bytes: u64) -> Budget {
+        Budget::root(Level::Subagent, Caps::unlimited().with(Meter::Memory, bytes))
+    }
+
+    #[test]
+    fn two_stores_share_one_budget_and_give_it_back() {
+        let budget = budget(300);
+        let mut a = MemoryLimiter::new(budget.clone());
+        let mut b = MemoryLimiter::new(budget.clone());
+        assert!(a.memory_growing(0, 200, None).unwrap());
+        assert!(!b.memory_growing(0, 200, None).unwrap());
+        assert_eq!(b.take_refused().unwrap().limit, 300);
+        drop(a);
+        assert!(b.memory_growing(0, 200, None).unwrap());
+        drop(b);
+        assert_eq!(budget.spent(Meter::Memory), 0);
+    }
+
+    #[test]
+    fn a_growth_that_fails_after_all_is_refunded_once() {
+        let budget = budget(300);
+        let mut a = MemoryLimiter::new(budget.clone());
+        assert!(a.memory_growing(0, 200, None).unwrap());
+        a.memory_grow_failed(Error::msg("full")).unwrap();
+        a.memory_grow_failed(Error::msg("full")).unwrap();
+        assert_eq!(budget.spent(Meter::Memory), 0);
+        assert_eq!((a.take_peak(), a.take_peak()), (200, 0));
+    }
+
+    #[test]
+    fn tables_count_too() {
+        let budget = budget(16 * 10);
+        let mut a = MemoryLimiter::new(budget);
+        assert!(!a.table_growing(0, 11, None).unwrap());
+        assert!(a.table_growing(0, 10, None).unwrap());
+    }
+}
