@@ -1,10 +1,168 @@
 //! Compiling a component, in a child process or in this one.
+//!
+//! A component can be written so that compiling it takes hours or all memory. In a child, the
+//! system bounds both; the host waits with a limit of its own and ends the child when nobody
+//! waits any more. One component compiles at a time.
 
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use belljar_policy::Shown;
+use rustix::process::{Resource, Rlimit, Signal};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+use wasmtime::Engine;
+
+use crate::Compiler;
+use crate::artifact::Artifact;
+use crate::cache::MAX_ENTRY;
+use crate::engine::config;
+use crate::error::LoadError;
+use crate::inspect::MAX_COMPONENT;
+use crate::wasm::Wasm;
+
+/// Address space of the compiler child. The largest known tool peaks at 373 MiB resident;
+/// threads and the allocator reserve a multiple of that.
+const CHILD_MEMORY: u64 = 4 << 30;
+
+/// Processor time of the child, all threads together. The largest known tool takes 14 s.
+const CHILD_CPU_SECONDS: u64 = 120;
+
+/// Files the child may have open: its standard streams and a few of the runtime's.
+const CHILD_FILES: u64 = 32;
+
+/// How much further down in priority the child runs.
+const CHILD_NICE: i32 = 10;
+
+/// Wall time that the host waits for the child.
+const WAIT: Duration = Duration::from_secs(180);
+
+/// Bytes of the child's complaint that are read.
+const MAX_COMPLAINT: u64 = 4 << 10;
+
+/// Below this many bytes of WebAssembly, starting compiler threads costs more than it saves.
+const PARALLEL_FROM: usize = 512 << 10;
+
+/// Turns a component into machine code, in the way that was chosen.
+pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact, LoadError> {
+    let bytes = match compiler {
+        Compiler::Child { program, args } => in_child(program, args, wasm.bytes()).await?,
+        Compiler::InProcess => {
+            let wasm = wasm.clone();
+            tokio::task::spawn_blocking(move || here(wasm.bytes()))
+                .await
+                .map_err(|_| LoadError::Compile("the compiler crashed".to_owned()))?
+                .map_err(LoadError::Compile)?
+        }
+    };
+    Ok(Artifact::trusted(bytes))
+}
 
 /// The body of a compiler child: reads a component on stdin, writes its machine code to
 /// stdout. The program named in [`crate::Compiler::Child`] calls this first thing in `main`.
 /// Lowers its own priority, memory and time before it reads a byte.
 pub fn compile_child() -> ExitCode {
-    ExitCode::FAILURE
+    match child() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            let _ = io::stderr().write_all(why.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn child() -> Result<(), String> {
+    let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    restrict().map_err(step("limiting the compiler"))?;
+    let mut wasm = Vec::new();
+    io::stdin()
+        .lock()
+        .take(MAX_COMPONENT + 1)
+        .read_to_end(&mut wasm)
+        .map_err(step("reading the component"))?;
+    if wasm.len() as u64 > MAX_COMPONENT {
+        return Err("the component is too large".to_owned());
+    }
+    let artifact = here(&wasm)?;
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&artifact).and_then(|()| stdout.flush()).map_err(step("writing the code"))
+}
+
+/// Bounds this process. A limit that is lower already stays.
+fn restrict() -> io::Result<()> {
+    for (resource, limit) in [
+        (Resource::As, CHILD_MEMORY),
+        (Resource::Cpu, CHILD_CPU_SECONDS),
+        (Resource::Nofile, CHILD_FILES),
+        // No core dump of a process that crashed on foreign input, and no files at all.
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+    ] {
+        let now = rustix::process::getrlimit(resource);
+        let limit = now.maximum.map_or(limit, |maximum| maximum.min(limit));
+        let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
+        rustix::process::setrlimit(resource, limit)?;
+    }
+    let _ = rustix::process::nice(CHILD_NICE);
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    Ok(())
+}
+
+fn here(wasm: &[u8]) -> Result<Vec<u8>, String> {
+    let mut config = config();
+    config.parallel_compilation(wasm.len() >= PARALLEL_FROM);
+    let compile = || Engine::new(&config).and_then(|engine| engine.precompile_component(wasm));
+    compile().map_err(|error| Shown::clipped(&format!("{error:#}"), 1_000).to_string())
+}
+
+async fn in_child(program: &Path, args: &[OsString], wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
+    let failed = |what: &str, error: io::Error| LoadError::Compile(format!("{what}: {error}"));
+    let mut child = Command::new(program)
+        .args(args)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| failed("the compiler does not start", error))?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let write = async {
+        if let Some(mut stdin) = stdin {
+            // A child that refuses early closes the pipe; its own words follow.
+            let _ = stdin.write_all(wasm).await;
+        }
+    };
+    let work = async {
+        let ((), code, complaint) =
+            tokio::join!(write, read(stdout, MAX_ENTRY), read(stderr, MAX_COMPLAINT));
+        Ok::<_, io::Error>((child.wait().await?, code?, complaint?))
+    };
+    let (status, code, complaint) = tokio::time::timeout(WAIT, work)
+        .await
+        .map_err(|_| LoadError::Compile(format!("it took over {} seconds", WAIT.as_secs())))?
+        .map_err(|error| failed("talking to the compiler", error))?;
+    if status.success() && code.len() as u64 <= MAX_ENTRY {
+        return Ok(code);
+    }
+    let complaint = String::from_utf8_lossy(&complaint);
+    let shown = Shown::clipped(complaint.trim(), 1_000).to_string();
+    Err(LoadError::Compile(if shown.is_empty() {
+        format!("the compiler: {status}")
+    } else {
+        shown
+    }))
+}
+
+/// Reads up to a bound, and one byte more if there is more.
+async fn read(from: Option<impl AsyncRead + Unpin>, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(from) = from {
+        from.take(limit + 1).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
 }

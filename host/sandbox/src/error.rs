@@ -92,3 +92,18 @@ pub enum JarError {
         source: io::Error,
     },
 }
+
+impl LoadError {
+    /// Whether trying again must fail the same way: it lies in the component's own bytes.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::NotWasm
+            | Self::CoreModule
+            | Self::TooLarge { .. }
+            | Self::Malformed(_)
+            | Self::WrongWorld(_)
+            | Self::UnknownImport(_) => true,
+            Self::Compile(_) | Self::Artifact(_) | Self::Host(_) => false,
+        }
+    }
+}

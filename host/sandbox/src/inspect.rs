@@ -2,8 +2,21 @@
 
 use std::fmt;
 
+use belljar_policy::Shown;
+use wasmparser::{BinaryReaderError, ComponentExternalKind, Encoding, Parser, Payload};
+
 use crate::LoadError;
+use crate::interfaces::{is_tool_export, need};
 use crate::wasm::Digest;
+
+/// The largest component. A Python tool with its interpreter has 18 MB.
+pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
+
+/// Imports and exports of one component that are read; WASI 0.2 as a whole has about 50.
+const MAX_NAMES: usize = 1_000;
+
+/// Bytes of a name that an error shows.
+const MAX_SHOWN: usize = 128;
 
 /// What a component is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,9 +25,9 @@ pub struct Inspection {
     pub digest: Digest,
     /// Size in bytes.
     pub size: u64,
-    /// What it imports, in its order.
+    /// What it imports, in its order. Foreign text: escape it before a person sees it.
     pub imports: Vec<Import>,
-    /// Names of what it exports, in its order.
+    /// Names of what it exports, in its order. Foreign text, too.
     pub exports: Vec<String>,
     /// The `belljar:tool/tools` export, as it spells it; `None` = not a belljar tool.
     pub tool_export: Option<String>,
@@ -65,6 +78,88 @@ impl fmt::Display for Need {
 /// Reads a component's imports and exports. Whether they fit the host is for the caller to
 /// read from the answer; only bytes that are no component at all are an error.
 pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
-    let _ = wasm;
-    Err(LoadError::NotWasm)
+    let size = wasm.len() as u64;
+    if size > MAX_COMPONENT {
+        return Err(LoadError::TooLarge { size, limit: MAX_COMPONENT });
+    }
+    if !wasm.starts_with(b"\0asm") {
+        return Err(LoadError::NotWasm);
+    }
+    let mut found = Inspection {
+        digest: Digest::of(wasm),
+        size,
+        imports: Vec::new(),
+        exports: Vec::new(),
+        tool_export: None,
+    };
+    read(wasm, &mut found)?;
+    Ok(found)
+}
+
+/// As [`inspect`], and refuses what cannot load.
+pub(crate) fn check(wasm: &[u8]) -> Result<Inspection, LoadError> {
+    let found = inspect(wasm)?;
+    if let Some(import) = found.imports.iter().find(|import| import.need == Need::Unknown) {
+        return Err(LoadError::UnknownImport(shown(&import.name)));
+    }
+    if found.tool_export.is_none() {
+        let exports: Vec<_> = found.exports.iter().take(8).map(|name| shown(name)).collect();
+        let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
+        return Err(LoadError::WrongWorld(format!(
+            "it exports {exports}, and not `belljar:tool/tools@0.1.0`"
+        )));
+    }
+    Ok(found)
+}
+
+fn shown(name: &str) -> String {
+    Shown::clipped(name, MAX_SHOWN).to_string()
+}
+
+fn malformed(error: &BinaryReaderError) -> LoadError {
+    LoadError::Malformed(Shown::clipped(&error.to_string(), 4 * MAX_SHOWN).to_string())
+}
+
+/// Walks the sections. What is nested (modules, components) is passed over: only the outer
+/// component's names bind the host.
+fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
+    let mut depth = 0_u32;
+    let mut ended = false;
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.map_err(|error| malformed(&error))? {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                return Err(LoadError::CoreModule);
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) if depth == 0 => ended = true,
+            Payload::End(_) => depth -= 1,
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    let name = import.map_err(|error| malformed(&error))?.name.name;
+                    bound(found.imports.len())?;
+                    found.imports.push(Import { name: name.to_owned(), need: need(name) });
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section {
+                    let export = export.map_err(|error| malformed(&error))?;
+                    let name = export.name.name;
+                    bound(found.exports.len())?;
+                    if export.kind == ComponentExternalKind::Instance && is_tool_export(name) {
+                        found.tool_export = Some(name.to_owned());
+                    }
+                    found.exports.push(name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    if ended { Ok(()) } else { Err(LoadError::Malformed("it ends too early".to_owned())) }
+}
+
+fn bound(names: usize) -> Result<(), LoadError> {
+    if names < MAX_NAMES {
+        return Ok(());
+    }
+    Err(LoadError::Malformed(format!("it has over {MAX_NAMES} imports or exports")))
 }

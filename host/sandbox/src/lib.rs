@@ -3,17 +3,35 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod answer;
+mod artifact;
+mod bindings;
+mod cache;
+mod clocks;
 mod compile;
 mod config;
+mod describe;
+mod engine;
 mod error;
 mod files;
 pub mod http;
 mod inspect;
+mod interfaces;
 mod jar;
+mod limits;
+mod link;
+mod load;
+mod meter;
+mod mounts;
+mod operations;
 mod output;
+mod queue;
 mod receipt;
 mod record;
 mod sandbox;
+mod state;
+mod stdio;
+mod store;
 mod tool_info;
 mod wasm;
 

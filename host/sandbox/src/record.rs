@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_policy::{Budget, Denied, Exhausted, Meter};
 
+use crate::operations::{Operation, Operations};
 use crate::receipt::{Bytes, Denial, LogLine};
 
 /// Refusals kept of one call. Enough to see a pattern; a guest can make millions.
@@ -27,7 +28,9 @@ pub(crate) struct Record {
     written: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    reports: AtomicU64,
     log_limit: u64,
+    operations: Arc<Operations>,
     lists: Mutex<Lists>,
 }
 
@@ -55,9 +58,37 @@ impl Record {
             written: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            reports: AtomicU64::new(0),
             log_limit,
+            operations: Arc::default(),
             lists: Mutex::default(),
         }
+    }
+
+    /// The same, with the list of operations that closing the jar waits for.
+    pub(crate) fn with_operations(self, operations: Arc<Operations>) -> Self {
+        Self { operations, ..self }
+    }
+
+    /// Notes an operation that may outlive the call. Hold what this gives until it has ended.
+    pub(crate) fn operation(&self, name: &str) -> Operation {
+        self.operations.begin(name)
+    }
+
+    /// Host work so far: calls into the host, and bytes moved for the guest.
+    pub(crate) fn work(&self) -> (u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let bytes = [&self.read, &self.written, &self.sent, &self.received].map(load);
+        (load(&self.host_calls), bytes.into_iter().fold(0, u64::saturating_add))
+    }
+
+    /// Counts a progress report; whether it is within the bound.
+    pub(crate) fn progress(&self) -> bool {
+        let kept = self.reports.fetch_add(1, Ordering::Relaxed) < self.log_limit;
+        if !kept {
+            self.lists().logs_dropped += 1;
+        }
+        kept
     }
 
     /// Counts one call from the guest into the host.
@@ -143,6 +174,7 @@ impl Record {
     pub(crate) fn take(&self) -> (Lists, Bytes, u64) {
         let lists = std::mem::take(&mut *self.lists());
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+        take(&self.reports);
         let bytes = Bytes {
             read: take(&self.read),
             written: take(&self.written),

@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::cache::Cache;
 use crate::config::SandboxConfig;
+use crate::describe::Describer;
+use crate::engine::Engines;
 use crate::error::{DescribeError, JarError, LoadError, SandboxError};
+use crate::http::HttpOptions;
 use crate::jar::{Jar, JarSpec};
+use crate::load::{Loaded, Loader};
+use crate::mounts::Mounts;
 use crate::wasm::Digest;
 use crate::{ToolInfo, Wasm};
 
@@ -12,54 +18,61 @@ use crate::{ToolInfo, Wasm};
 ///
 /// Making one is cheap: engines come into being with the first store.
 #[derive(Debug, Clone)]
-pub struct Sandbox(Arc<Shared>);
+pub struct Sandbox(pub(crate) Arc<Shared>);
 
 #[derive(Debug)]
-struct Shared {
-    _config: SandboxConfig,
+pub(crate) struct Shared {
+    engines: Arc<Engines>,
+    pub(crate) loader: Arc<Loader>,
+    describer: Describer,
+    pub(crate) mounts: Mounts,
+    pub(crate) http: HttpOptions,
 }
 
 /// A component that is loaded: compiled, checked against the contract, every import known.
+/// It stays loaded as long as this is held.
 #[derive(Debug, Clone)]
-pub struct Component {
-    digest: Digest,
-}
+pub struct Component(pub(crate) Arc<Loaded>);
 
 impl Sandbox {
-    /// Checks the cache directory, or makes it.
+    /// Opens the cache directory, or makes it.
     pub fn new(config: SandboxConfig) -> Result<Self, SandboxError> {
-        Ok(Self(Arc::new(Shared { _config: config })))
+        let SandboxConfig { cache_dir, compiler, pool, http, describe } = config;
+        let cache = cache_dir.as_deref().map(Cache::open).transpose()?.map(Arc::new);
+        let engines = Arc::new(Engines::new(pool.slots));
+        let loader = Arc::new(Loader::new(compiler, cache.clone(), Arc::clone(&engines)));
+        let describer = Describer::new(describe, Arc::clone(&loader), cache);
+        Ok(Self(Arc::new(Shared { engines, loader, describer, mounts: Mounts::default(), http })))
     }
 
     /// What an operator should know: no pool, a smaller pool, a component outside the pool.
     pub fn warnings(&self) -> Vec<String> {
-        Vec::new()
+        self.0.engines.warnings()
     }
 
     /// Loads a component: from memory, from the cache on disk, or by compiling it. Loads of
-    /// the same component share one compilation; loads of others do not wait for it.
+    /// the same component share one compilation; loads of others that are compiled already
+    /// do not wait for it. Needs a tokio runtime with I/O and time.
     pub async fn load(&self, wasm: &Wasm) -> Result<Component, LoadError> {
-        let _ = &self.0;
-        Ok(Component { digest: wasm.digest() })
+        self.0.loader.load(wasm).await.map(Component)
     }
 
     /// The tools of a component, checked. Runs `describe` once per digest, in a throwaway
     /// store without any grant; the answer is kept in memory and on disk, so that a known
     /// component is not even loaded.
     pub async fn describe(&self, wasm: &Wasm) -> Result<Arc<[ToolInfo]>, DescribeError> {
-        let _ = wasm;
-        Err(DescribeError::Failed("not built yet".to_owned()))
+        self.0.describer.describe(wasm).await
     }
 
-    /// A jar for one subagent. Opens no store yet.
+    /// A jar for one subagent. Opens no store and no directory yet.
     pub fn jar(&self, spec: JarSpec) -> Result<Jar, JarError> {
-        Ok(Jar::new(spec))
+        Jar::new(self.clone(), spec)
     }
 }
 
 impl Component {
     /// SHA-256 of the component's bytes.
     pub fn digest(&self) -> Digest {
-        self.digest
+        self.0.wasm.digest()
     }
 }

@@ -25,6 +25,10 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The digest itself.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -1,0 +1,33 @@
+//! Bindings generated from the contract, and from the text of `wasi:config`.
+
+#![expect(
+    missing_docs,
+    unreachable_pub,
+    unsafe_code,
+    clippy::missing_docs_in_private_items,
+    reason = "generated"
+)]
+
+wasmtime::component::bindgen!({
+    path: "../../guest-sdk/wit",
+    world: "tool",
+    imports: { default: trappable },
+    exports: { default: async },
+    require_store_data_send: true,
+});
+
+/// `wasi:config/store`, of which no crate that belljar uses has a copy.
+pub(crate) mod config {
+    wasmtime::component::bindgen!({
+        inline: "
+            package wasi:config@0.2.0-rc.1;
+            interface store {
+                variant error { upstream(string), io(string) }
+                get: func(key: string) -> result<option<string>, error>;
+                get-all: func() -> result<list<tuple<string, string>>, error>;
+            }
+            world imports { import store; }
+        ",
+        imports: { default: trappable },
+    });
+}

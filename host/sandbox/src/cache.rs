@@ -1,0 +1,257 @@
+//! The cache on disk: compiled components and checked descriptions.
+//!
+//! Loading compiled code means running it, so an entry is used only if this host wrote it:
+//! each carries a keyed digest (HMAC-SHA-256) over its kind, its name and its content, and
+//! the key lies in the same private directory. That does not stop somebody who can read the
+//! owner's files, who needs no cache to do harm; it stops entries that were truncated,
+//! renamed, restored from elsewhere, or planted by one who can write but not read.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::error::SandboxError;
+
+/// The largest entry that is read. A Python tool's machine code has about 40 MB.
+pub(crate) const MAX_ENTRY: u64 = 512 << 20;
+
+const MAGIC: &[u8; 16] = b"belljar-cache-1\n";
+const TAG: usize = 32;
+const KEY: usize = 32;
+const KEY_FILE: &str = "key";
+
+/// What an entry holds; part of what its digest covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Machine code.
+    Artifact,
+    /// Checked descriptions.
+    Describe,
+}
+
+/// A private directory with its key.
+pub(crate) struct Cache {
+    dir: PathBuf,
+    key: [u8; KEY],
+}
+
+impl Kind {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Artifact => "cwasm",
+            Self::Describe => "tools",
+        }
+    }
+}
+
+impl Cache {
+    /// Opens the directory, or makes it. One that others can enter is closed to them and
+    /// gets a new key, which makes whatever lies in it worthless; one that belongs to
+    /// somebody else is refused.
+    pub(crate) fn open(dir: &Path) -> Result<Self, SandboxError> {
+        let fail = |why: String| SandboxError::Cache { path: dir.to_owned(), why };
+        let key = prepare(dir).map_err(|error| fail(error.to_string()))?;
+        Ok(Self { dir: dir.to_owned(), key })
+    }
+
+    /// The content of an entry, if it is there and genuine.
+    pub(crate) fn get(&self, kind: Kind, name: &str) -> Option<Vec<u8>> {
+        let path = self.path(kind, name);
+        match self.read(&path, kind, name) {
+            Ok(content) => Some(content),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::warn!(target: "belljar::sandbox", path = %path.display(), "a cache entry is not used: {error}");
+                None
+            }
+        }
+    }
+
+    /// Writes an entry, whole or not at all. A cache that cannot be written costs time, not
+    /// correctness, so a failure is only logged.
+    pub(crate) fn put(&self, kind: Kind, name: &str, content: &[u8]) {
+        let path = self.path(kind, name);
+        if let Err(error) = self.write(&path, kind, name, content) {
+            tracing::warn!(target: "belljar::sandbox", path = %path.display(), "a cache entry is not written: {error}");
+        }
+    }
+
+    fn path(&self, kind: Kind, name: &str) -> PathBuf {
+        self.dir.join(format!("{name}.{}", kind.suffix()))
+    }
+
+    fn read(&self, path: &Path, kind: Kind, name: &str) -> io::Result<Vec<u8>> {
+        let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let mut content = Vec::with_capacity(usize::try_from(size.min(MAX_ENTRY)).unwrap_or(0));
+        file.take(MAX_ENTRY + 1).read_to_end(&mut content)?;
+        let head = MAGIC.len() + TAG;
+        if content.len() as u64 > MAX_ENTRY || content.len() < head {
+            return Err(bad("it is truncated or too large"));
+        }
+        let body = content.split_off(head);
+        let tag = content.strip_prefix(MAGIC.as_slice()).ok_or_else(|| bad("it is no entry"))?;
+        self.mac(kind, name, &body)
+            .verify_slice(tag)
+            .map_err(|_| bad("this host did not write it so"))?;
+        Ok(body)
+    }
+
+    fn write(&self, path: &Path, kind: Kind, name: &str, content: &[u8]) -> io::Result<()> {
+        let tag = self.mac(kind, name, content).finalize().into_bytes();
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.dir)?;
+        file.write_all(MAGIC)?;
+        file.write_all(&tag)?;
+        file.write_all(content)?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    fn mac(&self, kind: Kind, name: &str, content: &[u8]) -> Hmac<Sha256> {
+        // A key of the hash's own length is always accepted; the fallback is another MAC,
+        // which verifies nothing.
+        let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.key)
+            .unwrap_or_else(|_| <Hmac<Sha256> as Mac>::new(&Default::default()));
+        for part in [MAGIC.as_slice(), kind.suffix().as_bytes(), name.as_bytes()] {
+            mac.update(&(part.len() as u64).to_le_bytes());
+            mac.update(part);
+        }
+        mac.update(content);
+        mac
+    }
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+/// Makes the directory private; gives its key.
+fn prepare(dir: &Path) -> io::Result<[u8; KEY]> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let metadata = fs::symlink_metadata(dir)?;
+    let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
+    if !metadata.is_dir() {
+        return refuse("it is not a directory; remove it or name another");
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return refuse("it belongs to another user; name one of your own");
+    }
+    let key_path = dir.join(KEY_FILE);
+    if metadata.mode() & 0o077 != 0 {
+        tracing::warn!(target: "belljar::sandbox", path = %dir.display(), "the cache directory was open to others: closed, and its entries dropped");
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
+        match fs::remove_file(&key_path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    match read_key(&key_path) {
+        Ok(key) => Ok(key),
+        Err(_) => make_key(dir, &key_path),
+    }
+}
+
+fn read_key(path: &Path) -> io::Result<[u8; KEY]> {
+    let metadata = fs::symlink_metadata(path)?;
+    let private = metadata.is_file()
+        && metadata.mode() & 0o077 == 0
+        && metadata.uid() == rustix::process::geteuid().as_raw()
+        && metadata.len() == KEY as u64;
+    if !private {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut key = [0; KEY];
+    File::open(path)?.read_exact(&mut key)?;
+    Ok(key)
+}
+
+/// Another process may do the same now: whoever names the file first wins.
+fn make_key(dir: &Path, path: &Path) -> io::Result<[u8; KEY]> {
+    let mut key = [0; KEY];
+    File::open("/dev/urandom")?.read_exact(&mut key)?;
+    // Of a form that was not accepted: not a file, open to others, of another length.
+    match fs::symlink_metadata(path) {
+        Ok(_) => fs::remove_file(path)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let temporary = tempfile::Builder::new().prefix(".new-").make_in(dir, |path| {
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    })?;
+    temporary.as_file().write_all(&key)?;
+    match temporary.persist_noclobber(path) {
+        Ok(_) => Ok(key),
+        Err(_) => read_key(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> (tempfile::TempDir, Cache) {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("cache")).unwrap();
+        (dir, cache)
+    }
+
+    #[test]
+    fn what_was_put_is_got_by_another_process_too() {
+        let (_dir, cache) = cache();
+        cache.put(Kind::Artifact, "a", b"code");
+        assert_eq!(Cache::open(&cache.dir).unwrap().get(Kind::Artifact, "a").unwrap(), b"code");
+        assert_eq!(cache.get(Kind::Describe, "a"), None);
+        assert_eq!(cache.get(Kind::Artifact, "b"), None);
+    }
+
+    #[test]
+    fn altered_truncated_renamed_and_foreign_entries_are_not_used() {
+        let (_dir, cache) = cache();
+        cache.put(Kind::Artifact, "a", b"code");
+        let path = cache.path(Kind::Artifact, "a");
+        let good = fs::read(&path).unwrap();
+        let mut altered = good.clone();
+        *altered.last_mut().unwrap() ^= 1;
+        for bad in [altered, good[..good.len() - 1].to_vec(), b"code".to_vec(), Vec::new()] {
+            fs::write(&path, bad).unwrap();
+            assert_eq!(cache.get(Kind::Artifact, "a"), None);
+        }
+        fs::write(cache.path(Kind::Artifact, "b"), &good).unwrap();
+        assert_eq!(cache.get(Kind::Artifact, "b"), None, "bound to its name");
+        fs::write(cache.path(Kind::Describe, "a"), &good).unwrap();
+        assert_eq!(cache.get(Kind::Describe, "a"), None, "bound to its kind");
+        let (_other_dir, other) = self::cache();
+        fs::write(other.path(Kind::Artifact, "a"), &good).unwrap();
+        assert_eq!(other.get(Kind::Artifact, "a"), None, "bound to its directory's key");
+        fs::write(&path, &good).unwrap();
+        assert_eq!(cache.get(Kind::Artifact, "a").unwrap(), b"code");
+    }
+
+    #[test]
+    fn a_directory_that_was_open_to_others_loses_its_entries() {
+        let (_dir, cache) = cache();
+        cache.put(Kind::Artifact, "a", b"code");
+        fs::set_permissions(&cache.dir, fs::Permissions::from_mode(0o755)).unwrap();
+        let again = Cache::open(&cache.dir).unwrap();
+        assert_eq!(fs::metadata(&cache.dir).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(again.get(Kind::Artifact, "a"), None);
+    }
+
+    #[test]
+    fn a_file_or_a_link_in_the_place_of_the_directory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(Cache::open(&file).is_err());
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        assert!(Cache::open(&link).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Which interfaces the host knows: one table behind linking, refusals and `inspect`.
+
+use crate::Need;
+
+/// How the host provides an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interface {
+    /// Package and name, without a version.
+    pub(crate) name: &'static str,
+    versions: Versions,
+    /// What it takes to work.
+    pub(crate) need: Need,
+}
+
+/// Which versions the host speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Versions {
+    /// Every `0.2.n` without a suffix.
+    Wasi02,
+    /// Every `0.1.n` without a suffix.
+    Belljar01,
+    /// This one alone: before a release, versions promise nothing to each other.
+    Exact(&'static str),
+}
+
+const fn wasi(name: &'static str, need: Need) -> Interface {
+    Interface { name, versions: Versions::Wasi02, need }
+}
+
+const fn belljar(name: &'static str) -> Interface {
+    Interface { name, versions: Versions::Belljar01, need: Need::Contract }
+}
+
+/// All of them.
+///
+/// `wasi:filesystem` is always linked to the real host: without a mount there is no first
+/// descriptor, so that nothing but the empty list of preopened directories can be reached,
+/// and a guest's standard library answers with an ordinary "no such file".
+/// `wasi:sockets/{network,instance-network}` are inert: a handle without any use, which C
+/// libraries ask for before they hear "access denied".
+pub(crate) const INTERFACES: &[Interface] = &[
+    belljar("belljar:tool/log"),
+    belljar("belljar:tool/progress"),
+    wasi("wasi:io/error", Need::Base),
+    wasi("wasi:io/poll", Need::Base),
+    wasi("wasi:io/streams", Need::Base),
+    wasi("wasi:clocks/monotonic-clock", Need::Base),
+    wasi("wasi:clocks/wall-clock", Need::Base),
+    wasi("wasi:random/random", Need::Base),
+    wasi("wasi:random/insecure", Need::Base),
+    wasi("wasi:random/insecure-seed", Need::Base),
+    wasi("wasi:cli/environment", Need::Base),
+    wasi("wasi:cli/exit", Need::Base),
+    wasi("wasi:cli/stdin", Need::Base),
+    wasi("wasi:cli/stdout", Need::Base),
+    wasi("wasi:cli/stderr", Need::Base),
+    wasi("wasi:cli/terminal-input", Need::Base),
+    wasi("wasi:cli/terminal-output", Need::Base),
+    wasi("wasi:cli/terminal-stdin", Need::Base),
+    wasi("wasi:cli/terminal-stdout", Need::Base),
+    wasi("wasi:cli/terminal-stderr", Need::Base),
+    wasi("wasi:filesystem/types", Need::Files),
+    wasi("wasi:filesystem/preopens", Need::Files),
+    wasi("wasi:http/types", Need::Network),
+    wasi("wasi:http/outgoing-handler", Need::Network),
+    Interface {
+        name: "wasi:config/store",
+        versions: Versions::Exact("0.2.0-rc.1"),
+        need: Need::Config,
+    },
+    wasi("wasi:sockets/network", Need::Base),
+    wasi("wasi:sockets/instance-network", Need::Base),
+    wasi("wasi:sockets/ip-name-lookup", Need::Denied),
+    wasi("wasi:sockets/tcp", Need::Denied),
+    wasi("wasi:sockets/tcp-create-socket", Need::Denied),
+    wasi("wasi:sockets/udp", Need::Denied),
+    wasi("wasi:sockets/udp-create-socket", Need::Denied),
+];
+
+/// The interface that an import names, if the host knows it in that version.
+pub(crate) fn interface(import: &str) -> Option<&'static Interface> {
+    let (name, version) = import.split_once('@')?;
+    let known = INTERFACES.iter().find(|known| known.name == name)?;
+    let fits = match known.versions {
+        Versions::Wasi02 => is_patch_of("0.2.", version),
+        Versions::Belljar01 => is_patch_of("0.1.", version),
+        Versions::Exact(exact) => version == exact,
+    };
+    fits.then_some(known)
+}
+
+/// What an import needs.
+pub(crate) fn need(import: &str) -> Need {
+    interface(import).map_or(Need::Unknown, |known| known.need)
+}
+
+/// Whether an export is the contract's.
+pub(crate) fn is_tool_export(name: &str) -> bool {
+    name.split_once('@')
+        .is_some_and(|(name, version)| name == "belljar:tool/tools" && is_patch_of("0.1.", version))
+}
+
+fn is_patch_of(prefix: &str, version: &str) -> bool {
+    version
+        .strip_prefix(prefix)
+        .is_some_and(|patch| !patch.is_empty() && patch.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_released_versions_of_known_interfaces_are_known() {
+        assert_eq!(need("wasi:filesystem/types@0.2.6"), Need::Files);
+        assert_eq!(need("wasi:sockets/tcp@0.2.0"), Need::Denied);
+        assert_eq!(need("wasi:config/store@0.2.0-rc.1"), Need::Config);
+        for unknown in [
+            "wasi:filesystem/types",
+            "wasi:filesystem/types@0.3.0",
+            "wasi:filesystem/types@0.2.0-rc-1",
+            "wasi:filesystem/types@0.2.",
+            "wasi:config/store@0.2.0",
+            "wasi:http/incoming-handler@0.2.0",
+            "env",
+        ] {
+            assert_eq!(need(unknown), Need::Unknown, "{unknown}");
+        }
+    }
+}

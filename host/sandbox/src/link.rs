@@ -1,0 +1,246 @@
+//! What a component's imports are bound to: real hosts for the base set and for what is
+//! granted, refusals for the rest.
+//!
+//! A refusal is defined under the name that the component spells, with the component's own
+//! types. Where a function's result has an error, the refusal is that error; only where it
+//! has none does the call trap.
+
+use belljar_policy::{DenyCode, Shown};
+use wasmtime::Engine;
+use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
+use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType, Val};
+
+use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+use wasmtime_wasi::p2::bindings::{cli, random, sockets};
+use wasmtime_wasi::p2::{self, DynInputStream, DynOutputStream, DynPollable};
+use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
+
+use crate::bindings::belljar::tool::{log, progress};
+use crate::bindings::config::wasi::config::store as config;
+use crate::bindings::exports::belljar::tool::tools::{Call, Definition, Output, ToolError};
+use crate::bindings::{Tool, ToolPre};
+use crate::error::LoadError;
+use crate::files;
+use crate::interfaces::{interface, is_tool_export};
+use crate::receipt::Denial;
+use crate::state::{Guest, WholeGuest};
+use crate::{Need, http};
+
+/// Which interfaces a store gets for real, beyond those that every store gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Granted {
+    /// At least one host.
+    pub(crate) network: bool,
+}
+
+/// Binds a component's imports. Once per component, engine and granted set.
+pub(crate) fn link(
+    engine: &Engine,
+    component: &Component,
+    granted: Granted,
+) -> Result<ToolPre<Guest>, LoadError> {
+    let host = |error: wasmtime::Error| LoadError::Artifact(format!("{error:#}"));
+    let mut linker = Linker::new(engine);
+    add_base(&mut linker).map_err(host)?;
+    let ty = component.component_type();
+    let imports: Vec<_> = ty.imports(engine).map(|(name, item)| (name, item.ty)).collect();
+    if imports.iter().any(|(name, _)| name.starts_with("wasi:http/")) {
+        http::add_to_linker(&mut linker).map_err(host)?;
+    }
+    linker.allow_shadowing(true);
+    for (name, item) in &imports {
+        match refusal(name, granted) {
+            None => {}
+            Some(Refusal::Unknown) => return Err(unknown(name)),
+            Some(Refusal::Deny) => {
+                let ComponentItem::ComponentInstance(instance) = item else {
+                    return Err(unknown(name));
+                };
+                deny(engine, &mut linker, name, instance)?;
+            }
+        }
+    }
+    let pre = linker.instantiate_pre(component).map_err(|error| {
+        // The text names the import and what does not fit.
+        LoadError::UnknownImport(Shown::clipped(&format!("{error:#}"), 500).to_string())
+    })?;
+    check_exports(engine, component)?;
+    ToolPre::new(pre).map_err(|error| LoadError::WrongWorld(format!("{error:#}")))
+}
+
+enum Refusal {
+    Unknown,
+    Deny,
+}
+
+fn refusal(import: &str, granted: Granted) -> Option<Refusal> {
+    let Some(known) = interface(import) else { return Some(Refusal::Unknown) };
+    match known.need {
+        Need::Base | Need::Contract | Need::Files | Need::Config => None,
+        // The types are inert: requests can be built, and go nowhere.
+        Need::Network if granted.network || known.name == "wasi:http/types" => None,
+        Need::Network | Need::Denied => Some(Refusal::Deny),
+        Need::Unknown => Some(Refusal::Unknown),
+    }
+}
+
+fn unknown(import: &str) -> LoadError {
+    LoadError::UnknownImport(Shown::clipped(import, 128).to_string())
+}
+
+/// Always there, and empty-handed: no environment, no arguments, stdio into bounded buffers.
+fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    // io, clocks, random, stdin, stdout, stderr.
+    p2::add_to_linker_proxy_interfaces_async(linker)?;
+    cli::environment::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::exit::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_input::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_output::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_stdin::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_stdout::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_stderr::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    random::insecure_seed::add_to_linker::<Guest, WasiRandom>(linker, Guest::random)?;
+    sockets::instance_network::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
+    let options = sockets::network::LinkOptions::default();
+    sockets::network::add_to_linker::<Guest, WasiSockets>(linker, &options, Guest::sockets)?;
+    files::add_to_linker(linker)?;
+    log::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    progress::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    config::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    // wasmtime-wasi draws random bytes one by one, unmetered.
+    linker.allow_shadowing(true);
+    random::random::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    random::insecure::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// Defines every function of an interface as a refusal.
+fn deny(
+    engine: &Engine,
+    linker: &mut Linker<Guest>,
+    import: &str,
+    ty: &ComponentInstance,
+) -> Result<(), LoadError> {
+    let host = |error: wasmtime::Error| LoadError::Artifact(format!("{error:#}"));
+    let mut instance = linker.instance(import).map_err(host)?;
+    for (name, item) in ty.exports(engine) {
+        match item.ty {
+            ComponentItem::ComponentFunc(_) => {
+                let what = format!("{import}#{name}");
+                deny_function(&mut instance, name, what).map_err(host)?;
+            }
+            ComponentItem::Resource(_) => {
+                let ty = resource(import, name);
+                instance.resource(name, ty, |_, _| Ok(())).map_err(host)?;
+            }
+            ComponentItem::Type(_) => {}
+            ComponentItem::CoreFunc(_)
+            | ComponentItem::Module(_)
+            | ComponentItem::Component(_)
+            | ComponentItem::ComponentInstance(_) => return Err(unknown(import)),
+        }
+    }
+    Ok(())
+}
+
+fn deny_function(
+    instance: &mut LinkerInstance<'_, Guest>,
+    name: &str,
+    what: String,
+) -> wasmtime::Result<()> {
+    instance.func_new(name, move |mut store, ty, _, results| {
+        let record = &store.data_mut().record;
+        record.host_call();
+        record.deny(Denial {
+            code: DenyCode::InterfaceNotGranted,
+            what: what.clone(),
+            facts: format!("`{what}` is not granted to this tool"),
+        });
+        match (refused(&ty), results) {
+            (Some(error), [result]) => {
+                *result = error;
+                Ok(())
+            }
+            _ => Err(wasmtime::Error::new(NotGranted)),
+        }
+    })
+}
+
+/// The trap of a refusal that its interface cannot express.
+#[derive(Debug, thiserror::Error)]
+#[error("interface not granted")]
+pub(crate) struct NotGranted;
+
+/// Cases with which an interface says that something is refused, the best first.
+const REFUSED: &[&str] =
+    &["access-denied", "HTTP-request-denied", "not-permitted", "access", "not-supported"];
+
+/// The function's own error, if its result has one.
+fn refused(ty: &ComponentFunc) -> Option<Val> {
+    let Type::Result(result) = ty.results().next()? else { return None };
+    let payload = match result.err() {
+        None => return Some(Val::Result(Err(None))),
+        Some(Type::Enum(ty)) => {
+            let case = REFUSED.iter().find(|case| ty.names().any(|name| name == **case))?;
+            Val::Enum((*case).to_owned())
+        }
+        Some(Type::Variant(ty)) => {
+            let fits = |case: &&&str| ty.cases().any(|c| c.name == **case && c.ty.is_none());
+            let case = REFUSED.iter().find(fits)?;
+            Val::Variant((*case).to_owned(), None)
+        }
+        Some(_) => return None,
+    };
+    Some(Val::Result(Err(Some(Box::new(payload)))))
+}
+
+/// The type of a resource that an interface re-exports from a real one, or an inert type.
+fn resource(import: &str, name: &str) -> ResourceType {
+    use wasmtime_wasi_http::p2::types;
+    match name {
+        "error" => ResourceType::host::<wasmtime::Error>(),
+        "pollable" => ResourceType::host::<DynPollable>(),
+        "input-stream" => ResourceType::host::<DynInputStream>(),
+        "output-stream" => ResourceType::host::<DynOutputStream>(),
+        "network" => ResourceType::host::<p2::Network>(),
+        "outgoing-request" if import.starts_with("wasi:http/") => {
+            ResourceType::host::<types::HostOutgoingRequest>()
+        }
+        "request-options" if import.starts_with("wasi:http/") => {
+            ResourceType::host::<wasmtime_wasi_http::RequestOptions>()
+        }
+        "future-incoming-response" if import.starts_with("wasi:http/") => {
+            ResourceType::host::<types::HostFutureIncomingResponse>()
+        }
+        _ => ResourceType::host::<()>(),
+    }
+}
+
+/// The contract's functions with the contract's types.
+fn check_exports(engine: &Engine, component: &Component) -> Result<(), LoadError> {
+    let wrong = |text: String| LoadError::WrongWorld(text);
+    let ty = component.component_type();
+    let (name, tools) = ty
+        .exports(engine)
+        .find(|(name, _)| is_tool_export(name))
+        .ok_or_else(|| wrong("it does not export `belljar:tool/tools@0.1.0`".to_owned()))?;
+    let ComponentItem::ComponentInstance(tools) = tools.ty else {
+        return Err(wrong(format!("its export `{name}` is not an interface")));
+    };
+    let function = |function: &str| match tools.get_export(engine, function).map(|item| item.ty) {
+        Some(ComponentItem::ComponentFunc(ty)) => Ok(ty),
+        Some(_) | None => Err(wrong(format!("`{name}` has no function `{function}`"))),
+    };
+    let instance = ty.instance_type();
+    function("describe")?
+        .typecheck::<(), (Vec<Definition>,)>(&instance)
+        .map_err(|error| wrong(format!("`describe` has another type: {error:#}")))?;
+    function("invoke")?
+        .typecheck::<(Call,), (Result<Output, ToolError>,)>(&instance)
+        .map_err(|error| wrong(format!("`invoke` has another type: {error:#}")))
+}
+
+/// An instance with its exports looked up.
+pub(crate) type Instance = Tool;

@@ -1,0 +1,258 @@
+//! From bytes to something that opens stores: memory, the cache on disk, or the compiler.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio::sync::{OnceCell, Semaphore};
+use wasmtime::component::Component;
+
+use crate::Compiler;
+use crate::artifact::Artifact;
+use crate::bindings::ToolPre;
+use crate::cache::{Cache, Kind};
+use crate::compile::compile;
+use crate::engine::{Engines, POOL_MEMORY, Place, PoolPermit, compatibility};
+use crate::error::LoadError;
+use crate::inspect::check;
+use crate::link::{Granted, link};
+use crate::state::Guest;
+use crate::wasm::{Digest, Wasm};
+
+/// Components kept in memory though no jar uses them.
+const MAX_IDLE: usize = 256;
+
+/// Loads components, each once.
+#[derive(Debug)]
+pub(crate) struct Loader {
+    compiler: Compiler,
+    cache: Option<Arc<Cache>>,
+    engines: Arc<Engines>,
+    /// One compilation at a time: each takes all cores and much memory.
+    compiling: Semaphore,
+    entries: Mutex<HashMap<Digest, Arc<Entry>>>,
+}
+
+type Entry = OnceCell<Result<Arc<Loaded>, LoadError>>;
+
+/// A component in one engine or both.
+pub(crate) struct Loaded {
+    pub(crate) wasm: Wasm,
+    /// In the pool's engine, unless there is none or the component does not fit it.
+    pooled: Option<Linked>,
+    /// Slots that one store takes from the pool.
+    slots: u32,
+    /// In the other engine, loaded when first needed.
+    on_demand: OnceCell<Result<Linked, LoadError>>,
+}
+
+/// A component in one engine, with its imports bound for each granted set.
+struct Linked {
+    component: Component,
+    without_network: OnceLock<Result<ToolPre<Guest>, LoadError>>,
+    with_network: OnceLock<Result<ToolPre<Guest>, LoadError>>,
+}
+
+/// What a store opens from: the component bound to its imports, and room for it.
+pub(crate) struct Opening<'a> {
+    pub(crate) pre: &'a ToolPre<Guest>,
+    pub(crate) permit: Option<PoolPermit>,
+}
+
+impl Loader {
+    /// Loads nothing yet.
+    pub(crate) fn new(
+        compiler: Compiler,
+        cache: Option<Arc<Cache>>,
+        engines: Arc<Engines>,
+    ) -> Self {
+        Self { compiler, cache, engines, compiling: Semaphore::new(1), entries: Mutex::default() }
+    }
+
+    /// The component, loaded once for all who ask. A caller that goes away while it compiles
+    /// ends the compiler; the next one waiting begins anew.
+    pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        let digest = wasm.digest();
+        let entry = self.entry(digest);
+        let loaded = entry.get_or_init(|| self.load_once(wasm)).await.clone();
+        if let Err(error) = &loaded
+            && !error.is_lasting()
+        {
+            // Those who wait now share the failure; the next to ask tries again.
+            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            if entries.get(&digest).is_some_and(|now| Arc::ptr_eq(now, &entry)) {
+                entries.remove(&digest);
+            }
+        }
+        loaded
+    }
+
+    /// Where a store with these grants and that much memory opens.
+    pub(crate) async fn place<'a>(
+        &self,
+        loaded: &'a Loaded,
+        granted: Granted,
+        memory: u64,
+    ) -> Result<Opening<'a>, LoadError> {
+        if let Some(pooled) = &loaded.pooled
+            && memory <= POOL_MEMORY as u64
+        {
+            if let Some(permit) = self.engines.take(loaded.slots) {
+                return Ok(Opening { pre: pooled.bind(granted)?, permit: Some(permit) });
+            }
+            self.engines.warn("the pool of stores is full: more of them open slower".to_owned());
+        }
+        self.on_demand(loaded, granted).await
+    }
+
+    /// As [`Self::place`], outside the pool.
+    pub(crate) async fn on_demand<'a>(
+        &self,
+        loaded: &'a Loaded,
+        granted: Granted,
+    ) -> Result<Opening<'a>, LoadError> {
+        let load = || async {
+            let artifact = self.artifact(&loaded.wasm).await?;
+            let engine = self.engines.on_demand().map_err(LoadError::Host)?;
+            artifact.load(engine).map(Linked::new).map_err(unloadable)
+        };
+        let linked = loaded.on_demand.get_or_init(load).await;
+        Ok(Opening { pre: linked.as_ref().map_err(Clone::clone)?.bind(granted)?, permit: None })
+    }
+
+    fn entry(&self, digest: Digest) -> Arc<Entry> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(&digest) {
+            return Arc::clone(entry);
+        }
+        if entries.len() >= MAX_IDLE {
+            entries.retain(|_, entry| !is_idle(entry));
+        }
+        Arc::clone(entries.entry(digest).or_default())
+    }
+
+    async fn load_once(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        let artifact = self.artifact(wasm).await?;
+        let engines = Arc::clone(&self.engines);
+        let wasm = wasm.clone();
+        let place = move || place_first(&engines, &artifact, wasm);
+        tokio::task::spawn_blocking(place)
+            .await
+            .map_err(|_| LoadError::Artifact("the loader crashed".to_owned()))?
+            .map(Arc::new)
+    }
+
+    /// The machine code: from the cache, or compiled and put there.
+    async fn artifact(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
+        let engines = Arc::clone(&self.engines);
+        let cache = self.cache.clone();
+        let digest = wasm.digest();
+        let look = move || {
+            let engine = engines.any().map_err(LoadError::Host)?;
+            let name = format!("{digest}-{}", short(&compatibility(engine)));
+            let found = cache.and_then(|cache| cache.get(Kind::Artifact, &name));
+            Ok((name, found.map(Artifact::trusted)))
+        };
+        let crashed = |_| LoadError::Artifact("the loader crashed".to_owned());
+        let (name, found) = tokio::task::spawn_blocking(look).await.map_err(crashed)??;
+        if let Some(artifact) = found {
+            return Ok(artifact);
+        }
+        check(wasm.bytes())?;
+        let turn = self.compiling.acquire().await;
+        let artifact = compile(&self.compiler, wasm).await?;
+        drop(turn);
+        if let Some(cache) = self.cache.clone() {
+            let write = move || {
+                cache.put(Kind::Artifact, &name, artifact.bytes());
+                artifact
+            };
+            return tokio::task::spawn_blocking(write).await.map_err(crashed);
+        }
+        Ok(artifact)
+    }
+}
+
+/// Loads into the pool's engine, or else into the other, and checks the component's world.
+fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loaded, LoadError> {
+    let pool = engines.get(Place::Pool).map_err(LoadError::Host)?;
+    let pooled = pool.and_then(|engine| match artifact.load(engine) {
+        Ok(component) => Some(Linked::new(component)),
+        Err(error) => {
+            let digest = wasm.digest();
+            engines.warn(format!("component {digest} opens outside the pool: {error:#}"));
+            None
+        }
+    });
+    let on_demand = match &pooled {
+        Some(_) => OnceCell::new(),
+        None => {
+            let engine = engines.on_demand().map_err(LoadError::Host)?;
+            let linked = artifact.load(engine).map(Linked::new).map_err(unloadable)?;
+            linked.bind(Granted { network: false })?;
+            OnceCell::new_with(Some(Ok(linked)))
+        }
+    };
+    let mut slots = 1;
+    if let Some(linked) = &pooled {
+        linked.bind(Granted { network: false })?;
+        if let Some(needs) = linked.component.resources_required() {
+            slots = needs.num_memories.max(1);
+        }
+    }
+    Ok(Loaded { wasm, pooled, slots, on_demand })
+}
+
+impl Linked {
+    fn new(component: Component) -> Self {
+        Self { component, without_network: OnceLock::new(), with_network: OnceLock::new() }
+    }
+
+    fn bind(&self, granted: Granted) -> Result<&ToolPre<Guest>, LoadError> {
+        let cell = if granted.network { &self.with_network } else { &self.without_network };
+        let bound = cell.get_or_init(|| link(self.component.engine(), &self.component, granted));
+        bound.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Loaded {
+    /// What an open store was opened from.
+    pub(crate) fn bound(
+        &self,
+        pooled: bool,
+        granted: Granted,
+    ) -> Result<&ToolPre<Guest>, LoadError> {
+        let linked = if pooled {
+            self.pooled.as_ref()
+        } else {
+            self.on_demand.get().and_then(|linked| linked.as_ref().ok())
+        };
+        match linked {
+            Some(linked) => linked.bind(granted),
+            None => Err(LoadError::Artifact("the component is gone".to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Loaded").field(&self.wasm.digest()).finish()
+    }
+}
+
+/// Loaded or failed, and held by no jar.
+fn is_idle(entry: &Arc<Entry>) -> bool {
+    let unused = |loaded: &Result<Arc<Loaded>, _>| match loaded {
+        Ok(loaded) => Arc::strong_count(loaded) == 1,
+        Err(_) => true,
+    };
+    Arc::strong_count(entry) == 1 && entry.get().is_some_and(unused)
+}
+
+fn unloadable(error: wasmtime::Error) -> LoadError {
+    LoadError::Artifact(format!("{error:#}"))
+}
+
+/// Enough of the compatibility hash to tell engines apart in a file name.
+fn short(hash: &[u8; 32]) -> String {
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,226 @@
+//! The order of calls in a jar.
+//!
+//! Calls of one component wait for each other. Calls of different components overlap only
+//! where both are hinted read-only; any other call runs alone in the jar. Everything starts
+//! in the order asked: a call never overtakes an earlier one that it may not overlap with.
+//!
+//! A queue and not a task per store: ten thousand jars would be as many tasks and channels,
+//! and each call would cross threads twice. A store is taken out of its jar for the length of
+//! a call, so it has one owner at any time all the same, and dropping the call drops it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+/// Calls that may wait in one jar. A model's step asks for a few dozen.
+const MAX_WAITING: usize = 1_024;
+
+/// Who runs and who waits.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    idle: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: Vec<Entry>,
+    waiting: VecDeque<(Entry, oneshot::Sender<()>)>,
+    next: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    id: u64,
+    lane: usize,
+    shared: bool,
+}
+
+/// A place in the queue, first waiting, then running. Dropping it lets others go on.
+#[derive(Debug)]
+pub(crate) struct Ticket<'a> {
+    queue: &'a Queue,
+    id: u64,
+}
+
+/// Too many calls wait already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full;
+
+impl Queue {
+    /// Waits until a call of this lane may run. `shared` = may overlap with other shared
+    /// calls of other lanes.
+    pub(crate) async fn enter(&self, lane: usize, shared: bool) -> Result<Ticket<'_>, Full> {
+        let (ticket, turn) = self.ask(lane, shared)?;
+        if let Some(turn) = turn {
+            // The sender is dropped only together with the entry, which this ticket holds.
+            let _ = turn.await;
+        }
+        Ok(ticket)
+    }
+
+    /// Waits until nothing runs and nothing waits.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let changed = self.idle.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.state().is_idle() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn ask(
+        &self,
+        lane: usize,
+        shared: bool,
+    ) -> Result<(Ticket<'_>, Option<oneshot::Receiver<()>>), Full> {
+        let mut state = self.state();
+        let entry = Entry { id: state.next, lane, shared };
+        state.next += 1;
+        let ticket = Ticket { queue: self, id: entry.id };
+        if state.waiting.is_empty() && state.may_run(&entry) {
+            state.running.push(entry);
+            return Ok((ticket, None));
+        }
+        if state.waiting.len() >= MAX_WAITING {
+            // Nothing was entered, so there is nothing to leave.
+            std::mem::forget(ticket);
+            return Err(Full);
+        }
+        let (start, turn) = oneshot::channel();
+        state.waiting.push_back((entry, start));
+        state.advance();
+        Ok((ticket, Some(turn)))
+    }
+
+    fn leave(&self, id: u64) {
+        let mut state = self.state();
+        state.running.retain(|entry| entry.id != id);
+        state.waiting.retain(|(entry, _)| entry.id != id);
+        state.advance();
+        if state.is_idle() {
+            self.idle.notify_waiters();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
+    fn may_run(&self, entry: &Entry) -> bool {
+        self.running.iter().all(|other| entry.may_overlap(other))
+    }
+
+    /// Starts what may start, without overtaking.
+    fn advance(&mut self) {
+        let mut passed: Vec<Entry> = Vec::new();
+        let mut waiting = VecDeque::with_capacity(self.waiting.len());
+        for (entry, start) in std::mem::take(&mut self.waiting) {
+            let first = passed.iter().all(|earlier| entry.may_overlap(earlier));
+            if first && self.may_run(&entry) {
+                self.running.push(entry);
+                // The receiver is gone only if its ticket is being dropped, which then waits
+                // for this lock and takes the entry out again.
+                let _ = start.send(());
+            } else {
+                passed.push(entry);
+                waiting.push_back((entry, start));
+            }
+        }
+        self.waiting = waiting;
+    }
+}
+
+impl Entry {
+    fn may_overlap(&self, other: &Self) -> bool {
+        self.lane != other.lane && self.shared && other.shared
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.queue.leave(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(turn: &mut Option<oneshot::Receiver<()>>) -> bool {
+        turn.as_mut().is_none_or(|turn| turn.try_recv().is_ok())
+    }
+
+    #[test]
+    fn calls_of_one_lane_run_in_the_order_asked() {
+        let queue = Queue::default();
+        let (a, _) = queue.ask(0, true).unwrap();
+        let (b, mut b_turn) = queue.ask(0, true).unwrap();
+        let (_c, mut c_turn) = queue.ask(0, true).unwrap();
+        assert!(!started(&mut b_turn));
+        drop(a);
+        assert!(started(&mut b_turn) && !started(&mut c_turn));
+        drop(b);
+        assert!(started(&mut c_turn));
+    }
+
+    #[test]
+    fn only_shared_calls_of_different_lanes_overlap() {
+        let queue = Queue::default();
+        let (a, _) = queue.ask(0, true).unwrap();
+        let (b, mut b_turn) = queue.ask(1, true).unwrap();
+        assert!(started(&mut b_turn));
+        let (w, mut w_turn) = queue.ask(2, false).unwrap();
+        let (_r, mut r_turn) = queue.ask(3, true).unwrap();
+        drop(a);
+        assert!(!started(&mut w_turn));
+        drop(b);
+        assert!(started(&mut w_turn) && !started(&mut r_turn), "a writer runs alone");
+        drop(w);
+        assert!(started(&mut r_turn));
+    }
+
+    #[test]
+    fn an_earlier_read_of_a_busy_lane_is_not_overtaken_by_a_write() {
+        let queue = Queue::default();
+        let (a1, _) = queue.ask(0, true).unwrap();
+        let (a2, mut a2_turn) = queue.ask(0, true).unwrap();
+        let (_w, mut w_turn) = queue.ask(1, false).unwrap();
+        let (_r, mut r_turn) = queue.ask(2, true).unwrap();
+        drop(a1);
+        assert!(started(&mut a2_turn) && !started(&mut w_turn) && !started(&mut r_turn));
+        drop(a2);
+        assert!(started(&mut w_turn) && !started(&mut r_turn));
+    }
+
+    #[test]
+    fn a_dropped_waiter_holds_nobody_up() {
+        let queue = Queue::default();
+        let (a, _) = queue.ask(0, false).unwrap();
+        let (b, _turn) = queue.ask(0, false).unwrap();
+        let (_c, mut c_turn) = queue.ask(0, false).unwrap();
+        drop(b);
+        drop(a);
+        assert!(started(&mut c_turn));
+    }
+
+    #[test]
+    fn the_queue_is_bounded_and_recovers() {
+        let queue = Queue::default();
+        let (a, _) = queue.ask(0, false).unwrap();
+        let waiting: Vec<_> = (0..MAX_WAITING).map(|_| queue.ask(0, false).unwrap()).collect();
+        assert_eq!(queue.ask(0, false).err(), Some(Full));
+        drop((a, waiting));
+        assert!(queue.ask(0, false).unwrap().1.is_none());
+    }
+}
