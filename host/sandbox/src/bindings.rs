@@ -1,12 +1,5 @@
 //! Bindings generated from the contract, and from the text of `wasi:config`.
 
-#![expect(
-    missing_docs,
-    unreachable_pub,
-    unsafe_code,
-    clippy::missing_docs_in_private_items,
-    reason = "generated"
-)]
 
 wasmtime::component::bindgen!({
     path: "../../guest-sdk/wit",

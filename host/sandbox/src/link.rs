@@ -19,7 +19,7 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use crate::bindings::belljar::tool::{log, progress};
 use crate::bindings::config::wasi::config::store as config;
 use crate::bindings::exports::belljar::tool::tools::{Call, Definition, Output, ToolError};
-use crate::bindings::{Tool, ToolPre};
+use crate::bindings::ToolPre;
 use crate::error::LoadError;
 use crate::files;
 use crate::interfaces::{interface, is_tool_export};
@@ -242,5 +242,3 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<(), LoadError
         .map_err(|error| wrong(format!("`invoke` has another type: {error:#}")))
 }
 
-/// An instance with its exports looked up.
-pub(crate) type Instance = Tool;
