@@ -1,6 +1,5 @@
 //! Bindings generated from the contract, and from the text of `wasi:config`.
 
-
 wasmtime::component::bindgen!({
     path: "../../guest-sdk/wit",
     world: "tool",

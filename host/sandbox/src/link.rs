@@ -16,10 +16,10 @@ use wasmtime_wasi::p2::{self, DynInputStream, DynOutputStream, DynPollable};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 
+use crate::bindings::ToolPre;
 use crate::bindings::belljar::tool::{log, progress};
 use crate::bindings::config::wasi::config::store as config;
 use crate::bindings::exports::belljar::tool::tools::{Call, Definition, Output, ToolError};
-use crate::bindings::ToolPre;
 use crate::error::LoadError;
 use crate::files;
 use crate::interfaces::{interface, is_tool_export};
@@ -241,4 +241,3 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<(), LoadError
         .typecheck::<(Call,), (Result<Output, ToolError>,)>(&instance)
         .map_err(|error| wrong(format!("`invoke` has another type: {error:#}")))
 }
-

@@ -1,1 +1,12 @@
-//! kit
+//! Shared helpers of tests: tools written in a few lines of WebAssembly text, and a host to
+//! run them in.
+//!
+//! Helpers panic where a test would: a broken fixture is a failed test.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod guest;
+mod host;
+
+pub use guest::{WatTool, component, wat_tool};
+pub use host::{JarBuilder, TestHost, TestJar, assert_denied, assert_text, stock, text};
