@@ -46,15 +46,6 @@ const MIN_SLOTS: u32 = 16;
 /// the address space of any machine is long used up.
 const MAX_SLOTS: u32 = 100_000;
 
-/// Where a store opens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In a slot of the pool.
-    Pool,
-    /// Wherever the system gives memory.
-    OnDemand,
-}
-
 /// Room for one store in the pool, given back when dropped.
 pub(crate) type PoolPermit = OwnedSemaphorePermit;
 
@@ -83,12 +74,9 @@ impl Engines {
         }
     }
 
-    /// The engine of a place; `None` where there is no pool.
-    pub(crate) fn get(&self, place: Place) -> Result<Option<&Engine>, Arc<SandboxError>> {
-        match place {
-            Place::Pool => Ok(self.pool().map(|pool| &pool.engine)),
-            Place::OnDemand => self.on_demand().map(Some),
-        }
+    /// The engine over the pool, if there is one.
+    pub(crate) fn pooled(&self) -> Option<&Engine> {
+        self.pool().map(|pool| &pool.engine)
     }
 
     /// The engine that opens stores without a pool; it always exists, or nothing works.
@@ -243,8 +231,8 @@ mod tests {
     #[test]
     fn both_engines_share_compiled_code() {
         let engines = Engines::new(20);
-        let pool = engines.get(Place::Pool).unwrap().unwrap();
-        let other = engines.get(Place::OnDemand).unwrap().unwrap();
+        let pool = engines.pooled().unwrap();
+        let other = engines.on_demand().unwrap();
         assert_eq!(compatibility(pool), compatibility(other));
         assert_eq!(engines.warnings(), Vec::<String>::new());
     }
@@ -252,7 +240,7 @@ mod tests {
     #[test]
     fn a_pool_that_does_not_fit_is_halved_with_a_warning() {
         let engines = Engines::new(MAX_SLOTS);
-        assert!(engines.get(Place::Pool).unwrap().is_some());
+        assert!(engines.pooled().is_some());
         let warnings = engines.warnings();
         assert!(warnings.iter().any(|text| text.contains("instead of 100000")), "{warnings:?}");
     }
@@ -260,7 +248,7 @@ mod tests {
     #[test]
     fn without_slots_there_is_no_pool_and_no_warning() {
         let engines = Engines::new(0);
-        assert!(engines.get(Place::Pool).unwrap().is_none());
+        assert!(engines.pooled().is_none());
         assert!(engines.any().is_ok());
         assert!(engines.warnings().is_empty());
     }

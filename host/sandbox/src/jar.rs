@@ -105,6 +105,7 @@ struct Given {
     rights: ToolRights,
     budget: Budget,
     settings: Settings,
+    secrets: JarSecrets,
     mounts: Vec<OpenMount>,
     /// Keeps the directories shared with other jars.
     _held: Vec<Arc<Held>>,
@@ -145,8 +146,8 @@ impl Jar {
     /// overlaps with calls of other components only where both tools are hinted read-only.
     /// The order is that in which the returned futures are first polled.
     ///
-    /// `arguments` must be a JSON object as text. The permit must be one of this jar's rights,
-    /// and where it needs a person's answer the caller has got it.
+    /// `arguments` must be a JSON object as text. The permit must be one of this jar's rights;
+    /// one that still needs a person's answer is refused ([`ToolPermit::answered`]).
     ///
     /// Dropping the future ends the call at once; its store is discarded.
     pub async fn call(&self, permit: ToolPermit, arguments: &str) -> CallResult {
@@ -163,7 +164,11 @@ impl Jar {
         let asked = Instant::now();
         let name = permit.tool();
         let mut receipt = Receipt::empty(name.as_str(), "", arguments);
-        let outcome = self.answer(name, arguments, progress, asked, &mut receipt).await;
+        let outcome = if permit.needs_answer() {
+            Err(Failure::Refused(DenyCode::NobodyToAsk).tell(0, &mut receipt))
+        } else {
+            self.answer(name, arguments, progress, asked, &mut receipt).await
+        };
         receipt.times.total = micros(asked.elapsed());
         if let Ok(output) = &outcome {
             receipt.bytes.output = output.size();
@@ -319,20 +324,19 @@ impl Jar {
         let opening =
             loader.place(loaded, granted, limits.memory_bytes).await.map_err(Failure::NotLoaded)?;
         let Opening { pre, .. } = opening;
-        let guest = self.guest(given, granted);
+        let guest = self.guest(given, granted.network && loaded.imports_http());
         Ok((Box::new(OpenStore::new(opening, guest, limits.output_bytes)), pre))
     }
 
-    fn guest(&self, given: &Given, granted: Granted) -> Guest {
+    fn guest(&self, given: &Given, network: bool) -> Guest {
         let limits = given.rights.limits();
         let record = Record::new(given.budget.clone(), limits.log_lines)
             .with_operations(Arc::clone(&self.operations));
         let record = Arc::new(record);
         let files = FilesCtx::new(&given.mounts, limits, Arc::clone(&record));
-        let http = granted.network.then(|| {
-            let scope = given.rights.hosts().clone();
-            let secrets = JarSecrets::default();
-            let options = self.sandbox.0.http.clone();
+        let http = network.then(|| {
+            let (scope, options) = (given.rights.hosts().clone(), self.sandbox.0.http.clone());
+            let secrets = given.secrets.clone();
             HttpCtx::new(scope, secrets, limits, Arc::clone(&record), options)
         });
         let memory = MemoryLimiter::new(given.budget.clone());
@@ -348,12 +352,20 @@ impl Jar {
         let rights = self.rights.for_tool(&slot.tool.ask);
         let held = self.sandbox.0.mounts.open(rights.mounts()).map_err(Failure::Mount)?;
         let mounts = held.iter().map(|held| held.mount.clone()).collect();
+        let secrets = self.secrets.allowed(rights.secrets());
         let settings = Settings {
             values: Arc::clone(&slot.tool.config),
-            secrets: Arc::new(rights.secrets().clone()),
+            secrets: Arc::new(secrets.names().cloned().collect()),
         };
         let budget = self.budget_of(rights.limits());
-        Ok(slot.given.get_or_init(|| Given { rights, budget, settings, mounts, _held: held }))
+        Ok(slot.given.get_or_init(|| Given {
+            rights,
+            budget,
+            settings,
+            secrets,
+            mounts,
+            _held: held,
+        }))
     }
 
     /// The subagent's budget, or one below it where the manifest narrows its limits.

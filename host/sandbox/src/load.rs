@@ -11,7 +11,7 @@ use crate::artifact::Artifact;
 use crate::bindings::ToolPre;
 use crate::cache::{Cache, Kind};
 use crate::compile::compile;
-use crate::engine::{Engines, POOL_MEMORY, Place, PoolPermit, compatibility};
+use crate::engine::{Engines, POOL_MEMORY, PoolPermit, compatibility};
 use crate::error::LoadError;
 use crate::inspect::check;
 use crate::link::{Granted, link};
@@ -41,6 +41,7 @@ pub(crate) struct Loaded {
     pooled: Option<Linked>,
     /// Slots that one store takes from the pool.
     slots: u32,
+    http: bool,
     /// In the other engine, loaded when first needed.
     on_demand: OnceCell<Result<Linked, LoadError>>,
 }
@@ -174,8 +175,7 @@ impl Loader {
 
 /// Loads into the pool's engine, or else into the other, and checks the component's world.
 fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loaded, LoadError> {
-    let pool = engines.get(Place::Pool).map_err(LoadError::Host)?;
-    let pooled = pool.and_then(|engine| match artifact.load(engine) {
+    let pooled = engines.pooled().and_then(|engine| match artifact.load(engine) {
         Ok(component) => Some(Linked::new(component)),
         Err(error) => {
             let digest = wasm.digest();
@@ -199,12 +199,20 @@ fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loa
             slots = needs.num_memories.max(1);
         }
     }
-    Ok(Loaded { wasm, pooled, slots, on_demand })
+    let any = pooled.as_ref().or_else(|| on_demand.get().and_then(|linked| linked.as_ref().ok()));
+    let http = any.is_some_and(Linked::imports_http);
+    Ok(Loaded { wasm, pooled, slots, http, on_demand })
 }
 
 impl Linked {
     fn new(component: Component) -> Self {
         Self { component, without_network: OnceLock::new(), with_network: OnceLock::new() }
+    }
+
+    fn imports_http(&self) -> bool {
+        let ty = self.component.component_type();
+        let mut imports = ty.imports(self.component.engine());
+        imports.any(|(name, _)| name.starts_with("wasi:http/"))
     }
 
     fn bind(&self, granted: Granted) -> Result<&ToolPre<Guest>, LoadError> {
@@ -215,6 +223,11 @@ impl Linked {
 }
 
 impl Loaded {
+    /// Whether the component can send requests at all.
+    pub(crate) fn imports_http(&self) -> bool {
+        self.http
+    }
+
     /// What an open store was opened from.
     pub(crate) fn bound(
         &self,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use belljar_policy::{SecretName, WORKSPACE};
+use belljar_policy::{HostScope, Limits, SecretName, WORKSPACE};
 use wasmtime::component::{HasData, ResourceTable};
 use wasmtime_wasi::p2::bindings::random;
 use wasmtime_wasi::{Rng, WasiCtx, WasiCtxView, WasiView};
@@ -14,7 +14,7 @@ use crate::bindings::belljar::tool::{log, progress};
 use crate::bindings::config::wasi::config::store as config;
 use crate::clocks::{Monotonic, Wall};
 use crate::files::{FilesCtx, FilesView, HasFiles};
-use crate::http::HttpCtx;
+use crate::http::{HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
 use crate::jar::{Progress, ProgressSink};
 use crate::limits::{MAX_RANDOM, MAX_RESOURCES, MemoryLimiter};
 use crate::record::{Record, clip};
@@ -25,7 +25,7 @@ pub(crate) struct Guest {
     pub(crate) table: ResourceTable,
     pub(crate) wasi: WasiCtx,
     pub(crate) files: FilesCtx,
-    /// `None` = the store has no network.
+    /// `None` until a request is built, in a component that was not seen to need it.
     pub(crate) http: Option<HttpCtx>,
     pub(crate) rng: Box<dyn Rng + Send>,
     pub(crate) settings: Settings,
@@ -109,6 +109,17 @@ impl WasiView for Guest {
 impl HasFiles for Guest {
     fn files(&mut self) -> FilesView<'_> {
         FilesView { ctx: &mut self.files, table: &mut self.table }
+    }
+}
+
+impl HasHttp for Guest {
+    fn http(&mut self) -> HttpView<'_> {
+        let nowhere = || {
+            let (scope, secrets) = (HostScope::none(), JarSecrets::default());
+            let record = Arc::clone(&self.record);
+            HttpCtx::new(scope, secrets, &Limits::default(), record, HttpOptions::default())
+        };
+        HttpView { ctx: self.http.get_or_insert_with(nowhere), table: &mut self.table }
     }
 }
 

@@ -172,7 +172,18 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _processed: Io,
     ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), Error>> + Send> {
-        Box::new(Arc::clone(&self.gate).send(request, options))
+        self.gate.record.host_call();
+        let operation = self.gate.record.operation("an outgoing request");
+        let sending = Arc::clone(&self.gate).send(request, options);
+        Box::new(async move {
+            let (response, io) = sending.await?;
+            // Closing the jar waits until the connection is gone.
+            let io: Io = Box::new(async move {
+                let _operation = operation;
+                Box::into_pin(io).await
+            });
+            Ok((response, io))
+        })
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
