@@ -139,12 +139,14 @@ impl WatTool {
     }
 }
 
-/// Any component: a world in WIT (its first world counts; the contract is at hand) and a core
-/// module in text that implements it.
+/// Any component: a world in WIT (its only world counts; the contract is at hand unless the
+/// text has one of its own) and a core module in text that implements it.
 pub fn component(wit: &str, core: &str) -> Vec<u8> {
     let mut module = wat::parse_str(core).unwrap_or_else(|error| panic!("{error}\n{core}"));
     let mut resolve = Resolve::default();
-    resolve.push_str("tool.wit", CONTRACT).unwrap();
+    if !wit.contains("package belljar:tool") {
+        resolve.push_str("tool.wit", CONTRACT).unwrap();
+    }
     let package = resolve.push_str("test.wit", wit).unwrap_or_else(|error| panic!("{error:?}"));
     let world = resolve.select_world(&[package], None).unwrap();
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();

@@ -172,7 +172,6 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _processed: Io,
     ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Io), Error>> + Send> {
-        self.gate.record.host_call();
         let operation = self.gate.record.operation("an outgoing request");
         let sending = Arc::clone(&self.gate).send(request, options);
         Box::new(async move {

@@ -1,0 +1,57 @@
+//! Compiling in a child: this program is its own compiler.
+//!
+//! Without the usual test harness, whose own words on stdout would mix with the code.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(missing_docs)]
+
+use std::process::{Command, ExitCode, Stdio};
+
+use belljar_kit::{TestHost, assert_text, stock};
+use belljar_sandbox::{Compiler, PoolConfig, compile_child};
+
+const COMPILE: &str = "compile-component";
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(COMPILE) {
+        return compile_child();
+    }
+    a_child_compiles_what_then_runs();
+    a_child_says_why_it_does_not_compile();
+    println!("test result: ok");
+    ExitCode::SUCCESS
+}
+
+fn compiler() -> Compiler {
+    Compiler::Child { program: std::env::current_exe().unwrap(), args: vec![COMPILE.into()] }
+}
+
+fn a_child_compiles_what_then_runs() {
+    let cache = tempfile::tempdir().unwrap();
+    let host = TestHost::with(|config| {
+        config.cache_dir = Some(cache.path().join("cache"));
+        config.compiler = compiler();
+        config.pool = PoolConfig { slots: 0 };
+    });
+    host.write("a.txt", "a");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let jar = host.jar([stock("file_read")]).await;
+        assert_text(&jar.call("file_read", r#"{"path": "a.txt"}"#).await, "a");
+    });
+    assert!(host.sandbox.warnings().is_empty());
+}
+
+fn a_child_says_why_it_does_not_compile() {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .arg(COMPILE)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(!output.stderr.is_empty(), "it says why");
+}

@@ -1,0 +1,170 @@
+//! Interfaces that are not granted, and what happens after a cancellation.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use belljar_kit::{TestHost, WatTool, assert_denied, assert_text, stock, wat_tool};
+use belljar_policy::{DenyCode, Meter, SecretName};
+use belljar_sandbox::{CallError, Ending, Wasm};
+
+const SPIN: &str = "(loop $l (br $l)) unreachable";
+
+#[tokio::test]
+async fn a_socket_is_refused_with_the_interfaces_own_error() {
+    let mut tool = WatTool::new(
+        "socket",
+        "(call $create (i32.const 0) (i32.const 0x300))
+         (i32.store8 (i32.const 0x308) (i32.add (i32.const 48) (i32.load8_u (i32.const 0x300))))
+         (i32.store8 (i32.const 0x309) (i32.add (i32.const 48) (i32.load8_u (i32.const 0x304))))
+         (call $text (i32.const 0x308) (i32.const 2))",
+    );
+    tool.imports = r#"(import "wasi:sockets/tcp-create-socket@0.2.3" "create-tcp-socket" (func $create (param i32 i32)))"#.to_owned();
+    tool.world = "import wasi:sockets/tcp-create-socket@0.2.3;".to_owned();
+    tool.packages = "package wasi:sockets@0.2.3 {
+        interface network {
+            enum error-code { unknown, access-denied, not-supported }
+            enum ip-address-family { ipv4, ipv6 }
+        }
+        interface tcp { resource tcp-socket; }
+        interface tcp-create-socket {
+            use network.{error-code, ip-address-family};
+            use tcp.{tcp-socket};
+            create-tcp-socket: func(family: ip-address-family) -> result<tcp-socket, error-code>;
+        }
+    }"
+    .to_owned();
+    let host = TestHost::new();
+    let jar = host.jar([Wasm::new(tool.build())]).await;
+    let result = jar.call("socket", "{}").await;
+    // An error (1), and of its cases `access-denied` (1).
+    assert_text(&result, "11");
+    let denial = &result.receipt.denials[0];
+    assert_eq!(denial.code, DenyCode::InterfaceNotGranted);
+    assert_eq!(denial.what, "wasi:sockets/tcp-create-socket@0.2.3#create-tcp-socket");
+    assert_text(&jar.call("socket", "{}").await, "11");
+}
+
+#[tokio::test]
+async fn without_a_host_a_request_is_refused_and_recorded() {
+    let host = TestHost::new();
+    host.write("a.txt", "a");
+    let jar = host.jar([stock("web_fetch"), stock("file_read")]).await;
+    let result = jar.call("web_fetch", r#"{"url": "http://127.0.0.1:9/"}"#).await;
+    assert_denied(&result, DenyCode::InterfaceNotGranted);
+    assert!(matches!(result.outcome, Err(CallError::Tool { .. })), "{:?}", result.outcome);
+    assert_eq!(result.receipt.bytes.sent, 0);
+    assert_text(&jar.call("file_read", r#"{"path": "a.txt"}"#).await, "a");
+}
+
+#[tokio::test]
+async fn without_a_mount_a_file_is_not_found_and_nothing_is_read() {
+    let host = TestHost::new();
+    host.write("a.txt", "a");
+    let mut builder = host.builder([stock("file_read")]);
+    builder.access = None;
+    let jar = host.build(builder).await;
+    let result = jar.call("file_read", r#"{"path": "a.txt"}"#).await;
+    assert!(matches!(result.outcome, Err(CallError::Tool { .. })), "{:?}", result.outcome);
+    assert_eq!(result.receipt.bytes.read, 0);
+    assert!(result.receipt.paths_read.is_empty());
+}
+
+#[tokio::test]
+async fn a_read_only_mount_is_not_written() {
+    let host = TestHost::new();
+    let jar = host.jar([stock("file_write")]).await;
+    let result = jar.call("file_write", r#"{"path": "a.txt", "content": "x"}"#).await;
+    assert_denied(&result, DenyCode::ReadOnly);
+    assert_eq!(host.read("a.txt"), None);
+    assert!(result.receipt.paths_written.is_empty());
+}
+
+#[tokio::test]
+async fn settings_are_told_and_secrets_only_that_they_exist() {
+    // Looks up its arguments without their braces.
+    let mut tool = WatTool::new(
+        "config",
+        "(call $get (i32.add (local.get $args) (i32.const 6)) (i32.sub (local.get $args_len) (i32.const 8)) (i32.const 0x300))
+         (if (i32.eqz (i32.load8_u (i32.const 0x304)))
+           (then (return (call $text (i32.const 0x300) (i32.const 0)))))
+         (call $text (i32.load (i32.const 0x308)) (i32.load (i32.const 0x30c)))",
+    );
+    tool.imports =
+        r#"(import "wasi:config/store@0.2.0-rc.1" "get" (func $get (param i32 i32 i32)))"#
+            .to_owned();
+    tool.world = "import wasi:config/store@0.2.0-rc.1;".to_owned();
+    tool.packages = "package wasi:config@0.2.0-rc.1 { interface store {
+        variant error { upstream(string), io(string) }
+        get: func(key: string) -> result<option<string>, error>;
+    } }"
+    .to_owned();
+    let host = TestHost::new();
+    let mut builder = host.builder([Wasm::new(tool.build())]);
+    builder.config = BTreeMap::from([("color".to_owned(), "red".to_owned())]);
+    builder.secrets = BTreeSet::from([SecretName::new("absent").unwrap()]);
+    let jar = host.build(builder).await;
+    let get = |key: &str| format!("{{\"k\":\"{key}\"}}");
+    assert_text(&jar.call("config", &get("color")).await, "red");
+    assert_text(&jar.call("config", &get("other")).await, "");
+    // Granted, but the operator gave no value: it does not exist.
+    assert_text(&jar.call("config", &get("secret.absent")).await, "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_cancellation_nothing_more_happens() {
+    let host = TestHost::new();
+    let spin = Wasm::new(wat_tool("spin", SPIN));
+    let jar = host.jar([spin, stock("file_read")]).await;
+    let spinning = jar.call("spin", "{}");
+    let cancelling = async {
+        while jar.budget.spent(Meter::Fuel) == 0 {
+            tokio::task::yield_now().await;
+        }
+        jar.cancel.cancel();
+        jar.jar.close().await
+    };
+    let (result, left) = tokio::join!(spinning, cancelling);
+    assert_eq!(result.outcome, Err(CallError::Cancelled));
+    assert_eq!(result.receipt.ending, Ending::Cancelled);
+    assert!(left.is_empty(), "{left:?}");
+    let spent = jar.budget.spent(Meter::Fuel);
+    let after = jar.call("file_read", r#"{"path": "a.txt"}"#).await;
+    assert_eq!(after.outcome, Err(CallError::Cancelled));
+    assert_eq!(jar.budget.spent(Meter::Fuel), spent, "no guest ran");
+    assert_eq!(jar.budget.spent(Meter::Memory), 0, "no store is left");
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_leaves_the_jar_usable() {
+    let host = TestHost::new();
+    host.write("a.txt", "a");
+    let spin = Wasm::new(wat_tool("spin", SPIN));
+    let jar = host.jar([spin, stock("file_read")]).await;
+    let spinning = jar.call("spin", "{}");
+    let begun = async {
+        while jar.budget.spent(Meter::Fuel) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = spinning => panic!("it spins"),
+        () = begun => {}
+    }
+    assert_text(&jar.call("file_read", r#"{"path": "a.txt"}"#).await, "a");
+    assert!(jar.jar.close().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_cancelled_budget_stops_a_call_of_a_jar_below_it() {
+    let host = TestHost::new();
+    let jar = host.jar([Wasm::new(wat_tool("spin", SPIN))]).await;
+    let stopping = async {
+        while jar.budget.spent(Meter::Fuel) == 0 {
+            tokio::task::yield_now().await;
+        }
+        jar.budget.cancel();
+    };
+    let (result, ()) = tokio::join!(jar.call("spin", "{}"), stopping);
+    assert_eq!(result.outcome, Err(CallError::Cancelled));
+}
