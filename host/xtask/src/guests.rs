@@ -22,7 +22,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let directory = rebuilt.to_string_lossy().into_owned();
     cargo(
         root,
-        &["test", "-p", "belljar-kit", "--test", "tools"],
+        &["test", "--test", "tools"],
         &[("BELLJAR_TOOLS_DIR", directory.as_str())],
     )?;
     cargo(

@@ -1,0 +1,37 @@
+//! The table that the bench prints.
+
+/// One measure: the figure, its floor, and what it should reach.
+pub(crate) struct Row {
+    measure: String,
+    figure: String,
+    floor: String,
+    result: String,
+    reach: &'static str,
+}
+
+impl Row {
+    pub(crate) fn new(measure: impl Into<String>, figure: impl Into<String>) -> Self {
+        let (measure, figure) = (measure.into(), figure.into());
+        Self { measure, figure, floor: String::new(), result: String::new(), reach: "" }
+    }
+
+    pub(crate) fn against(mut self, what: &str, figure: impl Into<String>) -> Self {
+        self.floor = format!("{what}: {}", figure.into());
+        self
+    }
+
+    pub(crate) fn verdict(mut self, result: impl Into<String>, reach: &'static str) -> Self {
+        (self.result, self.reach) = (result.into(), reach);
+        self
+    }
+}
+
+/// Prints the rows as a table in markdown.
+#[expect(clippy::print_stdout, reason = "this table is what the program is for")]
+pub(crate) fn print(rows: &[Row]) {
+    println!("| measure | figure | floor of the same run | result | reach |");
+    println!("| --- | --- | --- | --- | --- |");
+    for Row { measure, figure, floor, result, reach } in rows {
+        println!("| {measure} | {figure} | {floor} | {result} | {reach} |");
+    }
+}

@@ -1,0 +1,100 @@
+//! Whole subagent runs with the scripted model: three turns, two `file_read` calls.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use belljar_definition::Settings;
+use belljar_model::{Models, ScriptedModel};
+use belljar_policy::LimitsRequest;
+use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig, Wasm};
+use belljar_session::{
+    EventSink, Host, Library, Root, RunSpec, RunStatus, StockTool, ToolCatalogue, resolve, run,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::report::Row;
+
+/// Runs in flight at a time: enough to keep two cores busy.
+const IN_FLIGHT: usize = 8;
+
+const AGENT: &str = "---\nname: reader\ndescription: Reads.\ntools: [file_read]\n---\nYou read.\n";
+
+const TRANSCRIPT: &str = r#"
+transcript: 1
+agents:
+  - agent: reader
+    spawn: any
+    turns:
+      - calls: [{name: file_read, arguments: {path: page.txt}}]
+      - calls: [{name: file_read, arguments: {path: page.txt}}]
+      - say: Done.
+"#;
+
+/// How many runs end in a second on all cores of the machine.
+pub(crate) async fn scripted(root: &Path, count: usize) -> anyhow::Result<Row> {
+    let (home, workspace) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    std::fs::create_dir_all(home.path().join("agents"))?;
+    std::fs::write(home.path().join("agents/reader.md"), AGENT)?;
+    std::fs::write(workspace.path().join("page.txt"), "0123456789abcde\n".repeat(256))?;
+    let workspace = workspace.path().canonicalize()?;
+    let host = host(root, home.path(), &workspace)?;
+    let agent = Arc::new(resolve(&host, "reader", &workspace).context("resolving the agent")?);
+    let spec = RunSpec {
+        agent,
+        task: "Read the page.".to_owned(),
+        context: None,
+        model: None,
+        workspace,
+        limits: LimitsRequest::default(),
+        partial: false,
+    };
+    batch(&host, &spec, count / 10 + IN_FLIGHT).await?;
+    let started = Instant::now();
+    batch(&host, &spec, count).await?;
+    let rate = count as f64 / started.elapsed().as_secs_f64();
+    Ok(Row::new("scripted runs (3 turns, 2 tool calls)", format!("{rate:.0} a second"))
+        .verdict(format!("{:.2} ms each", 1000.0 / rate), "at least 2,000 a second on 2 cores"))
+}
+
+async fn batch(host: &Host, spec: &RunSpec, count: usize) -> anyhow::Result<()> {
+    let lanes = (0..IN_FLIGHT).map(|lane| {
+        let (host, spec) = (host.clone(), spec.clone());
+        let share = count / IN_FLIGHT + usize::from(lane < count % IN_FLIGHT);
+        tokio::spawn(async move {
+            for _ in 0..share {
+                let outcome =
+                    run(&host, spec.clone(), EventSink::none(), CancellationToken::new()).await;
+                anyhow::ensure!(outcome.status == RunStatus::Completed, "{outcome:?}");
+                anyhow::ensure!(outcome.receipts.len() == 2, "{:?}", outcome.receipts);
+            }
+            Ok(())
+        })
+    });
+    for lane in lanes.collect::<Vec<_>>() {
+        lane.await??;
+    }
+    Ok(())
+}
+
+fn host(root: &Path, home: &Path, workspace: &Path) -> anyhow::Result<Host> {
+    let settings = Arc::new(Settings::default());
+    let stock = StockTool {
+        name: "file_read",
+        wasm: Wasm::new(std::fs::read(root.join("tools/prebuilt/file_read.wasm"))?),
+        manifest: include_str!("../../../tools/file_read/tool.toml"),
+    };
+    let tools = ToolCatalogue::stock([stock], &settings);
+    let library =
+        Library::open(vec![Root::home(home), Root::workspace(workspace)], tools.known(), false);
+    let model = ScriptedModel::from_yaml(TRANSCRIPT, Path::new("bench.yaml"))?;
+    let models = Arc::new(Models::single(Arc::new(model)));
+    let sandbox = Sandbox::new(SandboxConfig {
+        cache_dir: Some(root.join("target/belljar-bench-cache")),
+        compiler: Compiler::InProcess,
+        pool: PoolConfig { slots: 100 },
+        ..SandboxConfig::default()
+    })?;
+    Ok(Host::new(sandbox, models, settings, Arc::new(tools), Arc::new(library)))
+}

@@ -1,0 +1,107 @@
+//! How fast the binary is there: listing many agents, and reaching the first model request.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use crate::measure::{median, millis};
+use crate::report::Row;
+
+/// `belljar agents list` with this many agent files, against a process that does nothing.
+const AGENTS: usize = 500;
+
+pub(crate) fn rows(root: &Path, times: usize) -> anyhow::Result<Vec<Row>> {
+    let binary = binary(root)?;
+    let home = tempfile::tempdir()?;
+    let agents = home.path().join("agents");
+    std::fs::create_dir_all(&agents)?;
+    for n in 0..AGENTS {
+        let text = format!(
+            "---\nname: agent-{n}\ndescription: The agent number {n}.\ntools: [file_read]\n\
+             visibility: user-facing\n---\n{}\n",
+            "Do what is asked, and say how.\n".repeat(100)
+        );
+        std::fs::write(agents.join(format!("agent-{n}.md")), text)?;
+    }
+    Ok(vec![list(&binary, home.path(), times)?, first_request(&binary, home.path(), times)?])
+}
+
+/// The binary of the same profile, built on the way if it is not there.
+fn binary(root: &Path) -> anyhow::Result<PathBuf> {
+    let status = Command::new("cargo")
+        .args(["build", "--quiet", "--bin", "belljar"])
+        .current_dir(root)
+        .status()?;
+    ensure!(status.success(), "belljar does not build");
+    Ok(root.join("target/debug/belljar"))
+}
+
+fn list(binary: &Path, home: &Path, times: usize) -> anyhow::Result<Row> {
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for n in 0..=times {
+        let started = Instant::now();
+        let output = Command::new(binary)
+            .args(["agents", "list"])
+            .env("BELLJAR_HOME", home)
+            .current_dir(home)
+            .output()?;
+        // The first run fills the cache.
+        if n > 0 {
+            ours.push(started.elapsed());
+        }
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let started = Instant::now();
+        Command::new(binary).arg("--version").output()?;
+        floor.push(started.elapsed());
+    }
+    let ours = median(ours);
+    Ok(Row::new(format!("belljar agents list, {AGENTS} agents"), millis(ours))
+        .against("belljar --version", millis(median(floor)))
+        .verdict(millis(ours), "under 50 ms"))
+}
+
+fn first_request(binary: &Path, home: &Path, times: usize) -> anyhow::Result<Row> {
+    let server = TcpListener::bind(("127.0.0.1", 0))?;
+    let settings = format!(
+        "[models.bench]\nkind = \"openai\"\nbase_url = \"http://{}/v1\"\nmodel = \"bench\"\n\
+         [roles]\nmain = \"bench\"\n",
+        server.local_addr()?
+    );
+    std::fs::write(home.join("belljar.toml"), settings)?;
+    let mut samples = Vec::new();
+    for n in 0..=times {
+        let took = one_request(binary, home, &server)?;
+        if n > 0 {
+            samples.push(took);
+        }
+    }
+    let took = median(samples);
+    Ok(Row::new("belljar run up to its first model request", millis(took))
+        .verdict(millis(took), "under 50 ms, warm cache"))
+}
+
+fn one_request(binary: &Path, home: &Path, server: &TcpListener) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let mut child = Command::new(binary)
+        .args(["run", "--quiet", "--agent", "agent-7", "Say something."])
+        .env("BELLJAR_HOME", home)
+        .current_dir(home)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("starting belljar")?;
+    let (mut connection, _) = server.accept()?;
+    let mut first = [0; 4];
+    connection.read_exact(&mut first)?;
+    let took = started.elapsed();
+    // A refusal that is not retried ends the run.
+    connection.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")?;
+    drop(connection);
+    child.wait()?;
+    Ok(took)
+}

@@ -1,0 +1,161 @@
+//! Opening stores, calling `file_read`, and many live jars, against bare wasmtime.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use belljar_policy::{
+    Access, Asked, Budget, Caps, Grants, GuestPath, Level, Limits, Mount, Permission, Rights,
+    ToolAsk, ToolName,
+};
+use belljar_sandbox::{
+    Hints, Jar, JarSpec, JarTool, PoolConfig, Sandbox, SandboxConfig, SecretStore, Wasm,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::bare::Bare;
+use crate::measure::{median, micros, resident};
+use crate::report::Row;
+
+const TOOL: &str = "file_read";
+
+/// Live bare stores, enough for a mean.
+const BARE_STORES: usize = 1000;
+
+/// The stock tool, a workspace with a 4 KiB file, and a sandbox with room for many stores.
+pub(crate) struct Bench {
+    sandbox: Sandbox,
+    wasm: Wasm,
+    workspace: tempfile::TempDir,
+}
+
+impl Bench {
+    /// `slots`: how many stores may be live.
+    pub(crate) fn new(root: &Path, slots: u32) -> anyhow::Result<Self> {
+        let wasm = Wasm::new(std::fs::read(root.join("tools/prebuilt/file_read.wasm"))?);
+        let config = SandboxConfig {
+            cache_dir: Some(root.join("target/belljar-bench-cache")),
+            pool: PoolConfig { slots },
+            ..SandboxConfig::default()
+        };
+        let workspace = tempfile::tempdir()?;
+        std::fs::write(workspace.path().join("page.txt"), "0123456789abcde\n".repeat(256))?;
+        Ok(Self { sandbox: Sandbox::new(config)?, wasm, workspace })
+    }
+
+    fn jar(&self) -> anyhow::Result<Jar> {
+        let name = ToolName::new(TOOL)?;
+        let grants = Grants {
+            tools: BTreeMap::from([(name.clone(), Permission::Allow)]),
+            mounts: vec![Mount {
+                guest: GuestPath::workspace(),
+                host: self.workspace.path().to_path_buf(),
+                access: Access::Read,
+            }],
+            ..Grants::none()
+        };
+        let rights = Rights::effective(&Asked::default(), &grants, None).0;
+        let tool = JarTool {
+            tools: BTreeMap::from([(name, Hints { read_only: true, ..Hints::default() })]),
+            wasm: self.wasm.clone(),
+            ask: ToolAsk { mounts: Some(Access::Read), ..ToolAsk::default() },
+            config: Arc::default(),
+        };
+        let budget = Budget::root(Level::Subagent, Caps::of(&unmetered(rights.limits())));
+        Ok(self.sandbox.jar(JarSpec {
+            rights,
+            budget,
+            tools: vec![tool],
+            secrets: SecretStore::default(),
+            cancel: CancellationToken::new(),
+        })?)
+    }
+}
+
+/// Limits that a long bench does not use up.
+fn unmetered(limits: &Limits) -> Limits {
+    Limits { fuel: u64::MAX, read_bytes: u64::MAX, output_total_bytes: u64::MAX, ..*limits }
+}
+
+/// Opens and drops a store, in belljar and in bare wasmtime, in turns.
+pub(crate) async fn open_and_drop(bench: &Bench, times: usize) -> anyhow::Result<Row> {
+    let bare = Bare::new(bench.wasm.bytes(), bench.workspace.path(), 10)?;
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..times {
+        let jar = bench.jar()?;
+        let started = Instant::now();
+        jar.open(TOOL).await?;
+        drop(jar);
+        ours.push(started.elapsed());
+        let started = Instant::now();
+        drop(bare.open().await?);
+        floor.push(started.elapsed());
+    }
+    let (ours, floor) = (median(ours), median(floor));
+    let ratio = ours.as_secs_f64() / floor.as_secs_f64();
+    Ok(Row::new("open and drop a file_read store", micros(ours))
+        .against("bare wasmtime", micros(floor))
+        .verdict(format!("{ratio:.2}x"), "at most 1.5x"))
+}
+
+/// One `file_read` of 4 KiB in an open jar, against `std::fs::read`.
+pub(crate) async fn read_call(bench: &Bench, times: usize) -> anyhow::Result<Row> {
+    let jar = bench.jar()?;
+    let grants = Grants {
+        tools: BTreeMap::from([(ToolName::new(TOOL)?, Permission::Allow)]),
+        ..Grants::none()
+    };
+    let permit = Rights::effective(&Asked::default(), &grants, None).0.tool(TOOL)?;
+    let file = bench.workspace.path().join("page.txt");
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..times {
+        let permit = permit.clone();
+        let started = Instant::now();
+        let result = jar.call(permit, r#"{"path":"page.txt"}"#).await;
+        ours.push(started.elapsed());
+        result.outcome?;
+        let started = Instant::now();
+        std::hint::black_box(std::fs::read(&file)?);
+        floor.push(started.elapsed());
+    }
+    let (ours, floor) = (median(ours), median(floor));
+    let more = ours.saturating_sub(floor);
+    Ok(Row::new("file_read of 4 KiB in an open jar", micros(ours))
+        .against("std::fs::read", micros(floor))
+        .verdict(format!("+{}", micros(more)), "under 60 µs more"))
+}
+
+/// Many live jars with an open store each: resident memory, and whether opening slows down.
+pub(crate) async fn live_jars(bench: &Bench, count: usize) -> anyhow::Result<Vec<Row>> {
+    // The first store pays for the engine and the code.
+    bench.jar()?.open(TOOL).await?;
+    let before = resident().unwrap_or_default();
+    let mut jars = Vec::with_capacity(count);
+    let (mut first, mut last) = (Duration::ZERO, Duration::ZERO);
+    for n in 0..count {
+        let jar = bench.jar()?;
+        let started = Instant::now();
+        jar.open(TOOL).await?;
+        let took = started.elapsed();
+        if n < count / 10 {
+            first += took;
+        } else if n >= count - count / 10 {
+            last += took;
+        }
+        jars.push(jar);
+    }
+    let each = resident().unwrap_or_default().saturating_sub(before) / count.max(1) as u64;
+    drop(jars);
+    let bare = Bare::new(bench.wasm.bytes(), bench.workspace.path(), BARE_STORES as u32)?;
+    let floor = bare.resident_each(BARE_STORES).await?;
+    let rate = last.as_secs_f64() / first.as_secs_f64().max(f64::MIN_POSITIVE);
+    Ok(vec![
+        Row::new(format!("{count} live jars, resident each"), format!("{} KiB", each / 1024))
+            .against("bare wasmtime", format!("{} KiB", floor / 1024))
+            .verdict(format!("+{} KiB", each.saturating_sub(floor) / 1024), "at most 64 KiB more"),
+        Row::new("opening the last tenth of them", micros(last / (count as u32 / 10).max(1)))
+            .against("the first tenth", micros(first / (count as u32 / 10).max(1)))
+            .verdict(format!("{rate:.2}x"), "linear: about 1x"),
+    ])
+}

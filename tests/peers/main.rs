@@ -1,0 +1,112 @@
+//! Belljar against llama.cpp's own server, with a tiny model of random weights.
+//!
+//! Run by `cargo xtask test-peers`, which starts the server and names it in
+//! `BELLJAR_LLAMA_URL`. What such a model says is noise, but the wire is real: streaming,
+//! grammar-forced tool calls, cached tokens.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use belljar_model::{
+    CallContext, ChatModel, ChatRequest, Message, ModelConfig, Reply, StreamEvent, ToolResult,
+    ToolSpec,
+};
+use serde_json::{Value, json};
+
+fn server() -> String {
+    std::env::var("BELLJAR_LLAMA_URL")
+        .expect("BELLJAR_LLAMA_URL names the server; `cargo xtask test-peers` sets it")
+}
+
+fn model(extra: Value) -> std::sync::Arc<dyn ChatModel> {
+    let config: ModelConfig = serde_json::from_value(json!({
+        "kind": "openai", "base_url": server(), "model": "tiny", "max_output_tokens": 200,
+        "temperature": 0.0, "extra_body": extra,
+    }))
+    .unwrap();
+    config.build(&|_| None, &mut Vec::new()).unwrap()
+}
+
+async fn chat(model: &dyn ChatModel, request: &ChatRequest) -> (Reply, Vec<StreamEvent>) {
+    let mut events = Vec::new();
+    let context = CallContext::new("peer");
+    let reply = model.chat(request, &context, &mut |event| events.push(event)).await.unwrap();
+    (reply, events)
+}
+
+fn request(text: &str) -> ChatRequest {
+    ChatRequest {
+        system: vec!["You are a test.".to_owned(), "A second block.".to_owned()],
+        messages: vec![Message::User { text: text.to_owned() }],
+        tools: vec![ToolSpec {
+            name: "file_read".to_owned(),
+            description: "Reads a file.".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": { "path": { "type": "string", "enum": ["README.md"] } },
+                "required": ["path"],
+            }),
+        }],
+        max_output_tokens: None,
+        temperature: None,
+        effort: None,
+    }
+}
+
+#[tokio::test]
+async fn a_forced_tool_call_arrives_whole_and_the_next_turn_hits_the_servers_cache() {
+    let model = model(json!({ "tool_choice": "required" }));
+    let mut request = request("Read the file README.md and say what it is about.");
+    let (reply, events) = chat(&*model, &request).await;
+    assert!(matches!(events.first(), Some(StreamEvent::Started)), "{events:?}");
+    let call = reply.calls.first().expect("the grammar forces a call").clone();
+    assert_eq!(call.name, "file_read");
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
+    assert_eq!(arguments["path"], "README.md");
+    assert!(reply.usage.input_tokens > 0 && reply.usage.output_tokens > 0);
+
+    let prompt = reply.usage.input_tokens;
+    request.messages.push(Message::Assistant { text: reply.text, calls: reply.calls });
+    let result = ToolResult {
+        id: call.id,
+        name: call.name,
+        content: "# belljar".to_owned(),
+        is_error: false,
+    };
+    request.messages.push(Message::Tool { results: vec![result] });
+    let (second, _) = chat(&*model, &request).await;
+    // The server itself says how much of the prompt it had seen before: the prefix is stable.
+    assert!(
+        second.usage.cached_tokens * 10 >= prompt * 8,
+        "{} of {prompt} tokens were cached",
+        second.usage.cached_tokens
+    );
+}
+
+#[test]
+fn a_run_through_the_binary_ends_with_an_outcome() {
+    let home = tempfile::tempdir().unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    std::fs::write(workspace.path().join("README.md"), "# A tiny workspace\n").unwrap();
+    let settings = format!(
+        "[models.tiny]\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"tiny\"\n\
+         max_output_tokens = 120\n[roles]\nmain = \"tiny\"\n",
+        server()
+    );
+    std::fs::write(home.path().join("belljar.toml"), settings).unwrap();
+    let output = belljar(home.path(), workspace.path(), &["run", "--max-steps", "3", "--json", "Say anything."]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let report: Value = serde_json::from_str(&text)
+        .unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
+    let status = report["outcome"]["status"].as_str().or(report["status"].as_str());
+    assert!(matches!(status, Some("completed" | "partial")), "{report:#}");
+}
+
+fn belljar(home: &Path, workspace: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_belljar"))
+        .args(arguments)
+        .env("BELLJAR_HOME", home)
+        .current_dir(workspace)
+        .output()
+        .unwrap()
+}
