@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::bounds::{CLOSE_LIMIT, MAX_REPLY_BYTES, WARN_PERCENT};
+use crate::bounds::{JAR_CLOSE_LIMIT, MAX_REPLY_BYTES, WARN_PERCENT};
 use crate::clock::RunId;
 use crate::delegates::Delegates;
 use crate::events::{EventKind, Events};
@@ -95,7 +95,7 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
             Ending::failed(RunError::Internal { message: panic_message(&*panic) })
         });
         stop.cancel();
-        if let Some(jar) = jar {
+        if let Some(jar) = &jar {
             close(jar, &job, &ledger).await;
         }
         let output = machine.map(Loop::into_output).unwrap_or_default();
@@ -304,13 +304,18 @@ impl Job {
     }
 }
 
-/// Waits until nothing of the jar is in flight, and says so if that takes too long.
-async fn close(jar: Jar, job: &Job, ledger: &Ledger) {
-    let closing = AssertUnwindSafe(jar.close()).catch_unwind();
-    if !matches!(timeout(CLOSE_LIMIT, closing).await, Ok(Ok(()))) {
+/// Waits until nothing of the jar is in flight, and names what is after the jar's own limit.
+async fn close(jar: &Jar, job: &Job, ledger: &Ledger) {
+    let closing = timeout(JAR_CLOSE_LIMIT, AssertUnwindSafe(jar.close()).catch_unwind()).await;
+    let left = match closing {
+        Ok(Ok(left)) => left,
+        Ok(Err(_)) | Err(_) => vec!["the jar".to_owned()],
+    };
+    if !left.is_empty() {
         // What is left stops at its next check of the budget.
         job.budget.cancel();
-        ledger.entries().unfinished.push(format!("the jar of `{}`", job.path));
+        let named = left.into_iter().map(|what| format!("{what} of `{}`", job.path));
+        ledger.entries().unfinished.extend(named);
     }
 }
 

@@ -42,12 +42,17 @@ pub const MAX_LISTED_DESCRIPTION: usize = 300;
 /// Tools that one agent is shown. Providers refuse more than 128.
 pub const MAX_TOOLS: usize = 128;
 
-/// How long a cancellation waits for a jar's operations in flight: a file operation on a slow
-/// disk ends by itself well within it. What has not ended by then is named in the outcome.
-pub const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// How long a cancellation waits for the calls under way to give their receipts: a guest stops
+/// at its next yield, a file operation on a slow disk ends by itself well within it.
+pub const CALL_CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a parent waits for its cancelled children, which wait for their own jars first.
-pub const CHILD_CLOSE_LIMIT: Duration = Duration::from_secs(12);
+/// How long closing a jar may take after that. The jar has a limit of ten seconds itself and
+/// names what has not ended by then; this one holds should the jar fail to.
+pub const JAR_CLOSE_LIMIT: Duration = Duration::from_secs(12);
+
+/// How long a parent waits for its cancelled children: both limits above, one after the other,
+/// and some room.
+pub const CHILD_CLOSE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Bytes of prompt that one token stands for at the very most. Used only to refuse a prompt
 /// that cannot fit the token budget before it is sent: English has about four.

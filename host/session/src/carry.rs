@@ -9,7 +9,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::agent::{Agent, Timer};
 use crate::ask::{Question, Word};
-use crate::bounds::{CHILD_CLOSE_LIMIT, CLOSE_LIMIT, MAX_NAME_BYTES, cut};
+use crate::bounds::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
 use crate::dispatch::{Decision, Reason, Refusal, arguments};
 use crate::events::{EventKind, MAX_SHOWN};
 use crate::outcome::CallReceipt;
@@ -58,7 +58,7 @@ impl Agent<'_> {
             return Err(self.stopped());
         }
         let spawns = group.iter().any(|(_, decision)| matches!(decision, Decision::Spawn(..)));
-        let limit = if spawns { CHILD_CLOSE_LIMIT } else { CLOSE_LIMIT };
+        let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
         let places: Vec<Call<'_>> = group.iter().map(|(call, _)| *call).collect();
         let mut running: FuturesUnordered<_> =
             group.into_iter().map(|(call, decision)| self.one(call, decision)).collect();

@@ -41,8 +41,8 @@ pub struct Outcome {
     /// tool that could not be offered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Operations that had not ended when the run was given up, after the limit stated in
-    /// [`crate::bounds::CLOSE_LIMIT`]. Empty in every ordinary run.
+    /// Operations that had not ended when the run was given up, after the limits stated in
+    /// [`crate::bounds`]. Empty in every ordinary run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
     /// The run; a subagent has its parent's.
