@@ -118,7 +118,7 @@ async fn live(
     let prepared = tokio::select! {
         biased;
         () = stop.cancelled() => return Ending::cancelled(),
-        prepared = prepare(job, ledger) => prepared,
+        prepared = prepare(job, ledger, stop) => prepared,
         () = timer.as_mut() => return job.late(),
     };
     let Prepared { machine, jar, delegates } = match prepared {
@@ -207,7 +207,7 @@ impl Agent<'_> {
                 self.bill_tokens(machine, &reply);
                 return Input::Replied(reply);
             }
-            Heard::Reply(Err(ModelError::Cancelled)) | Heard::Cancelled => self.stopped(),
+            Heard::Reply(Err(ModelError::Cancelled)) | Heard::Cancelled => Ending::cancelled(),
             Heard::Reply(Err(error)) => {
                 Ending::failed(RunError::Model { message: error.to_string() })
             }
@@ -259,11 +259,6 @@ impl Agent<'_> {
                 self.job.emit(|| EventKind::BudgetWarning { meter, used, limit });
             }
         }
-    }
-
-    /// How the agent ends when `stop` was cancelled under it.
-    pub(crate) fn stopped(&self) -> Ending {
-        Ending::cancelled()
     }
 }
 

@@ -55,7 +55,7 @@ impl Agent<'_> {
         answers: &mut [Option<Answer>],
     ) -> Result<(), Ending> {
         if self.stop.is_cancelled() {
-            return Err(self.stopped());
+            return Err(Ending::cancelled());
         }
         let spawns = group.iter().any(|(_, decision)| matches!(decision, Decision::Spawn(..)));
         let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
@@ -90,7 +90,7 @@ impl Agent<'_> {
         if late {
             Err(self.job.late())
         } else if self.stop.is_cancelled() {
-            Err(self.stopped())
+            Err(Ending::cancelled())
         } else {
             Ok(())
         }

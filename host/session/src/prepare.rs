@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use belljar_model::{ChatRequest, Message};
-use belljar_sandbox::{Jar, JarSpec};
+use belljar_sandbox::{Jar, JarSpec, JarTool};
+use tokio_util::sync::CancellationToken;
 
 use crate::agent::Job;
 use crate::bounds::MAX_TOOLS;
@@ -26,7 +27,11 @@ pub(crate) struct Prepared {
 
 /// The allowlist's first and third places (rule 2): only permitted tools are advertised, and
 /// the jar is given only the components of permitted tools.
-pub(crate) async fn prepare(job: &Job, ledger: &Ledger) -> Result<Prepared, RunError> {
+pub(crate) async fn prepare(
+    job: &Job,
+    ledger: &Ledger,
+    stop: &CancellationToken,
+) -> Result<Prepared, RunError> {
     let host = &job.shared.host;
     let Offer { mut specs, jar_tools, warnings } =
         host.tools.offer(&host.sandbox, &job.rights).await;
@@ -53,7 +58,7 @@ pub(crate) async fn prepare(job: &Job, ledger: &Ledger) -> Result<Prepared, RunE
             job.warn(ledger, format!("tool `{name}` is left out: more than {MAX_TOOLS} tools"));
         }
     }
-    let jar = if jar_tools.is_empty() { None } else { Some(jar(job, jar_tools)?) };
+    let jar = if jar_tools.is_empty() { None } else { Some(jar(job, jar_tools, stop)?) };
     let mut system = vec![job.agent.definition.body.clone()];
     if job.child {
         system.push(CHILD_CONTRACT.to_owned());
@@ -68,13 +73,13 @@ pub(crate) async fn prepare(job: &Job, ledger: &Ledger) -> Result<Prepared, RunE
     Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates })
 }
 
-fn jar(job: &Job, tools: Vec<belljar_sandbox::JarTool>) -> Result<Jar, RunError> {
+fn jar(job: &Job, tools: Vec<JarTool>, stop: &CancellationToken) -> Result<Jar, RunError> {
     let spec = JarSpec {
         rights: job.rights.clone(),
         budget: job.budget.clone(),
         tools,
         secrets: job.shared.host.secrets.clone(),
-        cancel: job.cancel.child_token(),
+        cancel: stop.clone(),
     };
     job.shared.host.sandbox.jar(spec).map_err(|error| RunError::Setup {
         message: error.to_string(),

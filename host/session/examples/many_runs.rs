@@ -1,0 +1,102 @@
+//! Embeds the session crate: one agent, a scripted model, the stock `file_read`, and as many
+//! runs as fit in two seconds.
+//!
+//! ```sh
+//! cargo run -p belljar-session --example many_runs
+//! ```
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use belljar_definition::Settings;
+use belljar_model::{Models, ScriptedModel, Transcript};
+use belljar_policy::LimitsRequest;
+use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
+use belljar_session::{
+    EventSink, Host, Library, Root, RunSpec, RunStatus, StockTool, ToolCatalogue, resolve, run,
+};
+use tokio_util::sync::CancellationToken;
+
+const AGENT: &str = "---
+name: reader
+description: Reads two files.
+visibility: user-facing
+tools: [file_read]
+---
+You read files.
+";
+
+const TRANSCRIPT: &str = "
+transcript: 1
+agents:
+  - agent: reader
+    turns:
+      - calls: [{name: file_read, arguments: {path: a.txt}}]
+      - calls: [{name: file_read, arguments: {path: b.txt}}]
+      - say: Both are short.
+";
+
+/// Runs in flight at a time.
+const TASKS: usize = 8;
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let home = tempfile::tempdir().unwrap();
+    let workspace = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("agents")).unwrap();
+    std::fs::write(home.path().join("agents/reader.md"), AGENT).unwrap();
+    for name in ["a.txt", "b.txt"] {
+        std::fs::write(workspace.path().join(name), "some text\n".repeat(100)).unwrap();
+    }
+
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let tool = StockTool {
+        name: "file_read",
+        wasm: Wasm::new(std::fs::read(root.join("tools/prebuilt/file_read.wasm")).unwrap()),
+        manifest: include_str!("../../../tools/file_read/tool.toml"),
+    };
+    let settings = Arc::new(Settings::default());
+    let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();
+    let tools = ToolCatalogue::stock([tool], &settings);
+    let library = Library::open(vec![Root::home(home.path())], tools.known(), false);
+    let transcript = Arc::new(Transcript::parse(TRANSCRIPT, Path::new("example")).unwrap());
+    let nobody = ScriptedModel::new(Arc::clone(&transcript));
+    let models = Arc::new(Models::single(Arc::new(nobody)));
+    let host = Host::new(sandbox, models, settings, Arc::new(tools), Arc::new(library));
+    let agent = Arc::new(resolve(&host, "reader", workspace.path()).unwrap());
+
+    let count = Arc::new(AtomicU64::new(0));
+    let start = Instant::now();
+    let end = start + Duration::from_secs(2);
+    let tasks = (0..TASKS).map(|_| {
+        let (host, agent, transcript) = (host.clone(), Arc::clone(&agent), Arc::clone(&transcript));
+        let (count, workspace) = (Arc::clone(&count), workspace.path().to_owned());
+        tokio::spawn(async move {
+            while Instant::now() < end {
+                // Each value plays the transcript once.
+                let model = Arc::new(ScriptedModel::new(Arc::clone(&transcript)));
+                let mut host = host.clone();
+                host.models = Arc::new(Models::single(model));
+                let spec = RunSpec {
+                    agent: Arc::clone(&agent),
+                    task: "How long are a.txt and b.txt?".to_owned(),
+                    context: None,
+                    model: None,
+                    workspace: workspace.clone(),
+                    limits: LimitsRequest::default(),
+                    partial: false,
+                };
+                let outcome = run(&host, spec, EventSink::none(), CancellationToken::new()).await;
+                assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    futures::future::join_all(tasks).await;
+    let runs = count.load(Ordering::Relaxed);
+    println!("{:.0} runs a second", runs as f64 / start.elapsed().as_secs_f64());
+}
