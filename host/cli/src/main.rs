@@ -1,2 +1,55 @@
-//! bin
-fn main() {}
+//! The `belljar` binary: reads the command line, runs one command, and turns what came of it
+//! into an exit code.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod args;
+mod asker;
+mod attachments;
+mod commands;
+mod embedded;
+mod exit;
+mod guest_build;
+mod home;
+mod host;
+mod out;
+mod progress;
+mod secrets;
+mod single;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::Args;
+use out::Out;
+
+fn main() -> ExitCode {
+    // Before anything else is set up: the compiling child limits itself and does one thing.
+    if std::env::args_os().nth(1).is_some_and(|first| first == host::COMPILE_CHILD) {
+        return belljar_sandbox::compile_child();
+    }
+    let args = Args::parse();
+    let out = Out::new(args.global.quiet);
+    start_log(&out);
+    let exit = match commands::run(&args, &out) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            out.failure(&failure);
+            failure.exit
+        }
+    };
+    ExitCode::from(out.finish(exit).code())
+}
+
+/// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,
+/// `belljar_sandbox=trace`).
+fn start_log(out: &Out) {
+    let Some(filter) = std::env::var_os("BELLJAR_LOG") else { return };
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter.to_string_lossy());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(out.colours_errors())
+        .init();
+}

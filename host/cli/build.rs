@@ -1,0 +1,92 @@
+//! Embeds what the binary carries: the stock agents with the demo, the built tool components
+//! with their manifests, and the SDK that `belljar tools new` hands out.
+//!
+//! A build script rather than a macro, because cargo then sees every file: a changed or a new
+//! one rebuilds the binary.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
+    let root = root.canonicalize()?;
+    let mut code = String::new();
+    tree(&mut code, "AGENTS", &root.join("agents"), &[])?;
+    tree(&mut code, "SDK", &root.join("guest-sdk"), &["target", "examples", "tests"])?;
+    stock_tools(&mut code, &root.join("tools"))?;
+    let to = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("embedded.rs");
+    fs::write(to, code)
+}
+
+/// One table of `(path, content)`, sorted by path.
+fn tree(code: &mut String, name: &str, from: &Path, without: &[&str]) -> io::Result<()> {
+    let mut files = Vec::new();
+    collect(from, without, &mut files)?;
+    files.sort();
+    put(code, format_args!("pub(crate) static {name}: &[(&str, &[u8])] = &["));
+    for file in files {
+        let relative =
+            file.strip_prefix(from).unwrap_or(&file).to_string_lossy().replace('\\', "/");
+        put(code, format_args!("    ({relative:?}, include_bytes!({file:?})),"));
+    }
+    put(code, format_args!("];"));
+    Ok(())
+}
+
+fn collect(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io::Result<()> {
+    println!("cargo:rerun-if-changed={}", from.display());
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| without.contains(&name)) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            collect(&entry.path(), without, files)?;
+        } else {
+            println!("cargo:rerun-if-changed={}", entry.path().display());
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// One row for each component in `tools/prebuilt`; its manifest stands beside its sources.
+fn stock_tools(code: &mut String, tools: &Path) -> io::Result<()> {
+    let prebuilt = tools.join("prebuilt");
+    println!("cargo:rerun-if-changed={}", prebuilt.display());
+    let mut components: Vec<PathBuf> = fs::read_dir(&prebuilt)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    components.sort();
+    put(code, format_args!("pub(crate) static STOCK_TOOLS: &[StockTool] = &["));
+    for wasm in components {
+        let name = wasm.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let manifest = tools.join(&name).join("tool.toml");
+        println!("cargo:rerun-if-changed={}", wasm.display());
+        println!("cargo:rerun-if-changed={}", manifest.display());
+        put(
+            code,
+            format_args!(
+                "    StockTool {{ name: {name:?}, wasm: include_bytes!({wasm:?}), manifest: include_str!({manifest:?}) }},"
+            ),
+        );
+    }
+    put(code, format_args!("];"));
+    let manifest = prebuilt.join("manifest.toml");
+    println!("cargo:rerun-if-changed={}", manifest.display());
+    put(
+        code,
+        format_args!(
+            "#[cfg(test)]\npub(crate) static PREBUILT: &str = include_str!({manifest:?});"
+        ),
+    );
+    Ok(())
+}
+
+fn put(code: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(code, "{line}");
+}

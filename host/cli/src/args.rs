@@ -1,0 +1,265 @@
+//! The command line. Doc comments here are what `--help` says.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
+/// only the files and hosts that you granted.
+#[derive(Debug, Parser)]
+#[command(name = "belljar", version, after_help = crate::exit::help(), max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Global {
+    /// Print results and errors, and nothing else
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// The directory that agents work on [default: the current directory]
+    #[arg(long, short = 'C', global = true, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what belljar does: a scripted model, real sandboxed tools, no configuration
+    Demo,
+    /// Run an agent on a task
+    Run(Box<RunArgs>),
+    /// List saved runs, or show what the tool calls of one did
+    Receipts(ReceiptsArgs),
+    /// Write a configuration, the stock agents and an AGENTS.md; never overwrites. With
+    /// `--workspace`, write what belongs into that workspace instead
+    Init,
+    /// Look at agents
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// Look at, call and make tools
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// Give an agent rights, in your own belljar.toml
+    Grant(GrantArgs),
+    /// Say whether an agent may use a tool, and who decided
+    Explain(ExplainArgs),
+    /// Check this installation: places, configuration, sandbox, toolchain
+    Doctor(DoctorArgs),
+    /// List the default limits of a subagent
+    Limits {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::exit::help())]
+pub(crate) struct RunArgs {
+    /// The task; `-` or nothing reads it from stdin
+    pub(crate) task: Option<String>,
+    /// The agent [default: the stock agent general-purpose]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// What the agent should know beside the task
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) context: Option<String>,
+    /// A model from belljar.toml, or a role, instead of the agent's own choice
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Run a blocked agent with those of its tools that are granted
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Most model turns
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_steps: Option<u64>,
+    /// Most tokens, input and output of all turns together
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Most fuel of all tool calls together
+    #[arg(long, value_name = "N")]
+    pub(crate) fuel: Option<u64>,
+    /// Most seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+    /// Play this transcript instead of asking a model
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) transcript: Option<PathBuf>,
+    /// Write what the model says to a transcript that `--transcript` plays
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) record: Option<PathBuf>,
+    /// Where attached files go [default: beside the saved run]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) attachments: Option<PathBuf>,
+    /// Print one JSON object: the outcome
+    #[arg(long, conflicts_with = "output_format")]
+    pub(crate) json: bool,
+    /// What to print to stdout
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub(crate) output_format: OutputFormat,
+}
+
+/// What `run` prints to stdout.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The agent's last message
+    #[default]
+    Text,
+    /// One object: the outcome
+    Json,
+    /// One line of JSON for each event as it happens
+    StreamJson,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReceiptsArgs {
+    /// A run, by its id or the beginning of it, or `latest` [default: list the runs]
+    pub(crate) run: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// List all agents with their status
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one agent: its definition, rights and limits
+    Show {
+        /// The agent
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check agent files, or all agents
+    Check {
+        /// Files or directories [default: the agents of home and workspace]
+        paths: Vec<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List all tools
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a component imports, exports and offers; works on any `.wasm`
+    Inspect {
+        /// A file, or the name of a tool
+        component: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call a tool once, on the workspace, with nothing else granted
+    Call {
+        /// The name of a tool, or a component file
+        tool: String,
+        /// The arguments, a JSON object; `-` reads them from stdin
+        arguments: String,
+        /// Mount the workspace writable
+        #[arg(long)]
+        allow_write: bool,
+        /// A host that the tool may reach, such as `https://example.org`; repeatable
+        #[arg(long, value_name = "RULE")]
+        host: Vec<String>,
+        /// Print one JSON object: the output and the receipt
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start a tool of your own: a Rust project with the SDK
+    New {
+        /// Its name: a letter, then letters, digits and `_`
+        name: String,
+        /// Where to put it [default: a directory of that name]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Build a tool project into a component
+    Build {
+        /// The project
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+        /// Put the component and its manifest where belljar finds them
+        #[arg(long)]
+        install: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GrantArgs {
+    /// The agent: a name, or `library/x/name`, or `workspace:/path/name`
+    pub(crate) agent: String,
+    /// A tool: `name`, `name=ask` or `name=deny`; repeatable
+    #[arg(long, value_name = "NAME[=ask|deny]")]
+    pub(crate) tool: Vec<String>,
+    /// A host: `https://example.org`, `https://*.example.org`, `https://*`; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) host: Vec<String>,
+    /// A mount: `/workspace:read-write`, `/data:/srv/data:read`; repeatable
+    #[arg(long, value_name = "PATH[:HOST]:ACCESS")]
+    pub(crate) mount: Vec<String>,
+    /// A secret, by its name in belljar.toml; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) secret: Vec<String>,
+    /// A limit: `steps=50`; repeatable (`belljar limits` lists them)
+    #[arg(long, value_name = "KEY=N")]
+    pub(crate) limit: Vec<String>,
+    /// Write without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExplainArgs {
+    /// The agent
+    pub(crate) agent: String,
+    /// The tool
+    pub(crate) tool: String,
+    /// A path as the agent sees it, or a URL
+    pub(crate) target: Option<String>,
+    /// Ask about writing to the path
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
+}

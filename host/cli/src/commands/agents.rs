@@ -1,0 +1,358 @@
+//! `belljar agents`: which agents there are, what each may do, and what is wrong with files.
+
+use std::path::{Path, PathBuf};
+
+use belljar_definition::{
+    AgentDefinition, Diagnostic, KnownTools, Parsed, Severity, Status, parse_agent, parse_too_large,
+};
+use belljar_policy::{LIMITS, Permission, Shown};
+use belljar_session::{Host, ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
+use serde_json::{Value, json};
+
+use crate::args::AgentsCommand;
+use crate::exit::{Exit, Failure};
+use crate::home::{Places, read_bounded};
+use crate::host::Assembly;
+use crate::out::{Out, Style};
+use crate::table::{self, Table, plain, styled};
+
+/// Characters of a description in the list.
+const MAX_DESCRIPTION: usize = 60;
+
+/// How deep `check` looks below a directory.
+const MAX_DEPTH: usize = bounds::MAX_AGENT_DEPTH;
+
+pub(super) fn run(command: &AgentsCommand, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    match command {
+        AgentsCommand::List { json } => list(*json, places, out),
+        AgentsCommand::Show { name, json } => show(name, *json, places, out),
+        AgentsCommand::Check { paths, json } => check(paths, *json, places, out),
+    }
+}
+
+/// An agent that was not found, or a workspace that cannot be used.
+pub(super) fn not_found(error: ResolveError) -> Failure {
+    // Its text ends with a hint of its own.
+    Failure::from(anyhow::Error::new(error)).exit(Exit::Usage)
+}
+
+fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let agents = resolve_all(&host, &places.workspace).map_err(not_found)?;
+    if json {
+        let rows: Vec<Value> = agents.iter().map(summary).collect();
+        out.json(&rows)?;
+    } else {
+        let mut table = Table::new(out, &["agent", "scope", "status", "tools", "description"]);
+        for agent in &agents {
+            table.row([
+                plain(&agent.id.slug),
+                plain(scope(agent, places)),
+                status_cell(&agent.status),
+                plain(tools(agent)),
+                plain(Shown::clipped(&agent.definition.description, MAX_DESCRIPTION)),
+            ]);
+        }
+        table.print(out);
+        reasons(&agents, out);
+    }
+    Ok(report(&host.library.problems(), json, out))
+}
+
+/// Why agents are blocked, or are ready with warnings.
+fn reasons(agents: &[ResolvedAgent], out: &Out) {
+    for agent in agents {
+        let (style, lines) = match &agent.status {
+            Status::Ready => continue,
+            Status::ReadyWithWarnings { warnings } => (Style::Yellow, warnings),
+            Status::Blocked { reasons } => (Style::Red, reasons),
+        };
+        out.line("");
+        out.line(format_args!("{}: {}", agent.id.slug, out.paint(style, agent.status.as_str())));
+        for line in lines {
+            out.line(format_args!("  {}", Shown::new(line)));
+        }
+        if !agent.hint.trim().is_empty() {
+            out.line(format_args!(
+                "  to allow it, add to belljar.toml:\n{}",
+                indented(&agent.hint)
+            ));
+        }
+    }
+}
+
+fn show(name: &str, json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let agent = resolve(&host, name, &places.workspace).map_err(not_found)?;
+    if json {
+        let mut object = summary(&agent);
+        if let Some(object) = object.as_object_mut() {
+            object.insert("body".to_owned(), json!(agent.definition.body));
+            object.insert("grants".to_owned(), json!(agent.grants));
+            object.insert("limits".to_owned(), json!(agent.rights.limits()));
+        }
+        out.json(&object)?;
+        return Ok(Exit::Completed);
+    }
+    print_definition(&agent, out);
+    print_rights(&agent, out);
+    reasons(std::slice::from_ref(&agent), out);
+    out.line("");
+    out.line(out.paint(Style::Bold, "system prompt"));
+    out.text(&Shown::multiline(&agent.definition.body).to_string());
+    Ok(Exit::Completed)
+}
+
+fn print_definition(agent: &ResolvedAgent, out: &Out) {
+    let definition = &agent.definition;
+    out.line(out.paint(Style::Bold, Shown::new(&definition.name)));
+    out.line(Shown::new(&definition.description));
+    out.line("");
+    let mut table = Table::new(out, &["", ""]);
+    let mut row = |name: &str, value: String| table.row([styled(Style::Dim, name), plain(value)]);
+    row("identity", agent.id.to_string());
+    row("file", Shown::new(&definition.path.to_string_lossy()).to_string());
+    row("written for", definition.dialect.to_string());
+    row("visibility", definition.visibility.to_string());
+    row("status", agent.status.as_str().to_owned());
+    let model = definition.model.as_deref().map_or_else(
+        || "main (it names none)".to_owned(),
+        |model| Shown::clipped(model, 100).to_string(),
+    );
+    row("model", model);
+    for translated in &definition.translated {
+        let tools: Vec<&str> = translated.tools.iter().map(|tool| tool.as_str()).collect();
+        let limits = translated.limits.map_or(String::new(), |limits| format!(" ({limits})"));
+        let name = Shown::new(&translated.written);
+        row("its tool", format!("{name} is {}{limits}", tools.join(", ")));
+    }
+    table.print(out);
+}
+
+fn print_rights(agent: &ResolvedAgent, out: &Out) {
+    out.line("");
+    let mut rights = Table::new(out, &["right", "", ""]);
+    for (tool, permission) in agent.rights.tools() {
+        let style = if permission == Permission::Allow { Style::Green } else { Style::Yellow };
+        rights.row([plain("tool"), plain(tool), styled(style, word(permission))]);
+    }
+    for mount in agent.rights.mounts() {
+        let host = Shown::new(&mount.host.to_string_lossy()).to_string();
+        rights.row([
+            plain("mount"),
+            plain(&mount.guest),
+            plain(format!("{}, {host}", mount.access)),
+        ]);
+    }
+    for list in agent.rights.hosts().lists() {
+        let rules: Vec<String> = list.rules.iter().map(ToString::to_string).collect();
+        let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };
+        rights.row([plain("hosts"), plain(rules), plain(format!("by {}", list.source))]);
+    }
+    for secret in agent.rights.secrets() {
+        rights.row([plain("secret"), plain(secret), plain("")]);
+    }
+    rights.print(out);
+    out.line("");
+    let mut limits = Table::new(out, &["limit", ">", "unit"]);
+    for row in LIMITS {
+        let value = agent.rights.limits().get(row.key).unwrap_or(row.default);
+        limits.row([plain(row.key), plain(table::count(value)), plain(row.unit)]);
+    }
+    limits.print(out);
+}
+
+/// Checks files without regard to grants; without paths, all agents.
+fn check(paths: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    if paths.is_empty() {
+        let agents = resolve_all(&host, &places.workspace).map_err(not_found)?;
+        let problems = host.library.problems();
+        let exit = report(&problems, json, out);
+        if !json {
+            let bad = problems.iter().filter(|found| found.severity == Severity::Error).count();
+            out.note(format_args!("{} agents, {bad} errors", agents.len()));
+        }
+        return Ok(exit);
+    }
+    let known = host.tools.known();
+    let mut found = Vec::new();
+    for path in paths {
+        for file in files(path)? {
+            check_file(&file, &known, &host, &mut found, json, out);
+        }
+    }
+    Ok(report(&found, json, out))
+}
+
+fn check_file(
+    path: &Path,
+    known: &KnownTools,
+    host: &Host,
+    found: &mut Vec<Diagnostic>,
+    json: bool,
+    out: &Out,
+) {
+    let _ = host;
+    let shown = Shown::new(&path.to_string_lossy()).to_string();
+    let parsed = match read_bounded(path, bounds::MAX_AGENT_BYTES) {
+        Ok(bytes) => parse_agent(path, &bytes, known),
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
+            parse_too_large(path, size)
+        }
+        Err(error) => {
+            found.push(unreadable(path, &error));
+            return;
+        }
+    };
+    match parsed {
+        Parsed::Agent { definition, diagnostics } => {
+            found.extend(diagnostics);
+            if !json {
+                out.line(format_args!("{shown}: {}", understood(&definition)));
+            }
+        }
+        Parsed::Invalid { diagnostics } => found.extend(diagnostics),
+        Parsed::NotAnAgent { reason } => {
+            if !json {
+                out.line(format_args!("{shown}: not an agent: {}", reason.as_str()));
+            }
+        }
+    }
+}
+
+fn understood(definition: &AgentDefinition) -> String {
+    let name = Shown::new(&definition.name);
+    format!("agent `{name}` ({}, {})", definition.dialect, definition.visibility)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic {
+        path: path.to_path_buf(),
+        line: 0,
+        column: 0,
+        severity: Severity::Error,
+        code: "read",
+        message: format!("cannot be read: {error}"),
+        hint: None,
+    }
+}
+
+/// The file itself, or the `.md` files below the directory, in the order of their paths.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let mut files = Vec::new();
+    let mut left = vec![(path.to_path_buf(), 0)];
+    while let Some((directory, depth)) = left.pop() {
+        let entries = std::fs::read_dir(&directory).map_err(|error| {
+            Failure::new(format!("failed to list `{}`: {error}", directory.display()))
+        })?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_dir && depth < MAX_DEPTH {
+                left.push((path, depth + 1));
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                files.push(path);
+            }
+            if files.len() > bounds::MAX_AGENT_FILES {
+                return Err(Failure::usage(format!(
+                    "more than {} agent files below `{}`",
+                    bounds::MAX_AGENT_FILES,
+                    directory.display()
+                )));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Shows what is wrong with files; the code says whether anything is.
+fn report(found: &[Diagnostic], json: bool, out: &Out) -> Exit {
+    for diagnostic in found {
+        out.diagnostic(diagnostic);
+    }
+    let _ = json;
+    if found.iter().any(|found| found.severity == Severity::Error) {
+        Exit::Usage
+    } else {
+        Exit::Completed
+    }
+}
+
+fn summary(agent: &ResolvedAgent) -> Value {
+    let definition = &agent.definition;
+    let reasons = match &agent.status {
+        Status::Ready => &Vec::new(),
+        Status::ReadyWithWarnings { warnings } => warnings,
+        Status::Blocked { reasons } => reasons,
+    };
+    let tools: serde_json::Map<String, Value> = agent
+        .rights
+        .tools()
+        .map(|(tool, permission)| (tool.to_string(), json!(permission)))
+        .collect();
+    json!({
+        "id": agent.id.to_string(),
+        "name": definition.name,
+        "description": definition.description,
+        "path": definition.path,
+        "dialect": definition.dialect,
+        "visibility": definition.visibility,
+        "model": definition.model,
+        "status": agent.status.as_str(),
+        "reasons": reasons,
+        "tools": tools,
+    })
+}
+
+fn status_cell(status: &Status) -> (String, Option<Style>) {
+    let style = match status {
+        Status::Ready => Style::Green,
+        Status::ReadyWithWarnings { .. } => Style::Yellow,
+        Status::Blocked { .. } => Style::Red,
+    };
+    styled(style, status.as_str())
+}
+
+/// `home`, `library/x`, `workspace`.
+fn scope(agent: &ResolvedAgent, _places: &Places) -> String {
+    match &agent.id.scope {
+        belljar_definition::Scope::Home => "home".to_owned(),
+        belljar_definition::Scope::Library(name) => format!("library/{}", Shown::new(name)),
+        belljar_definition::Scope::Workspace(_) => "workspace".to_owned(),
+    }
+}
+
+fn tools(agent: &ResolvedAgent) -> String {
+    let names: Vec<String> = agent
+        .rights
+        .tools()
+        .map(|(tool, permission)| match permission {
+            Permission::Allow | Permission::Deny => tool.to_string(),
+            Permission::Ask => format!("{tool} (ask)"),
+        })
+        .collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn word(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Allow => "allow",
+        Permission::Ask => "ask",
+        Permission::Deny => "deny",
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end()
+        .lines()
+        .map(|line| format!("    {line}\n"))
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
+}

@@ -1,0 +1,309 @@
+//! `belljar doctor`: what is there, what is missing, and a tool call that really happens.
+//! Opens no connection.
+
+use std::path::Path;
+
+use belljar_definition::{Settings, Severity, Status, ToolManifest};
+use belljar_policy::{Access, Shown, ToolName};
+use belljar_sandbox::{Output, Part, Sandbox, Wasm};
+use belljar_session::{Host, resolve_all};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::DoctorArgs;
+use crate::embedded::STOCK_TOOLS;
+use crate::exit::{Exit, Failure};
+use crate::guest_build::Toolchain;
+use crate::home::Places;
+use crate::host::{self, Assembly};
+use crate::out::{Out, Style};
+use crate::single::Single;
+use crate::table;
+
+/// The tool that the self-test calls.
+const PROBE: &str = "file_read";
+
+/// What the self-test's file holds.
+const PROBE_TEXT: &str = "belljar doctor was here";
+
+/// The outcome of one check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Finding {
+    Good,
+    /// Works, or is not needed; worth knowing.
+    Note,
+    /// Does not work.
+    Bad,
+}
+
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    finding: Finding,
+    text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    details: Vec<String>,
+}
+
+pub(super) fn run(
+    args: &DoctorArgs,
+    places: &dyn Fn() -> Result<Places, Failure>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let mut checks = vec![machine()];
+    match places() {
+        Err(failure) => checks.push(bad("places", &failure)),
+        Ok(places) => {
+            checks.push(home(&places));
+            match host::settings(&places) {
+                Err(failure) => checks.push(bad("configuration", &failure)),
+                Ok(settings) => {
+                    checks.push(configuration(&settings, &places));
+                    checks.push(models(&settings, &places));
+                    agents_and_tools(&places, out, &mut checks);
+                }
+            }
+            checks.push(cache(&places));
+        }
+    }
+    checks.extend(sandbox());
+    checks.push(toolchain());
+    let broken = checks.iter().any(|check| check.finding == Finding::Bad);
+    if args.json {
+        out.json(&checks)?;
+    } else {
+        checks.iter().for_each(|check| print(check, out));
+    }
+    Ok(if broken { Exit::Failed } else { Exit::Completed })
+}
+
+fn print(check: &Check, out: &Out) {
+    let (style, mark) = match check.finding {
+        Finding::Good => (Style::Green, "ok  "),
+        Finding::Note => (Style::Yellow, "note"),
+        Finding::Bad => (Style::Red, "bad "),
+    };
+    out.line(format_args!("{} {:<14} {}", out.paint(style, mark), check.name, check.text));
+    for detail in &check.details {
+        for line in detail.lines() {
+            out.line(format_args!("       {line}"));
+        }
+    }
+}
+
+fn check(name: &'static str, finding: Finding, text: impl Into<String>) -> Check {
+    Check { name, finding, text: text.into(), details: Vec::new() }
+}
+
+fn bad(name: &'static str, failure: &Failure) -> Check {
+    let diagnostics = failure.diagnostics.iter().map(ToString::to_string);
+    let hints = failure.hints.iter().map(|hint| format!("hint: {hint}"));
+    let text = if failure.message.is_empty() { "not valid" } else { &failure.message };
+    Check { details: diagnostics.chain(hints).collect(), ..check(name, Finding::Bad, text) }
+}
+
+fn machine() -> Check {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (version, os, arch) =
+        (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    check("belljar", Finding::Good, format!("{version}, {os} {arch}, {cores} cores"))
+}
+
+fn home(places: &Places) -> Check {
+    let path = places.home.display();
+    if places.home.is_dir() {
+        check("home", Finding::Good, path.to_string())
+    } else {
+        check("home", Finding::Note, format!("{path} is not there; `belljar init` makes it"))
+    }
+}
+
+fn configuration(settings: &Settings, places: &Places) -> Check {
+    let files: Vec<String> = [places.config(), places.workspace_config()]
+        .iter()
+        .filter(|path| path.is_file())
+        .map(|path| path.display().to_string())
+        .collect();
+    let warnings: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
+    let finding = if warnings.is_empty() { Finding::Good } else { Finding::Note };
+    let text =
+        if files.is_empty() { "no file; the defaults hold".to_owned() } else { files.join(", ") };
+    Check { details: warnings, ..check("configuration", finding, text) }
+}
+
+/// Whether the main model could be made; nothing is sent.
+fn models(settings: &Settings, places: &Places) -> Check {
+    if settings.models.is_empty() {
+        let text = "none is configured: `belljar run` needs one, `belljar demo` does not";
+        return check("models", Finding::Note, text);
+    }
+    let models = match host::models(settings, places) {
+        Ok(models) => models,
+        Err(failure) => return bad("models", &failure),
+    };
+    let mut broken = Vec::new();
+    let mut good = Vec::new();
+    for name in settings.models.keys() {
+        match models.resolve(name, None) {
+            Ok(resolved) => good.push(format!("{name} ({})", resolved.model.id())),
+            Err(error) => broken.push(error.to_string()),
+        }
+    }
+    if let Err(error) = models.resolve("main", None) {
+        broken.push(error.to_string());
+    }
+    let good = Shown::new(&good.join(", ")).to_string();
+    if broken.is_empty() {
+        check("models", Finding::Good, good)
+    } else {
+        broken.dedup();
+        let details = broken.iter().map(|text| Shown::new(text).to_string()).collect();
+        let text = if good.is_empty() { "none can be used".to_owned() } else { good };
+        Check { details, ..check("models", Finding::Bad, text) }
+    }
+}
+
+fn agents_and_tools(places: &Places, out: &Out, checks: &mut Vec<Check>) {
+    let host = match Assembly::new(places, out).and_then(Assembly::host) {
+        Ok(host) => host,
+        Err(failure) => return checks.push(bad("agents", &failure)),
+    };
+    checks.push(agents(&host, places));
+    let problems: Vec<String> = host.tools.problems().iter().map(ToString::to_string).collect();
+    let text = format!("{} components", host.tools.components().len());
+    let worst = host.tools.problems().iter().map(|problem| problem.severity).max();
+    let finding = match worst {
+        None => Finding::Good,
+        Some(Severity::Note | Severity::Warning) => Finding::Note,
+        Some(Severity::Error) => Finding::Bad,
+    };
+    checks.push(Check { details: problems, ..check("tools", finding, text) });
+}
+
+fn agents(host: &Host, places: &Places) -> Check {
+    let agents = match resolve_all(host, &places.workspace) {
+        Ok(agents) => agents,
+        Err(error) => return check("agents", Finding::Bad, error.to_string()),
+    };
+    let blocked =
+        agents.iter().filter(|agent| matches!(agent.status, Status::Blocked { .. })).count();
+    let problems = host.library.problems();
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let text = format!("{} ready, {blocked} blocked, {errors} errors", agents.len() - blocked);
+    let finding = if errors > 0 { Finding::Bad } else { Finding::Good };
+    let mut check = check("agents", finding, text);
+    if errors > 0 {
+        check.details.push("`belljar agents check` says what is wrong".to_owned());
+    }
+    check
+}
+
+fn cache(places: &Places) -> Check {
+    let path = &places.cache;
+    let shown = path.display();
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(_) => {
+            return check(
+                "cache",
+                Finding::Note,
+                format!("{shown} is not there; the first run makes it"),
+            );
+        }
+    };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = metadata.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let mut check =
+                check("cache", Finding::Bad, format!("{shown} is open to others (mode {mode:o})"));
+            check.details.push(format!("hint: chmod 700 '{shown}'"));
+            return check;
+        }
+    }
+    let _ = metadata;
+    if tempfile::tempfile_in(path).is_err() {
+        return check("cache", Finding::Bad, format!("{shown} cannot be written"));
+    }
+    let files = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let bytes: u64 = files.filter_map(|file| Some(file.metadata().ok()?.len())).sum();
+    check("cache", Finding::Good, format!("{shown} ({})", table::size(bytes)))
+}
+
+/// Compiles a stock tool in the child process, without the cache, and calls it.
+fn sandbox() -> Vec<Check> {
+    let sandbox = match host::sandbox_without_cache() {
+        Ok(sandbox) => sandbox,
+        Err(failure) => return vec![bad("sandbox", &failure)],
+    };
+    let begun = std::time::Instant::now();
+    let probe = probe(&sandbox);
+    let pool = match sandbox.warnings() {
+        warnings if warnings.is_empty() => check("pool", Finding::Good, "stores are pooled"),
+        warnings => Check {
+            details: warnings,
+            ..check("pool", Finding::Note, "stores are slower to open than they could be")
+        },
+    };
+    let probe = match probe {
+        Ok(fuel) => {
+            let time = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+            let fuel = table::fuel(fuel);
+            let text = format!(
+                "`{PROBE}` compiled in a child process and read a file: {} fuel, {}",
+                fuel,
+                table::micros(time)
+            );
+            check("sandbox", Finding::Good, text)
+        }
+        Err(failure) => bad("sandbox", &failure),
+    };
+    vec![probe, pool]
+}
+
+/// Reads a file through a jar; gives the fuel that it took.
+fn probe(sandbox: &Sandbox) -> Result<u64, Failure> {
+    let stock = STOCK_TOOLS
+        .iter()
+        .find(|stock| stock.name == PROBE)
+        .ok_or_else(|| Failure::new(format!("this build has no tool `{PROBE}`")))?;
+    let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
+    let directory = tempfile::tempdir().map_err(|error| failed(&error))?;
+    let workspace = directory.path().canonicalize().map_err(|error| failed(&error))?;
+    std::fs::write(workspace.join("probe.txt"), PROBE_TEXT).map_err(|error| failed(&error))?;
+    let manifest = ToolManifest::parse(Path::new("tool.toml"), stock.manifest)
+        .map_err(|diagnostics| Failure::diagnostics("", diagnostics))?;
+    let single = Single {
+        wasm: &Wasm::from_static(stock.wasm),
+        ask: manifest.ask,
+        config: std::collections::BTreeMap::new(),
+        tool: &ToolName::new(PROBE).map_err(|error| failed(&error))?,
+        arguments: r#"{"path": "probe.txt"}"#,
+        workspace: &workspace,
+        access: Access::Read,
+        hosts: Vec::new(),
+        cancel: CancellationToken::new(),
+    };
+    let result = host::runtime()?.block_on(single.call(sandbox))?;
+    let Output { parts } = result.outcome.map_err(|error| failed(&error))?;
+    let right =
+        parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains(PROBE_TEXT)));
+    if right {
+        Ok(result.receipt.fuel)
+    } else {
+        Err(Failure::new(format!("`{PROBE}` did not return the file's text")))
+    }
+}
+
+fn toolchain() -> Check {
+    match Toolchain::detect() {
+        Ok(toolchain) => check("toolchain", Finding::Good, toolchain.describe()),
+        Err(error) => {
+            let failure = Failure::from(error);
+            let text = "none for tools of your own; everything else works without";
+            Check { details: failure.hints, ..check("toolchain", Finding::Note, text) }
+        }
+    }
+}

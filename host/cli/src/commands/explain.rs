@@ -1,0 +1,180 @@
+//! `belljar explain`: may this agent use that tool there, and which of the four sources says so.
+
+use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_lines};
+use belljar_policy::{
+    Access, GuestPath, HostRule, Permission, Question, Scheme, Shown, Source, Target, TargetHost,
+    ToolName, Verdict, WORKSPACE,
+};
+use belljar_session::{Host, ResolvedAgent, resolve};
+use serde_json::json;
+
+use crate::args::ExplainArgs;
+use crate::exit::{Exit, Failure};
+use crate::home::Places;
+use crate::host::Assembly;
+use crate::out::{Out, Style};
+use crate::table::{Table, plain, styled};
+
+pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let agent = resolve(&host, &args.agent, &places.workspace).map_err(super::agents::not_found)?;
+    let question = question(args)?;
+    let manifest = super::tools::manifest_of(&host, &args.tool)?;
+    let answer = belljar_policy::explain(
+        &args.tool,
+        &question,
+        &agent.definition.asked,
+        &manifest,
+        &agent.grants,
+        None,
+    );
+    let lines: Option<String> = match answer.decided_by {
+        Some(Source::Grants) if answer.permission == Permission::Deny => {
+            lines(&host, &agent, &args.tool, &question)
+        }
+        _ => None,
+    };
+    if args.json {
+        let votes: Vec<_> = answer
+            .votes
+            .iter()
+            .map(|vote| {
+                let verdict = vote.verdict.to_string();
+                json!({ "source": vote.source, "verdict": verdict, "why": vote.why })
+            })
+            .collect();
+        out.json(&json!({
+            "agent": agent.id.to_string(),
+            "tool": args.tool,
+            "target": args.target,
+            "permission": answer.permission,
+            "decided_by": answer.decided_by,
+            "votes": votes,
+            "grant": lines,
+        }))?;
+    } else {
+        headline(args, &agent.id.to_string(), answer.permission, out);
+        let mut table = Table::new(out, &["source", "vote", "why"]);
+        for vote in &answer.votes {
+            let style = match vote.verdict {
+                Verdict::Allows => Style::Green,
+                Verdict::Asks => Style::Yellow,
+                Verdict::Refuses => Style::Red,
+                Verdict::Silent => Style::Dim,
+            };
+            let decided = answer.decided_by == Some(vote.source);
+            let why =
+                if decided { format!("{} (this decided)", vote.why) } else { vote.why.clone() };
+            table.row([plain(vote.source), styled(style, vote.verdict), plain(Shown::new(&why))]);
+        }
+        table.print(out);
+        advise(answer.decided_by, lines.as_deref(), places, out);
+    }
+    Ok(match answer.permission {
+        Permission::Allow | Permission::Ask => Exit::Completed,
+        Permission::Deny => Exit::NotAllowed,
+    })
+}
+
+/// A path as the agent sees it, or a URL; none = the call itself.
+fn question(args: &ExplainArgs) -> Result<Question, Failure> {
+    let Some(target) = &args.target else { return Ok(Question::Call) };
+    if target.contains("://") {
+        let parsed = Target::parse(target).map_err(|error| {
+            Failure::usage(format!("`{}`: {error}", Shown::clipped(target, 200)))
+        })?;
+        return Ok(Question::Url(parsed));
+    }
+    let path =
+        if target.starts_with('/') { target.clone() } else { format!("{WORKSPACE}/{target}") };
+    if path.split('/').any(|part| part == "..") {
+        return Err(Failure::usage(format!(
+            "`{}` leaves its directory",
+            Shown::clipped(target, 200)
+        ))
+        .hint("name the path without `..`"));
+    }
+    let access = if args.write { Access::ReadWrite } else { Access::Read };
+    Ok(Question::Path(path, access))
+}
+
+fn headline(args: &ExplainArgs, agent: &str, permission: Permission, out: &Out) {
+    let (style, word) = match permission {
+        Permission::Allow => (Style::Green, "allowed"),
+        Permission::Ask => (Style::Yellow, "allowed after asking you"),
+        Permission::Deny => (Style::Red, "not allowed"),
+    };
+    let target = args.target.as_ref().map_or(String::new(), |target| {
+        let to = if args.write { "writing to" } else { "on" };
+        format!(" {to} {}", Shown::clipped(target, 200))
+    });
+    let tool = Shown::clipped(&args.tool, 80);
+    out.line(format_args!(
+        "{}: {} calling {tool}{target}",
+        out.paint(style, word),
+        Shown::new(agent)
+    ));
+    out.line("");
+}
+
+/// The lines of `belljar.toml` that would allow it, where the grants are what is missing.
+fn lines(host: &Host, agent: &ResolvedAgent, tool: &str, question: &Question) -> Option<String> {
+    let mut change = GrantChange::default();
+    if agent.grants.permission(tool) == Permission::Deny {
+        change.tools.push((ToolName::new(tool).ok()?, Permission::Allow));
+    }
+    match question {
+        Question::Call => {}
+        Question::Path(path, access) => change.mounts.extend(mount(path, *access)),
+        Question::Url(target) => change.hosts.push(rule(target)?),
+    }
+    let lines = grant_lines(&host.settings, &agent.id, agent.definition.visibility, &change);
+    (!lines.is_empty()).then_some(lines)
+}
+
+/// The mount that would hold the path: the workspace, or the first directory of the path.
+fn mount(path: &str, access: Access) -> Option<MountSpec> {
+    if GuestPath::workspace().covers(path) {
+        return Some(MountSpec { guest: GuestPath::workspace(), host: None, access });
+    }
+    let first = path.split('/').find(|part| !part.is_empty())?;
+    let guest = GuestPath::new(&format!("/{first}")).ok()?;
+    Some(MountSpec { guest, host: Some(HOST_PLACEHOLDER.into()), access })
+}
+
+/// The rule for exactly this scheme, host and port.
+fn rule(target: &Target) -> Option<HostRule> {
+    let host = match target.host() {
+        TargetHost::Name(name) => name.clone(),
+        TargetHost::Ip(std::net::IpAddr::V4(ip)) => ip.to_string(),
+        TargetHost::Ip(std::net::IpAddr::V6(ip)) => format!("[{ip}]"),
+    };
+    let scheme: Scheme = target.scheme();
+    let port = target.port();
+    let port = if port == scheme.default_port() { String::new() } else { format!(":{port}") };
+    format!("{}://{host}{port}", scheme.as_str()).parse().ok()
+}
+
+/// What the operator can do about a refusal.
+fn advise(decided_by: Option<Source>, lines: Option<&str>, places: &Places, out: &Out) {
+    let Some(source) = decided_by else { return };
+    out.line("");
+    match (source, lines) {
+        (Source::Definition, _) => {
+            out.line("the agent's own file decides: it does not ask for this, so nothing else can give it");
+        }
+        (Source::Manifest, _) => {
+            out.line("the tool's own manifest decides: it does not ask for this, whoever calls it");
+        }
+        (Source::Parent, _) => out.line("a child never has more than its parent"),
+        (Source::Grants, Some(lines)) => {
+            out.line(format_args!("to allow it, write in {}:", places.config().display()));
+            for line in lines.lines() {
+                out.line(format_args!("  {}", Shown::new(line)));
+            }
+        }
+        (Source::Grants, None) => {
+            out.line("the grants ask for your word before each call");
+        }
+    }
+}

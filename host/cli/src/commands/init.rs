@@ -1,0 +1,113 @@
+//! `belljar init`: a configuration, the stock agents and an AGENTS.md, in the operator's home;
+//! with `--workspace`, what belongs into that workspace. What is there stays as it is.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::embedded::{self, AGENTS};
+use crate::exit::{Exit, Failure};
+use crate::home::{Places, create_private};
+use crate::out::{Out, Style};
+
+const HOME_CONFIG: &str = include_str!("../templates/belljar.toml");
+const WORKSPACE_CONFIG: &str = include_str!("../templates/workspace.toml");
+
+/// What became of one file.
+enum Done {
+    Written,
+    Kept,
+}
+
+pub(super) fn run(places: &Places, in_workspace: bool, out: &Out) -> Result<Exit, Failure> {
+    let files = if in_workspace { workspace_files(places)? } else { home_files(places)? };
+    if !in_workspace {
+        create_private(&places.home).map_err(|error| {
+            Failure::new(format!("failed to create `{}`: {error}", places.home.display()))
+        })?;
+    }
+    for (path, content) in files {
+        let done = write_new(&path, content).map_err(|error| {
+            Failure::new(format!("failed to write `{}`: {error}", path.display()))
+        })?;
+        let word = match done {
+            Done::Written => out.paint(Style::Green, "wrote"),
+            Done::Kept => out.paint(Style::Yellow, "kept "),
+        };
+        out.line(format_args!("{word} {}", path.display()));
+    }
+    if !in_workspace {
+        out.note(format_args!(
+            "\nnext: set a model in {}, then `belljar run \"…\"`",
+            places.config().display()
+        ));
+    }
+    Ok(Exit::Completed)
+}
+
+fn home_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
+    let mut files = vec![
+        (places.config(), HOME_CONFIG.as_bytes()),
+        (places.home.join("AGENTS.md"), embedded::file(AGENTS, "AGENTS.md")?),
+    ];
+    let agents = places.agents();
+    files
+        .extend(embedded::below(AGENTS, "agents/").map(|(name, bytes)| (agents.join(name), bytes)));
+    Ok(files)
+}
+
+fn workspace_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
+    Ok(vec![
+        (places.workspace_config(), WORKSPACE_CONFIG.as_bytes()),
+        (places.workspace.join("AGENTS.md"), embedded::file(AGENTS, "AGENTS.md")?),
+    ])
+}
+
+/// Writes a file unless something of that name is there, even a dangling link.
+fn write_new(path: &Path, content: &[u8]) -> io::Result<Done> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(content).map(|()| Done::Written),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Done::Kept),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_definition::Settings;
+
+    /// The examples of a template, as they are once the `#` is removed.
+    fn with_examples(template: &str) -> String {
+        let line = |line: &str| match line.strip_prefix('#') {
+            Some(example) if !example.is_empty() && !example.starts_with(' ') => {
+                format!("{example}\n")
+            }
+            _ => format!("{line}\n"),
+        };
+        template.lines().map(line).collect()
+    }
+
+    #[test]
+    fn the_templates_are_valid_with_and_without_their_examples() {
+        let path = Path::new("belljar.toml");
+        for text in [HOME_CONFIG.to_owned(), with_examples(HOME_CONFIG)] {
+            assert!(Settings::parse(Some((path, &text)), None).is_ok(), "{text}");
+        }
+        for text in [WORKSPACE_CONFIG.to_owned(), with_examples(WORKSPACE_CONFIG)] {
+            assert!(Settings::parse(None, Some((path, &text))).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        assert!(matches!(write_new(&path, b"one").unwrap(), Done::Written));
+        assert!(matches!(write_new(&path, b"two").unwrap(), Done::Kept));
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+    }
+}

@@ -1,0 +1,39 @@
+//! The commands, one file each.
+
+mod agents;
+mod completions;
+mod demo;
+mod doctor;
+mod explain;
+mod grant;
+mod init;
+mod limits;
+mod receipts;
+mod run;
+mod tools;
+mod tools_call;
+mod tools_inspect;
+mod tools_make;
+
+use crate::args::{Args, Command};
+use crate::exit::{Exit, Failure};
+use crate::home::Places;
+use crate::out::Out;
+
+/// Runs the command of this command line.
+pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
+    let places = || Places::find(args.global.workspace.as_deref());
+    match &args.command {
+        Command::Demo => demo::run(out),
+        Command::Run(run) => run::run(run, &places()?, out),
+        Command::Receipts(receipts) => receipts::run(receipts, &places()?, out),
+        Command::Init => init::run(&places()?, args.global.workspace.is_some(), out),
+        Command::Agents(command) => agents::run(command, &places()?, out),
+        Command::Tools(command) => tools::run(command, &places, out),
+        Command::Grant(grant) => grant::run(grant, &places()?, out),
+        Command::Explain(explain) => explain::run(explain, &places()?, out),
+        Command::Doctor(doctor) => doctor::run(doctor, &places, out),
+        Command::Limits { json } => limits::run(*json, out),
+        Command::Completions { shell } => completions::run(*shell, out),
+    }
+}

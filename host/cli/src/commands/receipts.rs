@@ -1,0 +1,209 @@
+//! `belljar receipts`: saved runs, and what the tool calls of one did.
+
+use belljar_policy::Shown;
+use belljar_sandbox::{Ending, Receipt};
+use belljar_session::{CallReceipt, Outcome, RunRecord, RunStore, RunStoreError};
+use serde_json::{Value, json};
+
+use crate::args::ReceiptsArgs;
+use crate::exit::{Exit, Failure};
+use crate::home::Places;
+use crate::out::{Out, Style};
+use crate::progress::status_style;
+use crate::table::{self, Table, plain, styled};
+
+/// Runs that the list shows; `--json` lists all.
+const MAX_LISTED: usize = 20;
+
+/// Characters of a task in the list.
+const MAX_TASK: usize = 60;
+
+/// Characters of an ending in the table.
+const MAX_ENDING: usize = 60;
+
+pub(super) fn run(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    match &args.run {
+        None => list(args.json, places, out)?,
+        Some(name) => {
+            let record = RunStore::new(places.runs()).load(Some(name)).map_err(failure)?;
+            if args.json {
+                out.json(&record)?;
+            } else {
+                show(&record, out);
+            }
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+fn list(json: bool, places: &Places, out: &Out) -> Result<(), Failure> {
+    let store = RunStore::new(places.runs());
+    let ids = store.list().map_err(failure)?;
+    if ids.is_empty() && !json {
+        out.note(format_args!("no runs in {}", places.runs().display()));
+        return Ok(());
+    }
+    let shown = if json { ids.len() } else { MAX_LISTED };
+    let mut runs = Vec::new();
+    for id in ids.iter().take(shown) {
+        match store.load(Some(id)) {
+            Ok(record) => runs.push(record),
+            Err(error) => out.warning(failure(error).message),
+        }
+    }
+    if json {
+        let rows: Vec<_> = runs.iter().map(summary).collect();
+        return out.json(&rows);
+    }
+    let mut table = Table::new(out, &["run", "agent", "status", ">calls", ">tokens", "task"]);
+    for record in &runs {
+        let outcome = &record.outcome;
+        let total = outcome.total;
+        table.row([
+            plain(&record.id),
+            plain(Shown::new(&outcome.agent)),
+            styled(status_style(outcome.status), outcome.status),
+            plain(table::count(total.tool_calls)),
+            plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
+            plain(Shown::clipped(record.task.trim(), MAX_TASK)),
+        ]);
+    }
+    table.print(out);
+    if ids.len() > shown {
+        out.note(format_args!("and {} older runs; `--json` lists all", ids.len() - shown));
+    }
+    Ok(())
+}
+
+/// A run that is not there, or a file that is no run.
+fn failure(error: RunStoreError) -> Failure {
+    let text = crate::exit::chain(&error);
+    match error {
+        RunStoreError::NotFound(_) | RunStoreError::Ambiguous { .. } => {
+            Failure::usage(text).hint("`belljar receipts` lists the runs")
+        }
+        RunStoreError::Io { .. }
+        | RunStoreError::Malformed { .. }
+        | RunStoreError::Version { .. } => Failure::new(text),
+    }
+}
+
+fn summary(record: &RunRecord) -> Value {
+    let outcome = &record.outcome;
+    json!({
+        "id": record.id,
+        "agent": outcome.agent,
+        "model": outcome.model,
+        "status": outcome.status,
+        "task": record.task,
+        "workspace": record.workspace,
+        "started": outcome.started,
+        "ended": outcome.ended,
+        "total": outcome.total,
+    })
+}
+
+fn show(record: &RunRecord, out: &Out) {
+    let outcome = &record.outcome;
+    let status = out.paint(status_style(outcome.status), outcome.status);
+    out.line(format_args!("run     {}", record.id));
+    out.line(format_args!(
+        "agent   {} on {}",
+        Shown::new(&outcome.agent),
+        Shown::new(&outcome.model)
+    ));
+    out.line(format_args!("task    {}", Shown::clipped(record.task.trim(), 200)));
+    out.line(format_args!("status  {status}"));
+    if let Some(error) = &outcome.error {
+        out.line(format_args!("reason  {}", Shown::new(&error.to_string())));
+    }
+    out.line(format_args!("used    {}", usage(outcome)));
+    out.line("");
+    print(outcome, out);
+    let denials: Vec<_> = outcome
+        .all_receipts()
+        .into_iter()
+        .flat_map(|call| call.receipt.denials.iter().map(move |denial| (call, denial)))
+        .collect();
+    if !denials.is_empty() {
+        out.line("");
+        let mut table = Table::new(out, &["refused", "agent", "operation", "facts"]);
+        for (call, denial) in denials {
+            table.row([
+                styled(Style::Red, denial.code),
+                plain(Shown::new(&call.agent)),
+                plain(Shown::new(&denial.what)),
+                plain(Shown::new(&denial.facts)),
+            ]);
+        }
+        table.print(out);
+    }
+}
+
+/// What a run used, on one line.
+pub(super) fn usage(outcome: &Outcome) -> String {
+    let total = outcome.total;
+    let time = outcome.ended.duration_since(outcome.started);
+    let time = u64::try_from(time.as_micros()).unwrap_or(0);
+    format!(
+        "{} steps, {} tokens in ({} cached), {} out, {} tool calls, {} fuel, {}",
+        total.steps,
+        table::count(total.input_tokens),
+        table::count(total.cached_tokens),
+        table::count(total.output_tokens),
+        total.tool_calls,
+        table::fuel(total.fuel),
+        table::micros(time)
+    )
+}
+
+/// One row for each tool call of the run and its subagents.
+pub(super) fn print(outcome: &Outcome, out: &Out) {
+    let receipts = outcome.all_receipts();
+    if receipts.is_empty() {
+        out.line("no tool was called");
+        return;
+    }
+    let headings = [
+        "agent", "tool", "ended", ">fuel", ">guest", ">total", ">memory", ">read", ">written",
+        ">sent", ">refused",
+    ];
+    let mut table = Table::new(out, &headings);
+    for CallReceipt { tool, agent, receipt, .. } in receipts {
+        let refused = receipt.denials.len() as u64 + receipt.denials_dropped;
+        table.row([
+            plain(Shown::new(agent)),
+            plain(Shown::new(tool)),
+            ending(receipt),
+            plain(table::fuel(receipt.fuel)),
+            plain(table::micros(receipt.times.guest)),
+            plain(table::micros(receipt.times.total)),
+            plain(table::size(receipt.peak_memory)),
+            plain(table::size(receipt.bytes.read)),
+            plain(table::size(receipt.bytes.written)),
+            plain(table::size(receipt.bytes.sent)),
+            if refused == 0 { plain(refused) } else { styled(Style::Red, refused) },
+        ]);
+    }
+    table.print(out);
+}
+
+/// How a call ended, in a few words.
+fn ending(receipt: &Receipt) -> (String, Option<Style>) {
+    let (style, word, detail) = match &receipt.ending {
+        Ending::Completed => (Style::Green, "completed", None),
+        Ending::ToolError(kind) => (Style::Yellow, "tool error", Some(kind)),
+        Ending::Trapped(trap) => (Style::Red, "trapped", Some(trap)),
+        Ending::Exhausted(which) => (Style::Red, "exhausted", Some(which)),
+        Ending::TimedOut => (Style::Red, "timed out", None),
+        Ending::Cancelled => (Style::Yellow, "cancelled", None),
+        Ending::BadOutput(why) => (Style::Red, "bad output", Some(why)),
+        Ending::Refused(why) => (Style::Red, "refused", Some(why)),
+        Ending::HostFault(why) => (Style::Red, "host fault", Some(why)),
+    };
+    let text = match detail {
+        None => word.to_owned(),
+        Some(detail) => Shown::clipped(&format!("{word}: {detail}"), MAX_ENDING).to_string(),
+    };
+    styled(style, text)
+}

@@ -1,0 +1,254 @@
+//! `belljar run`: one agent, one task.
+
+use std::io::{IsTerminal, Read as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_definition::Status as Readiness;
+use belljar_model::{Models, Recording, ScriptedModel};
+use belljar_policy::{LimitsRequest, Shown};
+use belljar_session::{
+    EVENT_VERSION, Event, EventSink, Outcome, ResolvedAgent, RunError, RunRecord, RunSpec,
+    RunStatus, RunStore, resolve,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{agents, receipts};
+use crate::args::{OutputFormat, RunArgs};
+use crate::asker::Terminal;
+use crate::attachments;
+use crate::exit::{Exit, Failure, chain};
+use crate::home::{Places, read_bounded};
+use crate::host::{self, Assembly};
+use crate::out::{Out, Style};
+use crate::progress::{Progress, To, status_style};
+
+/// The stock agent that runs where none is named.
+const DEFAULT_AGENT: &str = "general-purpose";
+
+/// Most bytes of a task from stdin: more than any model's context holds.
+const MAX_TASK_BYTES: u64 = 32 << 20;
+
+/// Most bytes of a transcript.
+const MAX_TRANSCRIPT_BYTES: u64 = belljar_model::limits::MAX_TRANSCRIPT_BYTES as u64;
+
+pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let format = if args.json { OutputFormat::Json } else { args.output_format };
+    let task = task(args.task.as_deref())?;
+    let progress = Progress::new(out, To::Notes);
+    let mut assembly = Assembly::new(places, out)?;
+    if let Some(path) = &args.transcript {
+        assembly = assembly.with_models(Models::single(Arc::new(scripted(path)?)));
+    }
+    let recording = args.record.as_ref().map(|_| Recording::new());
+    if let Some(recording) = &recording {
+        assembly = assembly.recorded(recording.clone());
+    }
+    let host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
+    for problem in host.tools.problems() {
+        out.diagnostic(problem);
+    }
+    if host.models.is_empty() {
+        return Err(no_model(places));
+    }
+    let name = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
+    let agent = resolve(&host, name, &places.workspace).map_err(agents::not_found)?;
+    runnable(&agent, args.partial)?;
+    let spec = RunSpec {
+        agent: Arc::new(agent),
+        task,
+        context: args.context.clone(),
+        model: args.model.clone(),
+        workspace: places.workspace.clone(),
+        limits: limits(args),
+        partial: args.partial,
+    };
+    let last = Arc::new(Mutex::new(0));
+    let events = match format {
+        OutputFormat::Text | OutputFormat::Json => progress.sink(),
+        OutputFormat::StreamJson => stream(out, &progress, Arc::clone(&last)),
+    };
+    let cancel = CancellationToken::new();
+    let runtime = host::runtime()?;
+    let mut outcome = runtime.block_on(async {
+        host::cancel_on_interrupt(&cancel, out);
+        belljar_session::run(&host, spec.clone(), events, cancel.clone()).await
+    });
+    // A thread that still waits for a person's answer must not keep the process.
+    runtime.shutdown_background();
+    progress.finish();
+    for warning in host.sandbox.warnings() {
+        out.warning(warning);
+    }
+    attachments::save(&mut outcome, args.attachments.as_deref(), places, out);
+    if let (Some(recording), Some(path)) = (&recording, &args.record) {
+        record(recording, path, out)?;
+    }
+    let record = RunRecord::new(&spec, outcome);
+    if let Err(error) = RunStore::new(places.runs()).save(&record) {
+        out.warning(format_args!("the run is not saved: {}", chain(&error)));
+    }
+    let next = *last.lock().unwrap_or_else(PoisonError::into_inner);
+    print(format, &record, next, out)?;
+    conclude(&record, out)
+}
+
+/// The task as given, or from stdin.
+fn task(given: Option<&str>) -> Result<String, Failure> {
+    let task = match given {
+        Some(task) if task != "-" => task.to_owned(),
+        None if std::io::stdin().is_terminal() => {
+            return Err(Failure::usage("there is no task")
+                .hint("write it as the last argument, or pipe it in: `belljar run \"…\"`"));
+        }
+        Some(_) | None => from_stdin()?,
+    };
+    if task.trim().is_empty() {
+        return Err(Failure::usage("the task is empty").hint("say what the agent should do"));
+    }
+    Ok(task)
+}
+
+fn from_stdin() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .take(MAX_TASK_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::new(format!("failed to read the task from stdin: {error}")))?;
+    if bytes.len() as u64 > MAX_TASK_BYTES {
+        return Err(Failure::usage(format!("the task has more than {MAX_TASK_BYTES} bytes"))
+            .hint("put it in a file of the workspace and name the file"));
+    }
+    String::from_utf8(bytes).map_err(|_| Failure::usage("the task on stdin is not valid UTF-8"))
+}
+
+fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
+    let shown = path.display();
+    let bytes = read_bounded(path, MAX_TRANSCRIPT_BYTES)
+        .map_err(|error| Failure::usage(format!("failed to read transcript `{shown}`: {error}")))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("transcript `{shown}` is not valid UTF-8")))?;
+    ScriptedModel::from_yaml(&text, path).map_err(|error| Failure::usage(chain(&error)))
+}
+
+/// How to set a model, and what works without: three lines in all.
+fn no_model(places: &Places) -> Failure {
+    Failure::new("no model is configured")
+        .exit(Exit::NoModel)
+        .hint(format!(
+            "in {}: `[models.main]` with `kind = \"openai\"` or `\"anthropic\"`, `model`, `base_url`, `key_env`",
+            places.config().display()
+        ))
+        .hint("without a model, `belljar demo` shows agents, tools and the sandbox at work")
+}
+
+/// Blocked agents run only with `--partial`.
+fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failure> {
+    let Readiness::Blocked { reasons } = &agent.status else { return Ok(()) };
+    let lost = agent.definition.has_lost_all_tools();
+    if partial && !lost {
+        return Ok(());
+    }
+    let reasons = Shown::new(&reasons.join("; ")).to_string();
+    let mut failure =
+        Failure::new(format!("agent `{}` is blocked: {reasons}", agent.id)).exit(Exit::NotAllowed);
+    if !agent.hint.trim().is_empty() {
+        failure = failure.hint(format!("add to belljar.toml:\n{}", agent.hint.trim_end()));
+    }
+    if !lost {
+        failure = failure.hint("or run it with what it is given: `--partial`");
+    }
+    Err(failure)
+}
+
+fn limits(args: &RunArgs) -> LimitsRequest {
+    LimitsRequest {
+        steps: args.max_steps,
+        tokens: args.max_tokens,
+        fuel: args.fuel,
+        timeout_seconds: args.timeout,
+        ..LimitsRequest::default()
+    }
+}
+
+/// Events as lines of JSON on stdout; `last` counts them.
+fn stream(out: &Out, progress: &Progress, last: Arc<Mutex<u64>>) -> EventSink {
+    let (out, progress) = (out.clone(), progress.clone());
+    EventSink::to(move |event: &Event| {
+        // The lock also keeps lines of several threads in the order of their numbers.
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = (*last).max(event.seq.saturating_add(1));
+        if let Err(failure) = out.json_line(event) {
+            progress.pause(|| out.warning(failure.message));
+        }
+    })
+}
+
+fn record(recording: &Recording, path: &Path, out: &Out) -> Result<(), Failure> {
+    let yaml = recording
+        .to_yaml()
+        .map_err(|error| Failure::new(format!("the run cannot be recorded: {}", chain(&error))))?;
+    std::fs::write(path, yaml)
+        .map_err(|error| Failure::new(format!("failed to write `{}`: {error}", path.display())))?;
+    out.note(format_args!("recorded in {}", path.display()));
+    Ok(())
+}
+
+fn print(format: OutputFormat, record: &RunRecord, next: u64, out: &Out) -> Result<(), Failure> {
+    match format {
+        OutputFormat::Text if out.is_terminal() => {
+            out.text(&Shown::multiline(&record.outcome.output).to_string());
+        }
+        OutputFormat::Text => out.text(&record.outcome.output),
+        OutputFormat::Json => out.json(&record.outcome)?,
+        OutputFormat::StreamJson => out.json_line(&json!({
+            "v": EVENT_VERSION,
+            "run": record.id,
+            "seq": next,
+            "agent": record.outcome.agent,
+            "type": "outcome",
+            "outcome": record.outcome,
+        }))?,
+    }
+    Ok(())
+}
+
+/// The last lines for a person, and the exit code.
+fn conclude(record: &RunRecord, out: &Out) -> Result<Exit, Failure> {
+    let outcome = &record.outcome;
+    for warning in &outcome.warnings {
+        out.warning(Shown::new(warning));
+    }
+    for operation in &outcome.unfinished {
+        out.warning(format_args!(
+            "still running when the run was given up: {}",
+            Shown::new(operation)
+        ));
+    }
+    let status = out.paint_err(status_style(outcome.status), outcome.status);
+    let id = out.paint_err(Style::Dim, &record.id);
+    out.note(format_args!("{status}: {}  {id}", receipts::usage(outcome)));
+    let why = || outcome.error.as_ref().map_or_else(String::new, |error| reason(error));
+    match outcome.status {
+        RunStatus::Completed => Ok(Exit::Completed),
+        RunStatus::Partial => {
+            out.warning(format_args!("the output is partial: {}", why()));
+            Ok(Exit::Partial)
+        }
+        RunStatus::Cancelled => Ok(Exit::Cancelled),
+        RunStatus::Failed => Err(failed(outcome, &why())),
+    }
+}
+
+fn failed(outcome: &Outcome, why: &str) -> Failure {
+    let failure = Failure::new(why);
+    match &outcome.error {
+        Some(RunError::Setup { hint: Some(hint), .. }) => failure.hint(hint.trim_end()),
+        _ => failure,
+    }
+}
+
+fn reason(error: &RunError) -> String {
+    Shown::multiline(&error.to_string()).to_string()
+}

@@ -1,0 +1,167 @@
+//! `belljar tools`: the tools that exist.
+
+use std::path::Path;
+
+use belljar_definition::Severity;
+use belljar_policy::{Shown, ToolAsk, ToolName};
+use belljar_sandbox::{ToolInfo, Wasm};
+use belljar_session::{Host, Origin, SPAWN_AGENT, ToolComponent};
+use serde_json::{Value, json};
+
+use super::{tools_call, tools_inspect, tools_make};
+use crate::args::ToolsCommand;
+use crate::exit::{Exit, Failure};
+use crate::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
+use crate::host::{self, Assembly};
+use crate::out::{Out, Style};
+use crate::table::{Table, plain, styled};
+
+/// Characters of a description in the list.
+const MAX_DESCRIPTION: usize = 70;
+
+pub(super) fn run(
+    command: &ToolsCommand,
+    places: &dyn Fn() -> Result<Places, Failure>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    match command {
+        ToolsCommand::List { json } => list(*json, &places()?, out),
+        ToolsCommand::Inspect { component, json } => {
+            let places = places()?;
+            let wasm = find(component, &places, out)?;
+            tools_inspect::run(component, &wasm, *json, &places, out)
+        }
+        ToolsCommand::Call { tool, arguments, allow_write, host, json } => {
+            let call =
+                tools_call::Call { tool, arguments, write: *allow_write, hosts: host, json: *json };
+            tools_call::run(&call, &places()?, out)
+        }
+        ToolsCommand::New { name, dir } => tools_make::new(name, dir.as_deref(), out),
+        ToolsCommand::Build { dir, install } => tools_make::build(dir, *install, places, out),
+    }
+}
+
+/// What a tool's manifest asks for. Host-provided tools have none and ask for nothing.
+pub(super) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
+    match host.tools.owner(tool) {
+        Some(component) => Ok(component.manifest.ask.clone()),
+        None if tool == SPAWN_AGENT => Ok(ToolAsk::default()),
+        None => Err(no_tool(host, tool)),
+    }
+}
+
+pub(super) fn no_tool(host: &Host, tool: &str) -> Failure {
+    let failure = Failure::usage(format!("there is no tool `{}`", Shown::clipped(tool, 80)));
+    match host.tools.known().suggest(tool) {
+        Some(name) => failure.hint(format!("did you mean `{name}`?")),
+        None => failure.hint("`belljar tools list` shows all tools"),
+    }
+}
+
+/// Whether a word names a file rather than a tool.
+pub(super) fn is_path(word: &str) -> bool {
+    word.contains(['/', '\\', '.']) || ToolName::new(word).is_err()
+}
+
+/// Reads a component file.
+pub(super) fn read_component(path: &str) -> Result<Wasm, Failure> {
+    let bytes = read_bounded(Path::new(path), MAX_COMPONENT_BYTES).map_err(|error| {
+        Failure::usage(format!("failed to read `{}`: {error}", Shown::new(path)))
+    })?;
+    Ok(Wasm::new(bytes))
+}
+
+/// A component by its file or by a tool's name.
+fn find(word: &str, places: &Places, out: &Out) -> Result<Wasm, Failure> {
+    if is_path(word) {
+        return read_component(word);
+    }
+    let host = Assembly::new(places, out)?.host()?;
+    match host.tools.owner(word) {
+        Some(component) => Ok(component.wasm.clone()),
+        None => Err(no_tool(&host, word)),
+    }
+}
+
+fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let mut rows = Vec::new();
+    let mut failed = false;
+    let runtime = host::small_runtime()?;
+    for component in host.tools.components() {
+        match runtime.block_on(component.infos(&host.sandbox)) {
+            Ok(infos) => {
+                rows.extend(infos.iter().map(|info| (info.clone(), component.clone())));
+            }
+            Err(error) => {
+                failed = true;
+                out.warning(format_args!("tool `{}` is left out: {error}", component.name));
+            }
+        }
+    }
+    rows.retain(|(info, component)| {
+        host.tools.owner(info.name.as_str()).is_some_and(|owner| owner.name == component.name)
+    });
+    rows.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+    if json {
+        let rows: Vec<Value> =
+            rows.iter().map(|(info, component)| as_json(info, component)).collect();
+        out.json(&rows)?;
+    } else {
+        let mut table = Table::new(out, &["tool", "from", "asks for", "description"]);
+        for (info, component) in &rows {
+            table.row([
+                plain(&info.name),
+                plain(origin(component.origin)),
+                styled(Style::Dim, asks(&component.manifest.ask)),
+                plain(Shown::clipped(&info.description, MAX_DESCRIPTION)),
+            ]);
+        }
+        table.row([
+            plain(SPAWN_AGENT),
+            plain("host"),
+            styled(Style::Dim, "nothing"),
+            plain("Hands a task to a subagent; for agents at the top."),
+        ]);
+        table.print(out);
+    }
+    for problem in host.tools.problems() {
+        failed |= problem.severity == Severity::Error;
+        out.diagnostic(problem);
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Completed })
+}
+
+fn as_json(info: &ToolInfo, component: &ToolComponent) -> Value {
+    json!({
+        "name": info.name,
+        "description": info.description,
+        "origin": origin(component.origin),
+        "component": component.name,
+        "digest": format!("sha256:{}", component.wasm.digest()),
+        "hints": info.hints,
+        "asks": component.manifest.ask,
+        "schema": info.schema,
+    })
+}
+
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Stock => "belljar",
+        Origin::Home => "home",
+    }
+}
+
+/// What a manifest asks for, in a few words.
+fn asks(ask: &ToolAsk) -> String {
+    let mut words = Vec::new();
+    if let Some(access) = ask.mounts {
+        words.push(format!("mounts ({access})"));
+    }
+    if !ask.hosts.is_empty() {
+        let rules: Vec<String> = ask.hosts.iter().map(ToString::to_string).collect();
+        words.push(rules.join(" "));
+    }
+    words.extend(ask.secrets.iter().map(|secret| format!("secret {secret}")));
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+}

@@ -1,0 +1,164 @@
+//! The places: the operator's home, the workspace, and reading files from them with a bound.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+
+/// Most bytes of a `belljar.toml`. Hand-written ones have a few kilobytes; hundreds of grants
+/// stay far below.
+pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// Most bytes of a tool component that is read at all: the largest useful ones (a Python
+/// runtime) have about 20 MB.
+pub(crate) const MAX_COMPONENT_BYTES: u64 = 128 << 20;
+
+/// Most bytes of a `tool.toml`.
+pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 << 10;
+
+/// Where this process finds and leaves its files.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// `~/.belljar`, or what `BELLJAR_HOME` says.
+    pub(crate) home: PathBuf,
+    /// Compiled components; `cache` in the home, or what `BELLJAR_CACHE` says.
+    pub(crate) cache: PathBuf,
+    /// The workspace, canonical: `--workspace`, or the current directory.
+    pub(crate) workspace: PathBuf,
+}
+
+impl Places {
+    /// Finds the places. Creates nothing.
+    pub(crate) fn find(workspace: Option<&Path>) -> Result<Self, Failure> {
+        let home = match variable("BELLJAR_HOME") {
+            Some(home) => absolute(home)?,
+            None => std::env::home_dir()
+                .filter(|home| home.is_absolute())
+                .map(|home| home.join(".belljar"))
+                .ok_or_else(|| {
+                    Failure::usage("there is no home directory")
+                        .hint("set `HOME` or `BELLJAR_HOME`")
+                })?,
+        };
+        let cache = match variable("BELLJAR_CACHE") {
+            Some(cache) => absolute(cache)?,
+            None => home.join("cache"),
+        };
+        let workspace = find_workspace(workspace)?;
+        Ok(Self { home, cache, workspace })
+    }
+
+    /// The operator's `belljar.toml`.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.home.join("belljar.toml")
+    }
+
+    /// The workspace's `belljar.toml`, which can only narrow.
+    pub(crate) fn workspace_config(&self) -> PathBuf {
+        self.workspace.join(".belljar").join("belljar.toml")
+    }
+
+    /// The operator's agents.
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.home.join("agents")
+    }
+
+    /// Tools that the operator added: `NAME/tool.wasm` with `NAME/tool.toml`.
+    pub(crate) fn tools(&self) -> PathBuf {
+        self.home.join("tools")
+    }
+
+    /// Saved runs.
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.home.join("runs")
+    }
+}
+
+/// Makes a directory that only its owner may enter, with its parents.
+pub(crate) fn create_private(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+/// Reads a regular file whole, unless it has more than `limit` bytes.
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    // Asked before opening, because opening a FIFO waits for a writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let why = format!("larger than {limit} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// Reads a configuration file; `None` where there is none.
+pub(crate) fn read_config(path: &Path) -> Result<Option<String>, Failure> {
+    let failure =
+        |why: String| Failure::usage(format!("failed to read `{}`: {why}", path.display()));
+    match read_bounded(path, MAX_CONFIG_BYTES) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                Err(failure(format!("not valid UTF-8 from byte {at} on")))
+            }
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failure(error.to_string())),
+    }
+}
+
+fn find_workspace(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = given.unwrap_or(Path::new("."));
+    let failure = |why: String| {
+        Failure::usage(format!("the workspace `{}` cannot be used: {why}", path.display()))
+    };
+    let path = path.canonicalize().map_err(|error| failure(error.to_string()))?;
+    if path.is_dir() { Ok(path) } else { Err(failure("not a directory".to_owned())) }
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn absolute(path: PathBuf) -> Result<PathBuf, Failure> {
+    std::path::absolute(&path).map_err(|error| {
+        Failure::usage(format!("`{}` is not a usable path: {error}", path.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_past_the_bound_is_refused_and_one_at_the_bound_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_bounded(&path, 5).unwrap(), b"12345");
+        assert_eq!(read_bounded(&path, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert!(read_bounded(dir.path(), 5).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_directory_is_closed_to_others() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        create_private(&path).unwrap();
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}

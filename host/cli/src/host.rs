@@ -1,0 +1,254 @@
+//! What a process needs to work with: the runtime, the sandbox, and the session's host put
+//! together from the places.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use belljar_definition::{KeySetting, ModelKind, ModelSetting, Settings};
+use belljar_model::{Effort, KeySource, ModelConfig, Models, Provider, Recording, Role, Roles};
+use belljar_policy::Shown;
+use belljar_sandbox::{Compiler, Sandbox, SandboxConfig, SandboxError, Wasm};
+use belljar_session::{Asker, Host, Library, Root, StockTool, ToolCatalogue};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use crate::embedded::{self, AGENTS, STOCK_TOOLS};
+use crate::exit::{Exit, Failure};
+use crate::home::{Places, create_private, read_config};
+use crate::out::Out;
+use crate::secrets;
+
+/// The hidden first argument that makes this binary a compiling child.
+pub(crate) const COMPILE_CHILD: &str = "compile-component";
+
+/// Puts a host together. Nothing here opens a connection, makes an engine or compiles.
+pub(crate) struct Assembly<'a> {
+    places: &'a Places,
+    out: &'a Out,
+    settings: Settings,
+    models: Option<Models>,
+    recording: Option<Recording>,
+    asker: Option<Arc<dyn Asker>>,
+}
+
+impl<'a> Assembly<'a> {
+    /// Reads the settings.
+    pub(crate) fn new(places: &'a Places, out: &'a Out) -> Result<Self, Failure> {
+        let settings = settings(places)?;
+        for warning in settings.warnings() {
+            out.diagnostic(warning);
+        }
+        Ok(Self { places, out, settings, models: None, recording: None, asker: None })
+    }
+
+    /// These models instead of the configured ones.
+    pub(crate) fn with_models(mut self, models: Models) -> Self {
+        self.models = Some(models);
+        self
+    }
+
+    /// Records what the models say.
+    pub(crate) fn recorded(mut self, recording: Recording) -> Self {
+        self.recording = Some(recording);
+        self
+    }
+
+    /// Somebody who answers where a grant says `ask`.
+    pub(crate) fn asking(mut self, asker: Arc<dyn Asker>) -> Self {
+        self.asker = Some(asker);
+        self
+    }
+
+    /// The host. What is wrong with single tools stands in its catalogue.
+    pub(crate) fn host(self) -> Result<Host, Failure> {
+        let Self { places, out, settings, models, recording, asker } = self;
+        let models = match models {
+            Some(models) => models,
+            None => self::models(&settings, places)?,
+        };
+        let models = match recording {
+            Some(recording) => models.recorded(recording),
+            None => models,
+        };
+        let sandbox = sandbox(places, out)?;
+        let tools = ToolCatalogue::stock(stock_tools(), &settings);
+        let installed = places.tools();
+        let tools = if installed.is_dir() {
+            small_runtime()?.block_on(tools.with_home(&installed, &settings, &sandbox))
+        } else {
+            tools
+        };
+        let known = tools.known();
+        for warning in settings.check_tools(&known) {
+            out.diagnostic(&warning);
+        }
+        let roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
+        let library = Library::open(roots, known, settings.project_override)
+            .with_stock(embedded::below(AGENTS, "agents/"));
+        let mut host = Host::new(
+            sandbox,
+            Arc::new(models),
+            Arc::new(settings),
+            Arc::new(tools),
+            Arc::new(library),
+        );
+        host.secrets = secrets::store(&host.settings, places, out)?;
+        if let Some(asker) = asker {
+            host.asker = asker;
+        }
+        Ok(host)
+    }
+}
+
+/// Both `belljar.toml` files, read and checked.
+pub(crate) fn settings(places: &Places) -> Result<Settings, Failure> {
+    let (home, workspace) = (places.config(), places.workspace_config());
+    let home_text = read_config(&home)?;
+    let workspace_text = read_config(&workspace)?;
+    let user_home = std::env::home_dir();
+    Settings::parse(
+        home_text.as_deref().map(|text| (home.as_path(), text)),
+        workspace_text.as_deref().map(|text| (workspace.as_path(), text)),
+        user_home.as_deref(),
+    )
+    .map_err(|diagnostics| Failure::diagnostics("", diagnostics))
+}
+
+/// The configured models. Keys are read when a model is first used.
+pub(crate) fn models(settings: &Settings, places: &Places) -> Result<Models, Failure> {
+    let mut configs = BTreeMap::new();
+    for (name, setting) in &settings.models {
+        configs.insert(name.clone(), model_config(name, setting, places)?);
+    }
+    let role = |role: Role| settings.roles.get(role.name()).cloned();
+    let roles = Roles {
+        main: role(Role::Main),
+        fast: role(Role::Fast),
+        strong: role(Role::Strong),
+        compaction: role(Role::Compaction),
+        fallback: role(Role::Fallback),
+    };
+    Models::new(configs, roles, Box::new(|name| std::env::var(name).ok()))
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn model_config(
+    name: &str,
+    setting: &ModelSetting,
+    places: &Places,
+) -> Result<ModelConfig, Failure> {
+    let wrong = |what: &str, value: &str| {
+        let (name, value) = (Shown::clipped(name, 80), Shown::clipped(value, 200));
+        Failure::usage(format!("model `{name}`: `{value}` is not {what}"))
+            .hint(format!("correct it in {}", places.config().display()))
+    };
+    let (provider, model) = match setting.kind {
+        ModelKind::OpenAi => (Provider::OpenAi, setting.model.clone()),
+        ModelKind::Anthropic => (Provider::Anthropic, setting.model.clone()),
+        ModelKind::Scripted => {
+            (Provider::Scripted, places.home.join(&setting.model).to_string_lossy().into_owned())
+        }
+    };
+    let mut config = ModelConfig::new(provider, model);
+    config.base_url = match &setting.base_url {
+        None => None,
+        Some(url) => Some(url.parse().map_err(|_| wrong("a URL", url))?),
+    };
+    config.key = match &setting.key {
+        KeySetting::None => KeySource::None,
+        KeySetting::Env(variable) => KeySource::Env(variable.clone()),
+        KeySetting::File(path) => KeySource::File(places.home.join(path)),
+    };
+    config.effort = match setting.effort.as_deref() {
+        None => None,
+        Some("low") => Some(Effort::Low),
+        Some("medium") => Some(Effort::Medium),
+        Some("high") => Some(Effort::High),
+        Some("max") => Some(Effort::Max),
+        Some(other) => return Err(wrong("an effort (low, medium, high, max)", other)),
+    };
+    config.max_output_tokens = setting.max_output_tokens;
+    config.temperature = setting.temperature;
+    config.allow_insecure = setting.allow_insecure;
+    Ok(config)
+}
+
+fn stock_tools() -> impl Iterator<Item = StockTool> {
+    STOCK_TOOLS.iter().map(|tool| StockTool {
+        name: tool.name,
+        wasm: Wasm::from_static(tool.wasm),
+        manifest: tool.manifest,
+    })
+}
+
+/// A runtime for one thing after another.
+pub(crate) fn small_runtime() -> Result<Runtime, Failure> {
+    Builder::new_current_thread().enable_all().build().map_err(no_runtime)
+}
+
+/// A runtime for agents side by side.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_multi_thread().enable_all().build().map_err(no_runtime)
+}
+
+/// The first Ctrl-C cancels; the second leaves at once. Call it inside the runtime.
+pub(crate) fn cancel_on_interrupt(cancel: &CancellationToken, out: &Out) {
+    let (cancel, out) = (cancel.clone(), out.clone());
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_err() {
+            return;
+        }
+        out.note("cancelling; press Ctrl-C again to leave at once");
+        cancel.cancel();
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(i32::from(Exit::Cancelled.code()));
+        }
+    });
+}
+
+/// The sandbox with its cache in the places. Where the cache cannot be used, a warning says
+/// so, and components are compiled each time.
+pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
+    let mut config = config()?;
+    let unusable = |why: String| {
+        out.warning(format_args!(
+            "the cache `{}` cannot be used, so components are compiled each time: {why}",
+            places.cache.display()
+        ));
+    };
+    match create_private(&places.cache) {
+        Ok(()) => config.cache_dir = Some(places.cache.clone()),
+        Err(error) => unusable(error.to_string()),
+    }
+    match Sandbox::new(config.clone()) {
+        Err(SandboxError::Cache { why, .. }) => unusable(why),
+        made => return made.map_err(|error| no_sandbox(&error)),
+    }
+    config.cache_dir = None;
+    Sandbox::new(config).map_err(|error| no_sandbox(&error))
+}
+
+/// The sandbox without a cache on disk: for self-tests, which should really compile.
+pub(crate) fn sandbox_without_cache() -> Result<Sandbox, Failure> {
+    Sandbox::new(config()?).map_err(|error| no_sandbox(&error))
+}
+
+fn config() -> Result<SandboxConfig, Failure> {
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(format!(
+            "failed to find the running program, which compiles components: {error}"
+        ))
+    })?;
+    let compiler = Compiler::Child { program, args: vec![OsString::from(COMPILE_CHILD)] };
+    Ok(SandboxConfig { compiler, ..SandboxConfig::default() })
+}
+
+fn no_sandbox(error: &SandboxError) -> Failure {
+    Failure::new(format!("the sandbox cannot be set up: {error}"))
+        .hint("`belljar doctor` says more")
+}
+
+fn no_runtime(error: std::io::Error) -> Failure {
+    Failure::new(format!("failed to start the async runtime: {error}"))
+}

@@ -1,0 +1,207 @@
+//! All printing: results to stdout, everything about them to stderr.
+//!
+//! Colour only on a terminal, and never with `NO_COLOR` set or `TERM=dumb`. `--quiet` leaves
+//! results, errors and nothing else. Foreign text has to come here escaped (`Shown`).
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the one module that prints; the others hand it what to print"
+)]
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, OnceLock};
+
+use belljar_definition::{Diagnostic, Severity};
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+
+/// Where the process prints, and how. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Out {
+    quiet: bool,
+    stdout_colour: bool,
+    stderr_colour: bool,
+    /// Why stdout could not be written, the first time.
+    broken: Arc<OnceLock<io::ErrorKind>>,
+}
+
+/// A style of a few characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Bold,
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Style {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Cyan => "36",
+        }
+    }
+}
+
+impl Out {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self {
+            quiet,
+            stdout_colour: !plain && io::stdout().is_terminal(),
+            stderr_colour: !plain && io::stderr().is_terminal(),
+            broken: Arc::default(),
+        }
+    }
+
+    /// Whether stderr takes colour.
+    pub(crate) fn colours_errors(&self) -> bool {
+        self.stderr_colour
+    }
+
+    /// Whether stdout takes colour.
+    pub(crate) fn colours(&self) -> bool {
+        self.stdout_colour
+    }
+
+    /// Whether a person reads stdout, so that foreign text in it has to be escaped.
+    pub(crate) fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// Whether a person watches stderr and wants to: progress may redraw lines.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// A line of the result.
+    pub(crate) fn line(&self, text: impl Display) {
+        self.write(&format!("{text}\n"));
+    }
+
+    /// Text of the result as it is, with a line feed added where the last line lacks one.
+    pub(crate) fn text(&self, text: &str) {
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        self.write(&format!("{text}{end}"));
+    }
+
+    /// The result as indented JSON.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(not_json)?;
+        self.line(text);
+        Ok(())
+    }
+
+    /// The result as one line of JSON, written out at once.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(value).map_err(not_json)?;
+        self.line(text);
+        Ok(())
+    }
+
+    /// Something about the work, for a person; nothing with `--quiet`.
+    pub(crate) fn note(&self, text: impl Display) {
+        if !self.quiet {
+            self.err(text);
+        }
+    }
+
+    /// Something that should be looked at; nothing with `--quiet`.
+    pub(crate) fn warning(&self, text: impl Display) {
+        if !self.quiet {
+            self.err(format_args!("{} {text}", self.paint_err(Style::Yellow, "warning:")));
+        }
+    }
+
+    /// A diagnostic of a file: errors always, the rest not with `--quiet`.
+    pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
+        let (style, word) = match diagnostic.severity {
+            Severity::Error => (Style::Red, "error:"),
+            Severity::Warning => (Style::Yellow, "warning:"),
+            Severity::Note => (Style::Cyan, "note:"),
+        };
+        if self.quiet && diagnostic.severity != Severity::Error {
+            return;
+        }
+        let text = diagnostic.to_string();
+        self.err(text.replacen(word, &self.paint_err(style, word), 1));
+    }
+
+    /// Why the command failed, with its hints.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        for diagnostic in &failure.diagnostics {
+            self.diagnostic(diagnostic);
+        }
+        if !failure.message.is_empty() {
+            self.err(format_args!("{} {}", self.paint_err(Style::Red, "error:"), failure.message));
+        }
+        for hint in &failure.hints {
+            let hint = hint.replace('\n', "\n    ");
+            self.err(format_args!("  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
+        }
+    }
+
+    /// `text` in a style, where stdout takes colour.
+    pub(crate) fn paint(&self, style: Style, text: impl Display) -> String {
+        paint(self.stdout_colour, style, text)
+    }
+
+    /// `text` in a style, where stderr takes colour.
+    pub(crate) fn paint_err(&self, style: Style, text: impl Display) -> String {
+        paint(self.stderr_colour, style, text)
+    }
+
+    /// Asks for a yes or no on the terminal; `None` where nobody can answer.
+    pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return None;
+        }
+        eprint!("{question} [y/N] ");
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).ok()?;
+        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
+    /// What the process ends with: a result that could not be written is a failure, except
+    /// where the reader simply stopped reading.
+    pub(crate) fn finish(&self, exit: Exit) -> Exit {
+        match self.broken.get().copied() {
+            None | Some(io::ErrorKind::BrokenPipe) => exit,
+            Some(kind) => {
+                self.err(format_args!("error: the result could not be written: {kind}"));
+                exit.worst(Exit::Failed)
+            }
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        let done = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        if let Err(error) = done {
+            // Only the first reason counts.
+            let _ = self.broken.set(error.kind());
+        }
+    }
+
+    fn err(&self, text: impl Display) {
+        // A closed stderr must not end the work.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+}
+
+fn paint(colour: bool, style: Style, text: impl Display) -> String {
+    if colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.to_string() }
+}
+
+fn not_json(error: serde_json::Error) -> Failure {
+    Failure::new(format!("failed to write the result as JSON: {error}"))
+}

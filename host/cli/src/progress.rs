@@ -1,0 +1,256 @@
+//! Showing a run while it happens: a line for each finished tool call and subagent, and on a
+//! terminal one line that moves.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use belljar_policy::Shown;
+use belljar_session::{Event, EventKind, EventSink, RunStatus};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::out::{Out, Style};
+use crate::table;
+
+/// Characters of arguments on a line: a path or a pattern, not a file.
+const MAX_ARGUMENTS: usize = 60;
+
+/// Characters of a task or of what an agent says, on one line.
+const MAX_SAID: usize = 160;
+
+/// Most bytes of an agent's text that are kept until its step ends.
+const MAX_BUFFERED: usize = 4 << 10;
+
+/// How often the moving line is redrawn.
+const TICK: Duration = Duration::from_millis(120);
+
+/// Where the lines go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To {
+    /// stdout: the run itself is what the command shows.
+    Result,
+    /// stderr, with a moving line on a terminal; nothing with `--quiet`.
+    Notes,
+}
+
+/// Shows the events of one run.
+#[derive(Clone)]
+pub(crate) struct Progress(Arc<Inner>);
+
+struct Inner {
+    out: Out,
+    to: To,
+    bar: Option<ProgressBar>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Arguments of calls that run, by agent and call.
+    calls: HashMap<(Arc<str>, String), String>,
+    /// What each agent has said since its last step.
+    said: HashMap<Arc<str>, String>,
+    /// The agent at the root, whose last words are the result.
+    root: Option<Arc<str>>,
+}
+
+impl Progress {
+    pub(crate) fn new(out: &Out, to: To) -> Self {
+        let bar = (to == To::Notes && out.is_live()).then(|| {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        Self(Arc::new(Inner { out: out.clone(), to, bar, state: Mutex::default() }))
+    }
+
+    /// Where a run sends its events.
+    pub(crate) fn sink(&self) -> EventSink {
+        let inner = Arc::clone(&self.0);
+        EventSink::to(move |event| inner.show(event))
+    }
+
+    /// Takes the moving line away; call it before the result is printed.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.0.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Runs `work` while nothing is redrawn: a question to the person.
+    pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
+        match &self.0.bar {
+            Some(bar) => bar.suspend(work),
+            None => work(),
+        }
+    }
+}
+
+impl Inner {
+    fn show(&self, event: &Event) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let agent = &event.agent;
+        match &event.kind {
+            EventKind::RunStarted { model, tools, .. } => {
+                state.root = Some(Arc::clone(agent));
+                let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+                let head = self.paint(Style::Bold, Shown::new(agent));
+                self.line(&format!(
+                    "{head} on {} (tools: {})",
+                    Shown::new(model),
+                    Shown::new(&tools)
+                ));
+            }
+            EventKind::StepStarted { step, .. } => {
+                state.said.remove(agent);
+                self.moving(agent, &format!("step {step}: waiting for the model"));
+            }
+            EventKind::TextDelta { text } => {
+                let said = state.said.entry(Arc::clone(agent)).or_default();
+                let room = MAX_BUFFERED.saturating_sub(said.len());
+                said.extend(text.chars().take(room));
+            }
+            EventKind::ToolCallStarted { call_id, tool, arguments, .. } => {
+                self.say(&mut state, agent);
+                self.moving(agent, &format!("{} {}", Shown::new(tool), short(arguments)));
+                state.calls.insert((Arc::clone(agent), call_id.clone()), short(arguments));
+            }
+            EventKind::ToolCallFinished {
+                call_id,
+                tool,
+                ok,
+                ending,
+                fuel,
+                micros,
+                denials,
+                ..
+            } => {
+                let key = (Arc::clone(agent), call_id.clone());
+                let arguments = state.calls.remove(&key).unwrap_or_default();
+                self.call(agent, tool, &arguments, *ok, ending, (*fuel, *micros), *denials);
+            }
+            EventKind::SubagentStarted { child, task, .. } => {
+                let child = self.paint(Style::Bold, Shown::new(name_of(child)));
+                let task = Shown::clipped(task, MAX_SAID);
+                self.line(&format!("{}→ {child}: {task}", indent(agent)));
+            }
+            EventKind::SubagentFinished { child, status, steps, tokens, error, .. } => {
+                state.said.retain(|who, _| who.as_ref() != child.as_str());
+                let word = self.paint(status_style(*status), status);
+                let tokens = table::count(*tokens);
+                let error =
+                    error.as_ref().map_or(String::new(), |e| format!(": {}", Shown::new(e)));
+                let child = self.paint(Style::Bold, Shown::new(name_of(child)));
+                let from = indent(agent);
+                self.line(&format!(
+                    "{from}← {child} {word}, {steps} steps, {tokens} tokens{error}"
+                ));
+            }
+            EventKind::Retry { attempt, after_ms, reason } => {
+                let reason = Shown::clipped(reason, MAX_SAID);
+                self.line(&format!(
+                    "{}the model did not answer ({reason}); attempt {attempt} in {after_ms} ms",
+                    indent(agent)
+                ));
+            }
+            EventKind::Warning { message } => {
+                let word = self.paint(Style::Yellow, "warning:");
+                self.line(&format!("{}{word} {}", indent(agent), Shown::new(message)));
+            }
+            EventKind::BudgetWarning { meter, used, limit } => {
+                let word = self.paint(Style::Yellow, "warning:");
+                let (used, limit) = (table::count(*used), table::count(*limit));
+                self.line(&format!(
+                    "{}{word} {meter} budget: {used} of {limit} used",
+                    indent(agent)
+                ));
+            }
+            EventKind::RunFinished { .. } => state.said.clear(),
+        }
+    }
+
+    /// The line of a finished call.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
+    fn call(
+        &self,
+        agent: &str,
+        tool: &str,
+        arguments: &str,
+        ok: bool,
+        ending: &str,
+        (fuel, micros): (u64, u64),
+        denials: usize,
+    ) {
+        let (style, mark) = if ok { (Style::Green, "✓") } else { (Style::Red, "✗") };
+        let mark = self.paint(style, mark);
+        let ending =
+            if ok { String::new() } else { format!("  {}", Shown::clipped(ending, MAX_SAID)) };
+        let ending = self.paint(style, ending);
+        let mut cost = format!("{}, {} fuel", table::micros(micros), table::fuel(fuel));
+        if denials > 0 {
+            cost.push_str(&format!(", {denials} refused by the sandbox"));
+        }
+        let cost = self.paint(Style::Dim, cost);
+        let from = indent(agent);
+        self.line(&format!("{from}{mark} {} {arguments}{ending}  {cost}", Shown::new(tool)));
+    }
+
+    /// What an agent said beside its calls.
+    fn say(&self, state: &mut State, agent: &Arc<str>) {
+        let Some(said) = state.said.remove(agent) else { return };
+        let said = said.trim();
+        if !said.is_empty() {
+            let said = Shown::clipped(said, MAX_SAID);
+            let said = self.paint(Style::Dim, format_args!("“{said}”"));
+            self.line(&format!("{}{said}", indent(agent)));
+        }
+    }
+
+    fn moving(&self, agent: &str, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("{} {text}", Shown::new(name_of(agent))));
+        }
+    }
+
+    fn line(&self, line: &str) {
+        match (&self.bar, self.to) {
+            (Some(bar), _) => bar.println(line),
+            (None, To::Result) => self.out.line(line),
+            (None, To::Notes) => self.out.note(line),
+        }
+    }
+
+    fn paint(&self, style: Style, text: impl std::fmt::Display) -> String {
+        match self.to {
+            To::Result => self.out.paint(style, text),
+            To::Notes => self.out.paint_err(style, text),
+        }
+    }
+}
+
+/// The colour of an ending.
+pub(crate) fn status_style(status: RunStatus) -> Style {
+    match status {
+        RunStatus::Completed => Style::Green,
+        RunStatus::Partial | RunStatus::Cancelled => Style::Yellow,
+        RunStatus::Failed => Style::Red,
+    }
+}
+
+/// Arguments on one line, without the braces of an object.
+fn short(arguments: &str) -> String {
+    Shown::clipped(arguments.trim(), MAX_ARGUMENTS).to_string()
+}
+
+/// Two spaces for each agent above, and for the agent's own lines.
+fn indent(agent: &str) -> String {
+    "  ".repeat(agent.matches('/').count() + 1)
+}
+
+/// The last part of an agent's path.
+fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

@@ -1,0 +1,89 @@
+//! `belljar agents`: good files, bad files, and the rest of the folder.
+
+use crate::kit::World;
+
+const GOOD: &str = "---\nname: scout\ndescription: Finds files.\ntools: [file_list]\nvisibility: user-facing\n---\nYou find files.\n";
+
+#[test]
+fn one_bad_file_never_stops_the_others() {
+    let world = World::new();
+    world.home_file("agents/scout.md", GOOD);
+    world.home_file("agents/broken.md", "---\nname: [\n---\nx\n");
+    world.home_file("agents/README.md", "# Agents\n\nWhat is here.\n");
+    world.home_file("agents/drafts/later.md", "---\nname: [\n---\n");
+    let bad = world.home().join("agents/bytes.md");
+    std::fs::write(&bad, b"---\nname: x\n---\n\xff\xfe").unwrap();
+    let done = world.run(&["agents", "list"]).exits(2);
+    let done = done.says("scout").complains("broken.md").complains("bytes.md");
+    assert!(!done.stderr.contains("README") && !done.stderr.contains("later"), "{}", done.stderr);
+    let list = world.run(&["agents", "list", "--json"]).json();
+    assert!(list.to_string().contains("scout"), "{list}");
+}
+
+#[test]
+fn a_blocked_agent_is_listed_with_its_reason() {
+    let world = World::new();
+    world.home_file("agents/w.md", &GOOD.replace("[file_list]", "[file_write]"));
+    world.run(&["agents", "list"]).exits(0).says("blocked").says("file_write");
+}
+
+#[test]
+fn a_missing_field_is_reported_with_its_place_and_a_hint() {
+    let world = World::new();
+    let path = world.other("a.md", b"---\nname: a\nvisibility: user-facing\n---\nbody\n");
+    let done = world.run(&["agents", "check", path.to_str().unwrap()]).exits(2);
+    done.complains("a.md").complains("description").complains("hint:");
+}
+
+#[test]
+fn a_yaml_bomb_and_a_hundred_megabytes_each_get_one_diagnostic() {
+    let world = World::new();
+    let mut bomb =
+        "---\nname: bomb\ndescription: d\nvisibility: user-facing\na: &a [x, x]\n".to_owned();
+    for (name, below) in ('b'..'z').zip('a'..'y') {
+        bomb.push_str(&format!("{name}: &{name} [*{below}, *{below}, *{below}, *{below}]\n"));
+    }
+    bomb.push_str("---\nbody\n");
+    let bomb = world.other("bomb.md", bomb.as_bytes());
+    let huge = world.other("huge.md", b"---\nname: huge\n");
+    std::fs::File::options().write(true).open(&huge).unwrap().set_len(100 << 20).unwrap();
+    for path in [bomb, huge] {
+        let done = world.run(&["agents", "check", path.to_str().unwrap()]).exits(2);
+        assert_eq!(done.stderr.matches("error:").count(), 1, "{}", done.stderr);
+    }
+}
+
+#[test]
+fn show_prints_rights_and_limits_and_suggests_for_a_misspelt_name() {
+    let world = World::new();
+    world.home_file("agents/scout.md", GOOD);
+    world
+        .run(&["agents", "show", "scout"])
+        .exits(0)
+        .says("file_list")
+        .says("/workspace")
+        .says("steps");
+    let shown = world.run(&["agents", "show", "scout", "--json"]).exits(0).json();
+    assert_eq!(shown["id"], "home/scout");
+    world.run(&["agents", "show", "scuot"]).exits(2).complains("scout");
+}
+
+#[test]
+fn hostile_text_reaches_the_terminal_escaped() {
+    let world = World::new();
+    world.home_file("agents/e.md", &GOOD.replace("Finds files.", "\"a\\e[2Jb\\u202ec\""));
+    for args in [&["agents", "list"][..], &["agents", "show", "scout"]] {
+        let done = world.run(args);
+        let all = format!("{}{}", done.stdout, done.stderr);
+        assert!(!all.contains('\u{1b}') && !all.contains('\u{202e}'), "{all:?}");
+    }
+}
+
+#[test]
+fn a_workspace_agent_that_repeats_a_home_agents_name_is_reported_and_skipped() {
+    let world = World::new();
+    world.home_file("agents/scout.md", GOOD);
+    world.file(".belljar/agents/scout.md", &GOOD.replace("Finds files.", "An impostor."));
+    let done = world.run(&["agents", "list"]).complains("scout");
+    assert!(!done.stdout.contains("impostor"), "{}", done.stdout);
+}

@@ -1,0 +1,104 @@
+//! `belljar grant` and `belljar explain`, and what they change for a run.
+
+use crate::kit::World;
+use crate::run::{TASK, world};
+
+const WRITER: &str = "---\nname: writer\ndescription: Writes.\ntools: [file_read, file_write]\nvisibility: user-facing\n---\nYou write.\n";
+
+#[test]
+fn a_blocked_agent_does_not_run_and_the_lines_it_is_told_unblock_it() {
+    let (world, transcript) = world();
+    world.home_file("agents/writer.md", WRITER);
+    let args = ["run", "--agent", "writer", "--transcript", &transcript, TASK];
+    let done = world.run(&args).exits(4);
+    assert!(done.stderr.contains("[grants.writer]"), "{}", done.stderr);
+    assert!(done.stderr.contains("file_write"), "{}", done.stderr);
+
+    world.run(&["explain", "writer", "file_write"]).exits(4).says("grants");
+    world.run(&["grant", "writer", "--tool", "file_write", "--yes"]).exits(0);
+    world.run(&["explain", "writer", "file_write"]).exits(0);
+    world.run(&["explain", "writer", "file_read"]).exits(0);
+}
+
+#[test]
+fn a_partial_run_goes_on_with_what_is_granted() {
+    let (world, transcript) = world();
+    world.home_file("agents/general-purpose.md", &WRITER.replace("writer", "general-purpose"));
+    world.run(&["run", "--transcript", &transcript, TASK]).exits(4);
+    let done = world.run(&["run", "--partial", "--transcript", &transcript, TASK]).exits(0);
+    assert_eq!(done.stdout, "It says that the tide turns at six.\n");
+}
+
+#[test]
+fn grant_shows_the_difference_keeps_comments_and_needs_a_yes() {
+    let world = World::new();
+    let text = "# my settings\n[grants.writer] # for notes\nhosts = [\"https://a.test\"]\n";
+    let path = world.home_file("belljar.toml", text);
+    let args = ["grant", "writer", "--tool", "file_write=ask", "--host", "https://b.test"];
+    world.run(&args).exits(2).complains("--yes");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+
+    let mut yes = args.to_vec();
+    yes.extend(["--mount", "/workspace:read-write", "--limit", "steps=50", "--yes"]);
+    let done = world.run(&yes).exits(0);
+    assert!(done.stdout.lines().any(|line| line.starts_with('+')), "{}", done.stdout);
+    let new = std::fs::read_to_string(&path).unwrap();
+    for part in ["# my settings", "# for notes", "https://a.test", "https://b.test", "read-write"] {
+        assert!(new.contains(part), "no `{part}` in\n{new}");
+    }
+    world.run(&["explain", "writer", "file_write"]).complains("writer");
+    world.run(&yes).exits(0).says("nothing to change");
+}
+
+#[test]
+fn explain_names_the_source_that_decides() {
+    let world = World::new();
+    world.home_file("agents/writer.md", WRITER);
+    let done = world.run(&["explain", "writer", "web_fetch"]).exits(4);
+    done.says("agent definition").says("refuses");
+    let done = world.run(&["explain", "writer", "file_read", "/workspace/a", "--write"]).exits(4);
+    done.says("manifest");
+    world.run(&["explain", "writer", "file_read", "/workspace/a"]).exits(0);
+    let done =
+        world.run(&["explain", "writer", "file_read", "https://a.test/x", "--json"]).exits(4);
+    assert_eq!(done.json()["permission"], "deny");
+}
+
+#[test]
+fn bad_rules_are_refused_before_anything_is_written() {
+    let world = World::new();
+    for args in [
+        ["--host", "ftp://a"],
+        ["--tool", "1x"],
+        ["--tool", "file_read=maybe"],
+        ["--mount", "workspace:read"],
+        ["--mount", "/workspace:admin"],
+        ["--limit", "stepz=4"],
+        ["--limit", "steps=many"],
+        ["--secret", "no such"],
+    ] {
+        let done = world.run(&["grant", "writer", args[0], args[1], "--yes"]).exits(2);
+        assert!(done.stderr.contains("error:"), "{args:?}");
+    }
+    assert_eq!(world.home_state(), []);
+}
+
+#[test]
+fn an_unknown_key_is_named_and_the_right_one_suggested() {
+    let world = World::new();
+    world.home_file("belljar.toml", "[grants.scout]\ntoolz = [\"file_read\"]\n");
+    for args in [&["agents", "list"][..], &["run", "x"], &["doctor"]] {
+        let done = world.run(args);
+        assert_ne!(done.code, 0);
+        let all = format!("{}{}", done.stdout, done.stderr);
+        assert!(all.contains("toolz") && all.contains("`tools`"), "{args:?}: {all}");
+        assert!(all.contains("belljar.toml:2:1"), "{args:?}: {all}");
+    }
+}
+
+#[test]
+fn a_workspace_file_may_not_widen() {
+    let world = World::new();
+    world.file(".belljar/belljar.toml", "project_override = true\n[models.x]\nkind = \"openai\"\n");
+    world.run(&["agents", "list"]).exits(2).complains("project_override").complains("models");
+}

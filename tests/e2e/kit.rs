@@ -1,0 +1,158 @@
+//! A home, a workspace, and the binary run in them.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A person's machine, as far as belljar sees it.
+pub struct World {
+    dir: TempDir,
+}
+
+/// What a command did.
+pub struct Done {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("home")).unwrap();
+        fs::create_dir(dir.path().join("workspace")).unwrap();
+        Self { dir }
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    /// A file in the home.
+    pub fn home_file(&self, path: &str, text: &str) -> PathBuf {
+        write(&self.home().join(path), text.as_bytes())
+    }
+
+    /// A file in the workspace.
+    pub fn file(&self, path: &str, text: &str) -> PathBuf {
+        write(&self.workspace().join(path), text.as_bytes())
+    }
+
+    /// A file with any bytes beside home and workspace.
+    pub fn other(&self, path: &str, bytes: &[u8]) -> PathBuf {
+        write(&self.dir.path().join(path), bytes)
+    }
+
+    /// The binary, in the workspace, without anything of this machine's own settings.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
+        command
+            .args(args)
+            .current_dir(self.workspace())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.dir.path())
+            .env("BELLJAR_HOME", self.home())
+            .env("BELLJAR_CACHE", cache())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Done {
+        Done::of(self.command(args).output().unwrap())
+    }
+
+    pub fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Done {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        Done::of(child.wait_with_output().unwrap())
+    }
+
+    pub fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args).spawn().unwrap()
+    }
+
+    /// The files below the home, with their content, without the runs.
+    pub fn home_state(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut files = Vec::new();
+        collect(&self.home(), &mut files);
+        files.retain(|(path, _)| !path.starts_with(self.home().join("runs")));
+        files.sort();
+        files
+    }
+}
+
+impl Done {
+    pub fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Fails the test with all that was printed unless the code is this one.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(self.stdout.contains(text), "no `{text}` in stdout:\n{}", self.stdout);
+        self
+    }
+
+    #[track_caller]
+    pub fn complains(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "no `{text}` in stderr:\n{}", self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in stdout:\n{}", self.stdout))
+    }
+}
+
+/// One cache for all tests of a build, so that each component is compiled once.
+fn cache() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
+    fs::create_dir_all(&path).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    path
+}
+
+fn write(path: &Path, bytes: &[u8]) -> PathBuf {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+    path.to_path_buf()
+}
+
+fn collect(from: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            files.push((path, bytes));
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Drives the real binary: what a person types, and what comes of it. Every test has a home
+//! and a workspace of its own; only the cache of compiled components is shared.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod agents;
+mod cancel;
+mod cli;
+mod demo;
+mod grants;
+mod init;
+mod inspect;
+mod kit;
+mod run;
+mod secrets;
