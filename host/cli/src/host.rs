@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
-use belljar_definition::{KeySetting, ModelKind, ModelSetting, Settings};
+use belljar_definition::{
+    Content, KeySetting, ModelKind, ModelSetting, Scope, Settings, SourceFile,
+};
 use belljar_model::{Effort, KeySource, ModelConfig, Models, Provider, Recording, Role, Roles};
 use belljar_policy::Shown;
 use belljar_sandbox::{Compiler, Sandbox, SandboxConfig, SandboxError, Wasm};
@@ -85,7 +88,7 @@ impl<'a> Assembly<'a> {
         }
         let roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
         let library = Library::open(roots, known, settings.project_override)
-            .with_stock(embedded::below(AGENTS, "agents/"));
+            .with_stock(stock_agents());
         let mut host = Host::new(
             sandbox,
             Arc::new(models),
@@ -93,7 +96,7 @@ impl<'a> Assembly<'a> {
             Arc::new(tools),
             Arc::new(library),
         );
-        host.secrets = secrets::store(&host.settings, places, out)?;
+        host.secrets = secrets::store(&host.settings, places, out);
         if let Some(asker) = asker {
             host.asker = asker;
         }
@@ -172,6 +175,20 @@ fn model_config(
     config.temperature = setting.temperature;
     config.allow_insecure = setting.allow_insecure;
     Ok(config)
+}
+
+/// The agents that are there without `init`.
+fn stock_agents() -> Vec<SourceFile> {
+    let root = Path::new("built-in");
+    let files = embedded::below(AGENTS, "agents/");
+    files
+        .map(|(name, bytes)| SourceFile {
+            scope: Scope::Home,
+            root: root.to_path_buf(),
+            path: root.join(name),
+            content: Content::Bytes(bytes.to_vec()),
+        })
+        .collect()
 }
 
 fn stock_tools() -> impl Iterator<Item = StockTool> {

@@ -1,18 +1,43 @@
-//! The values of secrets, read where `belljar.toml` says.
+//! The values of secrets, read where `belljar.toml` says, and bound as it says.
 
-use belljar_definition::Settings;
+use belljar_definition::{KeySetting, SecretSetting, Settings};
 use belljar_sandbox::SecretStore;
+use belljar_sandbox::http::Secret;
+use secrecy::SecretString;
 
-use crate::exit::Failure;
-use crate::home::Places;
+use crate::home::{Places, read_bounded};
 use crate::out::Out;
 
-/// Reads the values. One that cannot be had is a warning: tools that need it say so.
-pub(crate) fn store(
-    settings: &Settings,
-    places: &Places,
-    out: &Out,
-) -> Result<SecretStore, Failure> {
-    let _ = (settings, places, out);
-    Ok(SecretStore::default())
+/// Most bytes of a secret's file: the longest header that servers take, and a line feed.
+const MAX_SECRET_FILE: u64 = 8 << 10;
+
+/// Reads the values. One that cannot be had is a warning, and tools that need it are told that
+/// it does not exist.
+pub(crate) fn store(settings: &Settings, places: &Places, out: &Out) -> SecretStore {
+    let mut store = SecretStore::default();
+    for (name, setting) in &settings.secrets {
+        match secret(setting, places) {
+            Ok(secret) => store.insert(name.clone(), secret),
+            Err(why) => out.warning(format_args!("secret `{name}` cannot be used: {why}")),
+        }
+    }
+    store
+}
+
+fn secret(setting: &SecretSetting, places: &Places) -> Result<Secret, String> {
+    let value = match &setting.value {
+        KeySetting::None => return Err("it says neither `env` nor `file`".to_owned()),
+        KeySetting::Env(name) => std::env::var(name)
+            .map_err(|_| format!("the environment variable `{name}` is not set"))?,
+        KeySetting::File(path) => {
+            let path = places.home.join(path);
+            let bytes = read_bounded(&path, MAX_SECRET_FILE)
+                .map_err(|error| format!("failed to read `{}`: {error}", path.display()))?;
+            String::from_utf8(bytes)
+                .map_err(|_| format!("`{}` is not valid UTF-8", path.display()))?
+        }
+    };
+    let value = SecretString::from(value.trim().to_owned());
+    let hosts = vec![setting.host.clone()];
+    Secret::new(&value, hosts, &setting.header, &setting.prefix).map_err(|error| error.to_string())
 }

@@ -152,7 +152,7 @@ fn limit(text: &str, limits: &mut LimitsRequest) -> Result<(), Failure> {
 fn agent(name: &str, host: &Host, out: &Out) -> Result<(AgentId, Visibility), Failure> {
     let id: AgentId = name.parse().map_err(usage)?;
     let catalog = host.library.catalog();
-    if let Ok(entry) = catalog.get(&id) {
+    if let Some(entry) = catalog.get(&id) {
         return Ok((id, entry.definition.visibility));
     }
     if let Ok(other) = catalog.find(name) {
