@@ -9,50 +9,50 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A person's machine, as far as belljar sees it.
-pub struct World {
+pub(crate) struct World {
     dir: TempDir,
 }
 
 /// What a command did.
-pub struct Done {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl World {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
         fs::create_dir(dir.path().join("workspace")).unwrap();
         Self { dir }
     }
 
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
-    pub fn workspace(&self) -> PathBuf {
+    pub(crate) fn workspace(&self) -> PathBuf {
         self.dir.path().join("workspace")
     }
 
     /// A file in the home.
-    pub fn home_file(&self, path: &str, text: &str) -> PathBuf {
+    pub(crate) fn home_file(&self, path: &str, text: &str) -> PathBuf {
         write(&self.home().join(path), text.as_bytes())
     }
 
     /// A file in the workspace.
-    pub fn file(&self, path: &str, text: &str) -> PathBuf {
+    pub(crate) fn file(&self, path: &str, text: &str) -> PathBuf {
         write(&self.workspace().join(path), text.as_bytes())
     }
 
     /// A file with any bytes beside home and workspace.
-    pub fn other(&self, path: &str, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn other(&self, path: &str, bytes: &[u8]) -> PathBuf {
         write(&self.dir.path().join(path), bytes)
     }
 
     /// The binary, in the workspace, without anything of this machine's own settings.
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
         command
             .args(args)
@@ -68,22 +68,22 @@ impl World {
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Done {
+    pub(crate) fn run(&self, args: &[&str]) -> Done {
         Done::of(self.command(args).output().unwrap())
     }
 
-    pub fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Done {
+    pub(crate) fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Done {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
         Done::of(child.wait_with_output().unwrap())
     }
 
-    pub fn spawn(&self, args: &[&str]) -> Child {
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         self.command(args).spawn().unwrap()
     }
 
     /// The files below the home, with their content, without the runs.
-    pub fn home_state(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    pub(crate) fn home_state(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         collect(&self.home(), &mut files);
         files.retain(|(path, _)| !path.starts_with(self.home().join("runs")));
@@ -93,7 +93,7 @@ impl World {
 }
 
 impl Done {
-    pub fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -103,25 +103,25 @@ impl Done {
 
     /// Fails the test with all that was printed unless the code is this one.
     #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
+    pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
     #[track_caller]
-    pub fn says(self, text: &str) -> Self {
+    pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.stdout.contains(text), "no `{text}` in stdout:\n{}", self.stdout);
         self
     }
 
     #[track_caller]
-    pub fn complains(self, text: &str) -> Self {
+    pub(crate) fn complains(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "no `{text}` in stderr:\n{}", self.stderr);
         self
     }
 
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in stdout:\n{}", self.stdout))
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::kit::World;
 
 /// Reads one file that is there and one outside the mount, then answers.
-pub const TRANSCRIPT: &str = r#"
+pub(crate) const TRANSCRIPT: &str = r#"
 transcript: 1
 agents:
   - agent: general-purpose
@@ -27,10 +27,10 @@ agents:
         usage: {input: 150, cached: 100, output: 12}
 "#;
 
-pub const TASK: &str = "what does the note say";
+pub(crate) const TASK: &str = "what does the note say";
 
 /// A world with a note, something beside the workspace, and the transcript.
-pub fn world() -> (World, String) {
+pub(crate) fn world() -> (World, String) {
     let world = World::new();
     world.file("note.txt", "the tide turns at six\n");
     world.other("secret.txt", b"nobody may read this");

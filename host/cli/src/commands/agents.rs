@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{
-    AgentDefinition, Diagnostic, KnownTools, Parsed, Severity, Status, parse_agent, parse_too_large,
+    AgentDefinition, Diagnostic, KnownTools, MAX_DEFINITION, Parsed, Severity, Status, parse_agent,
+    parse_too_large,
 };
 use belljar_policy::{LIMITS, Permission, Shown};
-use belljar_session::{Host, ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
+use belljar_session::{ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
 use serde_json::{Value, json};
 
 use crate::args::AgentsCommand;
@@ -179,23 +180,15 @@ fn check(paths: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Ex
     let mut found = Vec::new();
     for path in paths {
         for file in files(path)? {
-            check_file(&file, &known, &host, &mut found, json, out);
+            check_file(&file, &known, &mut found, json, out);
         }
     }
     Ok(report(&found, json, out))
 }
 
-fn check_file(
-    path: &Path,
-    known: &KnownTools,
-    host: &Host,
-    found: &mut Vec<Diagnostic>,
-    json: bool,
-    out: &Out,
-) {
-    let _ = host;
+fn check_file(path: &Path, known: &KnownTools, found: &mut Vec<Diagnostic>, json: bool, out: &Out) {
     let shown = Shown::new(&path.to_string_lossy()).to_string();
-    let parsed = match read_bounded(path, bounds::MAX_AGENT_BYTES) {
+    let parsed = match read_bounded(path, MAX_DEFINITION as u64) {
         Ok(bytes) => parse_agent(path, &bytes, known),
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
             let size = std::fs::metadata(path).map_or(0, |meta| meta.len());

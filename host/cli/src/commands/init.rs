@@ -95,10 +95,10 @@ mod tests {
     fn the_templates_are_valid_with_and_without_their_examples() {
         let path = Path::new("belljar.toml");
         for text in [HOME_CONFIG.to_owned(), with_examples(HOME_CONFIG)] {
-            assert!(Settings::parse(Some((path, &text)), None).is_ok(), "{text}");
+            assert!(Settings::parse(Some((path, &text)), None, None).is_ok(), "{text}");
         }
         for text in [WORKSPACE_CONFIG.to_owned(), with_examples(WORKSPACE_CONFIG)] {
-            assert!(Settings::parse(None, Some((path, &text))).is_ok(), "{text}");
+            assert!(Settings::parse(None, Some((path, &text)), None).is_ok(), "{text}");
         }
     }
 
