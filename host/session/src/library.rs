@@ -2,10 +2,11 @@
 //! keeps the catalogue made from them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_definition::{AgentId, Diagnostic, KnownTools, Scope, Severity};
+use belljar_definition::{AgentId, Diagnostic, KnownTools, Scope, Severity, Slug};
 use belljar_definition::{Catalog, SourceFile};
 
 use crate::scan::{self, Fingerprint, Found};
@@ -23,6 +24,7 @@ pub struct Root {
 #[derive(Debug)]
 pub struct Library {
     roots: Vec<Root>,
+    stock: Vec<SourceFile>,
     known: KnownTools,
     project_override: bool,
     state: Mutex<State>,
@@ -71,9 +73,22 @@ impl Library {
     pub fn open(roots: Vec<Root>, known: KnownTools, project_override: bool) -> Self {
         let catalog = Arc::new(Catalog::build(Vec::new(), &known, project_override));
         let state = State { files: BTreeMap::new(), problems: Vec::new(), catalog };
-        let library = Self { roots, known, project_override, state: Mutex::new(state) };
+        let state = Mutex::new(state);
+        let library = Self { roots, stock: Vec::new(), known, project_override, state };
         library.refresh();
         library
+    }
+
+    /// Adds agents that come with the program, as if they lay in the home. One stands back
+    /// where the home has an agent or a file of its name; a broken file counts too, so that a
+    /// broken edit is not covered up.
+    #[must_use]
+    pub fn with_stock(mut self, stock: Vec<SourceFile>) -> Self {
+        self.stock = stock;
+        let sources = self.state().files.values().map(|file| file.source.clone()).collect();
+        let catalog = Arc::new(self.build(sources));
+        self.state().catalog = catalog;
+        self
     }
 
     /// The agents as of the last refresh.
@@ -116,10 +131,32 @@ impl Library {
             return Vec::new();
         }
         let sources = state.files.values().map(|file| file.source.clone()).collect();
-        let catalog = Arc::new(Catalog::build(sources, &self.known, self.project_override));
+        let catalog = Arc::new(self.build(sources));
         let changes = changes(&state.catalog, &catalog);
         state.catalog = catalog;
         changes
+    }
+
+    fn build(&self, sources: Vec<SourceFile>) -> Catalog {
+        let build = |sources| Catalog::build(sources, &self.known, self.project_override);
+        if self.stock.is_empty() {
+            return build(sources);
+        }
+        let found = build(sources.clone());
+        let home = |file: &&SourceFile| file.scope == Scope::Home;
+        let stems: BTreeSet<&OsStr> =
+            sources.iter().filter(home).filter_map(|file| file.path.file_stem()).collect();
+        let is_missing = |file: &&SourceFile| {
+            let Some(stem) = file.path.file_stem() else { return false };
+            let slug = stem.to_str().and_then(Slug::of);
+            let there = slug.is_some_and(|slug| found.get(&AgentId::home(slug)).is_some());
+            !there && !stems.contains(stem)
+        };
+        let missing: Vec<SourceFile> = self.stock.iter().filter(is_missing).cloned().collect();
+        if missing.is_empty() {
+            return found;
+        }
+        build(sources.into_iter().chain(missing).collect())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
