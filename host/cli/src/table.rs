@@ -8,6 +8,8 @@ use crate::out::{Out, Style};
 /// A table being filled.
 pub(crate) struct Table {
     inner: Inner,
+    /// Which columns are set flush right.
+    numbers: Vec<bool>,
     colour: bool,
 }
 
@@ -21,19 +23,15 @@ impl Table {
             inner.force_no_tty();
             inner.set_content_arrangement(ContentArrangement::Disabled);
         }
-        inner.set_header(headings.iter().map(|heading| {
-            let cell = Cell::new(heading.trim_start_matches('>'));
-            if out.colours() { cell.add_attribute(Attribute::Bold) } else { cell }
-        }));
-        for (index, heading) in headings.iter().enumerate() {
-            if let Some(column) = inner.column_mut(index) {
-                column.set_padding((0, 2));
-                if heading.starts_with('>') {
-                    column.set_cell_alignment(CellAlignment::Right);
-                }
-            }
+        // Without a header where there is nothing to say in it.
+        if headings.iter().any(|heading| !heading.is_empty()) {
+            inner.set_header(headings.iter().map(|heading| {
+                let cell = Cell::new(heading.trim_start_matches('>'));
+                if out.colours() { cell.add_attribute(Attribute::Bold) } else { cell }
+            }));
         }
-        Self { inner, colour: out.colours() }
+        let numbers = headings.iter().map(|heading| heading.starts_with('>')).collect();
+        Self { inner, numbers, colour: out.colours() }
     }
 
     /// Adds a row. The text is escaped already.
@@ -51,7 +49,13 @@ impl Table {
     }
 
     /// Prints it to stdout.
-    pub(crate) fn print(&self, out: &Out) {
+    pub(crate) fn print(mut self, out: &Out) {
+        for (column, number) in self.inner.column_iter_mut().zip(&self.numbers) {
+            column.set_padding((0, 2));
+            if *number {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
         for line in self.inner.lines() {
             out.line(line.trim_end());
         }
