@@ -209,19 +209,34 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
     Builder::new_multi_thread().enable_all().build().map_err(no_runtime)
 }
 
-/// The first Ctrl-C cancels; the second leaves at once. Call it inside the runtime.
+/// The first Ctrl-C, or a request to terminate, cancels; the second leaves at once. Call it
+/// inside the runtime.
 pub(crate) fn cancel_on_interrupt(cancel: &CancellationToken, out: &Out) {
     let (cancel, out) = (cancel.clone(), out.clone());
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_err() {
+        if interrupted().await.is_err() {
             return;
         }
         out.note("cancelling; press Ctrl-C again to leave at once");
         cancel.cancel();
-        if tokio::signal::ctrl_c().await.is_ok() {
+        if interrupted().await.is_ok() {
             std::process::exit(i32::from(Exit::Cancelled.code()));
         }
     });
+}
+
+#[cfg(unix)]
+async fn interrupted() -> std::io::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+async fn interrupted() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
 }
 
 /// The sandbox with its cache in the places. Where the cache cannot be used, a warning says

@@ -48,7 +48,7 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         for agent in &agents {
             table.row([
                 plain(&agent.id.slug),
-                plain(scope(agent, places)),
+                plain(scope(agent)),
                 status_cell(&agent.status),
                 plain(tools(agent)),
                 plain(Shown::clipped(&agent.definition.description, MAX_DESCRIPTION)),
@@ -57,7 +57,7 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         table.print(out);
         reasons(&agents, out);
     }
-    Ok(report(&host.library.problems(), json, out))
+    Ok(report(&host.library.problems(), out))
 }
 
 /// Why agents are blocked, or are ready with warnings.
@@ -166,28 +166,45 @@ fn print_rights(agent: &ResolvedAgent, out: &Out) {
 /// Checks files without regard to grants; without paths, all agents.
 fn check(paths: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let host = Assembly::new(places, out)?.host()?;
+    let mut found = Vec::new();
     if paths.is_empty() {
-        let agents = resolve_all(&host, &places.workspace).map_err(not_found)?;
-        let problems = host.library.problems();
-        let exit = report(&problems, json, out);
+        found = host.library.problems();
         if !json {
-            let bad = problems.iter().filter(|found| found.severity == Severity::Error).count();
-            out.note(format_args!("{} agents, {bad} errors", agents.len()));
+            let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
+            let agents = host.library.catalog().agents().len();
+            out.line(format_args!("{agents} agents, {errors} errors"));
         }
-        return Ok(exit);
     }
     let known = host.tools.known();
-    let mut found = Vec::new();
     for path in paths {
         for file in files(path)? {
-            check_file(&file, &known, &mut found, json, out);
+            let line = check_file(&file, &known, &mut found);
+            if let Some(line) = line.filter(|_| !json) {
+                out.line(format_args!("{}: {line}", Shown::new(&file.to_string_lossy())));
+            }
         }
     }
-    Ok(report(&found, json, out))
+    if json {
+        let rows: Vec<Value> = found.iter().map(as_json).collect();
+        out.json(&rows)?;
+    }
+    Ok(report(&found, out))
 }
 
-fn check_file(path: &Path, known: &KnownTools, found: &mut Vec<Diagnostic>, json: bool, out: &Out) {
-    let shown = Shown::new(&path.to_string_lossy()).to_string();
+fn as_json(found: &Diagnostic) -> Value {
+    json!({
+        "path": found.path,
+        "line": found.line,
+        "column": found.column,
+        "severity": found.severity.to_string(),
+        "code": found.code,
+        "message": found.message,
+        "hint": found.hint,
+    })
+}
+
+/// What a file is, where it is not invalid; what is wrong with it goes to `found`.
+fn check_file(path: &Path, known: &KnownTools, found: &mut Vec<Diagnostic>) -> Option<String> {
     let parsed = match read_bounded(path, MAX_DEFINITION as u64) {
         Ok(bytes) => parse_agent(path, &bytes, known),
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
@@ -196,22 +213,19 @@ fn check_file(path: &Path, known: &KnownTools, found: &mut Vec<Diagnostic>, json
         }
         Err(error) => {
             found.push(unreadable(path, &error));
-            return;
+            return None;
         }
     };
     match parsed {
         Parsed::Agent { definition, diagnostics } => {
             found.extend(diagnostics);
-            if !json {
-                out.line(format_args!("{shown}: {}", understood(&definition)));
-            }
+            Some(understood(&definition))
         }
-        Parsed::Invalid { diagnostics } => found.extend(diagnostics),
-        Parsed::NotAnAgent { reason } => {
-            if !json {
-                out.line(format_args!("{shown}: not an agent: {}", reason.as_str()));
-            }
+        Parsed::Invalid { diagnostics } => {
+            found.extend(diagnostics);
+            None
         }
+        Parsed::NotAnAgent { reason } => Some(format!("not an agent: {}", reason.as_str())),
     }
 }
 
@@ -265,11 +279,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Shows what is wrong with files; the code says whether anything is.
-fn report(found: &[Diagnostic], json: bool, out: &Out) -> Exit {
+fn report(found: &[Diagnostic], out: &Out) -> Exit {
     for diagnostic in found {
         out.diagnostic(diagnostic);
     }
-    let _ = json;
     if found.iter().any(|found| found.severity == Severity::Error) {
         Exit::Usage
     } else {
@@ -313,7 +326,7 @@ fn status_cell(status: &Status) -> (String, Option<Style>) {
 }
 
 /// `home`, `library/x`, `workspace`.
-fn scope(agent: &ResolvedAgent, _places: &Places) -> String {
+fn scope(agent: &ResolvedAgent) -> String {
     match &agent.id.scope {
         belljar_definition::Scope::Home => "home".to_owned(),
         belljar_definition::Scope::Library(name) => format!("library/{}", Shown::new(name)),

@@ -77,10 +77,7 @@ pub(super) fn run(call: &Call<'_>, places: &Places, out: &Out) -> Result<Exit, F
     match &result.outcome {
         Ok(_) => Ok(Exit::Completed),
         Err(CallError::Cancelled) => Ok(Exit::Cancelled),
-        Err(error) if call.json => {
-            let _ = error;
-            Ok(Exit::Failed)
-        }
+        Err(_) if call.json => Ok(Exit::Failed),
         Err(error) => Err(Failure::new(Shown::multiline(&error.to_string()).to_string())),
     }
 }

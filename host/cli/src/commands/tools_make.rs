@@ -114,9 +114,22 @@ fn install_into(dir: &Path, component: &Path, places: &Places) -> Result<PathBuf
     Ok(to)
 }
 
+/// Words that no Rust function can be called.
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
 /// A tool's name is a Rust function here, so it is narrower than what the policy accepts.
 fn check_name(name: &str) -> Result<(), Failure> {
     let bytes = name.as_bytes();
+    if KEYWORDS.contains(&name) {
+        return Err(Failure::usage(format!("`{name}` is a word of the Rust language"))
+            .hint("choose a name of two words, such as `word_count`"));
+    }
     let good = bytes.first().is_some_and(u8::is_ascii_lowercase)
         && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_')
         && bytes.len() <= 64;
@@ -163,7 +176,7 @@ mod tests {
 
     #[test]
     fn names_that_are_no_rust_function_are_refused() {
-        for bad in ["", "1a", "a-b", "Abc", "a/b", "../x", "fn\n"] {
+        for bad in ["", "1a", "a-b", "Abc", "a/b", "../x", "fn", "fn\n"] {
             assert!(check_name(bad).is_err(), "{bad:?}");
         }
     }
