@@ -66,7 +66,8 @@ impl Single<'_> {
         };
         let jar = sandbox.jar(spec).map_err(|error| Failure::new(error.to_string()))?;
         let result = jar.call(permit, self.arguments).await;
-        jar.close().await;
+        // What has not ended is part of no result; the process ends soon after.
+        let _ = jar.close().await;
         Ok(result)
     }
 }
