@@ -153,19 +153,19 @@ impl Inner {
                 let reason = Shown::clipped(reason, MAX_SAID);
                 self.line(&format!(
                     "{}the model did not answer ({reason}); attempt {attempt} in {after_ms} ms",
-                    indent(agent)
+                    self.from(agent)
                 ));
             }
             EventKind::Warning { message } => {
                 let word = self.paint(Style::Yellow, "warning:");
-                self.line(&format!("{}{word} {}", indent(agent), Shown::new(message)));
+                self.line(&format!("{}{word} {}", self.from(agent), Shown::new(message)));
             }
             EventKind::BudgetWarning { meter, used, limit } => {
                 let word = self.paint(Style::Yellow, "warning:");
                 let (used, limit) = (table::count(*used), table::count(*limit));
                 self.line(&format!(
                     "{}{word} {meter} budget: {used} of {limit} used",
-                    indent(agent)
+                    self.from(agent)
                 ));
             }
             EventKind::RunFinished { .. } => state.said.clear(),
@@ -194,7 +194,7 @@ impl Inner {
             cost.push_str(&format!(", {denials} refused by the sandbox"));
         }
         let cost = self.paint(Style::Dim, cost);
-        let from = indent(agent);
+        let from = self.from(agent);
         self.line(&format!("{from}{mark} {} {arguments}{ending}  {cost}", Shown::new(tool)));
     }
 
@@ -205,7 +205,19 @@ impl Inner {
         if !said.is_empty() {
             let said = Shown::clipped(said, MAX_SAID);
             let said = self.paint(Style::Dim, format_args!("“{said}”"));
-            self.line(&format!("{}{said}", indent(agent)));
+            self.line(&format!("{}{said}", self.from(agent)));
+        }
+    }
+
+    /// The beginning of an agent's own line: indented, and for subagents, several of which run
+    /// side by side, with the name.
+    fn from(&self, agent: &str) -> String {
+        let indent = indent(agent);
+        if agent.contains('/') {
+            let name = self.paint(Style::Dim, Shown::new(name_of(agent)));
+            format!("{indent}{name} ")
+        } else {
+            indent
         }
     }
 
@@ -250,7 +262,8 @@ fn indent(agent: &str) -> String {
     "  ".repeat(agent.matches('/').count() + 1)
 }
 
-/// The last part of an agent's path.
+/// The last part of an agent's path; the first of its name goes without a number.
 fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix("#0").unwrap_or(name)
 }

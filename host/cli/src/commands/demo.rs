@@ -90,6 +90,7 @@ fn conclude(outcome: &Outcome, out: &Out) -> Result<Exit, Failure> {
     out.line("");
     out.line(out.paint(Style::Bold, "receipts"));
     receipts::print(outcome, out);
+    receipts::denials(outcome, out);
     out.line("");
     out.line(format_args!("{}: {}", outcome.status, receipts::usage(outcome)));
     match outcome.status {

@@ -120,6 +120,11 @@ fn show(record: &RunRecord, out: &Out) {
     out.line(format_args!("used    {}", usage(outcome)));
     out.line("");
     print(outcome, out);
+    denials(outcome, out);
+}
+
+/// What the sandbox refused, with the facts that only the operator sees.
+pub(super) fn denials(outcome: &Outcome, out: &Out) {
     let denials: Vec<_> = outcome
         .all_receipts()
         .into_iter()
