@@ -133,6 +133,7 @@ impl Inner {
                 self.call(agent, tool, &arguments, *ok, ending, (*fuel, *micros), *denials);
             }
             EventKind::SubagentStarted { child, task, .. } => {
+                self.say(&mut state, agent);
                 let child = self.paint(Style::Bold, Shown::new(name_of(child)));
                 let task = Shown::clipped(task, MAX_SAID);
                 self.line(&format!("{}→ {child}: {task}", indent(agent)));
