@@ -87,3 +87,22 @@ fn a_workspace_agent_that_repeats_a_home_agents_name_is_reported_and_skipped() {
     let done = world.run(&["agents", "list"]).complains("scout");
     assert!(!done.stdout.contains("impostor"), "{}", done.stdout);
 }
+
+#[test]
+fn a_stock_agent_stands_back_for_the_persons_own_even_where_that_one_is_broken() {
+    let world = World::new();
+    let stock = |world: &World| {
+        let list = world.run(&["agents", "list", "--json"]).json();
+        let agents = list.as_array().unwrap().clone();
+        let built_in =
+            |agent: &&serde_json::Value| agent["path"].as_str().unwrap().starts_with("built-in");
+        agents.iter().filter(built_in).count()
+    };
+    assert_eq!(stock(&world), 4);
+    world.home_file("agents/summarizer.md", "---\nname: [\n---\nx\n");
+    assert_eq!(stock(&world), 3);
+    world.home_file("agents/mine.md", &GOOD.replace("scout", "general-purpose"));
+    assert_eq!(stock(&world), 2);
+    let done = world.run(&["agents", "list"]);
+    assert!(!done.stderr.contains("built-in"), "{}", done.stderr);
+}

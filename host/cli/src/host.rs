@@ -87,8 +87,8 @@ impl<'a> Assembly<'a> {
             out.diagnostic(&warning);
         }
         let roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
-        let library =
-            Library::open(roots, known, settings.project_override).with_stock(stock_agents());
+        let project_override = settings.project_override;
+        let library = Library::open_with_stock(roots, stock_agents(), known, project_override);
         let mut host = Host::new(
             sandbox,
             Arc::new(models),

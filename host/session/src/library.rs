@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_definition::{AgentId, Diagnostic, KnownTools, Scope, Severity, Slug};
+use belljar_definition::{AgentId, Diagnostic, KnownTools, Scope, Severity};
 use belljar_definition::{Catalog, SourceFile};
 
 use crate::scan::{self, Fingerprint, Found};
@@ -71,24 +71,28 @@ impl Library {
     /// Reads all files below the roots, which come in the order of precedence: home, then
     /// workspace.
     pub fn open(roots: Vec<Root>, known: KnownTools, project_override: bool) -> Self {
-        let catalog = Arc::new(Catalog::build(Vec::new(), &known, project_override));
-        let state = State { files: BTreeMap::new(), problems: Vec::new(), catalog };
-        let state = Mutex::new(state);
-        let library = Self { roots, stock: Vec::new(), known, project_override, state };
-        library.refresh();
-        library
+        Self::open_with_stock(roots, Vec::new(), known, project_override)
     }
 
-    /// Adds agents that come with the program, as if they lay in the home. One stands back
-    /// where the home has an agent or a file of its name; a broken file counts too, so that a
-    /// broken edit is not covered up.
-    #[must_use]
-    pub fn with_stock(mut self, stock: Vec<SourceFile>) -> Self {
-        self.stock = stock;
-        let sources = self.state().files.values().map(|file| file.source.clone()).collect();
-        let catalog = Arc::new(self.build(sources));
-        self.state().catalog = catalog;
-        self
+    /// As [`Library::open`], with agents that come with the program, as if they lay in the
+    /// home. One stands back where the home has an agent or a file of its name; a broken file
+    /// counts too, so that a broken edit is not covered up.
+    pub fn open_with_stock(
+        roots: Vec<Root>,
+        stock: Vec<SourceFile>,
+        known: KnownTools,
+        project_override: bool,
+    ) -> Self {
+        let catalog = Arc::new(Catalog::default());
+        let state = State { files: BTreeMap::new(), problems: Vec::new(), catalog };
+        let library = Self { roots, stock, known, project_override, state: Mutex::new(state) };
+        let catalog = {
+            let mut state = library.state();
+            library.scan(&mut state);
+            library.build(&state)
+        };
+        library.state().catalog = Arc::new(catalog);
+        library
     }
 
     /// The agents as of the last refresh.
@@ -108,6 +112,17 @@ impl Library {
     /// became of which agent; a removal through a broken edit is also logged as a warning.
     pub fn refresh(&self) -> Vec<Change> {
         let mut state = self.state();
+        if !self.scan(&mut state) {
+            return Vec::new();
+        }
+        let catalog = Arc::new(self.build(&state));
+        let changes = changes(&state.catalog, &catalog);
+        state.catalog = catalog;
+        changes
+    }
+
+    /// Brings the files up to date; whether there is any difference.
+    fn scan(&self, state: &mut State) -> bool {
         let (mut files, mut problems, mut stale) = (BTreeMap::new(), Vec::new(), false);
         for (index, root) in self.roots.iter().enumerate() {
             for Found { path, fingerprint } in scan::find(root, &mut problems) {
@@ -127,36 +142,30 @@ impl Library {
         stale |= !state.files.is_empty();
         state.files = files;
         state.problems = problems;
-        if !stale {
-            return Vec::new();
-        }
-        let sources = state.files.values().map(|file| file.source.clone()).collect();
-        let catalog = Arc::new(self.build(sources));
-        let changes = changes(&state.catalog, &catalog);
-        state.catalog = catalog;
-        changes
+        stale
     }
 
-    fn build(&self, sources: Vec<SourceFile>) -> Catalog {
-        let build = |sources| Catalog::build(sources, &self.known, self.project_override);
-        if self.stock.is_empty() {
-            return build(sources);
-        }
-        let found = build(sources.clone());
-        let home = |file: &&SourceFile| file.scope == Scope::Home;
-        let stems: BTreeSet<&OsStr> =
-            sources.iter().filter(home).filter_map(|file| file.path.file_stem()).collect();
-        let is_missing = |file: &&SourceFile| {
-            let Some(stem) = file.path.file_stem() else { return false };
-            let slug = stem.to_str().and_then(Slug::of);
-            let there = slug.is_some_and(|slug| found.get(&AgentId::home(slug)).is_some());
-            !there && !stems.contains(stem)
+    /// The catalogue of the files and of those stock agents that nothing stands in for. A
+    /// home agent that goes by a stock agent's name under another file name shows up as a
+    /// duplicate; the catalogue is then made once more, without that stock agent.
+    fn build(&self, state: &State) -> Catalog {
+        let sources = || state.files.values().map(|file| &file.source);
+        let build = |stock: &[&SourceFile]| {
+            let mut all: Vec<SourceFile> = sources().cloned().collect();
+            all.extend(stock.iter().map(|file| (*file).clone()));
+            Catalog::build(all, &self.known, self.project_override)
         };
-        let missing: Vec<SourceFile> = self.stock.iter().filter(is_missing).cloned().collect();
-        if missing.is_empty() {
-            return found;
-        }
-        build(sources.into_iter().chain(missing).collect())
+        let home = sources().filter(|file| file.scope == Scope::Home);
+        let stems: BTreeSet<&OsStr> = home.filter_map(|file| file.path.file_stem()).collect();
+        let free = |file: &&SourceFile| file.path.file_stem().is_some_and(|s| !stems.contains(s));
+        let mut stock: Vec<&SourceFile> = self.stock.iter().filter(free).collect();
+        let catalog = build(&stock);
+        let before = stock.len();
+        stock.retain(|file| {
+            let skipped = catalog.skipped().iter();
+            !skipped.into_iter().any(|skipped| skipped.path == file.path)
+        });
+        if stock.len() == before { catalog } else { build(&stock) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
