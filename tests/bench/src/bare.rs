@@ -36,7 +36,7 @@ impl WasiView for State {
 
 impl Bare {
     /// `slots`: how many stores may be live.
-    pub(crate) fn new(wasm: &[u8], mount: &Path, slots: u32) -> anyhow::Result<Self> {
+    pub(crate) fn new(wasm: &[u8], mount: &Path, slots: u32) -> wasmtime::Result<Self> {
         let mut pool = PoolingAllocationConfig::new();
         pool.total_component_instances(slots).total_core_instances(32 * slots);
         pool.total_memories(slots).total_tables(4 * slots).total_stacks(slots);
@@ -56,7 +56,7 @@ impl Bare {
     }
 
     /// A store with its instance.
-    pub(crate) async fn open(&self) -> anyhow::Result<Store<State>> {
+    pub(crate) async fn open(&self) -> wasmtime::Result<Store<State>> {
         let mut builder = WasiCtxBuilder::new();
         builder.allow_blocking_current_thread(true);
         builder.preopened_dir(&self.mount, "/workspace", FsPerms::ReadOnly)?;
@@ -70,7 +70,7 @@ impl Bare {
 
     /// Resident bytes of one live store, over `count` of them: what the guest touches and
     /// what wasmtime keeps.
-    pub(crate) async fn resident_each(&self, count: usize) -> anyhow::Result<u64> {
+    pub(crate) async fn resident_each(&self, count: usize) -> wasmtime::Result<u64> {
         drop(self.open().await?);
         let before = resident().unwrap_or_default();
         let mut stores = Vec::with_capacity(count);

@@ -73,6 +73,15 @@ impl Bench {
     }
 }
 
+fn bare(bench: &Bench, slots: u32) -> anyhow::Result<Bare> {
+    Bare::new(bench.wasm.bytes(), bench.workspace.path(), slots).map_err(plain)
+}
+
+/// wasmtime's error is not a standard one.
+fn plain(error: wasmtime::Error) -> anyhow::Error {
+    anyhow::anyhow!("{error:#}")
+}
+
 /// Limits that a long bench does not use up.
 fn unmetered(limits: &Limits) -> Limits {
     Limits { fuel: u64::MAX, read_bytes: u64::MAX, output_total_bytes: u64::MAX, ..*limits }
@@ -80,7 +89,7 @@ fn unmetered(limits: &Limits) -> Limits {
 
 /// Opens and drops a store, in belljar and in bare wasmtime, in turns.
 pub(crate) async fn open_and_drop(bench: &Bench, times: usize) -> anyhow::Result<Row> {
-    let bare = Bare::new(bench.wasm.bytes(), bench.workspace.path(), 10)?;
+    let bare = bare(bench, 10)?;
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..times {
         let jar = bench.jar()?;
@@ -89,7 +98,7 @@ pub(crate) async fn open_and_drop(bench: &Bench, times: usize) -> anyhow::Result
         drop(jar);
         ours.push(started.elapsed());
         let started = Instant::now();
-        drop(bare.open().await?);
+        drop(bare.open().await.map_err(plain)?);
         floor.push(started.elapsed());
     }
     let (ours, floor) = (median(ours), median(floor));
@@ -147,8 +156,7 @@ pub(crate) async fn live_jars(bench: &Bench, count: usize) -> anyhow::Result<Vec
     }
     let each = resident().unwrap_or_default().saturating_sub(before) / count.max(1) as u64;
     drop(jars);
-    let bare = Bare::new(bench.wasm.bytes(), bench.workspace.path(), BARE_STORES as u32)?;
-    let floor = bare.resident_each(BARE_STORES).await?;
+    let floor = bare(bench, BARE_STORES as u32)?.resident_each(BARE_STORES).await.map_err(plain)?;
     let rate = last.as_secs_f64() / first.as_secs_f64().max(f64::MIN_POSITIVE);
     Ok(vec![
         Row::new(format!("{count} live jars, resident each"), format!("{} KiB", each / 1024))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use belljar_policy::{DenyCode, Shown};
 use rustix::fs::{
-    AtFlags, FileType, Mode, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, linkat, mkdirat,
-    readlinkat, renameat, unlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fchmod,
+    linkat, mkdirat, openat, readlinkat, renameat, unlinkat, utimensat,
 };
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
@@ -95,7 +95,7 @@ impl FilesView<'_> {
         }
         match kind(&old.stat().map_err(error)?) {
             FileType::RegularFile if new.must_be_dir => return Err(ErrorCode::NotDirectory.into()),
-            FileType::RegularFile => {}
+            FileType::RegularFile => keep_mode(&old, &new),
             FileType::Directory => match self.search(&old)? {
                 Content::Plain => {}
                 Content::Protected => {
@@ -255,4 +255,22 @@ pub(super) fn entries(dir: impl AsFd, bound: u64) -> FsResult<u64> {
         }
     }
     Ok(count.saturating_sub(2))
+}
+
+/// Permissions that a file passes on to the one that replaces it: not set-user-id and its like.
+const KEPT_MODE: u32 = 0o777;
+
+/// Gives a file the permissions of the file that it is about to replace. A guest cannot set
+/// permissions, so a tool that writes beside a file and renames would otherwise take away a
+/// script's executable bit. Best effort: a file that cannot be opened keeps its own.
+fn keep_mode(from: &Place, onto: &Place) {
+    let Ok(replaced) = onto.stat() else { return };
+    if kind(&replaced) != FileType::RegularFile {
+        return;
+    }
+    // Not followed and not waited for, should somebody have put something else in its place.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(file) = openat(from.dir(), from.arg(), flags, Mode::empty()) {
+        let _ = fchmod(file, Mode::from_raw_mode(replaced.st_mode & KEPT_MODE));
+    }
 }

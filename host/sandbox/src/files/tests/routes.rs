@@ -145,3 +145,18 @@ async fn what_was_read_and_written_is_recorded_as_guest_paths() {
     assert_eq!((bytes.read, bytes.written), (2, 3));
     assert_eq!(calls, 6, "preopens, two opens with read and write, one open");
 }
+
+#[tokio::test]
+async fn a_file_that_replaces_a_script_is_executable_and_never_set_user_id() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut rig = Rig::new();
+    rig.put("rw/run.sh", "old");
+    rig.put("rw/run.sh.new", "new");
+    let mode = std::fs::Permissions::from_mode(0o4755);
+    std::fs::set_permissions(rig.host("rw/run.sh"), mode).unwrap();
+    let rw = rig.rw;
+    rig.view().rename_at(fd(rw), "run.sh.new".into(), fd(rw), "run.sh".into()).await.unwrap();
+    assert_eq!(rig.text("rw/run.sh"), "new");
+    let after = std::fs::metadata(rig.host("rw/run.sh")).unwrap().permissions().mode();
+    assert_eq!(after & 0o7777, 0o755);
+}
