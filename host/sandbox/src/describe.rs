@@ -96,7 +96,7 @@ impl Describer {
         let loaded = self.loader.load(wasm).await?;
         let granted = Granted { network: false };
         let opening = self.loader.place(&loaded, granted, limits.memory_bytes).await?;
-        let pre = opening.pre;
+        let bound = opening.bound;
         let caps = Caps::unlimited()
             .with(Meter::Fuel, limits.fuel)
             .with(Meter::Memory, limits.memory_bytes);
@@ -111,7 +111,7 @@ impl Describer {
         let mut store = OpenStore::new(opening, guest, answer);
         let cancel = CancellationToken::new();
         let allowance = Allowance { budget: &budget, time: limits.time, cancel: &cancel };
-        match store.run(pre, Job::Describe, &allowance).await.end {
+        match store.run(bound, Job::Describe, &allowance).await.end {
             Ok(Done::Described(definitions)) => Ok(definitions),
             Ok(Done::Opened | Done::Invoked(_)) => {
                 Err(DescribeError::Failed("it answered something else".to_owned()))

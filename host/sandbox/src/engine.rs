@@ -14,6 +14,7 @@ use wasmtime::{
 };
 
 use crate::error::SandboxError;
+use crate::limits::MAX_INSTANCES;
 
 /// Linear memory of one pool slot. The default memory limit of a jar is as large; a store
 /// that may have more opens outside the pool.
@@ -33,11 +34,13 @@ const KEEP_MEMORY: usize = 64 << 10;
 /// The same for tables.
 const KEEP_TABLE: usize = 16 << 10;
 
-/// Core instances inside one component: a Python tool has 14.
-const CORE_INSTANCES: u32 = 32;
+/// The same for fiber stacks, whose top is zeroed by hand instead: instantiating and a small
+/// call use about as much.
+const KEEP_STACK: usize = 16 << 10;
 
-/// Tables for each slot: every stock guest has 2.
-const TABLES: u32 = 4;
+/// Tables for each slot: every stock guest has 2. A component with more takes more slots, so
+/// that a greedy one cannot use up what others were promised.
+pub(crate) const TABLES: u32 = 4;
 
 /// Fewer slots than this are not worth a pool.
 const MIN_SLOTS: u32 = 16;
@@ -194,10 +197,12 @@ fn pooled(slots: u32) -> Config {
         .total_stacks(slots)
         .total_tables(slots.saturating_mul(TABLES))
         .total_component_instances(slots)
-        .total_core_instances(slots.saturating_mul(CORE_INSTANCES))
+        .total_core_instances(slots.saturating_mul(MAX_INSTANCES))
+        .max_core_instances_per_component(MAX_INSTANCES)
         .max_memory_size(POOL_MEMORY)
         .linear_memory_keep_resident(KEEP_MEMORY)
         .table_keep_resident(KEEP_TABLE)
+        .async_stack_keep_resident(KEEP_STACK)
         // Without it, keeping pages resident means touching them all.
         .pagemap_scan(Enabled::Auto);
     let mut config = config();

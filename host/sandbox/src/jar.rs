@@ -16,8 +16,8 @@ use crate::error::{JarError, LoadError};
 use crate::files::{FilesCtx, OpenMount};
 use crate::http::{HttpCtx, JarSecrets, SecretStore};
 use crate::limits::MemoryLimiter;
-use crate::link::Granted;
-use crate::load::{Loaded, Opening};
+use crate::link::{Bound, Granted};
+use crate::load::Loaded;
 use crate::mounts::Held;
 use crate::operations::Operations;
 use crate::output::{CallError, CallResult, Output, ToolErrorKind};
@@ -284,7 +284,7 @@ impl Jar {
                 .map_err(Failure::NotLoaded)?;
             self.open_store(slot, given, loaded).await
         };
-        let (mut store, pre) = tokio::select! {
+        let (mut store, bound) = tokio::select! {
             biased;
             opened = opening => opened?,
             () = self.cancel.cancelled() => return Err(cancelled()),
@@ -298,7 +298,7 @@ impl Jar {
             time: Duration::from_secs(limits.call_timeout_seconds),
             cancel: &self.cancel,
         };
-        let ran = store.run(pre, job, &allowance).await;
+        let ran = store.run(bound, job, &allowance).await;
         store.guest().progress = None;
         note(receipt, &mut store, &ran, loading, begun.elapsed());
         if ran.end.is_ok() {
@@ -313,19 +313,19 @@ impl Jar {
         slot: &Slot,
         given: &Given,
         loaded: &'a Loaded,
-    ) -> Result<(Box<OpenStore>, &'a crate::bindings::ToolPre<Guest>), Failure> {
+    ) -> Result<(Box<OpenStore>, &'a Bound), Failure> {
         let limits = given.rights.limits();
         let granted = Granted { network: !given.rights.hosts().is_none() };
         if let Some(store) = slot.take() {
-            let pre = loaded.bound(store.is_pooled(), granted).map_err(Failure::NotLoaded)?;
-            return Ok((store, pre));
+            let bound = loaded.bound(store.is_pooled(), granted).map_err(Failure::NotLoaded)?;
+            return Ok((store, bound));
         }
         let loader = &self.sandbox.0.loader;
         let opening =
             loader.place(loaded, granted, limits.memory_bytes).await.map_err(Failure::NotLoaded)?;
-        let Opening { pre, .. } = opening;
+        let bound = opening.bound;
         let guest = self.guest(given, granted.network && loaded.imports_http());
-        Ok((Box::new(OpenStore::new(opening, guest, limits.output_bytes)), pre))
+        Ok((Box::new(OpenStore::new(opening, guest, limits.output_bytes)), bound))
     }
 
     fn guest(&self, given: &Given, network: bool) -> Guest {

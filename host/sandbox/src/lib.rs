@@ -1,5 +1,37 @@
 //! Runs tools of strangers: WebAssembly components in stores of their own, with only the
-//! files and hosts that were granted.
+//! files and hosts that were granted, metered, and with a receipt of every call.
+//!
+//! A [`Sandbox`] is what a process has one of: engines, compiled components, descriptions. A
+//! [`Jar`] is what one subagent has: a store per tool, opened on first use, dropped together.
+//! Rights and budgets come from `belljar-policy`; nothing here can widen them.
+//!
+//! `examples/embed.rs` puts a jar into another program in about a hundred lines.
+//!
+//! # What is guaranteed
+//!
+//! | claim | |
+//! | --- | --- |
+//! | a guest reads or writes outside its mounts | no |
+//! | a guest writes through a read-only mount, or to a protected name | no |
+//! | a guest opens a FIFO, a device or a socket | no |
+//! | a guest connects to a host outside the allowlist, or to an address that was not checked | no |
+//! | a guest learns the value of a secret | not from the host; a reply that shows it in a known encoding is cut |
+//! | a guest sees the environment, arguments, terminal or other files of the host | no |
+//! | two jars share memory, a store or an open file | no; an open *directory* is shared, read and checked per jar |
+//! | a guest runs on after its fuel, its time or its budget is used up | for one yield interval at most: 100,000 units, about 10 µs; a copy within its own memory is not interrupted |
+//! | a guest holds more linear memory and tables than the jar's budget | no |
+//! | a guest makes the host hold more than the named constants say | no: streams, handles, one call's bytes, output, logs and stdio are bounded |
+//! | a trap, a panic in a host function or a wrong answer ends more than the one call | no |
+//! | the same call of a deterministic guest costs the same fuel | yes |
+//! | anything the jar began still has an effect after [`Jar::close`] has named nothing | no |
+//! | time is hidden from guests | no; clocks go in steps of a millisecond |
+//! | side channels of the processor are closed | no |
+//! | a fault in the compiler (Cranelift) or the runtime (wasmtime) is contained | no |
+//!
+//! # Needs
+//!
+//! Linux or another Unix, and a tokio runtime with I/O and time. File operations run on the
+//! calling thread, because handing them over costs more than they take.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -18,7 +18,7 @@ pub(crate) const MAX_HOSTCALL: usize = 16 << 20;
 pub(crate) const MAX_RANDOM: u64 = 64 << 10;
 
 /// Core instances, memories and tables of one store. A Python tool has 14, 1 and 2.
-const MAX_INSTANCES: usize = 64;
+pub(crate) const MAX_INSTANCES: u32 = 64;
 const MAX_MEMORIES: usize = 16;
 const MAX_TABLES: usize = 32;
 
@@ -108,7 +108,7 @@ impl ResourceLimiter for MemoryLimiter {
     }
 
     fn instances(&self) -> usize {
-        MAX_INSTANCES
+        MAX_INSTANCES as usize
     }
 
     fn tables(&self) -> usize {

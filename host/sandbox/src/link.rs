@@ -8,7 +8,7 @@
 use belljar_policy::{DenyCode, Shown};
 use wasmtime::Engine;
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
-use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType, Val};
+use wasmtime::component::{Component, InstancePre, Linker, LinkerInstance, ResourceType, Val};
 
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::p2::bindings::{cli, random, sockets};
@@ -16,7 +16,7 @@ use wasmtime_wasi::p2::{self, DynInputStream, DynOutputStream, DynPollable};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 
-use crate::bindings::ToolPre;
+use crate::bindings::ToolIndices;
 use crate::bindings::belljar::tool::{log, progress};
 use crate::bindings::config::wasi::config::store as config;
 use crate::bindings::exports::belljar::tool::tools::{Call, Definition, Output, ToolError};
@@ -34,12 +34,18 @@ pub(crate) struct Granted {
     pub(crate) network: bool,
 }
 
+/// A component with its imports bound and its exports found.
+pub(crate) struct Bound {
+    pub(crate) pre: InstancePre<Guest>,
+    pub(crate) exports: ToolIndices,
+}
+
 /// Binds a component's imports. Once per component, engine and granted set.
 pub(crate) fn link(
     engine: &Engine,
     component: &Component,
     granted: Granted,
-) -> Result<ToolPre<Guest>, LoadError> {
+) -> Result<Bound, LoadError> {
     let host = |error: wasmtime::Error| LoadError::Artifact(format!("{error:#}"));
     let mut linker = Linker::new(engine);
     add_base(&mut linker).map_err(host)?;
@@ -66,7 +72,9 @@ pub(crate) fn link(
         LoadError::UnknownImport(Shown::clipped(&format!("{error:#}"), 500).to_string())
     })?;
     check_exports(engine, component)?;
-    ToolPre::new(pre).map_err(|error| LoadError::WrongWorld(format!("{error:#}")))
+    let wrong = |error: wasmtime::Error| LoadError::WrongWorld(format!("{error:#}"));
+    let exports = ToolIndices::new(&pre).map_err(wrong)?;
+    Ok(Bound { pre, exports })
 }
 
 enum Refusal {

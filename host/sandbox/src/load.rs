@@ -8,14 +8,12 @@ use wasmtime::component::Component;
 
 use crate::Compiler;
 use crate::artifact::Artifact;
-use crate::bindings::ToolPre;
 use crate::cache::{Cache, Kind};
 use crate::compile::compile;
-use crate::engine::{Engines, POOL_MEMORY, PoolPermit, compatibility};
+use crate::engine::{Engines, POOL_MEMORY, PoolPermit, TABLES, compatibility};
 use crate::error::LoadError;
 use crate::inspect::check;
-use crate::link::{Granted, link};
-use crate::state::Guest;
+use crate::link::{Bound, Granted, link};
 use crate::wasm::{Digest, Wasm};
 
 /// Components kept in memory though no jar uses them.
@@ -49,13 +47,13 @@ pub(crate) struct Loaded {
 /// A component in one engine, with its imports bound for each granted set.
 struct Linked {
     component: Component,
-    without_network: OnceLock<Result<ToolPre<Guest>, LoadError>>,
-    with_network: OnceLock<Result<ToolPre<Guest>, LoadError>>,
+    without_network: OnceLock<Result<Bound, LoadError>>,
+    with_network: OnceLock<Result<Bound, LoadError>>,
 }
 
 /// What a store opens from: the component bound to its imports, and room for it.
 pub(crate) struct Opening<'a> {
-    pub(crate) pre: &'a ToolPre<Guest>,
+    pub(crate) bound: &'a Bound,
     pub(crate) permit: Option<PoolPermit>,
 }
 
@@ -98,7 +96,7 @@ impl Loader {
             && memory <= POOL_MEMORY as u64
         {
             if let Some(permit) = self.engines.take(loaded.slots) {
-                return Ok(Opening { pre: pooled.bind(granted)?, permit: Some(permit) });
+                return Ok(Opening { bound: pooled.bind(granted)?, permit: Some(permit) });
             }
             self.engines.warn("the pool of stores is full: more of them open slower".to_owned());
         }
@@ -112,12 +110,15 @@ impl Loader {
         granted: Granted,
     ) -> Result<Opening<'a>, LoadError> {
         let load = || async {
-            let artifact = self.artifact(&loaded.wasm).await?;
+            let artifact = match self.cached(&loaded.wasm).await? {
+                (_, Some(artifact)) => artifact,
+                (_, None) => self.compile(&loaded.wasm).await?,
+            };
             let engine = self.engines.on_demand().map_err(LoadError::Host)?;
             artifact.load(engine).map(Linked::new).map_err(unloadable)
         };
         let linked = loaded.on_demand.get_or_init(load).await;
-        Ok(Opening { pre: linked.as_ref().map_err(Clone::clone)?.bind(granted)?, permit: None })
+        Ok(Opening { bound: linked.as_ref().map_err(Clone::clone)?.bind(granted)?, permit: None })
     }
 
     fn entry(&self, digest: Digest) -> Arc<Entry> {
@@ -132,18 +133,27 @@ impl Loader {
     }
 
     async fn load_once(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
-        let artifact = self.artifact(wasm).await?;
-        let engines = Arc::clone(&self.engines);
-        let wasm = wasm.clone();
-        let place = move || place_first(&engines, &artifact, wasm);
-        tokio::task::spawn_blocking(place)
-            .await
-            .map_err(|_| LoadError::Artifact("the loader crashed".to_owned()))?
-            .map(Arc::new)
+        let (name, cached) = self.cached(wasm).await?;
+        if let Some(artifact) = cached {
+            match self.place_first(artifact, wasm).await {
+                Ok((loaded, _)) => return Ok(loaded),
+                Err(LoadError::Artifact(why)) => {
+                    tracing::warn!(target: "belljar::sandbox", "compiled again, as the cached code does not load: {why}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let artifact = self.compile(wasm).await?;
+        let (loaded, artifact) = self.place_first(artifact, wasm).await?;
+        if let Some(cache) = self.cache.clone() {
+            let write = move || cache.put(Kind::Artifact, &name, artifact.bytes());
+            tokio::task::spawn_blocking(write).await.map_err(crashed)?;
+        }
+        Ok(loaded)
     }
 
-    /// The machine code: from the cache, or compiled and put there.
-    async fn artifact(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
+    /// The name of the component's machine code in the cache, and the code if it is there.
+    async fn cached(&self, wasm: &Wasm) -> Result<(String, Option<Artifact>), LoadError> {
         let engines = Arc::clone(&self.engines);
         let cache = self.cache.clone();
         let digest = wasm.digest();
@@ -153,24 +163,29 @@ impl Loader {
             let found = cache.and_then(|cache| cache.get(Kind::Artifact, &name));
             Ok((name, found.map(Artifact::trusted)))
         };
-        let crashed = |_| LoadError::Artifact("the loader crashed".to_owned());
-        let (name, found) = tokio::task::spawn_blocking(look).await.map_err(crashed)??;
-        if let Some(artifact) = found {
-            return Ok(artifact);
-        }
-        check(wasm.bytes())?;
-        let turn = self.compiling.acquire().await;
-        let artifact = compile(&self.compiler, wasm).await?;
-        drop(turn);
-        if let Some(cache) = self.cache.clone() {
-            let write = move || {
-                cache.put(Kind::Artifact, &name, artifact.bytes());
-                artifact
-            };
-            return tokio::task::spawn_blocking(write).await.map_err(crashed);
-        }
-        Ok(artifact)
+        tokio::task::spawn_blocking(look).await.map_err(crashed)?
     }
+
+    async fn compile(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
+        check(wasm.bytes())?;
+        let _turn = self.compiling.acquire().await;
+        compile(&self.compiler, wasm).await
+    }
+
+    async fn place_first(
+        &self,
+        artifact: Artifact,
+        wasm: &Wasm,
+    ) -> Result<(Arc<Loaded>, Artifact), LoadError> {
+        let (engines, wasm) = (Arc::clone(&self.engines), wasm.clone());
+        let place = move || place_first(&engines, &artifact, wasm).map(|it| (it, artifact));
+        let (loaded, artifact) = tokio::task::spawn_blocking(place).await.map_err(crashed)??;
+        Ok((Arc::new(loaded), artifact))
+    }
+}
+
+fn crashed(_: tokio::task::JoinError) -> LoadError {
+    LoadError::Artifact("the loader crashed".to_owned())
 }
 
 /// Loads into the pool's engine, or else into the other, and checks the component's world.
@@ -196,7 +211,7 @@ fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loa
     if let Some(linked) = &pooled {
         linked.bind(Granted { network: false })?;
         if let Some(needs) = linked.component.resources_required() {
-            slots = needs.num_memories.max(1);
+            slots = needs.num_memories.max(needs.num_tables.div_ceil(TABLES)).max(1);
         }
     }
     let any = pooled.as_ref().or_else(|| on_demand.get().and_then(|linked| linked.as_ref().ok()));
@@ -215,7 +230,7 @@ impl Linked {
         imports.any(|(name, _)| name.starts_with("wasi:http/"))
     }
 
-    fn bind(&self, granted: Granted) -> Result<&ToolPre<Guest>, LoadError> {
+    fn bind(&self, granted: Granted) -> Result<&Bound, LoadError> {
         let cell = if granted.network { &self.with_network } else { &self.without_network };
         let bound = cell.get_or_init(|| link(self.component.engine(), &self.component, granted));
         bound.as_ref().map_err(Clone::clone)
@@ -229,11 +244,7 @@ impl Loaded {
     }
 
     /// What an open store was opened from.
-    pub(crate) fn bound(
-        &self,
-        pooled: bool,
-        granted: Granted,
-    ) -> Result<&ToolPre<Guest>, LoadError> {
+    pub(crate) fn bound(&self, pooled: bool, granted: Granted) -> Result<&Bound, LoadError> {
         let linked = if pooled {
             self.pooled.as_ref()
         } else {

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use belljar_policy::{Budget, Exhausted, Level, Meter, Shown};
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
+use wasmtime::component::Instance;
 use wasmtime::{Store, Trap};
 use wasmtime_wasi::I32Exit;
 
+use crate::bindings::Tool;
 use crate::bindings::exports::belljar::tool::tools::{Call, Definition, Output, ToolError};
-use crate::bindings::{Tool, ToolPre};
 use crate::engine::PoolPermit;
 use crate::limits::{MAX_HANDLES, MAX_HOSTCALL};
-use crate::link::NotGranted;
+use crate::link::{Bound, NotGranted};
 use crate::load::Opening;
 use crate::meter::{Bounds, INTERVAL, Metered, Stop, Tally};
 use crate::state::Guest;
@@ -22,6 +23,8 @@ use crate::state::Guest;
 /// The store of one tool. Fields drop in order: the store before its room in the pool.
 pub(crate) struct OpenStore {
     store: Store<Guest>,
+    instance: Option<Instance>,
+    /// The instance's functions, looked up and type-checked at the first call.
     tool: Option<Tool>,
     permit: Option<PoolPermit>,
 }
@@ -84,13 +87,13 @@ pub(crate) struct Allowance<'a> {
 impl OpenStore {
     /// A store with all limits set. No guest code has run yet.
     pub(crate) fn new(opening: Opening<'_>, guest: Guest, output_bytes: u64) -> Self {
-        let mut store = Store::new(opening.pre.engine(), guest);
+        let mut store = Store::new(opening.bound.pre.engine(), guest);
         store.limiter(|guest| &mut guest.memory);
         // An answer of the allowed size must pass; twice, for names and lists count too.
         let answer = usize::try_from(output_bytes.saturating_mul(2)).unwrap_or(usize::MAX);
         store.set_hostcall_fuel(MAX_HOSTCALL.max(answer));
         store.set_max_component_handles(MAX_HANDLES);
-        Self { store, tool: None, permit: opening.permit }
+        Self { store, instance: None, tool: None, permit: opening.permit }
     }
 
     /// The store's data.
@@ -104,12 +107,7 @@ impl OpenStore {
     }
 
     /// Runs a job to its end or to a bound, and bills it. After a fault, drop the store.
-    pub(crate) async fn run(
-        &mut self,
-        pre: &ToolPre<Guest>,
-        job: Job,
-        allowance: &Allowance<'_>,
-    ) -> Ran {
+    pub(crate) async fn run(&mut self, bound: &Bound, job: Job, allowance: &Allowance<'_>) -> Ran {
         let record = self.guest().record.clone();
         let budget = allowance.budget;
         let begun = Instant::now();
@@ -127,7 +125,7 @@ impl OpenStore {
                 deadline: begun + allowance.time,
                 cancel: allowance.cancel,
             };
-            let work = pin!(work(&mut self.store, &mut self.tool, pre, job, &mut opened));
+            let work = pin!(self.work(bound, job, &mut opened));
             let metered = Metered::new(work, bounds, &mut tally);
             match AssertUnwindSafe(metered).catch_unwind().await {
                 Ok(Ok(Ok(done))) => Ok(done),
@@ -158,6 +156,36 @@ impl OpenStore {
         }
     }
 
+    async fn work(
+        &mut self,
+        bound: &Bound,
+        job: Job,
+        opened: &mut Option<Instant>,
+    ) -> wasmtime::Result<Done> {
+        let Self { store, instance, tool, .. } = self;
+        let instance = match instance {
+            Some(instance) => instance,
+            None => {
+                let made = bound.pre.instantiate_async(&mut *store).await?;
+                *opened = Some(Instant::now());
+                instance.insert(made)
+            }
+        };
+        if matches!(job, Job::Open) {
+            return Ok(Done::Opened);
+        }
+        let tool = match tool {
+            Some(tool) => tool,
+            None => tool.insert(bound.exports.load(&mut *store, instance)?),
+        };
+        let tools = tool.belljar_tool_tools();
+        match job {
+            Job::Open => Ok(Done::Opened),
+            Job::Describe => tools.call_describe(&mut *store).await.map(Done::Described),
+            Job::Invoke(call) => tools.call_invoke(&mut *store, &call).await.map(Done::Invoked),
+        }
+    }
+
     fn refuel(&mut self, cap: u64) -> wasmtime::Result<()> {
         self.store.set_fuel(cap)?;
         self.store.fuel_async_yield_interval(Some(INTERVAL))
@@ -173,26 +201,6 @@ impl OpenStore {
             (Fault::Trapped { .. }, Some(refused)) => Fault::Exhausted(refused),
             (fault, _) => fault,
         }
-    }
-}
-
-async fn work(
-    store: &mut Store<Guest>,
-    tool: &mut Option<Tool>,
-    pre: &ToolPre<Guest>,
-    job: Job,
-    opened: &mut Option<Instant>,
-) -> wasmtime::Result<Done> {
-    if tool.is_none() {
-        *tool = Some(pre.instantiate_async(&mut *store).await?);
-        *opened = Some(Instant::now());
-    }
-    let Some(tool) = tool else { wasmtime::bail!("the store has no instance") };
-    let tools = tool.belljar_tool_tools();
-    match job {
-        Job::Open => Ok(Done::Opened),
-        Job::Describe => tools.call_describe(&mut *store).await.map(Done::Described),
-        Job::Invoke(call) => tools.call_invoke(&mut *store, &call).await.map(Done::Invoked),
     }
 }
 

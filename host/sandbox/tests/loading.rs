@@ -240,10 +240,7 @@ async fn a_compiler_that_dies_or_talks_nonsense_is_reported() {
         let sandbox = sandbox(&cache.path().join("c"), failing(&dir.path().join("log"), then));
         let error = sandbox.load(&echo()).await.unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
-        assert_eq!(
-            entries(&cache.path().join("c"), "cwasm").len(),
-            usize::from(then.starts_with("echo"))
-        );
+        assert!(entries(&cache.path().join("c"), "cwasm").is_empty(), "only what loads is kept");
     }
 }
 
