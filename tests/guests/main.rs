@@ -41,13 +41,24 @@ fn a_new_tool_project_builds_and_answers_and_stays_in_its_mount() {
     std::fs::create_dir(&workspace).unwrap();
     std::fs::write(workspace.join("three.txt"), "one two three\n").unwrap();
     let called = succeed(run(&[
-        "tools", "call", component, r#"{"path":"three.txt"}"#, "--workspace", "workspace",
+        "tools",
+        "call",
+        component,
+        r#"{"path":"three.txt"}"#,
+        "--workspace",
+        "workspace",
     ]));
     assert!(called.contains('3'), "{called}");
 
     std::fs::write(folder.path().join("outside.txt"), "secret words").unwrap();
-    let escape =
-        run(&["tools", "call", component, r#"{"path":"../outside.txt"}"#, "--workspace", "workspace"]);
+    let escape = run(&[
+        "tools",
+        "call",
+        component,
+        r#"{"path":"../outside.txt"}"#,
+        "--workspace",
+        "workspace",
+    ]);
     assert!(!escape.status.success(), "a path outside the mount is refused");
     let text = String::from_utf8_lossy(&escape.stdout).into_owned()
         + &String::from_utf8_lossy(&escape.stderr);

@@ -94,7 +94,11 @@ fn a_run_through_the_binary_ends_with_an_outcome() {
         server()
     );
     std::fs::write(home.path().join("belljar.toml"), settings).unwrap();
-    let output = belljar(home.path(), workspace.path(), &["run", "--max-steps", "3", "--json", "Say anything."]);
+    let output = belljar(
+        home.path(),
+        workspace.path(),
+        &["run", "--max-steps", "3", "--json", "Say anything."],
+    );
     let text = String::from_utf8_lossy(&output.stdout);
     let report: Value = serde_json::from_str(&text)
         .unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));

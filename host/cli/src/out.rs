@@ -3,7 +3,6 @@
 //! Colour only on a terminal, and never with `NO_COLOR` set or `TERM=dumb`. `--quiet` leaves
 //! results, errors and nothing else. Foreign text has to come here escaped (`Shown`).
 #![expect(
-    clippy::print_stdout,
     clippy::print_stderr,
     reason = "the one module that prints; the others hand it what to print"
 )]

@@ -5,7 +5,6 @@
 mod support;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use belljar_model::Message;
 use belljar_policy::{Level, LimitsRequest, Meter};
@@ -406,7 +405,7 @@ async fn a_model_that_ignores_its_token_cannot_hold_a_run() {
     let cancel = CancellationToken::new();
     let running = run(&world.host, world.spec("reader", "t"), world.sink(), cancel.clone());
     let stop = async {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        tokio::task::yield_now().await;
         cancel.cancel();
     };
     let (outcome, ()) = tokio::join!(running, stop);

@@ -8,9 +8,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::{tidy, tools};
 
+/// One check of the tree at a root.
+type Stage = fn(&Path) -> Result<()>;
+
 /// Runs every stage, even after one has failed, so that one run shows all there is to mend.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let stages: [(&str, fn(&Path) -> Result<()>); 5] = [
+    let stages: [(&str, Stage); 5] = [
         ("fmt", |root| cargo(root, &["fmt", "--all", "--check"])),
         ("clippy", |root| {
             cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])

@@ -20,11 +20,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     tools::build_all(root, &rebuilt)?;
     cargo(root, &["test", "-p", "belljar-guest", "-p", "belljar-tool-*"], &[])?;
     let directory = rebuilt.to_string_lossy().into_owned();
-    cargo(
-        root,
-        &["test", "--test", "tools"],
-        &[("BELLJAR_TOOLS_DIR", directory.as_str())],
-    )?;
+    cargo(root, &["test", "--test", "tools"], &[("BELLJAR_TOOLS_DIR", directory.as_str())])?;
     cargo(
         root,
         &[

@@ -229,7 +229,7 @@ fn conclude(record: &RunRecord, out: &Out) -> Result<Exit, Failure> {
     let status = out.paint_err(status_style(outcome.status), outcome.status);
     let id = out.paint_err(Style::Dim, &record.id);
     out.note(format_args!("{status}: {}  {id}", receipts::usage(outcome)));
-    let why = || outcome.error.as_ref().map_or_else(String::new, |error| reason(error));
+    let why = || outcome.error.as_ref().map_or_else(String::new, reason);
     match outcome.status {
         RunStatus::Completed => Ok(Exit::Completed),
         RunStatus::Partial => {

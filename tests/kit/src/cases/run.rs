@@ -87,7 +87,8 @@ fn faults(case: &Case, result: &CallResult, root: &std::path::Path, uri: &str) -
 }
 
 fn rights(case: &Case, tool: &str, root: &std::path::Path, uri: &str) -> Rights {
-    let host = |text: &String| text.parse::<HostRule>().expect("a host rule");
+    let host =
+        |text: &String| text.replace("{{server}}", uri).parse::<HostRule>().expect("a host rule");
     let hosts = match &case.hosts {
         Some(hosts) => hosts.iter().map(host).collect(),
         None if case.serve.is_empty() => Vec::new(),
