@@ -3,6 +3,8 @@
 //! By default the committed components are tested; `BELLJAR_TOOLS_DIR` names another folder
 //! of components, such as those that `cargo xtask test-guests` has just built.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 
 use belljar_definition::ToolManifest;
