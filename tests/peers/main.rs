@@ -22,7 +22,7 @@ fn server() -> String {
 
 fn model(extra: Value) -> std::sync::Arc<dyn ChatModel> {
     let config: ModelConfig = serde_json::from_value(json!({
-        "kind": "openai", "base_url": server(), "model": "tiny", "max_output_tokens": 200,
+        "kind": "openai", "base_url": server(), "model": "tiny", "max_output_tokens": 1000,
         "temperature": 0.0, "extra_body": extra,
     }))
     .unwrap();
@@ -47,6 +47,7 @@ fn request(text: &str) -> ChatRequest {
                 "type": "object",
                 "properties": { "path": { "type": "string", "enum": ["README.md"] } },
                 "required": ["path"],
+                "additionalProperties": false,
             }),
         }],
         max_output_tokens: None,
@@ -96,16 +97,20 @@ fn a_run_through_the_binary_ends_with_an_outcome() {
         server()
     );
     std::fs::write(home.path().join("belljar.toml"), settings).unwrap();
-    let output = belljar(
-        home.path(),
-        workspace.path(),
-        &["run", "--max-steps", "3", "--json", "Say anything."],
-    );
+    // One byte is one token for this model: the stock agents' tools would fill its context.
+    let agent = "---\nname: tiny\ndescription: Says anything.\ntools: [file_read]\n---\nSay it.\n";
+    std::fs::create_dir(home.path().join("agents")).unwrap();
+    std::fs::write(home.path().join("agents/tiny.md"), agent).unwrap();
+    let arguments = ["run", "--agent", "tiny", "--max-steps", "3", "--json", "Say anything."];
+    let output = belljar(home.path(), workspace.path(), &arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     let report: Value = serde_json::from_str(&text)
         .unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
-    let status = report["outcome"]["status"].as_str().or(report["status"].as_str());
-    assert!(matches!(status, Some("completed" | "partial")), "{report:#}");
+    // Such a model may well end at once, which is an outcome like any other; that the server
+    // read the prompt shows that the turn took place.
+    let status = report["status"].as_str();
+    assert!(matches!(status, Some("completed" | "partial" | "failed")), "{report:#}");
+    assert!(report["usage"]["input_tokens"].as_u64() > Some(0), "{report:#}");
 }
 
 fn belljar(home: &Path, workspace: &Path, arguments: &[&str]) -> Output {

@@ -45,8 +45,11 @@ fn serve(python: &Path, script: &Path, model: &Path, port: u16) -> Result<Child>
         .context("failed to start the llama.cpp server")?;
     let output = server.stdout.take().context("the server has no output")?;
     // The script says `listening` when the model is loaded.
-    for line in BufReader::new(output).lines() {
+    let mut lines = BufReader::new(output).lines();
+    while let Some(line) = lines.next() {
         if line?.starts_with("listening") {
+            // It goes on writing, and dies when nobody reads.
+            std::thread::spawn(move || lines.for_each(drop));
             return Ok(server);
         }
     }
