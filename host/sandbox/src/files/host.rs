@@ -99,6 +99,8 @@ impl types::HostDescriptor for FilesView<'_> {
         self.pace().await;
         let (file, opened) = self.either(&fd)?;
         self.ctx.may_write_open("set-times", &opened)?;
+        let stat = fstat(&*file).map_err(error)?;
+        self.ctx.has_one_name("set-times", &opened.mount, &opened.real, &stat)?;
         futimens(&*file, &timestamps(access, change)?).map_err(error)?;
         self.ctx.wrote(&opened.mount, &opened.real);
         Ok(())

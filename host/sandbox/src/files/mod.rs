@@ -34,7 +34,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_policy::{Access, DenyCode, GuestPath, Limits, Meter, Mount, Shown};
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{
@@ -277,6 +277,23 @@ impl FilesCtx {
             }
             Access::ReadWrite => Ok(()),
         }
+    }
+
+    /// A file with several hard links is not changed: one of them may lie outside the mount.
+    fn has_one_name(
+        &self,
+        what: &str,
+        mount: &MountInfo,
+        real: &str,
+        stat: &Stat,
+    ) -> Result<(), FsError> {
+        if walk::kind(stat) != FileType::RegularFile || stat.st_nlink <= 1 {
+            return Ok(());
+        }
+        let path = mount.guest_path(real);
+        let shown = Shown::clipped(&path, SHOWN_PATH);
+        let facts = format!("`{shown}` has {} hard links", stat.st_nlink);
+        Err(self.refuse(what, DenyCode::PathNotAllowed, facts))
     }
 
     /// Takes bytes that are about to be written.

@@ -155,11 +155,8 @@ impl FilesView<'_> {
         if kind(&stat) != FileType::RegularFile {
             return Err(self.special(&base.opened, &place.real));
         }
-        if ask.write && stat.st_nlink > 1 {
-            let path = base.opened.mount.guest_path(&place.real);
-            let shown = Shown::clipped(&path, SHOWN_PATH);
-            let facts = format!("`{shown}` has {} hard links", stat.st_nlink);
-            return Err(self.ctx.refuse("open", DenyCode::PathNotAllowed, facts));
+        if ask.write {
+            self.ctx.has_one_name("open", &base.opened.mount, &place.real, &stat)?;
         }
         let file = StdFile::from(opened);
         if ask.truncate {

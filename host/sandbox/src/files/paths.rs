@@ -6,7 +6,7 @@ use std::sync::Arc;
 use belljar_policy::{DenyCode, Shown};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fchmod,
-    linkat, mkdirat, openat, readlinkat, renameat, unlinkat, utimensat,
+    fstat, linkat, mkdirat, openat, readlinkat, renameat, unlinkat, utimensat,
 };
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
@@ -161,7 +161,8 @@ impl FilesView<'_> {
         let base = self.base(fd)?;
         let place = self.ctx.walk("set-times", &base, path, follow(flags))?;
         self.ctx.may_write("set-times", &base.opened, &place)?;
-        place.stat().map_err(error)?;
+        let stat = place.stat().map_err(error)?;
+        self.ctx.has_one_name("set-times", &base.opened.mount, &place.real, &stat)?;
         utimensat(place.dir(), place.arg(), times, AtFlags::SYMLINK_NOFOLLOW).map_err(error)?;
         self.ctx.wrote(&base.opened.mount, &place.real);
         Ok(())
@@ -270,7 +271,9 @@ fn keep_mode(from: &Place, onto: &Place) {
     }
     // Not followed and not waited for, should somebody have put something else in its place.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    if let Ok(file) = openat(from.dir(), from.arg(), flags, Mode::empty()) {
+    let Ok(file) = openat(from.dir(), from.arg(), flags, Mode::empty()) else { return };
+    // A file with another name may lie outside the mount under it.
+    if fstat(&file).is_ok_and(|stat| kind(&stat) == FileType::RegularFile && stat.st_nlink == 1) {
         let _ = fchmod(file, Mode::from_raw_mode(replaced.st_mode & KEPT_MODE));
     }
 }

@@ -173,15 +173,34 @@ async fn links_are_neither_made_nor_moved_and_can_be_removed() {
 }
 
 #[tokio::test]
-async fn a_file_with_another_name_elsewhere_is_read_but_not_written() {
+async fn a_file_with_another_name_elsewhere_is_read_but_not_changed() {
+    use std::os::unix::fs::PermissionsExt;
+    use types::NewTimestamp::Now;
     let mut rig = Rig::new();
-    std::fs::hard_link(rig.host("outside.txt"), rig.host("rw/inside.txt")).unwrap();
+    let outside = rig.host("outside.txt");
+    std::fs::hard_link(&outside, rig.host("rw/inside.txt")).unwrap();
+    let before = std::fs::metadata(&outside).unwrap();
     for how in [How::Write, How::Truncate, How::Replace] {
         assert_eq!(code(rig.open(rig.rw, "inside.txt", how).await), ErrorCode::NotPermitted);
     }
-    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; 3]);
+    let (rw, name, none) = (rig.rw, || "inside.txt".to_owned(), PathFlags::empty());
+    let file = rig.open(rw, "inside.txt", How::Read).await.unwrap().rep();
+    let set = rig.view().set_times(fd(file), Now, Now).await;
+    assert_eq!(code(set), ErrorCode::NotPermitted);
+    let set = rig.view().set_times_at(fd(rw), none, name(), Now, Now).await;
+    assert_eq!(code(set), ErrorCode::NotPermitted);
+    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; 5]);
+    assert_eq!(rig.read(rw, "inside.txt").await.unwrap(), "outside");
+
+    // A name can be moved; what it means stays as it is.
+    rig.put("rw/open.sh", "old");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(rig.host("rw/open.sh"), open).unwrap();
+    rig.view().rename_at(fd(rw), name(), fd(rw), "open.sh".into()).await.unwrap();
+    let after = std::fs::metadata(&outside).unwrap();
+    assert_eq!(before.permissions(), after.permissions());
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap());
     assert_eq!(rig.text("outside.txt"), "outside");
-    assert_eq!(rig.read(rig.rw, "inside.txt").await.unwrap(), "outside");
     rig.assert_works().await;
 }
 

@@ -123,7 +123,7 @@ async fn a_read_write_mount_can_be_written_by_every_route() {
     view.rename_at(fd(rw), "a.txt".into(), fd(rw), "d/b.txt".into()).await.unwrap();
     view.rename_at(fd(rw), "d".into(), fd(rw), "e".into()).await.unwrap();
     view.link_at(fd(rw), none, "e/b.txt".into(), fd(rw), "hard".into()).await.unwrap();
-    view.set_times_at(fd(rw), none, "hard".into(), now, now).await.unwrap();
+    view.set_times_at(fd(rw), none, "note.txt".into(), now, now).await.unwrap();
     view.unlink_file_at(fd(rw), "hard".into()).await.unwrap();
     view.unlink_file_at(fd(rw), "e/b.txt".into()).await.unwrap();
     view.remove_directory_at(fd(rw), "e".into()).await.unwrap();
