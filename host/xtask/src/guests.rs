@@ -23,16 +23,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     cargo(root, &["test", "--test", "tools"], &[("BELLJAR_TOOLS_DIR", directory.as_str())])?;
     cargo(
         root,
-        &[
-            "test",
-            "-p",
-            "belljar-cli",
-            "--test",
-            "e2e",
-            "--features",
-            "guest-toolchain",
-            "tool_projects",
-        ],
+        &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"],
         &[],
     )
 }
