@@ -1,12 +1,12 @@
 //! Whole subagent runs with the scripted model: three turns, two `file_read` calls.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::Context;
 use belljar_definition::Settings;
-use belljar_model::{Models, ScriptedModel};
+use belljar_model::{Models, ScriptedModel, Transcript};
 use belljar_policy::LimitsRequest;
 use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig, Wasm};
 use belljar_session::{
@@ -64,6 +64,8 @@ async fn batch(host: &Host, spec: &RunSpec, count: usize) -> anyhow::Result<()> 
         let share = count / IN_FLIGHT + usize::from(lane < count % IN_FLIGHT);
         tokio::spawn(async move {
             for _ in 0..share {
+                let mut host = host.clone();
+                host.models = models()?;
                 let outcome =
                     run(&host, spec.clone(), EventSink::none(), CancellationToken::new()).await;
                 anyhow::ensure!(outcome.status == RunStatus::Completed, "{outcome:?}");
@@ -78,6 +80,19 @@ async fn batch(host: &Host, spec: &RunSpec, count: usize) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// A script plays once, so each run gets a model of its own; the transcript is parsed once.
+fn models() -> anyhow::Result<Arc<Models>> {
+    static PARSED: OnceLock<Arc<Transcript>> = OnceLock::new();
+    let transcript = match PARSED.get() {
+        Some(parsed) => parsed,
+        None => {
+            let parsed = Transcript::parse(TRANSCRIPT, Path::new("bench.yaml"))?;
+            PARSED.get_or_init(|| Arc::new(parsed))
+        }
+    };
+    Ok(Arc::new(Models::single(Arc::new(ScriptedModel::new(Arc::clone(transcript))))))
+}
+
 fn host(root: &Path, home: &Path, workspace: &Path) -> anyhow::Result<Host> {
     let settings = Arc::new(Settings::default());
     let stock = StockTool {
@@ -88,8 +103,7 @@ fn host(root: &Path, home: &Path, workspace: &Path) -> anyhow::Result<Host> {
     let tools = ToolCatalogue::stock([stock], &settings);
     let library =
         Library::open(vec![Root::home(home), Root::workspace(workspace)], tools.known(), false);
-    let model = ScriptedModel::from_yaml(TRANSCRIPT, Path::new("bench.yaml"))?;
-    let models = Arc::new(Models::single(Arc::new(model)));
+    let models = models()?;
     let sandbox = Sandbox::new(SandboxConfig {
         cache_dir: Some(root.join("target/belljar-bench-cache")),
         compiler: Compiler::InProcess,
