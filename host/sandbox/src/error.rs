@@ -82,7 +82,7 @@ pub enum JarError {
     #[error("two tools are named `{0}`")]
     DuplicateTool(ToolName),
     /// A mount's directory cannot be opened. For the operator: names a host path.
-    #[error("mount `{guest}` (`{}`) cannot be opened", host.display())]
+    #[error("mount `{guest}` (`{}`) cannot be opened: {source}", host.display())]
     Mount {
         /// The guest path.
         guest: String,

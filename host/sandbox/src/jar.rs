@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use belljar_policy::{
-    Budget, Caps, DenyCode, Level, Limits, Rights, ToolAsk, ToolName, ToolPermit, ToolRights,
+    Budget, Caps, DenyCode, Level, Limits, Mount, Rights, ToolAsk, ToolName, ToolPermit, ToolRights,
 };
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use crate::answer::{accept, digest, is_object, tool_error};
 use crate::bindings::exports::belljar::tool::tools::Call;
 use crate::error::{JarError, LoadError};
 use crate::files::{FilesCtx, OpenMount};
-use crate::http::{HttpCtx, JarSecrets, SecretStore};
+use crate::http::{Connections, HttpCtx, JarSecrets, SecretStore};
 use crate::limits::MemoryLimiter;
 use crate::link::{Bound, Granted};
 use crate::load::Loaded;
@@ -85,7 +85,12 @@ pub struct Jar {
     rights: Rights,
     budget: Budget,
     secrets: SecretStore,
+    /// Shared by all stores.
+    connections: Connections,
     cancel: CancellationToken,
+    /// The directories of the rights, open from the first moment: whatever becomes of their
+    /// paths, all tools of the jar see the same ones.
+    held: Vec<Arc<Held>>,
     slots: Vec<Slot>,
     names: HashMap<ToolName, (usize, Hints)>,
     queue: Queue,
@@ -107,15 +112,12 @@ struct Given {
     settings: Settings,
     secrets: JarSecrets,
     mounts: Vec<OpenMount>,
-    /// Keeps the directories shared with other jars.
-    _held: Vec<Arc<Held>>,
 }
 
 /// Why a call did not come to its end.
 enum Failure {
     Refused(DenyCode),
     NotLoaded(LoadError),
-    Mount(JarError),
     Fault(Fault),
 }
 
@@ -137,9 +139,23 @@ impl Jar {
                 store: Mutex::new(None),
             });
         }
+        let held = sandbox.0.mounts.open(rights.mounts())?;
         let cancel = cancel.child_token();
         let (queue, operations) = (Queue::default(), Arc::default());
-        Ok(Self { sandbox, rights, budget, secrets, cancel, slots, names, queue, operations })
+        let connections = Connections::of(rights.limits());
+        Ok(Self {
+            sandbox,
+            rights,
+            budget,
+            secrets,
+            connections,
+            cancel,
+            held,
+            slots,
+            names,
+            queue,
+            operations,
+        })
     }
 
     /// Calls a tool. Waits behind earlier calls of the same component, in the order asked;
@@ -275,7 +291,7 @@ impl Jar {
         receipt.times.queued = micros(begun - asked);
         let Some(slot) = self.slots.get(slot) else { return Err(cancelled()) };
         receipt.component = slot.tool.wasm.digest().to_string();
-        let given = self.given(slot)?;
+        let given = self.given(slot);
         let opening = async {
             let loaded = slot
                 .loaded
@@ -337,35 +353,32 @@ impl Jar {
         let http = network.then(|| {
             let (scope, options) = (given.rights.hosts().clone(), self.sandbox.0.http.clone());
             let secrets = given.secrets.clone();
-            HttpCtx::new(scope, secrets, limits, Arc::clone(&record), options)
+            HttpCtx::new(scope, secrets, limits, &self.connections, Arc::clone(&record), options)
         });
         let memory = MemoryLimiter::new(given.budget.clone());
         let settings = given.settings.clone();
         Guest::new(files, http, settings, memory, record, limits.stdio_bytes)
     }
 
-    /// The slot's rights, its directories opened.
-    fn given<'a>(&self, slot: &'a Slot) -> Result<&'a Given, Failure> {
-        if let Some(given) = slot.given.get() {
-            return Ok(given);
-        }
-        let rights = self.rights.for_tool(&slot.tool.ask);
-        let held = self.sandbox.0.mounts.open(rights.mounts()).map_err(Failure::Mount)?;
-        let mounts = held.iter().map(|held| held.mount.clone()).collect();
-        let secrets = self.secrets.allowed(rights.secrets());
-        let settings = Settings {
-            values: Arc::clone(&slot.tool.config),
-            secrets: Arc::new(secrets.names().cloned().collect()),
-        };
-        let budget = self.budget_of(rights.limits());
-        Ok(slot.given.get_or_init(|| Given {
-            rights,
-            budget,
-            settings,
-            secrets,
-            mounts,
-            _held: held,
-        }))
+    /// What the slot's stores get, out of the jar's rights.
+    fn given<'a>(&self, slot: &'a Slot) -> &'a Given {
+        slot.given.get_or_init(|| {
+            let rights = self.rights.for_tool(&slot.tool.ask);
+            let secrets = self.secrets.allowed(rights.secrets());
+            let settings = Settings {
+                values: Arc::clone(&slot.tool.config),
+                secrets: Arc::new(secrets.names().cloned().collect()),
+            };
+            let budget = self.budget_of(rights.limits());
+            let mounts = rights.mounts().iter().filter_map(|mount| self.held(mount)).collect();
+            Given { rights, budget, settings, secrets, mounts }
+        })
+    }
+
+    /// The open directory of a mount, with the mount's access and no more.
+    fn held(&self, mount: &Mount) -> Option<OpenMount> {
+        let held = self.held.iter().find(|held| *held.mount.guest() == mount.guest)?;
+        Some(held.mount.at_most(mount.access))
     }
 
     /// The subagent's budget, or one below it where the manifest narrows its limits.
@@ -403,11 +416,6 @@ impl Failure {
             }
             Self::NotLoaded(why) => {
                 (Ending::Refused(why.to_string()), CallError::NotLoaded(why.to_string()))
-            }
-            Self::Mount(why) => {
-                let source = std::error::Error::source(&why).map(ToString::to_string);
-                let facts = format!("{why}: {}", source.unwrap_or_default());
-                (Ending::HostFault(facts), CallError::HostFault)
             }
             Self::Fault(Fault::Trapped { name, detail }) => {
                 (Ending::Trapped(detail), CallError::Trapped(name))

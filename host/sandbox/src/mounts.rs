@@ -25,8 +25,7 @@ type Key = (GuestPath, PathBuf, Access);
 /// One open directory.
 pub(crate) struct Held {
     pub(crate) mount: OpenMount,
-    device: u64,
-    inode: u64,
+    identity: (u64, u64),
 }
 
 impl Mounts {
@@ -44,16 +43,17 @@ impl Mounts {
     }
 
     fn open_one(&self, mount: &Mount) -> io::Result<Arc<Held>> {
-        let now = fs::metadata(&mount.host)?;
-        let (device, inode) = (now.dev(), now.ino());
         let key = (mount.guest.clone(), mount.host.clone(), mount.access);
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(held) = open.get(&key).and_then(Weak::upgrade)
-            && (held.device, held.inode) == (device, inode)
-        {
-            return Ok(held);
+        if let Some(held) = open.get(&key).and_then(Weak::upgrade) {
+            let now = fs::metadata(&mount.host)?;
+            if held.identity == (now.dev(), now.ino()) {
+                return Ok(held);
+            }
         }
-        let held = Arc::new(Held { mount: OpenMount::open(mount)?, device, inode });
+        let opened = OpenMount::open(mount)?;
+        let identity = opened.identity()?;
+        let held = Arc::new(Held { mount: opened, identity });
         if open.len() >= SWEEP_AT {
             open.retain(|_, held| held.strong_count() > 0);
         }

@@ -64,7 +64,7 @@ impl Sandbox {
         self.0.describer.describe(wasm).await
     }
 
-    /// A jar for one subagent. Opens no store and no directory yet.
+    /// A jar for one subagent, with its directories held open. Opens no store yet.
     pub fn jar(&self, spec: JarSpec) -> Result<Jar, JarError> {
         Jar::new(self.clone(), spec)
     }

@@ -14,7 +14,7 @@ use crate::bindings::belljar::tool::{log, progress};
 use crate::bindings::config::wasi::config::store as config;
 use crate::clocks::{Monotonic, Wall};
 use crate::files::{FilesCtx, FilesView, HasFiles};
-use crate::http::{HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
+use crate::http::{Connections, HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
 use crate::jar::{Progress, ProgressSink};
 use crate::limits::{MAX_RANDOM, MAX_RESOURCES, MemoryLimiter};
 use crate::record::{Record, clip};
@@ -116,8 +116,9 @@ impl HasHttp for Guest {
     fn http(&mut self) -> HttpView<'_> {
         let nowhere = || {
             let (scope, secrets) = (HostScope::none(), JarSecrets::default());
-            let record = Arc::clone(&self.record);
-            HttpCtx::new(scope, secrets, &Limits::default(), record, HttpOptions::default())
+            let (limits, record) = (Limits::default(), Arc::clone(&self.record));
+            let jar = Connections::of(&limits);
+            HttpCtx::new(scope, secrets, &limits, &jar, record, HttpOptions::default())
         };
         HttpView { ctx: self.http.get_or_insert_with(nowhere), table: &mut self.table }
     }

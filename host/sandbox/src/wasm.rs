@@ -65,13 +65,13 @@ impl Wasm {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        let digit = |nibble: u8| HEX.get(usize::from(nibble)).map_or('?', |digit| *digit as char);
-        let mut text = String::with_capacity(64);
-        for byte in self.0 {
-            text.push(digit(byte >> 4));
-            text.push(digit(byte & 15));
+        let digit = |nibble: u8| HEX.get(usize::from(nibble)).copied().unwrap_or(b'?');
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
         }
-        f.write_str(&text)
+        let text = std::str::from_utf8(&text).map_err(|_| fmt::Error)?;
+        f.write_str(text)
     }
 }
 

@@ -30,7 +30,9 @@ mod walk;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_policy::{Access, DenyCode, GuestPath, Limits, Meter, Mount, Shown};
@@ -138,22 +140,62 @@ impl HasData for Files {
 impl OpenMount {
     /// Opens the directory of a mount.
     pub(crate) fn open(mount: &Mount) -> std::io::Result<Self> {
-        let host = std::fs::canonicalize(&mount.host)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = File::from(rustix::fs::open(&host, flags, Mode::empty())?);
-        Ok(Self::new(mount.guest.clone(), mount.access, dir, lies_in_protected(&host)))
+        let dir = File::from(rustix::fs::open(&mount.host, flags, Mode::empty())?);
+        let protected = lies_in_protected(&real_path(&dir, &mount.host)?);
+        Ok(Self::new(mount.guest.clone(), mount.access, dir, protected))
     }
 
     /// Takes a directory that is already open. `protected` = it is one of the protected
     /// names or lies below one, so that nothing in it can be written.
     pub(crate) fn new(guest: GuestPath, access: Access, dir: File, protected: bool) -> Self {
-        let (perms, mode) = match (access, protected) {
-            (Access::ReadWrite, false) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
-            (Access::Read, _) | (Access::ReadWrite, true) => (FsPerms::ReadOnly, OpenMode::READ),
-        };
+        let (perms, mode) = means(access, protected);
         let root = Dir::new(dir, perms, mode, true);
         Self { info: Arc::new(MountInfo { guest, access, root, protected }) }
     }
+
+    /// The same open directory, with no more access than given.
+    pub(crate) fn at_most(&self, access: Access) -> Self {
+        let here = &self.info;
+        if here.access <= access {
+            return self.clone();
+        }
+        let mut root = here.root.clone();
+        (root.perms, root.open_mode) = means(access, here.protected);
+        let (guest, protected) = (here.guest.clone(), here.protected);
+        Self { info: Arc::new(MountInfo { guest, access, root, protected }) }
+    }
+
+    /// Where the guest sees it.
+    pub(crate) fn guest(&self) -> &GuestPath {
+        &self.info.guest
+    }
+
+    /// The device and inode of the directory: what it is, whatever its path.
+    pub(crate) fn identity(&self) -> std::io::Result<(u64, u64)> {
+        let found = self.info.root.dir.metadata()?;
+        Ok((found.dev(), found.ino()))
+    }
+}
+
+/// An access, in wasmtime-wasi's words.
+fn means(access: Access, protected: bool) -> (FsPerms, OpenMode) {
+    match (access, protected) {
+        (Access::ReadWrite, false) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
+        (Access::Read, _) | (Access::ReadWrite, true) => (FsPerms::ReadOnly, OpenMode::READ),
+    }
+}
+
+/// The path of an open directory, without links. Linux knows it, whatever the path that led
+/// here means by now; elsewhere, and without `/proc`, the path is followed again.
+fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
+    let held = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    if cfg!(target_os = "linux")
+        && let Ok(path) = std::fs::read_link(held)
+    {
+        return Ok(path);
+    }
+    std::fs::canonicalize(host)
 }
 
 /// Whether a part of the path is a protected name.

@@ -9,8 +9,9 @@ use belljar_policy::PROTECTED_NAMES;
 pub(super) fn is_protected(name: &str) -> bool {
     let name = name.split(':').next().unwrap_or(name);
     let name = name.trim_end_matches(['.', ' ']);
-    let folded = fold(name);
-    PROTECTED_NAMES.iter().any(|protected| fold(protected) == folded)
+    // The names themselves are ASCII, so folding is needed only for a spelling that is not.
+    let means = |name: &str| PROTECTED_NAMES.iter().any(|it| it.eq_ignore_ascii_case(name));
+    if name.is_ascii() { means(name) } else { means(&fold(name)) }
 }
 
 /// Upper case first: `ſ` has no lower case other than itself, and yet means `s`.
@@ -47,6 +48,12 @@ mod tests {
         ] {
             assert!(is_protected(name), "{name:?}");
         }
+    }
+
+    /// Comparing without folding rests on it.
+    #[test]
+    fn the_protected_names_are_ascii() {
+        assert!(super::PROTECTED_NAMES.iter().all(|name| name.is_ascii()));
     }
 
     #[test]

@@ -12,16 +12,16 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody};
 
-use super::HttpOptions;
 use super::body::{ReplyBody, RequestBody};
 use super::connect::{Timeouts, connect};
 use super::metered::{Fault, FaultCell, MAX_REPLY, Metered};
 use super::scan::Forms;
 use super::secrets::{JarSecrets, Secret};
+use super::{Connections, HttpOptions};
 use crate::receipt::Denial;
 use crate::record::{Record, clip};
 
@@ -52,8 +52,8 @@ pub(super) struct Gate {
     pub(super) forbidden: ForbiddenHeaderFilter,
     pub(super) record: Arc<Record>,
     pub(super) options: HttpOptions,
-    /// One permit per open connection.
-    pub(super) connections: Arc<Semaphore>,
+    /// Those of the store and those of the jar.
+    pub(super) connections: [Connections; 2],
 }
 
 /// A request that passed every check that needs no network.
@@ -62,6 +62,13 @@ pub(super) struct Checked {
     permit: UrlPermit,
     path: PathAndQuery,
     joined: Joined,
+}
+
+/// A place among the open connections of the store and of the jar, given back when dropped.
+#[derive(Debug)]
+struct Place {
+    _store: OwnedSemaphorePermit,
+    _jar: OwnedSemaphorePermit,
 }
 
 /// The secrets that go out with one request.
@@ -149,12 +156,17 @@ impl Gate {
         Ok(joined)
     }
 
-    fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
-        Arc::clone(&self.connections).try_acquire_owned().map_err(|_| {
-            let facts = "no more connections may be open at the same time".to_owned();
-            deny(&self.record, DenyCode::LimitReached, facts);
-            Error::ConnectionLimitReached
-        })
+    fn place(&self) -> Result<Place, Error> {
+        let take = |connections: &Connections| Arc::clone(&connections.0).try_acquire_owned().ok();
+        let [store, jar] = &self.connections;
+        match (take(store), take(jar)) {
+            (Some(store), Some(jar)) => Ok(Place { _store: store, _jar: jar }),
+            (None, _) | (_, None) => {
+                let facts = "no more connections may be open at the same time".to_owned();
+                deny(&self.record, DenyCode::LimitReached, facts);
+                Err(Error::ConnectionLimitReached)
+            }
+        }
     }
 
     async fn exchange(
@@ -163,7 +175,7 @@ impl Gate {
         checked: Checked,
         stream: Box<dyn super::metered::Stream>,
         times: Timeouts,
-        place: OwnedSemaphorePermit,
+        place: Place,
     ) -> Result<(Response<WasiBody>, Io), Error> {
         let target = checked.permit.target().to_string();
         let fault = FaultCell::default();

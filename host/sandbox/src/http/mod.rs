@@ -133,17 +133,30 @@ impl HasData for Http {
     type Data<'a> = HttpView<'a>;
 }
 
+/// The connections that may be open at the same time.
+#[derive(Debug, Clone)]
+pub(crate) struct Connections(Arc<Semaphore>);
+
+impl Connections {
+    /// As many as the limits say, none of them open.
+    pub(crate) fn of(limits: &Limits) -> Self {
+        let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
+        Self(Arc::new(Semaphore::new(connections.min(MAX_CONNECTIONS))))
+    }
+}
+
 impl HttpCtx {
-    /// The network of a new store. Nothing is opened.
+    /// The network of a new store. Nothing is opened. Its connections count against its own
+    /// limits and against those that the jar's stores share.
     pub(crate) fn new(
         scope: HostScope,
         secrets: JarSecrets,
         limits: &Limits,
+        jar: &Connections,
         record: Arc<Record>,
         options: HttpOptions,
     ) -> Self {
-        let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
-        let connections = Arc::new(Semaphore::new(connections.min(MAX_CONNECTIONS)));
+        let connections = [Connections::of(limits), jar.clone()];
         let forbidden = forbidden::filter(secrets.headers());
         let gate = Gate { scope, secrets, forbidden, record, options, connections };
         let mut inner = WasiHttpCtx::new();

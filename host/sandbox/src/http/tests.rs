@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::gate::Gate;
-use super::{HttpCtx, HttpOptions, JarSecrets, Resolver};
+use super::{Connections, HttpCtx, HttpOptions, JarSecrets, Resolver};
 use crate::record::Record;
 
 /// A server that answers every connection with the same pieces, and remembers the heads of
@@ -159,7 +159,10 @@ impl Rig {
         let scope = HostScope::of(Source::Grants, rules);
         let budget = Budget::root(Level::Subagent, Caps::of(limits));
         let record = Arc::new(Record::new(budget.clone(), 10));
-        let ctx = HttpCtx::new(scope, secrets, limits, Arc::clone(&record), options);
+        let ctx = {
+            let jar = Connections::of(&Limits::default());
+            HttpCtx::new(scope, secrets, limits, &jar, Arc::clone(&record), options)
+        };
         Self { gate: ctx.hooks.gate, record, budget }
     }
 

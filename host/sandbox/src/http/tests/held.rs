@@ -19,7 +19,9 @@ impl Store {
         let record = Arc::new(Record::new(budget, 10));
         let (secrets, options) = (JarSecrets::default(), HttpOptions::default());
         let limits = Limits::default();
-        let ctx = HttpCtx::new(HostScope::none(), secrets, &limits, Arc::clone(&record), options);
+        let jar = Connections::of(&limits);
+        let scope = HostScope::none();
+        let ctx = HttpCtx::new(scope, secrets, &limits, &jar, Arc::clone(&record), options);
         Self { ctx, table: ResourceTable::new(), record }
     }
 

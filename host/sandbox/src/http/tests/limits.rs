@@ -93,6 +93,27 @@ async fn connections_are_limited_and_given_back() {
 }
 
 #[tokio::test]
+async fn the_stores_of_a_jar_share_their_connections() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf.";
+    let server = Server::start(&[head], Then::Stall).await;
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let jar = Connections::of(&limits);
+    let store = || {
+        let rule = format!("http://{}", server.at).parse().unwrap();
+        let scope = HostScope::of(Source::Grants, vec![rule]);
+        let record = Arc::new(Record::new(Budget::root(Level::Call, Caps::unlimited()), 0));
+        let (secrets, options) = (JarSecrets::default(), HttpOptions::default());
+        HttpCtx::new(scope, secrets, &Limits::default(), &jar, record, options).hooks.gate
+    };
+    let request = || Request::get(server.url("/")).body(full("")).unwrap();
+    let held = store().send(request(), None).await.unwrap();
+    let second = store().send(request(), None).await.map(drop);
+    assert_error!(second, Error::ConnectionLimitReached);
+    drop(held);
+    store().send(request(), None).await.map(drop).unwrap();
+}
+
+#[tokio::test]
 async fn a_failed_request_gives_its_place_back() {
     let server = Server::start(&[b"not http\r\n\r\n"], Then::Close).await;
     let rig = rig(&server, &Limits { connections: 1, ..Limits::default() });
