@@ -12,6 +12,7 @@
 
 mod address;
 mod budget;
+mod cancel;
 mod decision;
 mod explain;
 mod host;
@@ -23,6 +24,7 @@ mod shown;
 
 pub use address::{AddressClass, classify};
 pub use budget::{Budget, Caps, Exhausted, Level, METERS, Meter};
+pub use cancel::Cancelled;
 pub use decision::{Denied, DenyCode, Permission, Source};
 pub use explain::{Explanation, Question, Verdict, Vote, explain};
 pub use host::{
