@@ -2,8 +2,11 @@
 //! jar decides which of them overlap (rule 3). Subagents start together too, but not beside
 //! tools, because they promise nothing about what they change. Answers keep the order asked.
 
+use std::sync::Arc;
+
 use belljar_model::ToolCall;
 use belljar_policy::{Denied, DenyCode, Shown, Source, ToolPermit};
+use belljar_sandbox::{Progress, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Sleep, sleep};
 
@@ -132,13 +135,31 @@ impl Agent<'_> {
         };
         let carried = match self.jar {
             Some(jar) => {
-                let result = jar.call(permit, arguments(call.call)).await;
+                let progress = self.progress(call, &permit);
+                let arguments = arguments(call.call);
+                let result = jar.call_with_progress(permit, arguments, progress).await;
                 results::of_call(&call.call.id, result)
             }
             // A tool was advertised, so there is a jar; if not, nothing happens.
             None => results::of_abandoned(&call.call.name, arguments(call.call)),
         };
         self.note(call, carried)
+    }
+
+    /// Where the tool's own reports go; nowhere when nobody listens. The sandbox bounds their
+    /// number and their length.
+    fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
+        let events = &self.job.shared.events;
+        if !events.listened() {
+            return None;
+        }
+        let (events, agent) = (events.clone(), Arc::clone(&self.job.path));
+        let (call_id, tool) = (call.call.id.clone(), permit.tool().to_string());
+        Some(Arc::new(move |Progress { done, total, message }| {
+            let (call_id, tool) = (call_id.clone(), tool.clone());
+            let report = || EventKind::ToolProgress { call_id, tool, done, total, message };
+            events.emit(&agent, report);
+        }))
     }
 
     /// Asks the person at the root where the grant says so.
