@@ -110,7 +110,8 @@ fn a_stock_agent_stands_back_for_the_persons_own_even_where_that_one_is_broken()
 #[test]
 fn a_check_shows_the_line_with_a_mark_and_the_list_stays_one_line_each() {
     let world = World::new();
-    let text = "---\nname: a\ndescription: d\nvisibility: user-facing\ntools: [file_reed]\n---\nx\n";
+    let text =
+        "---\nname: a\ndescription: d\nvisibility: user-facing\ntools: [file_reed]\n---\nx\n";
     let path = world.home_file("agents/a.md", text);
     let expected = format!(
         "{}:5:9: error: tool `file_reed` does not exist\n   ╭────\n \

@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_line_that_may_hold_a_key_is_not_shown_whole() {
-        for line in ["key = \"hidden\"", "x = {api_key = \"hidden\"}", "sk-hidden", "Token: hidden"] {
+        for line in ["key = \"hidden\"", "x = {api_key = \"hidden\"}", "sk-hidden", "Token: hidden"]
+        {
             for column in [0, 1, 12] {
                 let (text, _) = labelled(&format!("{line}\n{line}"), 2, column);
                 assert!(!text.contains("hidden"), "{text}");
