@@ -15,7 +15,7 @@ use crate::{AgentId, Slug, Visibility};
 
 /// The sections of the home file.
 const HOME_KEYS: &[&str] =
-    &["project_override", "models", "roles", "secrets", "tools", "defaults", "grants"];
+    &["project_override", "keep_runs", "models", "roles", "secrets", "tools", "defaults", "grants"];
 
 /// The sections of a workspace's file.
 const WORKSPACE_KEYS: &[&str] = &["defaults", "grants"];
@@ -54,6 +54,7 @@ pub(super) fn read_home(
     if let Some(value) = loader.reader.boolean(table, "project_override") {
         loader.settings.project_override = value;
     }
+    loader.settings.keep_runs = loader.reader.number(table, "keep_runs");
     loader.models(table);
     loader.roles(table);
     loader.secrets(table);
