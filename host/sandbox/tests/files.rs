@@ -76,6 +76,20 @@ async fn a_tool_cannot_write_what_decides_about_rights() {
     write(&jar, "other.md", "fine").await.outcome.unwrap();
 }
 
+/// Not a wish but what SECURITY.md tells the operator.
+#[tokio::test]
+async fn git_hooks_are_written_like_any_other_file_of_a_read_write_mount() {
+    let host = TestHost::new();
+    let path = ".git/hooks/pre-commit";
+    let read_only = jar(&host, Access::Read, Limits::default()).await;
+    assert_denied(&write(&read_only, path, "x").await, DenyCode::ReadOnly);
+    assert!(host.read(path).is_none());
+    let jar = jar(&host, Access::ReadWrite, Limits::default()).await;
+    write(&jar, path, "x").await.outcome.unwrap();
+    assert_eq!(host.read(path).unwrap(), "x");
+    assert_denied(&write(&jar, "AGENTS.md", "x").await, DenyCode::PathNotAllowed);
+}
+
 #[tokio::test]
 async fn a_link_out_of_the_workspace_is_not_followed() {
     let host = TestHost::new();
