@@ -118,6 +118,14 @@ impl Inner {
                 self.moving(agent, &format!("{} {}", Shown::new(tool), short(arguments)));
                 state.calls.insert((Arc::clone(agent), call_id.clone()), short(arguments));
             }
+            EventKind::ToolProgress { tool, done, total, message, .. } => {
+                let message = Shown::clipped(message.trim(), MAX_ARGUMENTS);
+                let share = match total {
+                    Some(total) => format!("{}/{}", table::count(*done), table::count(*total)),
+                    None => table::count(*done),
+                };
+                self.moving(agent, &format!("{} {share} {message}", Shown::new(tool)));
+            }
             EventKind::ToolCallFinished {
                 call_id,
                 tool,

@@ -14,6 +14,7 @@ mod frontmatter;
 mod manifest;
 mod settings;
 mod slug;
+mod snippet;
 mod suggest;
 mod toml_read;
 mod visibility;
@@ -27,7 +28,7 @@ pub use agent::{
     status,
 };
 pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
-pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceDiagnostic};
+pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 pub use dialect::Dialect;
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
@@ -37,5 +38,6 @@ pub use settings::{
     grant_lines,
 };
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
+pub use snippet::Snippet;
 pub use toml_read::MAX_TOML;
 pub use visibility::Visibility;

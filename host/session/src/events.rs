@@ -21,6 +21,7 @@
 //! | `step_started` | `step` (from 1), `last` (no tools any more) |
 //! | `text_delta` | `text` |
 //! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
+//! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `message`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
 //! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `fuel`, `micros`, `denials`, `bytes` |
 //! | `subagent_batch_start` | `batch` (the id of the call that started them), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
 //! | `subagent_update` | `batch`, `child` (it runs now), `counts` |
@@ -99,6 +100,14 @@ pub enum EventKind {
         call_id: String,
         tool: String,
         arguments: String,
+    },
+    ToolProgress {
+        call_id: String,
+        tool: String,
+        done: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<u64>,
+        message: String,
     },
     ToolCallFinished {
         step: u64,

@@ -67,6 +67,6 @@ pub use outcome::{
 };
 pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 pub use run::{RunSpec, run};
-pub use saved::{RECORD_VERSION, RunRecord, RunStore, RunStoreError};
+pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use spec::host_tool_specs;
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};

@@ -14,8 +14,17 @@ use crate::toml_read::{Item, Reader};
 use crate::{AgentId, Slug, Visibility};
 
 /// The sections of the home file.
-const HOME_KEYS: &[&str] =
-    &["project_override", "models", "roles", "secrets", "tools", "subagents", "defaults", "grants"];
+const HOME_KEYS: &[&str] = &[
+    "project_override",
+    "keep_runs",
+    "models",
+    "roles",
+    "secrets",
+    "tools",
+    "subagents",
+    "defaults",
+    "grants",
+];
 
 /// The sections of a workspace's file.
 const WORKSPACE_KEYS: &[&str] = &["subagents", "defaults", "grants"];
@@ -54,6 +63,7 @@ pub(super) fn read_home(
     if let Some(value) = loader.reader.boolean(table, "project_override") {
         loader.settings.project_override = value;
     }
+    loader.settings.keep_runs = loader.reader.number(table, "keep_runs");
     loader.models(table);
     loader.roles(table);
     loader.secrets(table);
