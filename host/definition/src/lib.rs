@@ -30,7 +30,8 @@ pub use dialect::Dialect;
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
-    DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, KeySetting, ModelKind,
+    DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, HookAction, HookEvent,
+    HookMatcher, HookSetting, KeySetting, ModelKind,
     ModelSetting, MountSpec, SecretSetting, Settings, ToolSetting, apply_grant, grant_lines,
 };
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

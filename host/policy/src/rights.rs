@@ -290,6 +290,13 @@ impl ToolPermit {
         self.needs_answer
     }
 
+    /// The permit for a call about which a person has to be asked whatever the grant says, as
+    /// a hook may want.
+    #[must_use]
+    pub fn asking(self) -> Self {
+        Self { needs_answer: true, ..self }
+    }
+
     /// The permit after that person said yes to this one call.
     #[must_use]
     pub fn answered(self) -> Self {

@@ -3,6 +3,8 @@
 mod defaults;
 mod edit;
 mod grants;
+mod hooks;
+mod matcher;
 mod schema;
 mod sections;
 
@@ -17,6 +19,8 @@ use crate::{AgentId, KnownTools, Scope, Slug, Visibility};
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, grant_lines};
 pub use grants::{GrantSpec, MountSpec};
+pub use hooks::{HookAction, HookEvent, HookSetting};
+pub use matcher::HookMatcher;
 
 /// Everything that the operator's file, and the workspace's, say.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,6 +36,8 @@ pub struct Settings {
     pub secrets: BTreeMap<SecretName, SecretSetting>,
     /// `[tools.NAME]`.
     pub tools: BTreeMap<ToolName, ToolSetting>,
+    /// `[[hooks]]`, in the order of the file. Only the home file has any.
+    pub hooks: Vec<HookSetting>,
     home: Layer,
     workspace: Layer,
     warnings: Vec<Diagnostic>,

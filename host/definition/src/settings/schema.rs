@@ -15,7 +15,7 @@ use crate::{AgentId, Slug, Visibility};
 
 /// The sections of the home file.
 const HOME_KEYS: &[&str] =
-    &["project_override", "models", "roles", "secrets", "tools", "defaults", "grants"];
+    &["project_override", "models", "roles", "secrets", "tools", "hooks", "defaults", "grants"];
 
 /// The sections of a workspace's file.
 const WORKSPACE_KEYS: &[&str] = &["defaults", "grants"];
@@ -34,7 +34,7 @@ enum File<'a> {
 pub(super) struct Loader<'s, 't, 'p> {
     pub(super) settings: &'s mut Settings,
     pub(super) reader: Reader<'t, 'p>,
-    path: &'p Path,
+    pub(super) path: &'p Path,
     file: File<'s>,
 }
 
@@ -58,6 +58,7 @@ pub(super) fn read_home(
     loader.roles(table);
     loader.secrets(table);
     loader.tools(table);
+    loader.hooks(table);
     let layer = loader.layer(table);
     loader.check_secrets(&layer);
     loader.settings.home = layer;
@@ -228,7 +229,7 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    fn name_tool(&mut self, tool: &ToolName, item: &Item<'_>) {
+    pub(super) fn name_tool(&mut self, tool: &ToolName, item: &Item<'_>) {
         let at = self.reader.at(item.span());
         let path = self.path.to_path_buf();
         self.settings.named_tools.push(NamedTool { tool: tool.clone(), path, at });
