@@ -150,6 +150,18 @@ impl Inner {
                     "{from}← {child} {word}, {steps} steps, {tokens} tokens{error}"
                 ));
             }
+            EventKind::HookRan { event, tool, hook, decision, micros } => {
+                if decision != "pass" {
+                    let what = tool.as_deref().unwrap_or(event);
+                    let text = format!(
+                        "hook: {decision} {}  {hook}, {}",
+                        Shown::new(what),
+                        table::micros(*micros)
+                    );
+                    let text = self.paint(Style::Dim, text);
+                    self.line(&format!("{}{text}", self.from(agent)));
+                }
+            }
             EventKind::Retry { attempt, after_ms, reason } => {
                 let reason = Shown::clipped(reason, MAX_SAID);
                 self.line(&format!(

@@ -22,6 +22,7 @@ use crate::bounds::{JAR_CLOSE_LIMIT, MAX_REPLY_BYTES, WARN_PERCENT};
 use crate::clock::RunId;
 use crate::delegates::Delegates;
 use crate::events::{EventKind, Events};
+use crate::hooks::HookState;
 use crate::host::Host;
 use crate::ledger::Ledger;
 use crate::outcome::{Outcome, RunError, Status, Usage};
@@ -72,6 +73,8 @@ pub(crate) struct Agent<'a> {
     pub(crate) stop: &'a CancellationToken,
     /// One permit for each child at a time.
     pub(crate) slots: Semaphore,
+    /// What hooks have said about this agent.
+    pub(crate) hooked: HookState,
 }
 
 /// The agent's time, as one timer.
@@ -143,25 +146,39 @@ async fn live(
         slots: Semaphore::new(delegates.max_concurrent()),
         delegates: &delegates,
         stop,
+        hooked: HookState::default(),
     };
     agent.drive(slot.insert(machine), &mut timer).await
 }
 
 impl Agent<'_> {
     async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
+        if let Some(ending) = self.before_start(timer).await {
+            return ending;
+        }
         let mut input = Input::Begin;
-        let mut warned = 0;
+        let (mut warned, mut resumed) = (0, false);
         loop {
             let gauge = self.gauge();
             let mut next = None;
             for effect in machine.step(input, &gauge) {
                 match effect {
                     Effect::Warn(message) => self.job.warn(self.ledger, message),
-                    Effect::AskModel { last } => next = Some(self.ask(machine, last, timer).await),
+                    Effect::AskModel { last } => match self.halted() {
+                        Some(ending) => return ending,
+                        None => next = Some(self.ask(machine, last, timer).await),
+                    },
                     Effect::Call(decisions) => {
                         next = Some(self.carry_out(machine, decisions, timer).await);
                     }
-                    Effect::Finish(ending) => return ending,
+                    Effect::Finish(ending) => {
+                        let said = machine.output();
+                        match self.before_end(said, &ending, resumed, timer).await {
+                            None => return ending,
+                            Some(text) => next = Some(Input::Resumed(text)),
+                        }
+                        resumed = true;
+                    }
                 }
             }
             let Some(happened) = next else {

@@ -38,7 +38,7 @@ impl Agent<'_> {
         let calls = machine.calls();
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
         for group in groups(machine.current_step(), calls, decisions) {
-            if let Err(ending) = self.together(group, timer, &mut answers).await {
+            if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
                 return Input::Interrupted { heard: String::new(), ending };
             }
         }
@@ -51,6 +51,7 @@ impl Agent<'_> {
     async fn together(
         &self,
         group: Group<'_>,
+        machine: &Loop,
         timer: &mut Timer,
         answers: &mut [Option<Answer>],
     ) -> Result<(), Ending> {
@@ -61,7 +62,7 @@ impl Agent<'_> {
         let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
         let places: Vec<Call<'_>> = group.iter().map(|(call, _)| *call).collect();
         let mut running: FuturesUnordered<_> =
-            group.into_iter().map(|(call, decision)| self.one(call, decision)).collect();
+            group.into_iter().map(|(call, decision)| self.one(call, decision, machine)).collect();
         let mut late = false;
         let mut grace: Option<std::pin::Pin<Box<Sleep>>> = None;
         loop {
@@ -110,7 +111,15 @@ impl Agent<'_> {
         }
     }
 
-    async fn one(&self, call: Call<'_>, decision: Decision) -> (usize, Answer) {
+    async fn one(
+        &self,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> (usize, Answer) {
+        let mut changed = None;
+        let decision = self.before_call(call, decision, machine.dispatcher(), &mut changed).await;
+        let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
         let answer = match decision {
             Decision::Spawn(permit, order) => self.spawn(call, permit, order).await,
             Decision::Refuse(refusal) => {
@@ -122,7 +131,7 @@ impl Agent<'_> {
                 self.call_tool(call, permit).await
             }
         };
-        (call.position, answer)
+        (call.position, self.after_call(call, answer).await)
     }
 
     async fn call_tool(&self, call: Call<'_>, permit: ToolPermit) -> Answer {
@@ -159,7 +168,7 @@ impl Agent<'_> {
         let (code, facts) = match self.stop.run_until_cancelled(asking).await {
             Some(Word::Yes) => return Ok(permit.answered()),
             Some(Word::No) => (DenyCode::ToolNotAllowed, "the person who was asked said no"),
-            Some(Word::Nobody) => (DenyCode::NobodyToAsk, "the tool is granted as `ask`"),
+            Some(Word::Nobody) => (DenyCode::NobodyToAsk, "a person has to say yes, as the grant or a hook wants it"),
             None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
         };
         let facts = format!("{facts} (tool `{}`)", permit.tool());

@@ -24,6 +24,7 @@
 //! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `fuel`, `micros`, `denials`, `bytes` |
 //! | `subagent_started` | `call_id`, `child` (its path), `task` (cut) |
 //! | `subagent_finished` | `call_id`, `child`, `status`, `steps`, `tokens`, `error` |
+//! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent where it is not about one), `hook` (its command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |
 //! | `retry` | `attempt`, `after_ms`, `reason` |
 //! | `warning` | `message` |
 //! | `budget_warning` | `meter`, `used`, `limit` |
@@ -114,6 +115,14 @@ pub enum EventKind {
         tokens: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+    },
+    HookRan {
+        event: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        hook: String,
+        decision: String,
+        micros: u64,
     },
     Retry {
         attempt: u32,

@@ -31,6 +31,7 @@ mod delegates;
 mod dispatch;
 pub mod events;
 pub mod frame;
+mod hooks;
 mod host;
 mod ledger;
 mod library;
@@ -49,6 +50,7 @@ mod turn;
 pub use ask::{Asker, NoAsker, Question, Word};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use events::{EVENT_VERSION, Event, EventKind, EventSink};
+pub use hooks::{HookCheck, Hooks};
 pub use host::Host;
 pub use library::{Change, Library, Root};
 pub use outcome::{

@@ -27,6 +27,8 @@ pub(crate) enum Input {
     Replied(Reply),
     /// All calls of the step are answered, in the order asked.
     Answered(Vec<Answer>),
+    /// The agent had ended, and goes on because of this user message.
+    Resumed(String),
     /// The agent was interrupted: its model failed, its time is up, somebody cancelled.
     Interrupted {
         /// What the model had said of an answer that did not end.
@@ -158,6 +160,16 @@ impl Loop {
         self.step
     }
 
+    /// The last text of the model that is not blank.
+    pub(crate) fn output(&self) -> &str {
+        &self.output
+    }
+
+    /// What decides on calls.
+    pub(crate) fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
     /// Bytes of the prompt as it stands.
     pub(crate) fn prompt_bytes(&self) -> u64 {
         self.bytes
@@ -179,7 +191,8 @@ impl Loop {
         Said { output: self.output, messages: self.request.messages }
     }
 
-    /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
+    /// Takes what happened, says what to do. After [`Effect::Finish`] only [`Input::Resumed`]
+    /// goes on.
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {
             (_, Input::Interrupted { heard, ending }) => {
@@ -187,6 +200,10 @@ impl Loop {
                 vec![self.end(ending)]
             }
             (State::Ready, Input::Begin) => vec![self.ask(gauge)],
+            (State::Ended, Input::Resumed(text)) => {
+                self.push(Message::User { text });
+                vec![self.ask(gauge)]
+            }
             (State::Asking, Input::Replied(reply)) => self.replied(reply, gauge),
             (State::Calling, Input::Answered(answers)) => vec![self.answered(answers, gauge)],
             (state, input) => {
