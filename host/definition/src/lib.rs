@@ -31,8 +31,8 @@ pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, HookAction, HookEvent,
-    HookMatcher, HookSetting, KeySetting, ModelKind,
-    ModelSetting, MountSpec, SecretSetting, Settings, ToolSetting, apply_grant, grant_lines,
+    HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountSpec, SecretSetting,
+    Settings, ToolSetting, apply_grant, grant_lines,
 };
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
 pub use toml_read::MAX_TOML;

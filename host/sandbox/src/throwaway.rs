@@ -38,9 +38,8 @@ pub(crate) async fn run(
     let granted = Granted { network: false };
     let opening = loader.place(loaded, granted, bounds.memory_bytes).await?;
     let bound = opening.bound;
-    let caps = Caps::unlimited()
-        .with(Meter::Fuel, bounds.fuel)
-        .with(Meter::Memory, bounds.memory_bytes);
+    let caps =
+        Caps::unlimited().with(Meter::Fuel, bounds.fuel).with(Meter::Memory, bounds.memory_bytes);
     let budget = Budget::root(Level::Call, caps);
     let record = Arc::new(Record::new(budget.clone(), 0));
     let none = Limits { open_files: 0, ..Limits::default() };

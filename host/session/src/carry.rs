@@ -111,12 +111,7 @@ impl Agent<'_> {
         }
     }
 
-    async fn one(
-        &self,
-        call: Call<'_>,
-        decision: Decision,
-        machine: &Loop,
-    ) -> (usize, Answer) {
+    async fn one(&self, call: Call<'_>, decision: Decision, machine: &Loop) -> (usize, Answer) {
         let mut changed = None;
         let decision = self.before_call(call, decision, machine.dispatcher(), &mut changed).await;
         let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
@@ -168,7 +163,9 @@ impl Agent<'_> {
         let (code, facts) = match self.stop.run_until_cancelled(asking).await {
             Some(Word::Yes) => return Ok(permit.answered()),
             Some(Word::No) => (DenyCode::ToolNotAllowed, "the person who was asked said no"),
-            Some(Word::Nobody) => (DenyCode::NobodyToAsk, "a person has to say yes, as the grant or a hook wants it"),
+            Some(Word::Nobody) => {
+                (DenyCode::NobodyToAsk, "a person has to say yes, as the grant or a hook wants it")
+            }
             None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
         };
         let facts = format!("{facts} (tool `{}`)", permit.tool());

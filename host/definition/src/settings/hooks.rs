@@ -75,13 +75,8 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::PreToolUse,
-        Self::PostToolUse,
-        Self::SubagentStart,
-        Self::SubagentStop,
-        Self::Stop,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::PreToolUse, Self::PostToolUse, Self::SubagentStart, Self::SubagentStop, Self::Stop];
 
     /// The name that files and hooks use.
     pub fn as_str(self) -> &'static str {

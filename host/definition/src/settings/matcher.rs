@@ -119,9 +119,8 @@ fn names(text: &str) -> BTreeSet<String> {
 
 /// What a tool of Claude Code is called here; hooks are written in its words.
 fn aliases(name: &str) -> &'static [&'static str] {
-    let row = TOOL_ALIASES
-        .iter()
-        .find(|row| row.dialect == Dialect::ClaudeCode && row.name == name);
+    let row =
+        TOOL_ALIASES.iter().find(|row| row.dialect == Dialect::ClaudeCode && row.name == name);
     row.map_or(&[], |row| row.canonical)
 }
 

@@ -130,8 +130,7 @@ impl Agent<'_> {
             return answer;
         }
         let input = object(arguments(call.call)).unwrap_or_default();
-        let input =
-            Input::call(self.job, event, call, name, input).with_response(&answer.content);
+        let input = Input::call(self.job, event, call, name, input).with_response(&answer.content);
         let mut notes = String::new();
         for hook in self.hooks().matching(event, &[name]) {
             let judgement = self.consult(hook, &input, Some(name)).await;

@@ -58,9 +58,10 @@ fn program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().next()?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+".contains(&b);
     let builtin = ["exit", "test", "read", "cd", "if", "for", "while", "case", "set", "exec"];
-    (word.bytes().all(plain) && !builtin.contains(&word) && !word.starts_with('.') || word.contains('/'))
-        .then_some(word)
-        .filter(|word| word.bytes().all(plain))
+    (word.bytes().all(plain) && !builtin.contains(&word) && !word.starts_with('.')
+        || word.contains('/'))
+    .then_some(word)
+    .filter(|word| word.bytes().all(plain))
 }
 
 fn is_there(program: &str, workspace: &Path, places: &[PathBuf]) -> bool {
@@ -83,7 +84,9 @@ mod tests {
         assert_eq!(program("/opt/guard.sh --strict"), Some("/opt/guard.sh"));
         assert_eq!(program("jq -e .x >/dev/null"), Some("jq"));
         assert_eq!(program("./guard"), Some("./guard"));
-        for unclear in ["exit 2", "\"$HOME/guard\"", "A=1 guard", "{ a; }", "if true; then :; fi", ""] {
+        for unclear in
+            ["exit 2", "\"$HOME/guard\"", "A=1 guard", "{ a; }", "if true; then :; fi", ""]
+        {
             assert_eq!(program(unclear), None, "{unclear}");
         }
         assert!(is_there("/bin/sh", Path::new("/"), &[]));

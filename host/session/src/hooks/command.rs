@@ -51,7 +51,8 @@ pub(super) async fn run(
     limit: Duration,
     stop: &CancellationToken,
 ) -> Result<Ran, String> {
-    let mut child = spawn(command, workspace).map_err(|error| format!("it cannot start: {error}"))?;
+    let mut child =
+        spawn(command, workspace).map_err(|error| format!("it cannot start: {error}"))?;
     let mut group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut out, mut err) = (Kept::new(MAX_HOOK_STDOUT), Kept::new(MAX_HOOK_STDERR));
@@ -200,7 +201,7 @@ mod tests {
             ["BELLJAR_PROJECT_DIR", "HOME", "LANG", "OLDPWD", "PATH", "PWD", "SHLVL", "_"];
         let lines: Vec<&str> = text.lines().collect();
         let (paths, names): (Vec<&str>, Vec<&str>) =
-            lines.iter().partition(|line| line.starts_with('/'));
+            lines.into_iter().partition(|line| line.starts_with('/'));
         assert!(names.iter().all(|name| allowed.contains(name)), "{names:?}");
         assert!(names.contains(&"BELLJAR_PROJECT_DIR"));
         assert!(paths.len() == 2 && paths[0] == paths[1], "{paths:?}");

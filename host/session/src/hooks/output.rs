@@ -199,9 +199,8 @@ mod tests {
             before(r#"{"decision":"block","reason":"old form"}"#).verdict,
             Verdict::Deny("old form".into())
         );
-        let both = before(
-            r#"{"decision":"approve","hookSpecificOutput":{"permissionDecision":"deny"}}"#,
-        );
+        let both =
+            before(r#"{"decision":"approve","hookSpecificOutput":{"permissionDecision":"deny"}}"#);
         assert_eq!(both.verdict, Verdict::Deny(NO_REASON.into()));
     }
 
