@@ -60,7 +60,7 @@ agents:
           - {name: file_read, arguments: {path: .env}}
           - {name: file_read, arguments: {path: long.txt}}
           - {name: file_write, arguments: {path: src.txt, content: x}}
-          - {name: file_write, arguments: {path: notes/n.txt, content: y}}
+          - {name: file_write, arguments: {path: notes/n.txt, content: y, create_dirs: true}}
       - say: done
 "#,
         &hook("PreToolUse", "file_.*", &guard(), ""),

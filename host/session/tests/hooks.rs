@@ -6,6 +6,7 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_model::Message;
@@ -329,10 +330,14 @@ async fn a_hook_does_not_outlive_a_cancelled_run() {
     let stop = cancel.clone();
     let ran = world.workspace.path().join("ran");
     let watch = async {
-        while !ran.exists() {
-            tokio::task::yield_now().await;
-        }
+        let began = async {
+            while !ran.exists() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let began = tokio::time::timeout(Duration::from_secs(20), began).await;
         stop.cancel();
+        began.expect("the hook never ran");
     };
     let running = belljar_session::run(&world.host, world.spec("it", "t"), world.sink(), cancel);
     let (outcome, ()) = tokio::join!(running, watch);

@@ -238,7 +238,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
-        let why = run("read x <&0; sleep 600", "", dir.path(), Duration::from_secs(60), &stop);
+        let why =
+            run("mkfifo never; read x <never", "", dir.path(), Duration::from_secs(60), &stop);
         assert_eq!(why.await.unwrap_err(), "it was cancelled");
     }
 }
