@@ -60,7 +60,9 @@ mod tests {
         let Verdict::Narrow(input) = verdict("file_read", r#"{"path":"a","offset":3}"#) else {
             unreachable!("the read is narrowed")
         };
-        assert_eq!(input, r#"{"limit":200,"offset":3,"path":"a"}"#);
+        for part in [r#""path":"a""#, r#""offset":3"#, r#""limit":200"#] {
+            assert!(input.contains(part), "{part} is not in {input}");
+        }
         assert!(matches!(verdict("file_read", r#"{"path":"a","limit":5}"#), Verdict::Pass));
     }
 }
