@@ -14,6 +14,8 @@
 //!   is not in the jar.
 //! - A subagent's rights are an intersection with its parent's, its budget stands below its
 //!   parent's, and it shares neither store nor history with anyone.
+//! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
+//!   right.
 //! - After a cancelled run has returned there is no further model call, guest effect or
 //!   receipt of it.
 //!

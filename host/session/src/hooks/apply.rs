@@ -292,3 +292,22 @@ fn denied(hook: &Hook, tool: &str, reason: &str) -> Refusal {
 fn one_line(reason: &str) -> String {
     Shown::new(cut(reason, MAX_HOOK_TEXT)).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_equal_keys_hook_and_tool_see_the_same_one() {
+        let read = object(r#"{"path":"secret","path":"public"}"#).unwrap();
+        assert_eq!(Value::Object(read).to_string(), r#"{"path":"public"}"#);
+    }
+
+    #[test]
+    fn arguments_that_a_hook_cannot_read_are_refused() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(1_000), "]".repeat(1_000));
+        for bad in [deep.as_str(), "[]", r#"{"a":1e999}"#] {
+            assert!(object(bad).is_err(), "{}", Shown::clipped(bad, 20));
+        }
+    }
+}
