@@ -207,7 +207,7 @@ async fn a_command_that_cannot_start_is_late_or_talks_nonsense_denies() {
         (pre("file_read", "kill -9 $$"), "signal"),
         (pre("file_read", "echo '{'"), "not understood"),
         (pre("file_read", &says(r#""updatedInput":[1]"#)), "not an object"),
-        (late, "took over 1 seconds"),
+        (late, "took over 1 s"),
     ] {
         let world = world(READS, READ, &hooks);
         let outcome = world.go("it").await;

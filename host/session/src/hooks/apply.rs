@@ -165,11 +165,8 @@ impl Agent<'_> {
             }
             None
         };
-        match self.in_time(timer, work).await {
-            Some(ending) => ending,
-            // The loop itself sees that it is late or cancelled.
-            None => None,
-        }
+        // That it is late or cancelled, the loop itself sees.
+        self.in_time(timer, work).await.flatten()
     }
 
     /// Runs the hooks of an agent that is about to end. Gives what keeps it going, once, where

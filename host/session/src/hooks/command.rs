@@ -82,7 +82,7 @@ pub(super) async fn run(
             () = stop.cancelled() => Err("it was cancelled".to_owned()),
             done = timeout(limit, work) => match done {
                 Ok(status) => status.map_err(|error| format!("it was lost: {error}")),
-                Err(_) => Err(format!("it took over {} seconds", limit.as_secs())),
+                Err(_) => Err(format!("it took over {} s", limit.as_secs())),
             },
         }
     };
@@ -222,7 +222,7 @@ mod tests {
         let command = "mkfifo alive never; (exec 3<>never; exec 4<>alive; read x <&3) & wait";
         let stop = CancellationToken::new();
         let why = run(command, "", dir.path(), Duration::from_secs(1), &stop).await.unwrap_err();
-        assert_eq!(why, "it took over 1 seconds");
+        assert_eq!(why, "it took over 1 s");
         // No writer is left: opening to read would block, so a writer of our own opens it and
         // is gone, and what remains is the end of the file.
         let own = fifo.clone();
