@@ -97,6 +97,7 @@ impl<'a> Assembly<'a> {
             Arc::new(library),
         );
         host.secrets = secrets::store(&host.settings, places, out);
+        host.home = Some(places.home.clone());
         if let Some(asker) = asker {
             host.asker = asker;
         }

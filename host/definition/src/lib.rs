@@ -19,6 +19,8 @@ mod toml_read;
 mod visibility;
 mod yaml;
 
+pub use agent::host_tools;
+pub use agent::host_tools::HOST_TOOLS;
 pub use agent::{
     AgentDefinition, AliasStatus, KnownTools, MODEL_ROLES, NotAnAgent, Parsed, Status,
     SubagentsAsk, TOOL_ALIASES, ToolAlias, Translated, Unavailable, parse_agent, parse_too_large,
@@ -32,7 +34,7 @@ pub use manifest::ToolManifest;
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, HookAction, HookEvent,
     HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountSpec, SecretSetting,
-    Settings, ToolSetting, apply_grant, grant_lines,
+    Settings, SubagentPolicy, ToolSetting, apply_grant, grant_lines,
 };
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
 pub use toml_read::MAX_TOML;

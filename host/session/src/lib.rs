@@ -25,35 +25,46 @@
 
 mod agent;
 mod ask;
+mod background;
+mod batch;
+mod blocks;
 pub mod bounds;
 mod carry;
 mod child;
 mod clock;
+mod delegate;
 mod delegates;
 mod dispatch;
 pub mod events;
+mod findings;
 pub mod frame;
 mod hooks;
 mod host;
+mod hosttool;
 mod ledger;
 mod library;
+mod orders;
 mod outcome;
+mod pause;
+mod person;
 mod prepare;
 mod resolve;
 mod results;
 mod run;
 mod saved;
 mod scan;
-mod spawn;
+mod spec;
 mod toolcat;
 mod toolfiles;
 mod turn;
 
 pub use ask::{Asker, NoAsker, Question, Word};
+pub use blocks::ListedAgent;
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
-pub use events::{EVENT_VERSION, Event, EventKind, EventSink};
+pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
+pub use findings::{Finding, FindingSeverity, Findings};
 pub use hooks::{HookCheck, Hooks};
-pub use host::Host;
+pub use host::{Host, Journal, NoJournal};
 pub use library::{Change, Library, Root};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
@@ -61,5 +72,5 @@ pub use outcome::{
 pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 pub use run::{RunSpec, run};
 pub use saved::{RECORD_VERSION, RunRecord, RunStore, RunStoreError};
-pub use spawn::{ListedAgent, SPAWN_AGENT};
+pub use spec::host_tool_specs;
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};

@@ -27,8 +27,6 @@ pub(crate) enum Input {
     Replied(Reply),
     /// All calls of the step are answered, in the order asked.
     Answered(Vec<Answer>),
-    /// The agent had ended, and goes on because of this user message.
-    Resumed(String),
     /// The agent was interrupted: its model failed, its time is up, somebody cancelled.
     Interrupted {
         /// What the model had said of an answer that did not end.
@@ -191,8 +189,20 @@ impl Loop {
         Said { output: self.output, messages: self.request.messages }
     }
 
-    /// Takes what happened, says what to do. After [`Effect::Finish`] only [`Input::Resumed`]
-    /// goes on.
+    /// Adds what the host has to say; call it before the model is asked.
+    pub(crate) fn tell(&mut self, text: String) {
+        self.push(Message::User { text });
+    }
+
+    /// Goes on with a conversation that had ended well, after the model was told something.
+    /// The next input is [`Input::Begin`].
+    pub(crate) fn reopen(&mut self) {
+        if self.state == State::Ended && self.last_turn.is_none() {
+            self.state = State::Ready;
+        }
+    }
+
+    /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {
             (_, Input::Interrupted { heard, ending }) => {
@@ -200,10 +210,6 @@ impl Loop {
                 vec![self.end(ending)]
             }
             (State::Ready, Input::Begin) => vec![self.ask(gauge)],
-            (State::Ended, Input::Resumed(text)) => {
-                self.push(Message::User { text });
-                vec![self.ask(gauge)]
-            }
             (State::Asking, Input::Replied(reply)) => self.replied(reply, gauge),
             (State::Calling, Input::Answered(answers)) => vec![self.answered(answers, gauge)],
             (state, input) => {

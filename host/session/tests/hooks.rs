@@ -65,7 +65,7 @@ async fn answers(world: &World) -> Vec<(String, bool)> {
     results(&world.sent()[1])
 }
 
-/// Somebody who says yes, and counts.
+/// Somebody who says yes for the whole run, and counts.
 #[derive(Default)]
 struct Yes(AtomicUsize);
 
@@ -73,7 +73,7 @@ struct Yes(AtomicUsize);
 impl Asker for Yes {
     async fn ask(&self, _question: Question<'_>) -> Word {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Word::Yes
+        Word::ForRun
     }
 }
 

@@ -14,13 +14,22 @@ use crate::toml_read::{Item, Reader};
 use crate::{AgentId, Slug, Visibility};
 
 /// The sections of the home file.
-const HOME_KEYS: &[&str] =
-    &["project_override", "models", "roles", "secrets", "tools", "hooks", "defaults", "grants"];
+const HOME_KEYS: &[&str] = &[
+    "project_override",
+    "models",
+    "roles",
+    "secrets",
+    "tools",
+    "hooks",
+    "subagents",
+    "defaults",
+    "grants",
+];
 
 /// The sections of a workspace's file.
-const WORKSPACE_KEYS: &[&str] = &["defaults", "grants"];
+const WORKSPACE_KEYS: &[&str] = &["subagents", "defaults", "grants"];
 
-const GRANT_KEYS: &[&str] = &["tools", "mounts", "hosts", "secrets", "limits"];
+const GRANT_KEYS: &[&str] = &["tools", "mounts", "hosts", "secrets", "limits", "subagents"];
 const MOUNT_KEYS: &[&str] = &["path", "host", "access"];
 
 /// Which file is read.
@@ -59,6 +68,9 @@ pub(super) fn read_home(
     loader.secrets(table);
     loader.tools(table);
     loader.hooks(table);
+    if let Some(policy) = loader.subagent_policy(table) {
+        loader.settings.subagents = policy;
+    }
     let layer = loader.layer(table);
     loader.check_secrets(&layer);
     loader.settings.home = layer;
@@ -87,6 +99,8 @@ pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -
         }
     }
     let mut loader = Loader { settings, reader, path, file: File::Workspace };
+    let policy = loader.subagent_policy(table);
+    loader.settings.subagents = loader.settings.subagents.clone().narrowed(policy.as_ref());
     let layer = loader.layer(table);
     loader.settings.workspace = layer;
     loader.finish()
@@ -184,6 +198,9 @@ impl<'t> Loader<'_, 't, '_> {
         }
         if let Some(item) = table.get("limits") {
             spec.limits = self.reader.limits("limits", item);
+        }
+        if let Some(item) = table.get("subagents") {
+            spec.subagents = self.subagents(item);
         }
         spec
     }

@@ -265,7 +265,7 @@ impl Agent<'_> {
         tokio::select! {
             biased;
             () = self.stop.cancelled() => None,
-            () = timer.as_mut() => None,
+            () = self.time_up(timer) => None,
             done = work => Some(done),
         }
     }
