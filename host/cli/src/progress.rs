@@ -192,6 +192,18 @@ impl Inner {
                 let (from, tool) = (self.from(agent), Shown::new(tool));
                 self.line(&format!("{from}`{tool}` is not allowed: {answer}"));
             }
+            EventKind::HookRan { event, tool, hook, decision, micros } => {
+                if decision != "pass" {
+                    let what = tool.as_deref().unwrap_or(event);
+                    let text = format!(
+                        "hook: {decision} {}  {hook}, {}",
+                        Shown::new(what),
+                        table::micros(*micros)
+                    );
+                    let text = self.paint(Style::Dim, text);
+                    self.line(&format!("{}{text}", self.from(agent)));
+                }
+            }
             EventKind::Retry { attempt, after_ms, reason } => {
                 let reason = Shown::clipped(reason, MAX_SAID);
                 self.line(&format!(

@@ -33,9 +33,9 @@ pub use dialect::Dialect;
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
-    DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, KeySetting, ModelKind,
-    ModelSetting, MountSpec, SecretSetting, Settings, SubagentPolicy, ToolSetting, apply_grant,
-    grant_lines,
+    DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, HookAction, HookEvent,
+    HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountSpec, SecretSetting,
+    Settings, SubagentPolicy, ToolSetting, apply_grant, grant_lines,
 };
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
 pub use snippet::Snippet;

@@ -261,7 +261,9 @@ impl Jar {
                 }
                 Err(error)
             }
-            Ok((Done::Opened | Done::Described(_), _)) => Err(CallError::HostFault),
+            Ok((Done::Opened | Done::Described(_) | Done::Judged(_), _)) => {
+                Err(CallError::HostFault)
+            }
             Err(failure) => Err(failure.tell(self.timeout(*slot), receipt)),
         }
     }

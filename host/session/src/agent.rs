@@ -31,6 +31,7 @@ use crate::clock::RunId;
 use crate::delegates::Delegates;
 use crate::events::{EventKind, Events};
 use crate::findings::Findings;
+use crate::hooks::HookState;
 use crate::host::Host;
 use crate::hosttool::Scene;
 use crate::ledger::Ledger;
@@ -122,6 +123,8 @@ pub(crate) struct Agent<'a> {
     pub(crate) stop: &'a CancellationToken,
     /// One permit for each child at a time.
     pub(crate) slots: Arc<Semaphore>,
+    /// What hooks have said about this agent.
+    pub(crate) hooked: HookState,
 }
 
 /// The agent's time, as one timer.
@@ -196,14 +199,18 @@ async fn live(
         slots: Arc::new(Semaphore::new(delegates.max_concurrent())),
         delegates: &delegates,
         stop,
+        hooked: HookState::default(),
     };
     agent.drive(slot.insert(machine), &mut timer).await
 }
 
 impl Agent<'_> {
     async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
+        if let Some(ending) = self.before_start(timer).await {
+            return ending;
+        }
         let mut input = Input::Begin;
-        let mut warned = 0;
+        let (mut warned, mut resumed) = (0, false);
         loop {
             let gauge = self.gauge();
             let mut next = None;
@@ -211,6 +218,9 @@ impl Agent<'_> {
                 match effect {
                     Effect::Warn(message) => self.job.warn(self.ledger, message),
                     Effect::AskModel { last } => {
+                        if let Some(ending) = self.halted() {
+                            return ending;
+                        }
                         for news in self.background.news() {
                             machine.tell(news);
                         }
@@ -221,7 +231,15 @@ impl Agent<'_> {
                     }
                     Effect::Finish(ending) => match self.last_word(machine, ending, timer).await {
                         Ok(input) => next = Some(input),
-                        Err(ending) => return ending,
+                        Err(ending) => {
+                            let said = machine.output();
+                            let kept = self.before_end(said, &ending, resumed, timer).await;
+                            let Some(text) = kept else { return ending };
+                            machine.tell(text);
+                            machine.reopen();
+                            resumed = true;
+                            next = Some(Input::Begin);
+                        }
                     },
                 }
             }

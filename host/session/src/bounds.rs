@@ -81,6 +81,20 @@ pub const MAX_LISTED_AGENTS: usize = 64;
 /// an agent is called into it, so it is told whole in all but absurd cases.
 pub const MAX_LISTED_DESCRIPTION: usize = 4_000;
 
+/// Most bytes of a command hook's stdout: arguments at their own bound, escaped, and some
+/// words around them.
+pub const MAX_HOOK_STDOUT: usize = 4 << 20;
+
+/// Most bytes kept of a command hook's stderr.
+pub const MAX_HOOK_STDERR: usize = 16 << 10;
+
+/// Most bytes of a reason, note or message of a hook: some sentences, not a manual, because
+/// the model reads it and a person may.
+pub const MAX_HOOK_TEXT: usize = 8 << 10;
+
+/// Most bytes of a tool's result or of an agent's last text that a hook is told.
+pub const MAX_HOOK_RESPONSE: usize = 256 << 10;
+
 /// Tools that one agent is shown. Providers refuse more than 128.
 pub const MAX_TOOLS: usize = 128;
 

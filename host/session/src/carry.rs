@@ -51,8 +51,7 @@ impl Agent<'_> {
         let calls = machine.calls();
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
         for group in groups(machine.current_step(), calls, decisions) {
-            let request = machine.request();
-            if let Err(ending) = self.together(group, request, timer, &mut answers).await {
+            if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
                 return Input::Interrupted { heard: String::new(), ending };
             }
         }
@@ -65,7 +64,7 @@ impl Agent<'_> {
     async fn together(
         &self,
         group: Group<'_>,
-        request: &ChatRequest,
+        machine: &Loop,
         timer: &mut Timer,
         answers: &mut [Option<Answer>],
     ) -> Result<(), Ending> {
@@ -79,7 +78,7 @@ impl Agent<'_> {
         let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
         let places: Vec<Call<'_>> = group.iter().map(|(call, _)| *call).collect();
         let mut running: FuturesUnordered<_> =
-            group.into_iter().map(|(call, decision)| self.one(call, decision, request)).collect();
+            group.into_iter().map(|(call, decision)| self.one(call, decision, machine)).collect();
         let mut late = false;
         let mut grace: Option<std::pin::Pin<Box<Sleep>>> = None;
         loop {
@@ -128,21 +127,21 @@ impl Agent<'_> {
         }
     }
 
-    async fn one(
-        &self,
-        call: Call<'_>,
-        decision: Decision,
-        request: &ChatRequest,
-    ) -> (usize, Answer) {
+    async fn one(&self, call: Call<'_>, decision: Decision, machine: &Loop) -> (usize, Answer) {
+        let mut changed = None;
+        let decision = self.before_call(call, decision, machine.dispatcher(), &mut changed).await;
+        let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
         let answer = match decision {
-            Decision::Host(permit, order) => self.host(call, permit, order, request).await,
+            Decision::Host(permit, order) => {
+                self.host(call, permit, order, machine.request()).await
+            }
             Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
             Decision::Tool(permit) => {
                 self.started(call);
                 self.call_tool(call, permit).await
             }
         };
-        (call.position, answer)
+        (call.position, self.after_call(call, answer).await)
     }
 
     async fn call_tool(&self, call: Call<'_>, permit: ToolPermit) -> Answer {

@@ -113,6 +113,25 @@ impl Dispatcher {
     }
 }
 
+impl Decision {
+    /// The permit of a call that may go on.
+    pub(crate) fn permit(&self) -> Option<&ToolPermit> {
+        match self {
+            Self::Tool(permit) | Self::Host(permit, _) => Some(permit),
+            Self::Refuse(_) => None,
+        }
+    }
+
+    /// The same decision with another permit for the same tool.
+    pub(crate) fn with_permit(self, change: impl FnOnce(ToolPermit) -> ToolPermit) -> Self {
+        match self {
+            Self::Tool(permit) => Self::Tool(change(permit)),
+            Self::Host(permit, order) => Self::Host(change(permit), order),
+            Self::Refuse(refusal) => Self::Refuse(refusal),
+        }
+    }
+}
+
 impl Refusal {
     /// The call is at fault; `text` says how.
     pub(crate) fn malformed(text: String) -> Self {

@@ -31,6 +31,7 @@
 //! | `question_asked` | `id`, `question`, `options`; from `clarify` |
 //! | `question_answered` | `id`, `answered` |
 //! | `todos` | `items` (`content`, `status`) |
+//! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent where it is not about one), `hook` (its command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |
 //! | `retry` | `attempt`, `after_ms`, `reason` |
 //! | `warning` | `message` |
 //! | `budget_warning` | `meter`, `used`, `limit` |
@@ -164,6 +165,14 @@ pub enum EventKind {
     },
     Todos {
         items: Vec<TodoItem>,
+    },
+    HookRan {
+        event: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        hook: String,
+        decision: String,
+        micros: u64,
     },
     Retry {
         attempt: u32,

@@ -48,6 +48,15 @@ pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got
 /// The tag of the frame around a child's conclusion.
 const FRAME: &str = "subagent_result";
 
+/// The user message with which an agent goes on that a hook keeps from stopping.
+pub fn hook_feedback(reason: &str) -> String {
+    format!("Stop hook feedback: {reason}")
+}
+
+/// What follows a call's result where a hook says something about it.
+pub fn hook_note(text: &str) -> String {
+    format!("\n\n[hook] {text}")
+}
 /// The tag of what the host itself says within a conversation.
 const NOTICE: &str = "system_notice";
 

@@ -12,6 +12,7 @@ use belljar_sandbox::{Sandbox, SecretStore};
 use crate::ask::{Asker, NoAsker};
 use crate::clock::{Clock, RunId, SystemClock};
 use crate::delegates::Listing;
+use crate::hooks::Hooks;
 use crate::library::Library;
 use crate::outcome::ChildSummary;
 use crate::toolcat::ToolCatalogue;
@@ -29,6 +30,8 @@ pub struct Host {
     pub tools: Arc<ToolCatalogue>,
     /// The agents that exist.
     pub library: Arc<Library>,
+    /// The operator's hooks. Default: those of the settings.
+    pub hooks: Arc<Hooks>,
     /// The values of secrets.
     pub secrets: SecretStore,
     /// Who is asked where a grant says `ask`. Default: nobody.
@@ -77,6 +80,7 @@ impl Host {
         Self {
             sandbox,
             models,
+            hooks: Arc::new(Hooks::of(&settings)),
             settings,
             tools,
             library,

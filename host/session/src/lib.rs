@@ -14,6 +14,8 @@
 //!   is not in the jar.
 //! - A subagent's rights are an intersection with its parent's, its budget stands below its
 //!   parent's, and it shares neither store nor history with anyone.
+//! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
+//!   right.
 //! - After a cancelled run has returned there is no further model call, guest effect or
 //!   receipt of it.
 //!
@@ -36,6 +38,7 @@ mod dispatch;
 pub mod events;
 mod findings;
 pub mod frame;
+mod hooks;
 mod host;
 mod hosttool;
 mod ledger;
@@ -60,6 +63,7 @@ pub use blocks::ListedAgent;
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use findings::{Finding, FindingSeverity, Findings};
+pub use hooks::{HookCheck, Hooks};
 pub use host::{Host, Journal, NoJournal};
 pub use library::{Change, Library, Root};
 pub use outcome::{

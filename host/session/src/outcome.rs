@@ -121,6 +121,12 @@ pub enum RunError {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
+    /// A hook of the operator did not let it start, or ended it.
+    #[error("a hook stopped it: {reason}")]
+    Hook {
+        /// What the hook said; escaped.
+        reason: String,
+    },
     /// Somebody stopped it.
     #[error("the run was cancelled")]
     Cancelled,
@@ -241,6 +247,7 @@ impl RunError {
             | Self::OutputCut
             | Self::NoAnswer
             | Self::Declined
+            | Self::Hook { .. }
             | Self::Cancelled => self.to_string(),
         }
     }

@@ -29,7 +29,9 @@ impl Agent<'_> {
         let key = (self.job.agent.id.clone(), permit.tool().clone());
         let known = |set: &std::collections::HashSet<_>| set.contains(&key);
         let allowed = &self.job.shared.allowed;
-        if known(&allowed.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if !permit.needs_own_answer()
+            && known(&allowed.lock().unwrap_or_else(PoisonError::into_inner))
+        {
             return Ok(permit.answered());
         }
         let (code, facts) = match self.ask_permission(call, &permit).await {
@@ -39,7 +41,9 @@ impl Agent<'_> {
                 return Ok(permit.answered());
             }
             Some(Word::No) => (DenyCode::ToolNotAllowed, "the person who was asked said no"),
-            Some(Word::Nobody) => (DenyCode::NobodyToAsk, "the tool is granted as `ask`"),
+            Some(Word::Nobody) => {
+                (DenyCode::NobodyToAsk, "a person has to say yes, as the grant or a hook wants it")
+            }
             None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
         };
         let facts = format!("{facts} (tool `{}`)", permit.tool());

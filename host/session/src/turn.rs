@@ -158,6 +158,16 @@ impl Loop {
         self.step
     }
 
+    /// The last text of the model that is not blank.
+    pub(crate) fn output(&self) -> &str {
+        &self.output
+    }
+
+    /// What decides on calls.
+    pub(crate) fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
     /// Bytes of the prompt as it stands.
     pub(crate) fn prompt_bytes(&self) -> u64 {
         self.bytes

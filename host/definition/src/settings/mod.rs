@@ -3,6 +3,8 @@
 mod defaults;
 mod edit;
 mod grants;
+mod hooks;
+mod matcher;
 mod models;
 mod schema;
 mod sections;
@@ -19,6 +21,8 @@ use crate::{AgentId, KnownTools, Scope, Slug, SubagentsAsk, Visibility};
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, grant_lines};
 pub use grants::{GrantSpec, MountSpec};
+pub use hooks::{HookAction, HookEvent, HookSetting};
+pub use matcher::HookMatcher;
 pub use subagents::SubagentPolicy;
 
 /// Everything that the operator's file, and the workspace's, say.
@@ -38,6 +42,8 @@ pub struct Settings {
     pub secrets: BTreeMap<SecretName, SecretSetting>,
     /// `[tools.NAME]`.
     pub tools: BTreeMap<ToolName, ToolSetting>,
+    /// `[[hooks]]`, in the order of the file. Only the home file has any.
+    pub hooks: Vec<HookSetting>,
     /// `[subagents]`.
     pub subagents: SubagentPolicy,
     home: Layer,

@@ -21,6 +21,7 @@ const HOME_KEYS: &[&str] = &[
     "roles",
     "secrets",
     "tools",
+    "hooks",
     "subagents",
     "defaults",
     "grants",
@@ -43,7 +44,7 @@ enum File<'a> {
 pub(super) struct Loader<'s, 't, 'p> {
     pub(super) settings: &'s mut Settings,
     pub(super) reader: Reader<'t, 'p>,
-    path: &'p Path,
+    pub(super) path: &'p Path,
     file: File<'s>,
 }
 
@@ -68,6 +69,7 @@ pub(super) fn read_home(
     loader.roles(table);
     loader.secrets(table);
     loader.tools(table);
+    loader.hooks(table);
     if let Some(policy) = loader.subagent_policy(table) {
         loader.settings.subagents = policy;
     }

@@ -154,7 +154,7 @@ pub(super) fn is_header(text: &str) -> bool {
     !text.is_empty() && text.len() <= 100 && text.bytes().all(token)
 }
 
-fn is_digest(text: &str) -> bool {
+pub(super) fn is_digest(text: &str) -> bool {
     let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.strip_prefix("sha256:").is_some_and(|rest| rest.len() == 64 && rest.bytes().all(hex))
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use belljar_definition::{AgentId, DEFAULTS, KeySetting, ModelKind, Settings, Visibility};
+use belljar_definition::{
+    AgentId, DEFAULTS, HookAction, HookEvent, KeySetting, ModelKind, Settings, Visibility,
+};
 use belljar_policy::{HostScope, Source, Target};
 
 use crate::show::{both, errors, grants, home, known, list};
@@ -377,8 +379,8 @@ mounts = [{ path = '/workspace', host = '/etc', access = 'read' }]",
       hint: a workspace can only narrow: move it to `belljar.toml` at home
     workspace.toml:5:2: error: `tools` has no place in a workspace's `belljar.toml`
       hint: a workspace can only narrow: move it to `belljar.toml` at home
-    workspace.toml:6:2: error: `hooks` is not a key of a workspace's `belljar.toml`
-      hint: the keys are `subagents`, `defaults`, `grants`
+    workspace.toml:6:2: error: `hooks` has no place in a workspace's `belljar.toml`
+      hint: a workspace can only narrow: move it to `belljar.toml` at home
     workspace.toml:8:41: error: `host` has no place in a workspace's `belljar.toml`
       hint: remove it: the home file says which directory is mounted
     "#);
@@ -438,4 +440,59 @@ fn a_granted_name_that_does_not_exist_is_a_warning() {
     belljar.toml: warning: secret `brav` is granted and not defined
       hint: did you mean `brave`?
     "#);
+}
+
+#[test]
+fn hooks_are_read_with_their_defaults() {
+    let settings = home(
+        "[[hooks]]
+event = 'PreToolUse'
+matcher = 'Write|file_edit'
+command = 'jq -e .tool_input'
+[[hooks]]
+event = 'Stop'
+component = 'guards/stop.wasm'
+timeout_seconds = 5",
+    )
+    .unwrap();
+    let [first, second] = settings.hooks.as_slice() else { panic!("{:?}", settings.hooks) };
+    assert_eq!(first.action, HookAction::Command("jq -e .tool_input".into()));
+    assert_eq!((first.event, first.timeout.as_secs()), (HookEvent::PreToolUse, 60));
+    assert!(first.matcher.matches(&["file_write"]) && !first.matcher.matches(&["file_read"]));
+    let path = "guards/stop.wasm".into();
+    assert_eq!(second.action, HookAction::Component { path, digest: None });
+    assert!(second.matcher.is_all());
+    assert_eq!(second.timeout.as_secs(), 5);
+    assert_eq!(settings.check_tools(&known()), []);
+}
+
+#[test]
+fn each_slip_in_a_hook_is_an_error() {
+    for (text, part) in [
+        ("[hooks]", "write `[[hooks]]`"),
+        ("[[hooks]]\ncommand = 'x'", "`event` is missing"),
+        ("[[hooks]]\nevent = 'PreTooluse'\ncommand = 'x'", "did you mean `PreToolUse`"),
+        ("[[hooks]]\nevent = 'Notification'\ncommand = 'x'", "the events are"),
+        ("[[hooks]]\nevent = 'Stop'", "`command` or `component` is missing"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = ' '", "`command` must be"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ncomponent = 'y'", "keep one"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\nmatcher = 'a'", "nothing to match"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ndigest = 'a'", "`digest` must be"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ntimeout = 5", "`timeout_seconds`"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ntimeout_seconds = 0", "from 1 to 600"),
+        ("[[hooks]]\nevent = 'Stop'\ncomponent = 'x'\ntimeout_seconds = 31", "from 1 to 30"),
+        ("[[hooks]]\nevent = 'PreToolUse'\ncommand = 'x'\nmatcher = '('", "regular expression"),
+    ] {
+        let found = errors(text);
+        assert!(found.contains(part), "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_matcher_that_never_matches_is_a_warning() {
+    let text = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'x'\n";
+    let searching = home(&format!("{text}matcher = '^file_'")).unwrap();
+    assert!(list(searching.warnings()).contains("write `^file_.*`"));
+    let misspelt = home(&format!("{text}matcher = 'file_raed'")).unwrap();
+    assert!(list(&misspelt.check_tools(&known())).contains("did you mean `file_read`"));
 }
