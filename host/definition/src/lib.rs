@@ -1,4 +1,4 @@
-//! Text to validated types: agent definitions, tool manifests, settings and grants.
+//! Text to validated types: agents, teams, skills, tool manifests, settings and grants.
 //!
 //! Pure: no I/O, no environment, no clock; never panics. Every file of a stranger is bounded
 //! by named constants before it is read, and whatever cannot be understood is a
@@ -10,11 +10,15 @@ mod agent;
 mod catalog;
 mod diagnostic;
 mod dialect;
+mod fields;
+mod filed;
 mod frontmatter;
 mod manifest;
 mod settings;
+mod skill;
 mod slug;
 mod suggest;
+mod team;
 mod toml_read;
 mod visibility;
 mod yaml;
@@ -27,12 +31,17 @@ pub use agent::{
 pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceDiagnostic};
 pub use dialect::Dialect;
+pub use filed::{FileRead, Filed, Kind};
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, KeySetting, ModelKind,
     ModelSetting, MountSpec, SecretSetting, Settings, ToolSetting, apply_grant, grant_lines,
 };
+pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
+pub use team::{
+    Join, MAX_TEAM, MAX_TEAM_AGENTS, Member, Stage, TeamBudget, TeamDefinition, Template,
+};
 pub use toml_read::MAX_TOML;
 pub use visibility::Visibility;

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_policy::{Permission, Shown, ToolName};
 
-use super::fields::{Fields, boolean, shown};
 use super::tools::{KnownTools, Meaning, SPAWN_AGENT, Written};
 use super::{Translated, Unavailable};
 use crate::Dialect;
 use crate::diagnostic::Place;
+use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
 
 /// The most names in one field. The longest list in public files has about 60.
