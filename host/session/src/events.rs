@@ -24,6 +24,9 @@
 //! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `fuel`, `micros`, `denials`, `bytes` |
 //! | `subagent_started` | `call_id`, `child` (its path), `task` (cut) |
 //! | `subagent_finished` | `call_id`, `child`, `status`, `steps`, `tokens`, `error` |
+//! | `team_started` | `id`, `stages` (how many), `workspace`; first event of a team's run. Its agents follow as `team/scout#0`, each with a `run_started` of its own |
+//! | `team_stage_started` | `stage` (from 1), `of`, `agents` (names); each agent then has a `subagent_started` with `call_id` `stage-N` |
+//! | `team_stage_finished` | `stage`, `status`, `error` |
 //! | `retry` | `attempt`, `after_ms`, `reason` |
 //! | `warning` | `message` |
 //! | `budget_warning` | `meter`, `used`, `limit` |
@@ -112,6 +115,22 @@ pub enum EventKind {
         status: Status,
         steps: u64,
         tokens: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    TeamStarted {
+        id: String,
+        stages: usize,
+        workspace: String,
+    },
+    TeamStageStarted {
+        stage: usize,
+        of: usize,
+        agents: Vec<String>,
+    },
+    TeamStageFinished {
+        stage: usize,
+        status: Status,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },

@@ -1,6 +1,6 @@
 //! Every fixed text that a model reads: the first message, the child's contract, the notice
-//! of the last turn, and the frame around a child's conclusion. Nowhere else does the
-//! session write prompt text.
+//! of the last turn, and the frame around a child's conclusion. Besides this page only `skills`
+//! and `team/pass` write prompt text.
 
 use belljar_policy::Shown;
 
@@ -91,26 +91,30 @@ fn paths_line(text: &mut String, what: &str, paths: &[&str]) {
     text.push('\n');
 }
 
-/// Replaces the `<` of everything that could be read as a tag of the frame, in any letter
-/// case and with blanks in it.
 fn escape_frame(text: &str) -> String {
+    escape_tag(text, FRAME)
+}
+
+/// Replaces the `<` of everything that could be read as this tag, opening or closing, in any
+/// letter case and with blanks in it. `tag` is lower-case ASCII.
+pub(crate) fn escape_tag(text: &str, tag: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
         let after = from.get(1..).unwrap_or_default();
-        out.push_str(if opens_frame(after) { "&lt;" } else { "<" });
+        out.push_str(if opens(after, tag) { "&lt;" } else { "<" });
         rest = after;
     }
     out.push_str(rest);
     out
 }
 
-fn opens_frame(after: &str) -> bool {
+fn opens(after: &str, tag: &str) -> bool {
     let blank = |c: char| c.is_whitespace() || c == '/';
     let name = after.trim_start_matches(blank).bytes();
-    name.take(FRAME.len()).map(|b| b.to_ascii_lowercase()).eq(FRAME.bytes())
+    name.take(tag.len()).map(|b| b.to_ascii_lowercase()).eq(tag.bytes())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use belljar_sandbox::{Sandbox, SecretStore};
 use crate::ask::{Asker, NoAsker};
 use crate::clock::{Clock, SystemClock};
 use crate::delegates::Listing;
-use crate::library::Library;
+use crate::library::{Library, SkillLibrary, TeamLibrary};
 use crate::toolcat::ToolCatalogue;
 
 /// What a process has one of. Cloning shares all of it.
@@ -27,6 +27,10 @@ pub struct Host {
     pub tools: Arc<ToolCatalogue>,
     /// The agents that exist.
     pub library: Arc<Library>,
+    /// The teams that exist. Default: none.
+    pub teams: Arc<TeamLibrary>,
+    /// The skills that exist. Default: none.
+    pub skills: Arc<SkillLibrary>,
     /// The values of secrets.
     pub secrets: SecretStore,
     /// Who is asked where a grant says `ask`. Default: nobody.
@@ -58,6 +62,8 @@ impl Host {
             settings,
             tools,
             library,
+            teams: Arc::new(TeamLibrary::of(Vec::new(), Vec::new(), (), false)),
+            skills: Arc::new(SkillLibrary::of(Vec::new(), Vec::new(), (), false)),
             secrets: SecretStore::default(),
             asker: Arc::new(NoAsker),
             clock: Arc::new(SystemClock),

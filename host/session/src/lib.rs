@@ -12,6 +12,7 @@
 //! - [`run()`] always gives an [`Outcome`], with all that was done until then.
 //! - A tool outside the agent's rights is neither advertised nor dispatched, and its component
 //!   is not in the jar.
+//! - A team gives no right: its agents have their own, under one budget.
 //! - A subagent's rights are an intersection with its parent's, its budget stands below its
 //!   parent's, and it shares neither store nor history with anyone.
 //! - After a cancelled run has returned there is no further model call, guest effect or
@@ -41,7 +42,9 @@ mod results;
 mod run;
 mod saved;
 mod scan;
+pub mod skills;
 mod spawn;
+mod team;
 mod toolcat;
 mod toolfiles;
 mod turn;
@@ -50,7 +53,7 @@ pub use ask::{Asker, NoAsker, Question, Word};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use events::{EVENT_VERSION, Event, EventKind, EventSink};
 pub use host::Host;
-pub use library::{Change, Library, Root};
+pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
 };
@@ -58,4 +61,8 @@ pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 pub use run::{RunSpec, run};
 pub use saved::{RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use spawn::{ListedAgent, SPAWN_AGENT};
+pub use team::{
+    MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_team,
+    resolve_team_file, run_team,
+};
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};

@@ -103,7 +103,8 @@ pub async fn run(
     outcome
 }
 
-fn job(
+/// Checks a spec and makes the job of its agent, whose time begins now.
+pub(crate) fn job(
     shared: &Arc<Shared>,
     spec: RunSpec,
     path: Arc<str>,
