@@ -150,6 +150,21 @@ impl Inner {
                     "{from}← {child} {word}, {steps} steps, {tokens} tokens{error}"
                 ));
             }
+            EventKind::TeamStarted { id, stages, .. } => {
+                let head = self.paint(Style::Bold, Shown::new(agent));
+                self.line(&format!("team {head} ({}, {stages} stages)", Shown::new(id)));
+            }
+            EventKind::TeamStageStarted { stage, of, agents } => {
+                let agents = Shown::clipped(&agents.join(", "), MAX_SAID).to_string();
+                self.line(&format!("stage {stage} of {of}: {agents}"));
+                self.moving(agent, &format!("stage {stage} of {of}"));
+            }
+            EventKind::TeamStageFinished { stage, status, error } => {
+                let word = self.paint(status_style(*status), status);
+                let error =
+                    error.as_ref().map_or(String::new(), |e| format!(": {}", Shown::new(e)));
+                self.line(&format!("stage {stage} {word}{error}"));
+            }
             EventKind::Retry { attempt, after_ms, reason } => {
                 let reason = Shown::clipped(reason, MAX_SAID);
                 self.line(&format!(

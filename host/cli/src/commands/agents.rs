@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{
-    AgentDefinition, Diagnostic, KnownTools, MAX_DEFINITION, Parsed, Severity, Status, parse_agent,
-    parse_too_large,
+    AgentDefinition, Diagnostic, KnownTools, MAX_DEFINITION, Parsed, Scope, Severity, Status,
+    parse_agent, parse_too_large,
 };
 use belljar_policy::{LIMITS, Permission, Shown};
 use belljar_session::{ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
@@ -48,7 +48,7 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         for agent in &agents {
             table.row([
                 plain(&agent.id.slug),
-                plain(scope(agent)),
+                plain(scope(&agent.id.scope)),
                 status_cell(&agent.status),
                 plain(tools(agent)),
                 plain(Shown::clipped(&agent.definition.description, MAX_DESCRIPTION)),
@@ -191,7 +191,8 @@ fn check(paths: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Ex
     Ok(report(&found, out))
 }
 
-fn as_json(found: &Diagnostic) -> Value {
+/// A finding as an object.
+pub(super) fn as_json(found: &Diagnostic) -> Value {
     json!({
         "path": found.path,
         "line": found.line,
@@ -234,7 +235,8 @@ fn understood(definition: &AgentDefinition) -> String {
     format!("agent `{name}` ({}, {})", definition.dialect, definition.visibility)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+/// A file that cannot be read.
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic {
         path: path.to_path_buf(),
         line: 0,
@@ -279,7 +281,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Shows what is wrong with files; the code says whether anything is.
-fn report(found: &[Diagnostic], out: &Out) -> Exit {
+pub(super) fn report(found: &[Diagnostic], out: &Out) -> Exit {
     for diagnostic in found {
         out.diagnostic(diagnostic);
     }
@@ -326,11 +328,11 @@ fn status_cell(status: &Status) -> (String, Option<Style>) {
 }
 
 /// `home`, `library/x`, `workspace`.
-fn scope(agent: &ResolvedAgent) -> String {
-    match &agent.id.scope {
-        belljar_definition::Scope::Home => "home".to_owned(),
-        belljar_definition::Scope::Library(name) => format!("library/{}", Shown::new(name)),
-        belljar_definition::Scope::Workspace(_) => "workspace".to_owned(),
+pub(super) fn scope(scope: &Scope) -> String {
+    match scope {
+        Scope::Home => "home".to_owned(),
+        Scope::Library(name) => format!("library/{}", Shown::new(name)),
+        Scope::Workspace(_) => "workspace".to_owned(),
     }
 }
 

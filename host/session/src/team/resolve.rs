@@ -12,9 +12,6 @@ use belljar_policy::{Narrowing, Shown};
 use crate::host::Host;
 use crate::resolve::{ResolveError, ResolvedAgent, canonical, resolve_known};
 
-/// The code of a finding about an agent that is there and may not run.
-const BLOCKED: &str = "blocked-agent";
-
 /// A team together with its agents.
 #[derive(Debug, Clone)]
 pub struct ResolvedTeam {
@@ -56,9 +53,13 @@ pub fn resolve_team_file(
 }
 
 impl ResolvedTeam {
+    /// The code of a problem with an agent that is there and may not run.
+    pub const BLOCKED: &str = "blocked-agent";
+
     /// Whether all of what stands in the way are missing rights.
     pub fn is_only_blocked(&self) -> bool {
-        !self.problems.is_empty() && self.problems.iter().all(|problem| problem.code == BLOCKED)
+        !self.problems.is_empty()
+            && self.problems.iter().all(|problem| problem.code == Self::BLOCKED)
     }
 }
 
@@ -139,7 +140,7 @@ fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, Problem> {
     let message = format!("agent `{}` is blocked: {reasons}", agent.id);
     let lines = agent.hint.trim_end();
     let hint = (!lines.is_empty()).then(|| format!("add to `belljar.toml`:\n{lines}"));
-    Err(Problem { code: BLOCKED, message, hint })
+    Err(Problem { code: ResolvedTeam::BLOCKED, message, hint })
 }
 
 /// The agent with no more than the team's identity is granted, where the team is a stranger's.
@@ -169,7 +170,7 @@ fn within_team(
             let lines = grant_lines(&host.settings, team, visibility, &change);
             format!("read the team's file; then add to `belljar.toml`:\n{}", lines.trim_end())
         });
-        return Err(Problem { code: BLOCKED, message, hint });
+        return Err(Problem { code: ResolvedTeam::BLOCKED, message, hint });
     }
     if !agent.rights.within(&rights) {
         let message = format!(
