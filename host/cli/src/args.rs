@@ -228,6 +228,14 @@ pub(crate) enum SkillsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Check skill files, or all skills
+    Check {
+        /// Files [default: the skills of home and workspace]
+        files: Vec<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,6 +3,7 @@
 use belljar_policy::Shown;
 
 use crate::diagnostic::{Findings, Place};
+use crate::suggest;
 use crate::yaml::{self, Key, Node, Value};
 
 /// Reads YAML that holds fields: `what` names it in messages, such as `the frontmatter`.
@@ -66,8 +67,21 @@ impl<'f, 'p> Fields<'f, 'p> {
 
     /// Where a field stands, taken or not; the opening fence for one that is absent.
     pub(crate) fn place(&self, name: &str) -> Place {
-        let found = self.places.iter().find(|(key, _)| key == name);
-        found.map_or(self.opening, |(_, at)| *at)
+        self.place_of(name).unwrap_or(self.opening)
+    }
+
+    /// Whether a key that is still there was probably meant to be this one, of those known.
+    /// What is misspelt is not missing too.
+    pub(crate) fn misspelt(&self, name: &str, known: &[&str]) -> bool {
+        self.entries.iter().any(|(key, _)| {
+            !known.contains(&key.text.as_str())
+                && suggest::nearest(&key.text, known.iter().copied()) == Some(name)
+        })
+    }
+
+    /// Where a field stands, taken or not, if it is there.
+    pub(crate) fn place_of(&self, name: &str) -> Option<Place> {
+        self.places.iter().find(|(key, _)| key == name).map(|(_, at)| *at)
     }
 
     /// What nobody took.

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{
-    AgentDefinition, Diagnostic, KnownTools, MAX_DEFINITION, Parsed, Scope, Severity, Status,
-    parse_agent, parse_too_large,
+    AgentDefinition, Diagnostic, FileRead, Filed, KnownTools, MAX_DEFINITION, Parsed, Scope,
+    Severity, Status, parse_agent, parse_too_large,
 };
 use belljar_policy::{LIMITS, Permission, Shown};
 use belljar_session::{ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
@@ -230,13 +230,24 @@ fn check_file(path: &Path, known: &KnownTools, found: &mut Vec<Diagnostic>) -> O
     }
 }
 
+/// Reads a team or a skill from a file of any place.
+pub(super) fn read_file<D: Filed<Context = ()>>(path: &Path) -> FileRead<D> {
+    match read_bounded(path, D::KIND.max_bytes as u64) {
+        Ok(bytes) => D::read(path, &bytes, &()),
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
+            FileRead::Invalid { diagnostics: D::too_large(path, length) }
+        }
+        Err(error) => FileRead::Invalid { diagnostics: vec![unreadable(path, &error)] },
+    }
+}
+
 fn understood(definition: &AgentDefinition) -> String {
     let name = Shown::new(&definition.name);
     format!("agent `{name}` ({}, {})", definition.dialect, definition.visibility)
 }
 
-/// A file that cannot be read.
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     Diagnostic {
         path: path.to_path_buf(),
         line: 0,

@@ -1,6 +1,8 @@
 //! `belljar skills`: which skills there are, and what is wrong with their files.
 
-use belljar_definition::{CatalogEntry, Skill};
+use std::path::PathBuf;
+
+use belljar_definition::{CatalogEntry, FileRead, Severity, Skill};
 use belljar_policy::Shown;
 use serde_json::{Value, json};
 
@@ -18,6 +20,7 @@ const MAX_DESCRIPTION: usize = 80;
 pub(super) fn run(command: &SkillsCommand, places: &Places, out: &Out) -> Result<Exit, Failure> {
     match command {
         SkillsCommand::List { json } => list(*json, places, out),
+        SkillsCommand::Check { files, json } => check(files, *json, places, out),
     }
 }
 
@@ -43,6 +46,43 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         table.print(out);
     }
     Ok(agents::report(&host.skills.problems(), out))
+}
+
+/// Checks files; without any, all skills.
+fn check(files: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let mut found = Vec::new();
+    if files.is_empty() {
+        let host = Assembly::new(places, out)?.host()?;
+        found = host.skills.problems();
+        if !json {
+            let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
+            let skills = host.skills.catalog().entries().len();
+            out.line(format_args!("{skills} skills, {errors} errors"));
+        }
+    }
+    for path in files {
+        let shown = Shown::new(&path.to_string_lossy()).to_string();
+        match agents::read_file::<Skill>(path) {
+            FileRead::Item { item, diagnostics } => {
+                found.extend(diagnostics);
+                if !json {
+                    out.line(format_args!("{shown}: skill `{}`", Shown::new(&item.name)));
+                }
+            }
+            FileRead::Invalid { diagnostics } => found.extend(diagnostics),
+            FileRead::Other { reason } if json => {
+                out.note(format_args!("{shown}: not a skill: {}", reason.as_str()));
+            }
+            FileRead::Other { reason } => {
+                out.line(format_args!("{shown}: not a skill: {}", reason.as_str()));
+            }
+        }
+    }
+    if json {
+        let rows: Vec<Value> = found.iter().map(agents::as_json).collect();
+        out.json(&rows)?;
+    }
+    Ok(agents::report(&found, out))
 }
 
 fn summary(skill: &CatalogEntry<Skill>) -> Value {

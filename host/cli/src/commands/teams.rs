@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentId, CatalogEntry, Diagnostic, FileRead, Filed as _, MAX_TEAM, Severity, TeamDefinition,
+    AgentId, CatalogEntry, Diagnostic, FileRead, Filed as _, Severity, TeamDefinition,
 };
 use belljar_policy::Shown;
 use belljar_session::{Host, ResolvedTeam, resolve_team, resolve_team_file};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{agents, teams_run};
 use crate::args::TeamsCommand;
 use crate::exit::{Exit, Failure};
-use crate::home::{Places, read_bounded};
+use crate::home::Places;
 use crate::host::Assembly;
 use crate::out::{Out, Style};
 use crate::table::{Table, plain, styled};
@@ -113,15 +113,7 @@ fn file(
     places: &Places,
     found: &mut Vec<Diagnostic>,
 ) -> Result<Option<ResolvedTeam>, Failure> {
-    let read = match read_bounded(path, MAX_TEAM as u64) {
-        Ok(bytes) => TeamDefinition::read(path, &bytes, &()),
-        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
-            let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
-            FileRead::Invalid { diagnostics: TeamDefinition::too_large(path, length) }
-        }
-        Err(error) => FileRead::Invalid { diagnostics: vec![agents::unreadable(path, &error)] },
-    };
-    match read {
+    match agents::read_file::<TeamDefinition>(path) {
         FileRead::Item { item, diagnostics } => {
             found.extend(diagnostics);
             let id = AgentId::home(item.slug.clone());

@@ -29,10 +29,10 @@ pub(super) fn read(path: &Path, text: &str, findings: &mut Findings<'_>) -> Opti
     let start = Place { line: 1, column: 1 };
     let entries = fields::entries(text, 1, "the file", findings)?;
     let mut fields = Fields::new(entries, start, findings).within("to the file");
-    let name = fields.required_text("name");
+    let name = required(&mut fields, "name", TEAM_KEYS);
     let at = fields.place("name");
     let name = name.and_then(|name| filed::checked_name(&name, at, fields.findings));
-    let description = fields.required_text("description");
+    let description = required(&mut fields, "description", TEAM_KEYS);
     let budget = fields.take("budget").and_then(|(key, node)| budget(&key, node, fields.findings));
     let stages = stages(&mut fields);
     leftovers(fields, "a team", TEAM_KEYS);
@@ -47,8 +47,19 @@ pub(super) fn read(path: &Path, text: &str, findings: &mut Findings<'_>) -> Opti
     })
 }
 
+/// A field that must be there; one that is misspelt is told once, among the leftovers.
+fn required(fields: &mut Fields<'_, '_>, name: &'static str, known: &[&str]) -> Option<String> {
+    if fields.place_of(name).is_none() && fields.misspelt(name, known) {
+        return None;
+    }
+    fields.required_text(name)
+}
+
 fn stages(fields: &mut Fields<'_, '_>) -> Option<Vec<Stage>> {
     let Some((key, node)) = fields.take("stages") else {
+        if fields.misspelt("stages", TEAM_KEYS) {
+            return None;
+        }
         let at = fields.place("stages");
         let hint = "add `stages:` with a line `- agent: NAME` for each";
         fields.findings.error_hint(at, "missing-field", "`stages` is missing", hint);
@@ -90,12 +101,12 @@ fn item<'f, 'p>(
     match node.value {
         Value::Map(entries) => Some(Fields::new(entries, node.at, findings).within("to it")),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float => {
-            let message = format!("{what} is {}", node.kind());
+            let message = format!("{what} is {}, not fields", node.kind());
             findings.error_hint(node.at, "bad-stage", message, "write `agent: NAME`");
             None
         }
         Value::Text(_) | Value::List(_) => {
-            let message = format!("{what} is {}", shown(&node));
+            let message = format!("{what} is {}, not fields", shown(&node));
             let hint = match node.text() {
                 Some(name) => format!("write `agent: {}`", Shown::clipped(name, 60)),
                 None => "write `parallel:` before the list".to_owned(),
@@ -179,7 +190,7 @@ fn members(
 }
 
 fn member(index: usize, at: Place, fields: &mut Fields<'_, '_>) -> Option<Member> {
-    let agent = fields.required_text("agent");
+    let agent = required(fields, "agent", STAGE_KEYS);
     let agent_at = fields.place("agent");
     let agent = agent.filter(|name| {
         let fits = name.chars().count() <= MAX_AGENT_NAME && !name.chars().any(char::is_control);
