@@ -51,8 +51,7 @@ fn a_draft_that_is_invalid_stays_where_it_is() {
     world.home_file("drafts/skills/tides.md", "---\nname: tides\n---\nx\n");
     world.home_file("drafts/agents/good.md", &AGENT.replace("scout", "good"));
     refused(&world, "agents/broken", "broken.md:2:7");
-    refused(&world, "agents/tool", "name");
-    refused(&world, "agents/scout", "did you mean `file_list`?");
+    refused(&world, "agents/tool", "did you mean `file_list`?");
     refused(&world, "teams/pair", "no agent is called `nobody`");
     refused(&world, "skills/tides", "`description` is missing");
     world.run(&["drafts", "list"]).exits(0).says("cannot be promoted").says("ready to promote");

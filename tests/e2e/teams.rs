@@ -114,8 +114,8 @@ fn a_team_with_a_blocked_or_unknown_agent_starts_nothing() {
     );
     let run = |name: &str| world.run(&["teams", "run", "--transcript", &transcript, name, TASK]);
     run("blocked").exits(4).complains("`home/w` is blocked").complains("[grants.w]");
-    run("gone").exits(2).complains("did you mean `summarizer`?").complains("gone.yaml:5");
-    run("reprot").exits(2).complains("did you mean `report`?");
+    run("gone").exits(2).complains("did you mean `summarizer`").complains("gone.yaml:5");
+    run("reprot").exits(2).complains("did you mean `report`");
     world.run(&["receipts"]).exits(0).complains("no runs");
     world.run(&["teams", "list"]).exits(0).says("blocked").says("incomplete").says("ready");
 }
@@ -128,7 +128,7 @@ fn check_tells_what_is_wrong_with_its_place_and_one_bad_file_stops_no_other() {
     let done = world.run(&["teams", "check", bad.to_str().unwrap()]).exits(2);
     done.complains("bad.yaml:4:5").complains("did you mean `agent`?");
     world.run(&["teams", "check", "nowhere.yaml"]).exits(2).complains("nowhere.yaml");
-    world.run(&["teams", "check", "reprot"]).exits(2).complains("did you mean `report`?");
+    world.run(&["teams", "check", "reprot"]).exits(2).complains("did you mean `report`");
     world.home_file("teams/broken.yaml", "name: [");
     let done = world.run(&["teams", "list"]).exits(2).says("report").complains("broken.yaml");
     assert_eq!(done.stderr.matches("error:").count(), 1, "{}", done.stderr);
