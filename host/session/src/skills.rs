@@ -21,8 +21,8 @@ use crate::library::SkillLibrary;
 pub const USE_SKILL: &str = "use_skill";
 
 /// What stands before the list.
-const INDEX: &str = "Skills: instructions for particular kinds of work. Here are their names and \
-what each is for; read one with `use_skill` before you do work that it covers.";
+const INDEX: &str = "# Skills\n\nInstructions for particular kinds of work. Here are their names \
+and what each is for; load one with `use_skill` before you do work that it covers.\n";
 
 /// The tag of the frame around a skill.
 const FRAME: &str = "skill";

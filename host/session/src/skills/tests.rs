@@ -44,7 +44,8 @@ fn the_index_is_a_line_for_each_and_nothing_without_skills() {
         ("README.md", "# about\n".to_owned()),
     ]);
     let block = index_block(&library).unwrap();
-    let lines: Vec<&str> = block.lines().skip(1).collect();
+    assert!(block.starts_with("# Skills\n\n"), "{block}");
+    let lines: Vec<&str> = block.lines().skip(4).collect();
     assert_eq!(
         lines,
         [
@@ -67,8 +68,10 @@ fn a_long_index_is_bounded_and_says_so() {
         files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
     let block = index_block(&library(&files)).unwrap();
     assert_eq!(block.lines().last(), Some("and 5 more"));
-    assert_eq!(block.lines().count(), MAX_LISTED_SKILLS + 2);
-    assert!(block.lines().all(|line| line.chars().count() < MAX_LISTED_SKILL_DESCRIPTION + 100));
+    assert_eq!(block.lines().count(), MAX_LISTED_SKILLS + 5);
+    assert!(
+        block.lines().skip(4).all(|line| line.chars().count() < MAX_LISTED_SKILL_DESCRIPTION + 100)
+    );
 }
 
 #[test]
