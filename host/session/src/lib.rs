@@ -62,7 +62,7 @@ pub use run::{RunSpec, run};
 pub use saved::{RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use spawn::{ListedAgent, SPAWN_AGENT};
 pub use team::{
-    MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_team,
-    resolve_team_file, run_team,
+    MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
+    resolve_team, resolve_team_file, run_team,
 };
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use belljar_definition::{
-    AgentId, CatalogEntry, Diagnostic, FileRead, Filed as _, Severity, TeamDefinition,
-};
+use belljar_definition::{AgentId, Diagnostic, FileRead, Filed as _, Severity, TeamDefinition};
 use belljar_policy::Shown;
-use belljar_session::{Host, ResolvedTeam, resolve_team, resolve_team_file};
+use belljar_session::{Host, ResolvedTeam, resolve_all_teams, resolve_team, resolve_team_file};
 use serde_json::{Value, json};
 
 use super::{agents, teams_run};
@@ -30,7 +28,7 @@ pub(super) fn run(command: &TeamsCommand, places: &Places, out: &Out) -> Result<
 
 fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let host = Assembly::new(places, out)?.host()?;
-    let teams = all(&host, places)?;
+    let teams = resolve_all_teams(&host, &places.workspace).map_err(agents::not_found)?;
     if json {
         let rows: Vec<Value> = teams.iter().map(summary).collect();
         out.json(&rows)?;
@@ -56,17 +54,6 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
     Ok(agents::report(&host.teams.problems(), out))
 }
 
-/// All teams of the library with their agents.
-fn all(host: &Host, places: &Places) -> Result<Vec<ResolvedTeam>, Failure> {
-    let catalog = host.teams.catalog();
-    let entries = catalog.entries().iter();
-    let resolve = |team: &CatalogEntry<TeamDefinition>| {
-        resolve_team_file(host, team.id.clone(), team.definition.clone(), &places.workspace)
-            .map_err(agents::not_found)
-    };
-    entries.map(resolve).collect()
-}
-
 /// Checks teams by name or file; without any, all of the library.
 fn check(teams: &[String], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let host = Assembly::new(places, out)?.host()?;
@@ -74,7 +61,7 @@ fn check(teams: &[String], json: bool, places: &Places, out: &Out) -> Result<Exi
     let mut good = Vec::new();
     if teams.is_empty() {
         found = host.teams.problems();
-        good = all(&host, places)?;
+        good = resolve_all_teams(&host, &places.workspace).map_err(agents::not_found)?;
     }
     for name in teams {
         if is_file(name) {

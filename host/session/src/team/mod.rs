@@ -23,5 +23,5 @@ mod resolve;
 mod run;
 
 pub use outcome::{MemberOutcome, StageOutcome, TeamOutcome};
-pub use resolve::{ResolvedTeam, resolve_team, resolve_team_file};
+pub use resolve::{ResolvedTeam, resolve_all_teams, resolve_team, resolve_team_file};
 pub use run::{TeamSpec, run_team};

@@ -40,6 +40,16 @@ pub fn resolve_team(
     Ok(resolved(host, team.id.clone(), team.definition.clone(), &workspace))
 }
 
+/// All teams of the library, in the catalogue's order.
+pub fn resolve_all_teams(host: &Host, workspace: &Path) -> Result<Vec<ResolvedTeam>, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.teams.refresh();
+    host.library.refresh();
+    let catalog = host.teams.catalog();
+    let teams = catalog.entries().iter();
+    Ok(teams.map(|t| resolved(host, t.id.clone(), t.definition.clone(), &workspace)).collect())
+}
+
 /// As [`resolve_team`], for a definition that need not be in a library.
 pub fn resolve_team_file(
     host: &Host,
