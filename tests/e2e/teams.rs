@@ -91,10 +91,10 @@ fn stream_json_is_one_numbered_stream_that_ends_with_the_outcome() {
 #[test]
 fn a_budget_of_the_whole_ends_the_team_early() {
     let (world, transcript) = world();
-    let args = ["teams", "run", "--max-tokens", "200", "--transcript", &transcript, "report", TASK];
+    let args = ["teams", "run", "--max-steps", "2", "--transcript", &transcript, "report", TASK];
     let done = world.run(&args).exits(3).complains("the output is partial");
     assert_eq!(done.stdout, "The tide turns at six.\n");
-    done.complains("1 of 2 stages").complains("token budget of the team");
+    done.complains("1 of 2 stages").complains("step budget of the team");
 }
 
 #[test]
