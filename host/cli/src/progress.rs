@@ -97,9 +97,14 @@ impl Inner {
             EventKind::RunStarted { model, tools, .. } => {
                 state.root = Some(Arc::clone(agent));
                 let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
-                let head = self.paint(Style::Bold, Shown::new(agent));
+                // The agents of a team stand below it.
+                let (indent, name) = match agent.contains('/') {
+                    true => (indent(agent), name_of(agent)),
+                    false => (String::new(), agent.as_ref()),
+                };
+                let head = self.paint(Style::Bold, Shown::new(name));
                 self.line(&format!(
-                    "{head} on {} (tools: {})",
+                    "{indent}{head} on {} (tools: {})",
                     Shown::new(model),
                     Shown::new(&tools)
                 ));

@@ -75,6 +75,7 @@ pub async fn run(
     events: EventSink,
     cancel: CancellationToken,
 ) -> Outcome {
+    let spec = crate::skills::brought_along(host, spec);
     let run = RunId::new(&*host.clock);
     let shared = Arc::new(Shared {
         host: host.clone(),

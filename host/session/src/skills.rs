@@ -15,7 +15,9 @@ use crate::bounds::{
     MAX_TRIGGERED_SKILL_CHARS, MAX_TRIGGERED_SKILLS, cut,
 };
 use crate::frame::escape_tag;
+use crate::host::Host;
 use crate::library::SkillLibrary;
+use crate::run::RunSpec;
 
 /// The tool that loads a skill, under the same allowlist as every other.
 pub const USE_SKILL: &str = "use_skill";
@@ -75,6 +77,21 @@ pub fn triggered(library: &SkillLibrary, task: &str) -> Option<String> {
         })
         .collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// A run with the skills that its task calls for in its context, where the agent may use skills
+/// at all.
+pub(crate) fn brought_along(host: &Host, mut spec: RunSpec) -> RunSpec {
+    host.skills.refresh();
+    if spec.agent.rights.tool(USE_SKILL).is_err() {
+        return spec;
+    }
+    let Some(text) = triggered(&host.skills, &spec.task) else { return spec };
+    spec.context = Some(match spec.context.filter(|context| !context.trim().is_empty()) {
+        Some(context) => format!("{text}\n\n{context}"),
+        None => text,
+    });
+    spec
 }
 
 /// What `use_skill` answers: the skill in its frame, cut at [`MAX_SKILL_BYTES`]; the error

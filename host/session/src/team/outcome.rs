@@ -76,12 +76,16 @@ impl TeamOutcome {
         self.stages.iter_mut().flat_map(|stage| &mut stage.agents)
     }
 
-    /// The agent that decided how the team ended, with its stage, where one did.
+    /// The agent that decided how the team ended, with its stage, where one did: of the last
+    /// stage that ended so, the first that did not complete.
     pub fn culprit(&self) -> Option<(usize, &MemberOutcome)> {
-        let worse = |status: Status| status != Status::Completed;
+        if self.status == Status::Completed {
+            return None;
+        }
         let stage = self.stages.iter().rfind(|stage| stage.status == self.status)?;
-        let member = stage.agents.iter().find(|agent| agent.outcome.status == self.status)?;
-        worse(self.status).then_some((stage.stage, member))
+        let of = |status: Status| stage.agents.iter().find(|a| a.outcome.status == status);
+        let other = || stage.agents.iter().find(|a| a.outcome.status != Status::Completed);
+        of(self.status).or_else(other).map(|agent| (stage.stage, agent))
     }
 
     /// The same as the outcome of one run whose subagents are the team's agents: the form in
