@@ -88,7 +88,7 @@ pub struct Catalog<D = AgentDefinition> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound {
     /// What was looked for.
-    pub kind: Kind,
+    pub kind: &'static Kind,
     /// What was asked for, escaped.
     pub name: String,
     /// Agents with a name like it, or, where several agents have the name, all of them.

@@ -12,7 +12,7 @@ use crate::{MAX_DEFINITION, Slug};
 /// A kind of file that a [`crate::Catalog`] holds.
 pub trait Filed: Sized {
     /// Its words.
-    const KIND: Kind;
+    const KIND: &'static Kind;
 
     /// What reading one takes besides its text.
     type Context;
@@ -97,8 +97,8 @@ impl<D> FileRead<D> {
 }
 
 impl Filed for AgentDefinition {
-    const KIND: Kind =
-        Kind { noun: "agent", a_noun: "an agent", folder: "agents", max_bytes: MAX_DEFINITION };
+    const KIND: &'static Kind =
+        &Kind { noun: "agent", a_noun: "an agent", folder: "agents", max_bytes: MAX_DEFINITION };
 
     type Context = KnownTools;
 

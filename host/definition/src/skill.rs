@@ -52,8 +52,8 @@ pub struct Skill {
 }
 
 impl Filed for Skill {
-    const KIND: Kind =
-        Kind { noun: "skill", a_noun: "a skill", folder: "skills", max_bytes: MAX_SKILL };
+    const KIND: &'static Kind =
+        &Kind { noun: "skill", a_noun: "a skill", folder: "skills", max_bytes: MAX_SKILL };
 
     type Context = ();
 

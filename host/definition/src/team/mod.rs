@@ -122,8 +122,8 @@ impl TeamDefinition {
 }
 
 impl Filed for TeamDefinition {
-    const KIND: Kind =
-        Kind { noun: "team", a_noun: "a team", folder: "teams", max_bytes: MAX_TEAM };
+    const KIND: &'static Kind =
+        &Kind { noun: "team", a_noun: "a team", folder: "teams", max_bytes: MAX_TEAM };
 
     type Context = ();
 

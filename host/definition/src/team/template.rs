@@ -57,12 +57,15 @@ impl Template {
 
     /// The text with its places filled in, once: what is filled in is not looked at again.
     pub fn fill(&self, input: &str, task: &str) -> String {
-        let text = |piece| match piece {
-            &Piece::Text(ref text) => text.as_str(),
-            &Piece::Input => input,
-            &Piece::Task => task,
-        };
-        self.0.iter().map(text).collect()
+        let mut filled = String::new();
+        for piece in &self.0 {
+            filled.push_str(match piece {
+                Piece::Text(text) => text,
+                Piece::Input => input,
+                Piece::Task => task,
+            });
+        }
+        filled
     }
 
     /// Whether it passes on what the stage before said.

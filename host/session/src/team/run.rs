@@ -331,7 +331,7 @@ impl<'a> Run<'a> {
             // Whole seconds, rounded up: the check between stages is exact.
             left.as_secs() + u64::from(left.subsec_nanos() > 0)
         });
-        LimitsRequest { timeout_seconds: left, ..self.spec.limits.clone() }
+        LimitsRequest { timeout_seconds: left, ..self.spec.limits }
     }
 }
 
