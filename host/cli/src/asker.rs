@@ -20,6 +20,13 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
+    /// One line from the person; `None` where there is none.
+    async fn line(&self, text: String) -> Option<String> {
+        let (out, progress) = (self.out.clone(), self.progress.clone());
+        let asking = move || progress.pause(|| out.ask_line(&text));
+        tokio::task::spawn_blocking(asking).await.ok().flatten()
+    }
+
     pub(crate) fn new(out: &Out, progress: &Progress) -> Self {
         Self { out: out.clone(), progress: progress.clone(), turn: Mutex::new(()) }
     }
@@ -30,17 +37,31 @@ impl Asker for Terminal {
     async fn ask(&self, question: Question<'_>) -> Word {
         let _turn = self.turn.lock().await;
         let text = format!(
-            "agent `{}` wants to call `{}` with\n  {}\nallow this call?",
+            "agent `{}` wants to call `{}` with\n  {}\nallow this call? [y]es, [a]lways in this run, [N]o:",
             Shown::new(question.agent),
             question.tool,
             Shown::clipped(question.arguments, MAX_ARGUMENTS)
         );
-        let (out, progress) = (self.out.clone(), self.progress.clone());
-        let answer = tokio::task::spawn_blocking(move || progress.pause(|| out.ask(&text))).await;
-        match answer {
-            Ok(Some(true)) => Word::Yes,
-            Ok(Some(false)) => Word::No,
-            Ok(None) | Err(_) => Word::Nobody,
+        match self.line(text).await.as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => Word::Yes,
+            Some("a" | "A" | "always") => Word::ForRun,
+            Some(_) => Word::No,
+            None => Word::Nobody,
         }
+    }
+
+    async fn clarify(&self, agent: &str, question: &str, options: &[String]) -> Option<String> {
+        let _turn = self.turn.lock().await;
+        let mut text = format!("agent `{}` asks: ", Shown::new(agent));
+        text.push_str(&Shown::clipped(question, MAX_ARGUMENTS).to_string());
+        for (number, option) in options.iter().enumerate() {
+            text.push_str(&format!("\n  {}. {}", number + 1, Shown::new(option)));
+        }
+        text.push_str("\nyour answer:");
+        let line = self.line(text).await?;
+        let line = line.trim();
+        let chosen = line.parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
+        let answer = chosen.map_or(line, String::as_str);
+        (!answer.is_empty()).then(|| answer.to_owned())
     }
 }

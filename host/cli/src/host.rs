@@ -114,6 +114,7 @@ impl<'a> Assembly<'a> {
         host.teams = Arc::new(teams);
         host.skills = Arc::new(skills);
         host.secrets = secrets::store(&host.settings, places, out);
+        host.home = Some(places.home.clone());
         if let Some(asker) = asker {
             host.asker = asker;
         }

@@ -161,13 +161,19 @@ impl Out {
 
     /// Asks for a yes or no on the terminal; `None` where nobody can answer.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+        let answer = self.ask_line(&format!("{question} [y/N]"))?;
+        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
+    /// A line from the person at the terminal; `None` where there is none, or at its end.
+    pub(crate) fn ask_line(&self, question: &str) -> Option<String> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;
         }
-        eprint!("{question} [y/N] ");
+        eprint!("{question} ");
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+        let read = io::stdin().read_line(&mut answer).ok()?;
+        (read > 0).then_some(answer)
     }
 
     /// What the process ends with: a result that could not be written is a failure, except

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use belljar_policy::Shown;
-use belljar_session::{Event, EventKind, EventSink, RunStatus};
+use belljar_session::{BatchChild, Counts, Event, EventKind, EventSink, RunStatus, TodoItem, Word};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::out::{Out, Style};
@@ -137,13 +137,19 @@ impl Inner {
                 let arguments = state.calls.remove(&key).unwrap_or_default();
                 self.call(agent, tool, &arguments, *ok, ending, (*fuel, *micros), *denials);
             }
-            EventKind::SubagentStarted { child, task, .. } => {
+            EventKind::SubagentBatchStart { children, background, .. } => {
                 self.say(&mut state, agent);
-                let child = self.paint(Style::Bold, Shown::new(name_of(child)));
-                let task = Shown::clipped(task, MAX_SAID);
-                self.line(&format!("{}→ {child}: {task}", indent(agent)));
+                let how = if *background { " (in the background)" } else { "" };
+                for BatchChild { child, task } in children {
+                    let child = self.paint(Style::Bold, Shown::new(name_of(child)));
+                    let task = Shown::clipped(task, MAX_SAID);
+                    self.line(&format!("{}→ {child}{how}: {task}", indent(agent)));
+                }
             }
-            EventKind::SubagentFinished { child, status, steps, tokens, error, .. } => {
+            EventKind::SubagentUpdate { counts, .. } => {
+                self.moving(agent, &format!("subagents: {}", counted(counts)));
+            }
+            EventKind::SubagentDone { child, status, steps, tokens, error, counts, .. } => {
                 state.said.retain(|who, _| who.as_ref() != child.as_str());
                 let word = self.paint(status_style(*status), status);
                 let tokens = table::count(*tokens);
@@ -154,6 +160,34 @@ impl Inner {
                 self.line(&format!(
                     "{from}← {child} {word}, {steps} steps, {tokens} tokens{error}"
                 ));
+                self.moving(agent, &format!("subagents: {}", counted(counts)));
+            }
+            EventKind::Todos { items } => {
+                for TodoItem { content, status } in items {
+                    let mark = match *status {
+                        "completed" => self.paint(Style::Green, "✓"),
+                        "in_progress" => self.paint(Style::Yellow, "▸"),
+                        _ => self.paint(Style::Dim, "·"),
+                    };
+                    self.line(&format!(
+                        "{}{mark} {}",
+                        self.from(agent),
+                        Shown::clipped(content, MAX_SAID)
+                    ));
+                }
+            }
+            // The person who is asked sees the question itself.
+            EventKind::PermissionAsked { .. }
+            | EventKind::QuestionAsked { .. }
+            | EventKind::QuestionAnswered { .. } => {}
+            EventKind::PermissionAnswered { tool, answer, .. } => {
+                let answer = match answer {
+                    Word::Yes | Word::ForRun => return,
+                    Word::No => "the person said no",
+                    Word::Nobody => "nobody answered",
+                };
+                let (from, tool) = (self.from(agent), Shown::new(tool));
+                self.line(&format!("{from}`{tool}` is not allowed: {answer}"));
             }
             EventKind::TeamStarted { id, stages, .. } => {
                 let head = self.paint(Style::Bold, Shown::new(agent));
@@ -271,6 +305,21 @@ pub(crate) fn status_style(status: RunStatus) -> Style {
         RunStatus::Partial | RunStatus::Cancelled => Style::Yellow,
         RunStatus::Failed => Style::Red,
     }
+}
+
+/// How a batch is doing, without the zeros.
+fn counted(counts: &Counts) -> String {
+    let Counts { total: _, queued, running, completed, partial, failed, cancelled } = counts;
+    let words = [
+        (queued, "queued"),
+        (running, "running"),
+        (completed, "completed"),
+        (partial, "partial"),
+        (failed, "failed"),
+        (cancelled, "cancelled"),
+    ];
+    let some = words.into_iter().filter(|(count, _)| **count > 0);
+    some.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Arguments on one line, without the braces of an object.

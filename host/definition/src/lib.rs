@@ -23,6 +23,8 @@ mod toml_read;
 mod visibility;
 mod yaml;
 
+pub use agent::host_tools;
+pub use agent::host_tools::HOST_TOOLS;
 pub use agent::{
     AgentDefinition, AliasStatus, KnownTools, MODEL_ROLES, NotAnAgent, Parsed, Status,
     SubagentsAsk, TOOL_ALIASES, ToolAlias, Translated, Unavailable, parse_agent, parse_too_large,
@@ -36,7 +38,8 @@ pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, KeySetting, ModelKind,
-    ModelSetting, MountSpec, SecretSetting, Settings, ToolSetting, apply_grant, grant_lines,
+    ModelSetting, MountSpec, SecretSetting, Settings, SubagentPolicy, ToolSetting, apply_grant,
+    grant_lines,
 };
 pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

@@ -24,18 +24,27 @@
 
 mod agent;
 mod ask;
+mod background;
+mod batch;
+mod blocks;
 pub mod bounds;
 mod carry;
 mod child;
 mod clock;
+mod delegate;
 mod delegates;
 mod dispatch;
 pub mod events;
+mod findings;
 pub mod frame;
 mod host;
+mod hosttool;
 mod ledger;
 mod library;
+mod orders;
 mod outcome;
+mod pause;
+mod person;
 mod prepare;
 mod resolve;
 mod results;
@@ -43,16 +52,18 @@ mod run;
 mod saved;
 mod scan;
 pub mod skills;
-mod spawn;
+mod spec;
 mod team;
 mod toolcat;
 mod toolfiles;
 mod turn;
 
 pub use ask::{Asker, NoAsker, Question, Word};
+pub use blocks::ListedAgent;
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
-pub use events::{EVENT_VERSION, Event, EventKind, EventSink};
-pub use host::Host;
+pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
+pub use findings::{Finding, FindingSeverity, Findings};
+pub use host::{Host, Journal, NoJournal};
 pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
@@ -60,7 +71,7 @@ pub use outcome::{
 pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 pub use run::{RunSpec, run};
 pub use saved::{RECORD_VERSION, RunRecord, RunStore, RunStoreError};
-pub use spawn::{ListedAgent, SPAWN_AGENT};
+pub use spec::host_tool_specs;
 pub use team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
     resolve_team, resolve_team_file, run_team,

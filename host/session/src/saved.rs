@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::MAX_RECORD_BYTES;
+use crate::bounds::{MAX_CHILDREN_PER_RUN, MAX_RECORD_BYTES};
 use crate::clock::RunId;
-use crate::outcome::Outcome;
+use crate::host::Journal;
+use crate::outcome::{ChildSummary, Outcome};
 use crate::run::RunSpec;
 use crate::toolfiles::{ReadError, read_bounded};
 
@@ -73,6 +74,16 @@ pub enum RunStoreError {
     /// No run fits.
     #[error("no saved run {0}")]
     NotFound(String),
+    /// It was begun and never ended, as when the process was killed.
+    #[error("run `{id}` did not end; the outcomes of {kept} of its subagents are in `{}`", dir.display())]
+    Unfinished {
+        /// The run.
+        id: String,
+        /// Where what there is lies.
+        dir: PathBuf,
+        /// How many outcomes.
+        kept: usize,
+    },
     /// Several runs fit.
     #[error("several saved runs begin with `{prefix}`: {ids}")]
     Ambiguous {
@@ -124,7 +135,42 @@ impl RunStore {
             let _ = fs::remove_file(&temporary);
             failed("write", &path)(source)
         })?;
+        // The record holds all of it now.
+        let _ = fs::remove_dir_all(self.parts(record.id.as_str()));
         Ok(path)
+    }
+
+    /// Keeps the outcome of one subagent of a run that has not ended yet.
+    fn keep(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
+        private_dir(&self.dir)?;
+        let dir = self.parts(run.as_str());
+        private_dir(&dir)?;
+        let bytes = serde_json::to_vec(child)?;
+        // Names are those of nobody: the directory is this run's alone.
+        for number in 0..=MAX_CHILDREN_PER_RUN {
+            let path = dir.join(format!("{number}.json"));
+            match write_private(&path, &bytes) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                written => return written,
+            }
+        }
+        Err(io::Error::other("too many subagents"))
+    }
+
+    /// Where a run keeps what it has come to, until it ends.
+    fn parts(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}.parts"))
+    }
+
+    /// A run that was begun and of which only parts are there.
+    fn unfinished(&self, prefix: &str) -> Option<RunStoreError> {
+        let entries = fs::read_dir(&self.dir).ok()?.flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut ids = names.filter_map(|name| name.strip_suffix(".parts").map(str::to_owned));
+        let id = ids.find(|id| !prefix.is_empty() && id.starts_with(prefix) && is_id(id))?;
+        let dir = self.parts(&id);
+        let kept = fs::read_dir(&dir).map_or(0, Iterator::count);
+        Some(RunStoreError::Unfinished { id, dir, kept })
     }
 
     /// The ids of all saved runs, the newest first.
@@ -153,7 +199,12 @@ impl RunStore {
             None | Some("latest") => {
                 ids.first().ok_or_else(|| RunStoreError::NotFound("yet".to_owned()))?
             }
-            Some(prefix) => pick(&ids, prefix)?,
+            Some(prefix) => match pick(&ids, prefix) {
+                Err(RunStoreError::NotFound(what)) => {
+                    return Err(self.unfinished(prefix).unwrap_or(RunStoreError::NotFound(what)));
+                }
+                found => found?,
+            },
         };
         let path = self.dir.join(format!("{id}.json"));
         let bytes = read_bounded(&path, MAX_RECORD_BYTES).map_err(|error| match error {
@@ -163,6 +214,12 @@ impl RunStore {
             }
         })?;
         parse(&path, &bytes)
+    }
+}
+
+impl Journal for RunStore {
+    fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
+        self.keep(run, child)
     }
 }
 

@@ -7,6 +7,7 @@
 //! as such, and its triggers are not heeded, so that cloning a repository puts nothing into an
 //! agent's context unasked.
 
+use belljar_definition::host_tools::USE_SKILL;
 use belljar_definition::{CatalogEntry, Scope, Skill};
 use belljar_policy::Shown;
 
@@ -14,13 +15,10 @@ use crate::bounds::{
     MAX_LISTED_SKILL_DESCRIPTION, MAX_LISTED_SKILLS, MAX_SKILL_BYTES, MAX_TRIGGER_SCAN_BYTES,
     MAX_TRIGGERED_SKILL_CHARS, MAX_TRIGGERED_SKILLS, cut,
 };
-use crate::frame::escape_tag;
+use crate::frame::{NOTICE, escape_tags};
 use crate::host::Host;
 use crate::library::SkillLibrary;
 use crate::run::RunSpec;
-
-/// The tool that loads a skill, under the same allowlist as every other.
-pub const USE_SKILL: &str = "use_skill";
 
 /// What stands before the list.
 const INDEX: &str = "# Skills\n\nInstructions for particular kinds of work. Here are their names \
@@ -144,7 +142,7 @@ fn framed(skill: &CatalogEntry<Skill>, body: &str) -> String {
         0 => String::new(),
         left => format!("\n[cut: {left} bytes more; `{USE_SKILL}` reads more of it]"),
     };
-    let body = escape_tag(body.trim(), FRAME);
+    let body = escape_tags(body.trim(), &[FRAME, NOTICE]);
     let name = call_name(skill);
     format!("<{FRAME} name=\"{name}\" from=\"{from}\">\n{about}\n\n{body}{cut}\n</{FRAME}>")
 }

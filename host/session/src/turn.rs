@@ -179,6 +179,19 @@ impl Loop {
         Said { output: self.output, messages: self.request.messages }
     }
 
+    /// Adds what the host has to say; call it before the model is asked.
+    pub(crate) fn tell(&mut self, text: String) {
+        self.push(Message::User { text });
+    }
+
+    /// Goes on with a conversation that had ended well, after the model was told something.
+    /// The next input is [`Input::Begin`].
+    pub(crate) fn reopen(&mut self) {
+        if self.state == State::Ended && self.last_turn.is_none() {
+            self.state = State::Ready;
+        }
+    }
+
     /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {

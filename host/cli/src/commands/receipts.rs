@@ -79,7 +79,9 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<(), Failure> {
 fn failure(error: RunStoreError) -> Failure {
     let text = crate::exit::chain(&error);
     match error {
-        RunStoreError::NotFound(_) | RunStoreError::Ambiguous { .. } => {
+        RunStoreError::NotFound(_)
+        | RunStoreError::Ambiguous { .. }
+        | RunStoreError::Unfinished { .. } => {
             Failure::usage(text).hint("`belljar receipts` lists the runs")
         }
         RunStoreError::Io { .. }

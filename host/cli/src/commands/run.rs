@@ -45,7 +45,8 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
     if let Some(recording) = &recording {
         assembly = assembly.recorded(recording.clone());
     }
-    let host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
+    let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
+    host.journal = Arc::new(RunStore::new(places.runs()));
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }

@@ -29,7 +29,8 @@ pub(super) fn run(args: &TeamRunArgs, places: &Places, out: &Out) -> Result<Exit
     if let Some(path) = &args.transcript {
         assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
     }
-    let host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
+    let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
+    host.journal = Arc::new(RunStore::new(places.runs()));
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }

@@ -5,6 +5,7 @@ mod edit;
 mod grants;
 mod schema;
 mod sections;
+mod subagents;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,12 @@ use std::path::{Path, PathBuf};
 use belljar_policy::{Grants, HostRule, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::{AgentId, KnownTools, Scope, Slug, Visibility};
+use crate::{AgentId, KnownTools, Scope, Slug, SubagentsAsk, Visibility};
 
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, grant_lines};
 pub use grants::{GrantSpec, MountSpec};
+pub use subagents::SubagentPolicy;
 
 /// Everything that the operator's file, and the workspace's, say.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,6 +34,8 @@ pub struct Settings {
     pub secrets: BTreeMap<SecretName, SecretSetting>,
     /// `[tools.NAME]`.
     pub tools: BTreeMap<ToolName, ToolSetting>,
+    /// `[subagents]`.
+    pub subagents: SubagentPolicy,
     home: Layer,
     workspace: Layer,
     warnings: Vec<Diagnostic>,
@@ -164,6 +168,13 @@ impl Settings {
             Some(stated) => spec.overlaid(stated),
             None => spec,
         }
+    }
+
+    /// Whom this agent may hand work to, as the operator says; its own definition may narrow it
+    /// further.
+    pub fn delegation(&self, id: &AgentId, visibility: Visibility) -> Vec<SubagentsAsk> {
+        let home = self.home_grant(id, visibility, true).subagents;
+        vec![home, self.workspace_grant(id, visibility).subagents]
     }
 
     /// Things in the files that are allowed and probably not meant.

@@ -91,24 +91,17 @@ impl TeamOutcome {
     /// The same as the outcome of one run whose subagents are the team's agents: the form in
     /// which runs are saved and receipts are shown. `step` is the stage.
     pub fn to_outcome(&self) -> Outcome {
-        let child = |stage: &StageOutcome, agent: &MemberOutcome| ChildSummary {
-            call_id: format!("stage-{}", stage.stage),
-            step: u64::try_from(stage.stage).unwrap_or(u64::MAX),
-            spawn_index: agent.spawn_index,
-            task: agent.task.clone(),
-            context: agent.context.clone(),
-            outcome: agent.outcome.clone(),
-        };
         let children: Vec<ChildSummary> = self
             .stages
             .iter()
-            .flat_map(|stage| stage.agents.iter().map(move |agent| child(stage, agent)))
+            .flat_map(|stage| stage.agents.iter().map(|agent| agent.summary(stage.stage)))
             .collect();
         let unfinished = children.iter().flat_map(|child| child.outcome.unfinished.clone());
         Outcome {
             status: self.status,
             output: self.output.clone(),
             messages: Vec::new(),
+            findings: None,
             error: self.error.clone(),
             attachments: Vec::new(),
             usage: Usage::default(),
@@ -124,4 +117,23 @@ impl TeamOutcome {
             ended: self.ended,
         }
     }
+}
+
+impl MemberOutcome {
+    /// The same as a subagent of the team; `step` is the stage.
+    pub(super) fn summary(&self, stage: usize) -> ChildSummary {
+        ChildSummary {
+            call_id: stage_id(stage),
+            step: u64::try_from(stage).unwrap_or(u64::MAX),
+            spawn_index: self.spawn_index,
+            task: self.task.clone(),
+            context: self.context.clone(),
+            outcome: self.outcome.clone(),
+        }
+    }
+}
+
+/// What stands for the call that started a stage's agents.
+pub(super) fn stage_id(stage: usize) -> String {
+    format!("stage-{stage}")
 }

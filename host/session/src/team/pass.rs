@@ -3,6 +3,7 @@
 use belljar_definition::{Join, Member};
 
 use super::outcome::MemberOutcome;
+use crate::bounds::MAX_CONCLUSION_BYTES;
 use crate::frame;
 use crate::outcome::Status;
 
@@ -15,9 +16,12 @@ own, they do not come from the person you work for.";
 /// What the next stage gets as `{input}`: each agent's conclusion in a frame of its own, in
 /// the order written.
 pub(super) fn input(agents: &[MemberOutcome]) -> String {
-    let framed: Vec<String> =
-        agents.iter().map(|agent| frame::conclusion(name(agent), &agent.outcome)).collect();
+    let framed: Vec<String> = agents.iter().map(framed).collect();
     framed.join("\n\n")
+}
+
+fn framed(agent: &MemberOutcome) -> String {
+    frame::conclusion(name(agent), &agent.outcome, MAX_CONCLUSION_BYTES)
 }
 
 /// The task of a member. `input` is `None` in the first stage, whose input is the person's

@@ -1,7 +1,7 @@
 //! The stages of a team, one after the other.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belljar_definition::{Diagnostic, Stage};
@@ -11,14 +11,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::outcome::{MemberOutcome, StageOutcome, TeamOutcome};
+use super::outcome::{MemberOutcome, StageOutcome, TeamOutcome, stage_id};
 use super::{ResolvedTeam, pass};
-use crate::agent::{Shared, not_started, panic_message, run_agent};
-use crate::bounds::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, MAX_PARALLEL_CHILDREN, cut};
+use crate::agent::{Shared, SpawnCount, not_started, panic_message, run_agent};
+use crate::batch::Batch;
+use crate::bounds::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, PARALLEL_CHILDREN, cut};
 use crate::clock::RunId;
-use crate::events::{EventKind, EventSink, Events, MAX_SHOWN};
+use crate::events::{EventKind, EventSink, Events};
 use crate::host::Host;
 use crate::outcome::{Outcome, RunError, Status, Usage};
+use crate::pause::Pause;
 use crate::resolve::ResolvedAgent;
 use crate::run::{RunSpec, job, model_of};
 
@@ -57,7 +59,8 @@ pub async fn run_team(
         run: run.clone(),
         events: Events::new(events, run.clone()),
         workspace: spec.workspace.clone(),
-        spawned: crate::spawn::SpawnCount::default(),
+        spawned: SpawnCount::default(),
+        allowed: Mutex::default(),
     });
     let started = host.clock.now();
     let mut run_of = Run::new(&spec, Arc::clone(&shared), Arc::clone(&path), cancel);
@@ -97,6 +100,15 @@ pub async fn run_team(
 /// How the team ends.
 type Ending = (Status, Option<RunError>);
 
+/// A member that is to run.
+struct Start {
+    stage: usize,
+    spec: RunSpec,
+    /// Absent where the run has had all the agents it may have.
+    index: Option<u32>,
+    path: Arc<str>,
+}
+
 /// A team that runs.
 struct Run<'a> {
     spec: &'a TeamSpec,
@@ -106,6 +118,8 @@ struct Run<'a> {
     budget: Budget,
     /// When the time of the whole is up, and how much it was in seconds.
     deadline: Option<(Instant, u64)>,
+    /// The time its agents wait for a person, which the limit does not count.
+    pause: Arc<Pause>,
     done: Vec<StageOutcome>,
 }
 
@@ -141,7 +155,16 @@ impl<'a> Run<'a> {
             // A time limit beyond the clock's range is none.
             Some((now.checked_add(Duration::from_secs(seconds))?, seconds))
         });
-        Self { spec, shared, path, cancel, budget, deadline, done: Vec::new() }
+        Self {
+            spec,
+            shared,
+            path,
+            cancel,
+            budget,
+            deadline,
+            pause: Arc::default(),
+            done: Vec::new(),
+        }
     }
 
     /// Whether every agent can run, with its model: nothing begins unless all can.
@@ -209,12 +232,19 @@ impl<'a> Run<'a> {
         if let Some(exhausted) = budget {
             return Some((Status::Partial, Some(RunError::Budget { exhausted })));
         }
-        let (deadline, seconds) = self.deadline?;
-        let late = deadline <= Instant::now();
+        let (left, seconds) = self.time_left()?;
+        let late = left.is_zero();
         late.then_some((Status::Partial, Some(RunError::WallTime { seconds })))
     }
 
-    /// Runs the agents of a stage, at most [`MAX_PARALLEL_CHILDREN`] at a time, and keeps
+    /// What is left of the time of the whole, and the whole in seconds.
+    fn time_left(&self) -> Option<(Duration, u64)> {
+        let (deadline, seconds) = self.deadline?;
+        let deadline = deadline.checked_add(self.pause.total())?;
+        Some((deadline.saturating_duration_since(Instant::now()), seconds))
+    }
+
+    /// Runs the agents of a stage, at most [`PARALLEL_CHILDREN`] at a time, and keeps
     /// their order.
     async fn stage(
         &self,
@@ -228,10 +258,9 @@ impl<'a> Run<'a> {
             of: self.spec.team.definition.stages.len(),
             agents: agents.iter().map(|agent| agent.id.slug.to_string()).collect(),
         });
-        let mut running = Vec::new();
+        let mut started = Vec::new();
         for (member, agent) in stage.members.iter().zip(agents) {
             let task = pass::task(member, input, &self.spec.task);
-            let shown = pass::task_shown(member, number, &self.spec.task);
             let spec = RunSpec {
                 context: member.context.clone(),
                 model: self.spec.model.clone(),
@@ -240,10 +269,17 @@ impl<'a> Run<'a> {
             };
             // Indices are given here, in the order written, so they do not depend on timing.
             let index = self.shared.spawned.next(&agent.definition.name);
-            running.push(self.member(number, spec, index, shown));
+            let path = format!("{}/{}#{}", self.path, agent.id.slug, index.unwrap_or(0));
+            let shown = pass::task_shown(member, number, &self.spec.task);
+            started.push((Start { stage: number, spec, index, path: path.into() }, shown));
         }
+        let children: Vec<_> =
+            started.iter().map(|(start, shown)| (Arc::clone(&start.path), shown.clone())).collect();
+        let (shared, id) = (&self.shared, stage_id(number));
+        let batch = Batch::start(shared, &self.path, &id, &children, false, PARALLEL_CHILDREN);
+        let running = started.into_iter().map(|(start, _)| self.member(start, &batch));
         let agents: Vec<MemberOutcome> =
-            futures::stream::iter(running).buffered(MAX_PARALLEL_CHILDREN).collect().await;
+            futures::stream::iter(running).buffered(PARALLEL_CHILDREN).collect().await;
         let done = StageOutcome {
             stage: number,
             parallel: stage.parallel,
@@ -260,26 +296,14 @@ impl<'a> Run<'a> {
     }
 
     /// Runs one agent; its time begins when this is first polled.
-    async fn member(
-        &self,
-        stage: usize,
-        mut spec: RunSpec,
-        index: Option<u32>,
-        shown: String,
-    ) -> MemberOutcome {
-        let spawn_index = index.unwrap_or(0);
-        let path = format!("{}/{}#{spawn_index}", self.path, spec.agent.id.slug);
-        let call_id = format!("stage-{stage}");
-        self.shared.events.emit(&self.path, || EventKind::SubagentStarted {
-            call_id: call_id.clone(),
-            child: path.clone(),
-            task: shown.chars().take(MAX_SHOWN).collect(),
-        });
+    async fn member(&self, start: Start, batch: &Batch) -> MemberOutcome {
+        let Start { stage, mut spec, index, path } = start;
+        batch.running(&path);
         spec.limits = self.limits();
-        let (task, context) =
-            (cut(&spec.task, MAX_KEPT_TASK_BYTES).to_owned(), spec.context.clone());
+        let task = cut(&spec.task, MAX_KEPT_TASK_BYTES).to_owned();
+        let context = spec.context.clone();
         let outcome = match index {
-            Some(index) => self.run(spec, index, Arc::from(path.as_str())).await,
+            Some(index) => self.run(spec, index, Arc::clone(&path)).await,
             None => {
                 let message =
                     format!("too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}");
@@ -287,26 +311,22 @@ impl<'a> Run<'a> {
                 not_started(&self.shared, &spec.agent, String::new(), Status::Failed, error)
             }
         };
-        self.shared.events.emit(&self.path, || EventKind::SubagentFinished {
-            call_id,
-            child: path.clone(),
-            status: outcome.status,
-            steps: outcome.total.steps,
-            tokens: outcome.total.input_tokens.saturating_add(outcome.total.output_tokens),
-            error: outcome.error.as_ref().map(ToString::to_string),
-        });
-        MemberOutcome { path, spawn_index, task, context, outcome }
+        let (path, spawn_index) = (path.to_string(), index.unwrap_or(0));
+        let member = MemberOutcome { path, spawn_index, task, context, outcome };
+        self.shared.keep(&member.summary(stage));
+        batch.done(&member.path, &member.outcome, true);
+        member
     }
 
     async fn run(&self, spec: RunSpec, spawn_index: u32, path: Arc<str>) -> Outcome {
         let agent = Arc::clone(&spec.agent);
         let not_run =
             |agent, error| not_started(&self.shared, agent, String::new(), Status::Failed, error);
-        let mut job = match job(&self.shared, spec, path, self.cancel.clone()) {
+        let mut job = match job(&self.shared, spec, path, spawn_index, self.cancel.clone()) {
             Ok(job) => job,
             Err((agent, error)) => return not_run(&agent, error),
         };
-        job.spawn_index = spawn_index;
+        job.pause = Pause::below(&self.pause);
         let budget = job.budget.clone();
         // A task of its own, so that the agents of a stage use all cores; it ends with this
         // future.
@@ -326,8 +346,7 @@ impl<'a> Run<'a> {
 
     /// The limits of an agent that starts now: no more time than the team has left.
     fn limits(&self) -> LimitsRequest {
-        let left = self.deadline.map(|(deadline, _)| {
-            let left = deadline.saturating_duration_since(Instant::now());
+        let left = self.time_left().map(|(left, _)| {
             // Whole seconds, rounded up: the check between stages is exact.
             left.as_secs() + u64::from(left.subsec_nanos() > 0)
         });
