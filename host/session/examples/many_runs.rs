@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel, Transcript};
-use belljar_policy::LimitsRequest;
 use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
 use belljar_session::{
     EventSink, Host, Library, Root, RunSpec, RunStatus, StockTool, ToolCatalogue, resolve, run,
@@ -70,15 +69,8 @@ async fn main() {
         let model = Arc::new(ScriptedModel::new(Arc::clone(&transcript)));
         let mut host = host.clone();
         host.models = Arc::new(Models::single(model));
-        let spec = RunSpec {
-            agent: Arc::clone(&agent),
-            task: "How long are a.txt and b.txt?".to_owned(),
-            context: None,
-            model: None,
-            workspace: workspace.path().to_owned(),
-            limits: LimitsRequest::default(),
-            partial: false,
-        };
+        let task = "How long are a.txt and b.txt?";
+        let spec = RunSpec::new(Arc::clone(&agent), task, workspace.path().to_owned());
         let outcome = run(&host, spec, EventSink::none(), CancellationToken::new()).await;
         assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     };

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_model::{CallContext, ModelError, Reply, Resolved, StreamEvent, Timeouts};
+use belljar_model::{CallContext, Message, ModelError, Reply, Resolved, StreamEvent, Timeouts};
 use belljar_policy::{Budget, Meter, Rights};
 use belljar_sandbox::Jar;
 use futures::FutureExt as _;
@@ -28,7 +28,7 @@ use crate::outcome::{Outcome, RunError, Status, Usage};
 use crate::prepare::{Prepared, prepare};
 use crate::resolve::ResolvedAgent;
 use crate::spawn::SpawnCount;
-use crate::turn::{Effect, Ending, Gauge, Input, Loop};
+use crate::turn::{Effect, Ending, Gauge, Input, Loop, Said};
 
 /// What all agents of one run share.
 pub(crate) struct Shared {
@@ -48,7 +48,9 @@ pub(crate) struct Job {
     /// Its rights in this run: within those of its grants and of its parent.
     pub(crate) rights: Rights,
     pub(crate) model: Resolved,
-    /// The first user message.
+    /// Earlier messages of the conversation.
+    pub(crate) history: Vec<Message>,
+    /// The first user message after them.
     pub(crate) first: String,
     pub(crate) spawn_index: u32,
     pub(crate) budget: Budget,
@@ -98,8 +100,8 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         if let Some(jar) = &jar {
             close(jar, &job, &ledger).await;
         }
-        let output = machine.map(Loop::into_output).unwrap_or_default();
-        outcome(&job, &ledger, ending, output, started)
+        let said = machine.map(Loop::into_said).unwrap_or_default();
+        outcome(&job, &ledger, ending, said, started)
     })
 }
 
@@ -314,13 +316,7 @@ async fn close(jar: &Jar, job: &Job, ledger: &Ledger) {
     }
 }
 
-fn outcome(
-    job: &Job,
-    ledger: &Ledger,
-    ending: Ending,
-    output: String,
-    started: Timestamp,
-) -> Outcome {
+fn outcome(job: &Job, ledger: &Ledger, ending: Ending, said: Said, started: Timestamp) -> Outcome {
     let entries = ledger.take();
     let mut total = entries.usage;
     for (_, child) in &entries.children {
@@ -332,7 +328,8 @@ fn outcome(
     unfinished.extend(children.iter().flat_map(|child| child.outcome.unfinished.iter().cloned()));
     Outcome {
         status: ending.status,
-        output,
+        output: said.output,
+        messages: said.messages,
         error: ending.error,
         attachments: entries.attachments.into_iter().map(|(_, _, file)| file).collect(),
         usage: entries.usage,
@@ -361,6 +358,7 @@ pub(crate) fn not_started(
     Outcome {
         status,
         output: String::new(),
+        messages: Vec::new(),
         error: Some(error),
         attachments: Vec::new(),
         usage: Usage::default(),

@@ -112,6 +112,7 @@ impl Agent<'_> {
             budget: job.budget.child(Level::Subagent, Caps::of(rights.limits())),
             rights,
             model,
+            history: Vec::new(),
             first: frame::first_message(&order.task, order.context.as_deref()),
             spawn_index,
             deadline,

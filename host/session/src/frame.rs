@@ -18,6 +18,9 @@ is missing, say what, and conclude as far as you can.";
 pub const LAST_TURN: &str = "Your steps are used up, and no tool can be called any more. \
 Answer now with what you have found, and say what is left undone.";
 
+/// The result of a call that was under way when the agent was interrupted.
+pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got";
+
 /// The tag of the frame around a child's conclusion.
 const FRAME: &str = "subagent_result";
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::AddAssign;
 
+use belljar_model::Message;
 use belljar_policy::Exhausted;
 use belljar_sandbox::Receipt;
 use bytes::Bytes;
@@ -21,6 +22,10 @@ pub struct Outcome {
     /// The conclusion: the last text of the model that is not blank. Foreign text: escape it
     /// before a person sees it.
     pub output: String,
+    /// The whole conversation: what came before the task, the task, and all that followed. Each
+    /// tool call in it has a result. Not part of a saved run.
+    #[serde(skip)]
+    pub messages: Vec<Message>,
     /// Why it did not complete; absent when it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,

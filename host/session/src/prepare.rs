@@ -63,9 +63,11 @@ pub(crate) async fn prepare(
     if job.child {
         system.push(CHILD_CONTRACT.to_owned());
     }
+    let mut messages = job.history.clone();
+    messages.push(Message::User { text: job.first.clone() });
     let request = ChatRequest {
         system,
-        messages: vec![Message::User { text: job.first.clone() }],
+        messages,
         tools: specs.into_iter().map(|(_, spec)| spec).collect(),
         ..ChatRequest::default()
     };

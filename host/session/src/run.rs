@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_model::Resolved;
+use belljar_model::{Message, Resolved};
 use belljar_policy::{Budget, Caps, Level, LimitsRequest};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,28 @@ pub struct RunSpec {
     pub limits: LimitsRequest,
     /// Run a blocked agent with the granted subset.
     pub partial: bool,
+    /// Earlier messages of the conversation, sent before the task as they are.
+    pub history: Vec<Message>,
+    /// What this run uses counts here too: a team's budget, a chat session's. `None` = the run
+    /// has a session budget to itself.
+    pub budget: Option<Budget>,
+}
+
+impl RunSpec {
+    /// A task for an agent, with everything else at its default.
+    pub fn new(agent: Arc<ResolvedAgent>, task: impl Into<String>, workspace: PathBuf) -> Self {
+        Self {
+            agent,
+            task: task.into(),
+            context: None,
+            model: None,
+            workspace,
+            limits: LimitsRequest::default(),
+            partial: false,
+            history: Vec::new(),
+            budget: None,
+        }
+    }
 }
 
 /// Runs an agent to its end. There is always an outcome, whatever happens in a model, a guest
@@ -87,7 +109,7 @@ fn job(
     path: Arc<str>,
     cancel: CancellationToken,
 ) -> Result<Job, (Arc<ResolvedAgent>, RunError)> {
-    let RunSpec { agent, task, context, model, workspace: _, limits, partial } = spec;
+    let RunSpec { agent, task, context, model, limits, partial, history, budget, .. } = spec;
     if let Err(error) = agent.runnable(partial) {
         return Err((agent, error));
     }
@@ -105,12 +127,15 @@ fn job(
     Ok(Job {
         shared: Arc::clone(shared),
         path,
-        budget: Budget::root(Level::Session, caps).child(Level::Subagent, caps),
+        budget: budget
+            .unwrap_or_else(|| Budget::root(Level::Session, caps))
+            .child(Level::Subagent, caps),
         // A time limit beyond the clock's range is none.
         deadline: now.checked_add(time).unwrap_or_else(|| now + FAR_FUTURE),
         rights,
         agent,
         model,
+        history,
         first: first_message(&task, context.as_deref()),
         spawn_index: 0,
         cancel,

@@ -15,7 +15,7 @@ use belljar_policy::{Exhausted, Level, Meter};
 
 use crate::bounds::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate};
 use crate::dispatch::{Decision, Dispatcher};
-use crate::frame::LAST_TURN;
+use crate::frame::{INTERRUPTED, LAST_TURN};
 use crate::outcome::{RunError, Status};
 
 /// What happened.
@@ -77,6 +77,15 @@ pub(crate) struct Ending {
     pub(crate) error: Option<RunError>,
 }
 
+/// What a conversation came to.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// The last text of the model that is not blank.
+    pub(crate) output: String,
+    /// The conversation, each call in it with a result.
+    pub(crate) messages: Vec<Message>,
+}
+
 /// One agent's conversation.
 #[derive(Debug)]
 pub(crate) struct Loop {
@@ -121,12 +130,13 @@ impl Loop {
     /// A conversation that starts with `request`, whose tools are those of `dispatcher`.
     pub(crate) fn new(request: ChatRequest, dispatcher: Dispatcher) -> Self {
         let bytes = prompt_bytes(&request);
+        let ids = request.messages.iter().flat_map(calls_of).map(|call| call.id.clone()).collect();
         Self {
             request,
             dispatcher,
             state: State::Ready,
             bytes,
-            ids: HashSet::new(),
+            ids,
             step: 0,
             output: String::new(),
             last_turn: None,
@@ -140,10 +150,7 @@ impl Loop {
 
     /// The calls of the step that runs now.
     pub(crate) fn calls(&self) -> &[ToolCall] {
-        match self.request.messages.last() {
-            Some(Message::Assistant { calls, .. }) => calls,
-            Some(Message::User { .. } | Message::Tool { .. }) | None => &[],
-        }
+        self.request.messages.last().map_or(&[], calls_of)
     }
 
     /// The number of the current step, from 1.
@@ -156,16 +163,27 @@ impl Loop {
         self.bytes
     }
 
-    /// The last text of the model that is not blank.
-    pub(crate) fn into_output(self) -> String {
-        self.output
+    /// What was said. Calls that were interrupted get a result that says so: no provider
+    /// takes a conversation in which one is missing.
+    pub(crate) fn into_said(mut self) -> Said {
+        let interrupted = |call: &ToolCall| ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content: INTERRUPTED.to_owned(),
+            is_error: true,
+        };
+        let results: Vec<_> = self.calls().iter().map(interrupted).collect();
+        if !results.is_empty() {
+            self.push(Message::Tool { results });
+        }
+        Said { output: self.output, messages: self.request.messages }
     }
 
     /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {
             (_, Input::Interrupted { heard, ending }) => {
-                self.keep(&heard);
+                self.conclude_with(heard);
                 vec![self.end(ending)]
             }
             (State::Ready, Input::Begin) => vec![self.ask(gauge)],
@@ -214,18 +232,29 @@ impl Loop {
             )));
             reply.text = truncate(reply.text, MAX_REPLY_BYTES);
         }
-        self.keep(&reply.text);
         if let Some(exhausted) = self.last_turn {
+            self.conclude_with(reply.text);
             effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
         } else if reply.calls.is_empty() {
+            self.conclude_with(reply.text);
             let ending = self.conclude(&reply.stop);
             effects.push(self.end(ending));
         } else if let Some(exhausted) = gauge.halt {
+            self.conclude_with(reply.text);
             effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
         } else {
+            self.keep(&reply.text);
             effects.push(self.call(reply));
         }
         effects
+    }
+
+    /// Ends the conversation with a text of the model, if it said anything.
+    fn conclude_with(&mut self, text: String) {
+        if !text.trim().is_empty() {
+            self.keep(&text);
+            self.push(Message::Assistant { text, calls: Vec::new() });
+        }
     }
 
     fn call(&mut self, mut reply: Reply) -> Effect {
@@ -299,6 +328,14 @@ impl Loop {
     fn end(&mut self, ending: Ending) -> Effect {
         self.state = State::Ended;
         Effect::Finish(ending)
+    }
+}
+
+/// The calls that a message asks for.
+fn calls_of(message: &Message) -> &[ToolCall] {
+    match message {
+        Message::Assistant { calls, .. } => calls,
+        Message::User { .. } | Message::Tool { .. } => &[],
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Instant;
 use anyhow::Context;
 use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel, Transcript};
-use belljar_policy::LimitsRequest;
 use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig, Wasm};
 use belljar_session::{
     EventSink, Host, Library, Root, RunSpec, RunStatus, StockTool, ToolCatalogue, resolve, run,
@@ -41,15 +40,7 @@ pub(crate) async fn scripted(root: &Path, count: usize) -> anyhow::Result<Row> {
     let workspace = workspace.path().canonicalize()?;
     let host = host(root, home.path(), &workspace)?;
     let agent = Arc::new(resolve(&host, "reader", &workspace).context("resolving the agent")?);
-    let spec = RunSpec {
-        agent,
-        task: "Read the page.".to_owned(),
-        context: None,
-        model: None,
-        workspace,
-        limits: LimitsRequest::default(),
-        partial: false,
-    };
+    let spec = RunSpec::new(agent, "Read the page.", workspace);
     batch(&host, &spec, count / 10 + IN_FLIGHT).await?;
     let started = Instant::now();
     batch(&host, &spec, count).await?;

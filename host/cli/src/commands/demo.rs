@@ -37,15 +37,7 @@ pub(super) fn run(out: &Out) -> Result<Exit, Failure> {
     introduce(task, out);
 
     let progress = Progress::new(out, To::Result);
-    let spec = RunSpec {
-        agent: Arc::new(agent),
-        task: task.to_owned(),
-        context: None,
-        model: None,
-        workspace: places.workspace.clone(),
-        limits: belljar_policy::LimitsRequest::default(),
-        partial: false,
-    };
+    let spec = RunSpec::new(Arc::new(agent), task, places.workspace.clone());
     let cancel = CancellationToken::new();
     let outcome = host::runtime()?.block_on(async {
         host::cancel_on_interrupt(&cancel, out);

@@ -56,13 +56,11 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
     let agent = resolve(&host, name, &places.workspace).map_err(agents::not_found)?;
     runnable(&agent, args.partial)?;
     let spec = RunSpec {
-        agent: Arc::new(agent),
-        task,
         context: args.context.clone(),
         model: args.model.clone(),
-        workspace: places.workspace.clone(),
         limits: limits(args),
         partial: args.partial,
+        ..RunSpec::new(Arc::new(agent), task, places.workspace.clone())
     };
     let last = Arc::new(Mutex::new(0));
     let events = match format {

@@ -71,7 +71,7 @@ fn a_reply_without_calls_completes_the_run_with_its_text() {
     let mut it = new_loop();
     assert!(matches!(it.step(Input::Begin, &FREE)[..], [Effect::AskModel { last: false }]));
     assert_eq!(finish(it.step(reply("done", &[]), &FREE)), Ending::completed());
-    assert_eq!(it.into_output(), "done");
+    assert_eq!(it.into_said().output, "done");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_blank_last_answer_leaves_the_last_text_that_was_not() {
     let mut it = calling();
     it.step(Input::Answered(vec![answer("x")]), &FREE);
     assert_eq!(finish(it.step(reply(" \n", &[]), &FREE)).status, Status::Completed);
-    assert_eq!(it.into_output(), "first");
+    assert_eq!(it.into_said().output, "first");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn used_up_steps_give_one_last_turn_without_tools() {
     // Calls that it asks for all the same are not even looked at.
     let ending = finish(it.step(reply("so far", &[("b", "look")]), &gauge));
     assert_eq!(ending.status, Status::Partial);
-    assert_eq!(it.into_output(), "so far");
+    assert_eq!(it.into_said().output, "so far");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn used_up_tokens_or_fuel_end_the_run_at_once_with_what_there_is() {
         it.step(Input::Begin, &FREE);
         let ending = finish(it.step(reply("text", &[("a", "look")]), &gauge));
         assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
-        assert_eq!(it.into_output(), "text");
+        assert_eq!(it.into_said().output, "text");
         let mut it = calling();
         let ending = finish(it.step(Input::Answered(vec![answer("x")]), &gauge));
         assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
@@ -170,7 +170,7 @@ fn an_interrupted_answer_keeps_what_was_heard() {
     let ending = Ending::cancelled();
     let input = Input::Interrupted { heard: "half a sen".into(), ending: ending.clone() };
     assert_eq!(finish(it.step(input, &FREE)), ending);
-    assert_eq!(it.into_output(), "half a sen");
+    assert_eq!(it.into_said().output, "half a sen");
 }
 
 #[test]

@@ -13,7 +13,6 @@ use belljar_model::{
     CallContext, ChatModel, ChatRequest, Message, ModelError, Models, Reply, ScriptedModel,
     StreamEvent,
 };
-use belljar_policy::LimitsRequest;
 use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
 use belljar_session::{
     Event, EventKind, EventSink, FixedClock, Host, Library, Outcome, Root, RunSpec, StockTool,
@@ -123,15 +122,7 @@ impl World {
             Ok(agent) => agent,
             Err(error) => panic!("{error}: {:#?}", self.host.library.problems()),
         };
-        RunSpec {
-            agent: Arc::new(agent),
-            task: task.to_owned(),
-            context: None,
-            model: None,
-            workspace: self.workspace.path().canonicalize().unwrap(),
-            limits: LimitsRequest::default(),
-            partial: false,
-        }
+        RunSpec::new(Arc::new(agent), task, self.workspace.path().canonicalize().unwrap())
     }
 
     pub(crate) fn sink(&self) -> EventSink {
