@@ -5,6 +5,7 @@
 //! library, settings ──> resolve ──> run ──> Outcome ──> saved
 //!                                    │ └──> events
 //!                                    └ turn (decides) / agent, carry, child (perform)
+//! conversation (many runs, one history) + store = journal
 //! ```
 //!
 //! What this crate promises:
@@ -27,11 +28,14 @@ pub mod bounds;
 mod carry;
 mod child;
 mod clock;
+mod conversation;
 mod delegates;
 mod dispatch;
 pub mod events;
 pub mod frame;
+mod held;
 mod host;
+mod journal;
 mod ledger;
 mod library;
 mod outcome;
@@ -48,8 +52,10 @@ mod turn;
 
 pub use ask::{Asker, NoAsker, Question, Word};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
+pub use conversation::{Conversation, Turn};
 pub use events::{EVENT_VERSION, Event, EventKind, EventSink};
 pub use host::Host;
+pub use journal::{Journal, JournalError, Past, PastTurn, SavedTurn};
 pub use library::{Change, Library, Root};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
