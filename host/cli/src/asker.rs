@@ -1,5 +1,8 @@
 //! Asking the person at the terminal where a grant says `ask`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 use belljar_policy::Shown;
 use belljar_session::{Asker, Question, Word};
@@ -25,6 +28,21 @@ impl Terminal {
     }
 }
 
+/// Whether anybody waits for the answer: no more when it is dropped.
+struct Wanted(Arc<AtomicBool>);
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 #[async_trait]
 impl Asker for Terminal {
     async fn ask(&self, question: Question<'_>) -> Word {
@@ -36,7 +54,11 @@ impl Asker for Terminal {
             Shown::clipped(question.arguments, MAX_ARGUMENTS)
         );
         let (out, progress) = (self.out.clone(), self.progress.clone());
-        let answer = tokio::task::spawn_blocking(move || progress.pause(|| out.ask(&text))).await;
+        // A run that is cancelled drops this future; the thread must not go on reading.
+        let wanted = Wanted::default();
+        let still = Arc::clone(&wanted.0);
+        let ask = move || progress.pause(|| out.ask_while(&text, &still));
+        let answer = tokio::task::spawn_blocking(ask).await;
         match answer {
             Ok(Some(true)) => Word::Yes,
             Ok(Some(false)) => Word::No,

@@ -9,6 +9,9 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::AtomicBool;
+#[cfg(unix)]
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use belljar_definition::{Diagnostic, Severity};
@@ -93,6 +96,11 @@ impl Out {
         self.write(&format!("{text}{end}"));
     }
 
+    /// A piece of the result, written out at once and without a line feed.
+    pub(crate) fn piece(&self, text: &str) {
+        self.write(text);
+    }
+
     /// The result as indented JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(not_json)?;
@@ -161,10 +169,21 @@ impl Out {
 
     /// Asks for a yes or no on the terminal; `None` where nobody can answer.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+        self.ask_while(question, &AtomicBool::new(true))
+    }
+
+    /// The same, until nobody wants the answer any more. What was typed before the question
+    /// was there is no answer to it.
+    pub(crate) fn ask_while(&self, question: &str, wanted: &AtomicBool) -> Option<bool> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;
         }
+        forget_typed_ahead();
         eprint!("{question} [y/N] ");
+        if !wait_for_line(wanted) {
+            eprintln!();
+            return None;
+        }
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).ok()?;
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -195,6 +214,39 @@ impl Out {
         // A closed stderr must not end the work.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
+}
+
+/// How often a question looks whether its answer is still wanted.
+#[cfg(unix)]
+const LOOK: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+#[cfg(unix)]
+fn forget_typed_ahead() {
+    // Where it fails there is no terminal to forget anything.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn forget_typed_ahead() {}
+
+/// Waits until a line can be read. `false` = it is not wanted any more.
+#[cfg(unix)]
+fn wait_for_line(wanted: &AtomicBool) -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let stdin = io::stdin();
+    while wanted.load(Ordering::Relaxed) {
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            // Ready, or broken in a way that reading will tell.
+            Ok(_) | Err(_) => return true,
+        }
+    }
+    false
+}
+
+#[cfg(not(unix))]
+fn wait_for_line(_wanted: &AtomicBool) -> bool {
+    true
 }
 
 fn paint(colour: bool, style: Style, text: impl Display) -> String {

@@ -2,6 +2,7 @@
 //! terminal one line that moves.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ pub(crate) enum To {
     Result,
     /// stderr, with a moving line on a terminal; nothing with `--quiet`.
     Notes,
+    /// As [`To::Notes`], and what the agent at the root says goes to stdout as it comes, with
+    /// or without `--quiet`. Between turns nothing moves.
+    Chat,
 }
 
 /// Shows the events of one run.
@@ -42,6 +46,10 @@ struct Inner {
     to: To,
     bar: Option<ProgressBar>,
     state: Mutex<State>,
+    /// Whether stdout stands in the middle of a line of the agent's text.
+    open: AtomicBool,
+    /// Whether the agent at the root has said anything in this turn.
+    spoke: AtomicBool,
 }
 
 #[derive(Default)]
@@ -56,15 +64,35 @@ struct State {
 
 impl Progress {
     pub(crate) fn new(out: &Out, to: To) -> Self {
-        let bar = (to == To::Notes && out.is_live()).then(|| {
+        let bar = (to != To::Result && out.is_live()).then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
                 bar.set_style(style);
             }
-            bar.enable_steady_tick(TICK);
+            if to == To::Notes {
+                bar.enable_steady_tick(TICK);
+            } else {
+                bar.finish_and_clear();
+            }
             bar
         });
-        Self(Arc::new(Inner { out: out.clone(), to, bar, state: Mutex::default() }))
+        let state = Mutex::default();
+        let (open, spoke) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self(Arc::new(Inner { out: out.clone(), to, bar, state, open, spoke }))
+    }
+
+    /// A turn begins: the line may move again.
+    pub(crate) fn begin_turn(&self) {
+        self.0.spoke.store(false, Ordering::Relaxed);
+        self.0.wake();
+    }
+
+    /// A turn has ended: ends the line of text and takes the moving line away. Gives whether
+    /// the agent at the root has said anything.
+    pub(crate) fn end_turn(&self) -> bool {
+        self.finish();
+        self.0.close_line();
+        self.0.spoke.load(Ordering::Relaxed)
     }
 
     /// Where a run sends its events.
@@ -82,6 +110,7 @@ impl Progress {
 
     /// Runs `work` while nothing is redrawn: a question to the person.
     pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.close_line();
         match &self.0.bar {
             Some(bar) => bar.suspend(work),
             None => work(),
@@ -94,6 +123,8 @@ impl Inner {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let agent = &event.agent;
         match &event.kind {
+            // In a chat, the first lines have said it.
+            EventKind::RunStarted { .. } if self.to == To::Chat => {}
             EventKind::RunStarted { model, tools, .. } => {
                 state.root = Some(Arc::clone(agent));
                 let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
@@ -107,6 +138,9 @@ impl Inner {
             EventKind::StepStarted { step, .. } => {
                 state.said.remove(agent);
                 self.moving(agent, &format!("step {step}: waiting for the model"));
+            }
+            EventKind::TextDelta { text } if self.to == To::Chat && !agent.contains('/') => {
+                self.stream(text);
             }
             EventKind::TextDelta { text } => {
                 let said = state.said.entry(Arc::clone(agent)).or_default();
@@ -222,24 +256,59 @@ impl Inner {
         }
     }
 
+    /// Text of the agent at the root, as it comes.
+    fn stream(&self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if let Some(bar) = &self.bar {
+            // It stands where the text goes.
+            bar.finish_and_clear();
+        }
+        self.spoke.store(true, Ordering::Relaxed);
+        self.open.store(!text.ends_with('\n'), Ordering::Relaxed);
+        self.out.piece(&Shown::multiline(text).to_string());
+    }
+
+    /// Ends a line of text that is not complete yet.
+    fn close_line(&self) {
+        if self.open.swap(false, Ordering::Relaxed) {
+            self.out.piece("\n");
+        }
+    }
+
+    /// Lets the moving line move again, where text has stopped it.
+    fn wake(&self) {
+        if let Some(bar) = &self.bar
+            && self.to == To::Chat
+            && bar.is_finished()
+        {
+            bar.reset();
+            bar.enable_steady_tick(TICK);
+        }
+    }
+
     fn moving(&self, agent: &str, text: &str) {
+        self.close_line();
+        self.wake();
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{} {text}", Shown::new(name_of(agent))));
         }
     }
 
     fn line(&self, line: &str) {
+        self.close_line();
         match (&self.bar, self.to) {
             (Some(bar), _) => bar.println(line),
             (None, To::Result) => self.out.line(line),
-            (None, To::Notes) => self.out.note(line),
+            (None, To::Notes | To::Chat) => self.out.note(line),
         }
     }
 
     fn paint(&self, style: Style, text: impl std::fmt::Display) -> String {
         match self.to {
             To::Result => self.out.paint(style, text),
-            To::Notes => self.out.paint_err(style, text),
+            To::Notes | To::Chat => self.out.paint_err(style, text),
         }
     }
 }

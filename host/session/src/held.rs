@@ -52,8 +52,8 @@ impl Drop for Held {
 #[cfg(unix)]
 fn still_there(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
-    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-    matches!((file.metadata(), fs::metadata(path)), (Ok(a), Ok(b)) if same(a, b))
+    let same = |a: &fs::Metadata, b: &fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    matches!((file.metadata(), fs::metadata(path)), (Ok(a), Ok(b)) if same(&a, &b))
 }
 
 #[cfg(not(unix))]

@@ -25,10 +25,10 @@ use crate::out::{Out, Style};
 use crate::progress::{Progress, To, status_style};
 
 /// The stock agent that runs where none is named.
-const DEFAULT_AGENT: &str = "general-purpose";
+pub(super) const DEFAULT_AGENT: &str = "general-purpose";
 
 /// Most bytes of a task from stdin: more than any model's context holds.
-const MAX_TASK_BYTES: u64 = 32 << 20;
+pub(super) const MAX_TASK_BYTES: u64 = 32 << 20;
 
 /// Most bytes of a transcript.
 const MAX_TRANSCRIPT_BYTES: u64 = belljar_model::limits::MAX_TRANSCRIPT_BYTES as u64;
@@ -121,7 +121,7 @@ fn from_stdin() -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| Failure::usage("the task on stdin is not valid UTF-8"))
 }
 
-fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
+pub(super) fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
     let shown = path.display();
     let bytes = read_bounded(path, MAX_TRANSCRIPT_BYTES)
         .map_err(|error| Failure::usage(format!("failed to read transcript `{shown}`: {error}")))?;
@@ -131,7 +131,7 @@ fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
 }
 
 /// How to set a model, and what works without: three lines in all.
-fn no_model(places: &Places) -> Failure {
+pub(super) fn no_model(places: &Places) -> Failure {
     Failure::new("no model is configured")
         .exit(Exit::NoModel)
         .hint(format!(
@@ -142,7 +142,7 @@ fn no_model(places: &Places) -> Failure {
 }
 
 /// Blocked agents run only with `--partial`.
-fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failure> {
+pub(super) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failure> {
     let Readiness::Blocked { reasons } = &agent.status else { return Ok(()) };
     let lost = agent.definition.has_lost_all_tools();
     if partial && !lost {
@@ -239,7 +239,7 @@ fn conclude(record: &RunRecord, out: &Out) -> Result<Exit, Failure> {
     }
 }
 
-fn failed(outcome: &Outcome, why: &str) -> Failure {
+pub(super) fn failed(outcome: &Outcome, why: &str) -> Failure {
     let failure = Failure::new(why);
     match &outcome.error {
         Some(RunError::Setup { hint: Some(hint), .. }) => failure.hint(hint.trim_end()),
@@ -247,6 +247,6 @@ fn failed(outcome: &Outcome, why: &str) -> Failure {
     }
 }
 
-fn reason(error: &RunError) -> String {
+pub(super) fn reason(error: &RunError) -> String {
     Shown::multiline(&error.to_string()).to_string()
 }
