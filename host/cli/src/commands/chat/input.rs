@@ -134,7 +134,8 @@ fn make_editor(history: &Path) -> Option<Editor<Words, FileHistory>> {
         .ok()?
         .completion_type(rustyline::CompletionType::List)
         .build();
-    let mut editor = Editor::with_history(config, FileHistory::with_config(&config)).ok()?;
+    let mut editor =
+        Editor::with_history(config.clone(), FileHistory::with_config(&config)).ok()?;
     // None yet, or one that cannot be read: the history begins here.
     let _ = editor.load_history(history);
     Some(editor)

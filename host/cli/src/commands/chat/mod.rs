@@ -25,7 +25,8 @@ use belljar_store::{MessageStatus, Store};
 use self::complete::Words;
 use self::input::{Interrupts, Lines};
 use self::talk::Chat;
-use super::{agents, run};
+use super::agents;
+use super::run as single;
 use crate::args::ChatArgs;
 use crate::asker::Terminal;
 use crate::exit::{Exit, Failure, chain};
@@ -47,7 +48,7 @@ pub(super) fn run(args: &ChatArgs, places: &Places, out: &Out) -> Result<Exit, F
         out.diagnostic(problem);
     }
     if host.models.is_empty() {
-        return Err(run::no_model(places));
+        return Err(single::no_model(places));
     }
     create_private(&places.home).map_err(|error| {
         Failure::new(format!("failed to create `{}`: {error}", places.home.display()))
@@ -70,7 +71,7 @@ pub(super) fn run(args: &ChatArgs, places: &Places, out: &Out) -> Result<Exit, F
 fn host(args: &ChatArgs, places: &Places, out: &Out, progress: &Progress) -> Result<Host, Failure> {
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &args.transcript {
-        assembly = assembly.with_models(Models::single(Arc::new(run::scripted(path)?)));
+        assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
     }
     assembly.asking(Arc::new(Terminal::new(out, progress))).host()
 }
@@ -97,7 +98,7 @@ async fn chat(
     let name = match (&args.agent, &past) {
         (Some(name), _) => name.clone(),
         (None, Some(past)) => past.session.agent.clone(),
-        (None, None) => run::DEFAULT_AGENT.to_owned(),
+        (None, None) => single::DEFAULT_AGENT.to_owned(),
     };
     let agent = agent(host, &name, args.partial, places)?;
     let conversation = conversation(args, agent, places, past.as_ref());
@@ -122,7 +123,7 @@ fn agent(
     places: &Places,
 ) -> Result<Arc<ResolvedAgent>, Failure> {
     let agent = resolve(host, name, &places.workspace).map_err(agents::not_found)?;
-    run::runnable(&agent, partial)?;
+    single::runnable(&agent, partial)?;
     Ok(Arc::new(agent))
 }
 

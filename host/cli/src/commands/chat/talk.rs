@@ -1,10 +1,8 @@
 //! The chat itself: reads a line, does what it says, shows what came of it.
 
-use std::sync::Arc;
-
 use belljar_policy::Shown;
 use belljar_session::{
-    Conversation, Host, Journal, Outcome, RunError, RunRecord, RunSpec, RunStatus, RunStore,
+    Conversation, Host, Journal, Outcome, RunRecord, RunSpec, RunStatus, RunStore,
 };
 use tokio_util::sync::CancellationToken;
 
