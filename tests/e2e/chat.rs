@@ -114,7 +114,9 @@ fn commands_answer_without_the_model() {
     let done =
         chat(&world, &transcript, &[], "/help\n/agents\n/tools\n/budget\n/cancel\n/quit\nx\n");
     let done = done.exits(0);
-    for text in ["/agent [-b] NAME TASK", "general-purpose", "file_read", "steps", "nothing runs"] {
+    for text in
+        ["/agent [-b|-k] NAME TASK", "general-purpose", "file_read", "steps", "nothing runs"]
+    {
         assert!(done.stdout.contains(text), "no `{text}` in {}", done.stdout);
     }
     assert!(!done.stderr.contains("--resume"), "nothing was said: {}", done.stderr);
@@ -151,14 +153,16 @@ fn an_agent_runs_beside_the_conversation() {
         let (world, transcript) = world(ASIDE);
         let done = chat(&world, &transcript, &[], lines);
         assert!(done.stdout.contains("Good day."), "{}{}", done.stdout, done.stderr);
-        if !lines.contains("-b") {
+        if lines.contains("-b") {
+            done.complains("number 1 (`code-analyst`) has ended");
+        } else {
             let done = done.exits(0);
             assert_eq!(done.stdout, "It is in limits.rs.\nGood day.\n");
         }
     }
     let (world, transcript) = world(ASIDE);
     let done = chat(&world, &transcript, &[], "/agent code-analyst\n/agent nobody x\n").exits(2);
-    done.complains("`/agent [-b] NAME TASK`").complains("nobody");
+    done.complains("`/agent [-b|-k] NAME TASK`").complains("nobody");
 }
 
 #[test]
@@ -186,6 +190,29 @@ fn the_budget_of_the_session_ends_a_turn_and_not_the_chat() {
     let done = chat(&world, &transcript, &["--max-steps", "2"], lines).exits(3);
     assert!(done.stdout.contains("each turn at most"), "{}", done.stdout);
     done.complains("budget of the session is used up");
+}
+
+#[test]
+fn a_conclusion_joins_the_conversation_only_when_that_is_said() {
+    let told = r#"
+transcript: 1
+agents:
+  - agent: code-analyst
+    turns:
+      - say: It is in limits.rs.
+      - say: It is in limits.rs.
+  - agent: general-purpose
+    turns:
+      - say: I know of nothing.
+      - say: In limits.rs, I hear.
+"#;
+    let (world, transcript) = world(told);
+    let lines = "/agent code-analyst look\nwhat is known\n/agent -k code-analyst look\nand now\n";
+    let done = chat(&world, &transcript, &["-q"], lines).exits(0);
+    assert!(done.stdout.ends_with("In limits.rs, I hear.\n"), "{}", done.stdout);
+    let none = world.other("none.yaml", b"transcript: 1\nagents: []\n");
+    let done = chat(&world, none.to_str().unwrap(), &["--resume"], "").exits(0);
+    done.complains("(3 turns)").complains("`code-analyst`: look");
 }
 
 const HANGING: &str = "

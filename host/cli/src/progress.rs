@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belljar_policy::Shown;
@@ -21,6 +21,9 @@ const MAX_SAID: usize = 160;
 
 /// Most bytes of an agent's text that are kept until its step ends.
 const MAX_BUFFERED: usize = 4 << 10;
+
+/// Lines that wait while a person is asked: more than a screen.
+const MAX_HELD: usize = 200;
 
 /// How often the moving line is redrawn.
 const TICK: Duration = Duration::from_millis(120);
@@ -50,6 +53,16 @@ struct Inner {
     open: AtomicBool,
     /// Whether the agent at the root has said anything in this turn.
     spoke: AtomicBool,
+    /// Lines that wait for the answer to a question.
+    held: Mutex<Option<Held>>,
+}
+
+/// Lines that wait.
+#[derive(Default)]
+struct Held {
+    lines: Vec<String>,
+    /// How many there were past [`MAX_HELD`].
+    more: usize,
 }
 
 #[derive(Default)]
@@ -78,7 +91,8 @@ impl Progress {
         });
         let state = Mutex::default();
         let (open, spoke) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self(Arc::new(Inner { out: out.clone(), to, bar, state, open, spoke }))
+        let held = Mutex::default();
+        Self(Arc::new(Inner { out: out.clone(), to, bar, state, open, spoke, held }))
     }
 
     /// A turn begins: the line may move again.
@@ -108,13 +122,26 @@ impl Progress {
         }
     }
 
-    /// Runs `work` while nothing is redrawn: a question to the person.
+    /// Runs `work`, a question to the person, while nothing is drawn: lines of other agents
+    /// wait until it is answered. They never wait with a lock held, so that a run can be
+    /// cancelled while it asks.
     pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
         self.0.close_line();
-        match &self.0.bar {
-            Some(bar) => bar.suspend(work),
-            None => work(),
+        self.0.held().get_or_insert_default();
+        self.finish();
+        let done = work();
+        let held = self.0.held().take().unwrap_or_default();
+        held.lines.iter().for_each(|line| self.0.line(line));
+        if held.more > 0 {
+            self.0.line(&format!("  and {} lines more while you were asked", held.more));
         }
+        self.0.wake();
+        done
+    }
+
+    /// A line about the work, between those of the run.
+    pub(crate) fn note(&self, line: &str) {
+        self.0.line(line);
     }
 }
 
@@ -277,11 +304,11 @@ impl Inner {
         }
     }
 
-    /// Lets the moving line move again, where text has stopped it.
+    /// Lets the moving line move again, where text or a question has stopped it.
     fn wake(&self) {
         if let Some(bar) = &self.bar
-            && self.to == To::Chat
             && bar.is_finished()
+            && self.held().is_none()
         {
             bar.reset();
             bar.enable_steady_tick(TICK);
@@ -289,6 +316,9 @@ impl Inner {
     }
 
     fn moving(&self, agent: &str, text: &str) {
+        if self.held().is_some() {
+            return;
+        }
         self.close_line();
         self.wake();
         if let Some(bar) = &self.bar {
@@ -296,7 +326,19 @@ impl Inner {
         }
     }
 
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn line(&self, line: &str) {
+        if let Some(held) = &mut *self.held() {
+            if held.lines.len() < MAX_HELD {
+                held.lines.push(line.to_owned());
+            } else {
+                held.more += 1;
+            }
+            return;
+        }
         self.close_line();
         match (&self.bar, self.to) {
             (Some(bar), _) => bar.println(line),

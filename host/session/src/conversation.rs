@@ -165,6 +165,16 @@ impl Conversation {
         Turn { outcome, spec, added }
     }
 
+    /// Tells the conversation of a run beside it, without asking the model. Gives what was
+    /// added.
+    pub fn remember(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<Message> {
+        let text = frame::beside(spec.agent.id.slug.as_str(), &spec.task, outcome);
+        let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+        let added = vec![Message::User { text }, noted];
+        self.messages.extend(added.iter().cloned());
+        added
+    }
+
     /// Takes over what a run left, and gives what is new of it.
     fn settle(&mut self, outcome: &Outcome) -> Vec<Message> {
         // A run that did not start has no messages at all.

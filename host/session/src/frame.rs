@@ -34,6 +34,15 @@ pub const BROKEN: &str = "[no answer: something failed]";
 pub const LOST: &str = "[no answer: the program ended during this turn; tool calls of it may \
 have taken effect, and what they returned is not known]";
 
+/// Stands for the agent's answer where a person only told it something.
+pub const NOTED: &str = "[noted]";
+
+/// What a conversation is told of a run beside it that the person wants remembered.
+pub fn beside(agent: &str, task: &str, outcome: &Outcome) -> String {
+    let conclusion = conclusion(agent, outcome);
+    format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")
+}
+
 /// The tag of the frame around a child's conclusion.
 const FRAME: &str = "subagent_result";
 

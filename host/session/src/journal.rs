@@ -29,6 +29,7 @@ use crate::frame::LOST;
 use crate::held::Held;
 use crate::host::Host;
 use crate::outcome::{ChildSummary, Outcome, Status, Usage};
+use crate::run::RunSpec;
 
 /// Characters of a session's title: the beginning of what was said first.
 const MAX_TITLE: usize = 80;
@@ -197,6 +198,37 @@ impl Journal {
         let turn = conversation.turn(host, text, events, cancel).await;
         let unsaved = self.finish(&session, &message, &turn).await.err();
         Ok(SavedTurn { turn, unsaved })
+    }
+
+    /// Tells the conversation of a run beside it, as [`Conversation::remember`] does, and saves
+    /// that. What the run used counts with it.
+    pub async fn remember(
+        &mut self,
+        conversation: &mut Conversation,
+        spec: &RunSpec,
+        outcome: &Outcome,
+    ) -> Result<(), JournalError> {
+        let asked = format!("`{}`: {}", spec.agent.id.slug, spec.task);
+        let session = self.begin(conversation, &asked).await?;
+        let message = self.new_id();
+        let now = self.now();
+        let records = self.subagents(&message, outcome, now);
+        let added = conversation.remember(spec, outcome);
+        let row = |id, role, content, metadata| NewMessage {
+            id,
+            role,
+            status: MessageStatus::Completed,
+            content,
+            metadata,
+            created: now,
+        };
+        let answer = json!({"text": outcome.output, "messages": added});
+        let rows = [
+            row(self.new_id(), Role::User, json!({"text": asked}), json!({})),
+            row(message, Role::Assistant, answer, metadata(outcome, &records)),
+        ];
+        self.store.append_messages(&session, &rows).await?;
+        Ok(self.store.record_subagents(&session, &records).await?)
     }
 
     /// The session's id; makes the session with its first turn.

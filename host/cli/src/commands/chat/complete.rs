@@ -29,7 +29,7 @@ impl Words {
             COMMANDS.iter().map(|row| row.name.to_owned()).collect()
         } else if matches!(
             command.split(' ').collect::<Vec<_>>().as_slice(),
-            ["agent", _] | ["agent", "-b", _]
+            ["agent", _] | ["agent", "-b" | "-k", _]
         ) {
             self.agents.clone()
         } else {

@@ -35,8 +35,8 @@ pub(super) const COMMANDS: &[Row] = &[
     Row {
         name: "agent",
         action: Action::Agent,
-        arguments: "[-b] NAME TASK",
-        help: "run an agent on a task, beside the conversation; -b: in the background",
+        arguments: "[-b|-k] NAME TASK",
+        help: "run an agent beside the conversation; -b: in the background; -k: and tell the conversation",
     },
     Row {
         name: "tools",

@@ -139,7 +139,7 @@ impl<'a> Chat<'a> {
             self.progress.sink(),
             cancel.clone(),
         );
-        let saved = until_done(turn, &mut self.interrupts, &cancel, self.out).await;
+        let saved = until_done(turn, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
         match saved {
             Err(error) => self.complain(&Failure::new(chain(&error))),
@@ -156,9 +156,9 @@ impl<'a> Chat<'a> {
 
     /// `/agent`: a run beside the conversation.
     async fn agent(&mut self, rest: &str) -> Result<(), Failure> {
-        let (in_background, rest) = match rest.strip_prefix("-b ") {
-            Some(rest) => (true, rest.trim_start()),
-            None => (false, rest),
+        let (flag, rest) = match rest.split_once(char::is_whitespace) {
+            Some((flag @ ("-b" | "-k"), rest)) => (Some(flag), rest.trim_start()),
+            _ => (None, rest),
         };
         let (name, task) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         if name.is_empty() || task.trim().is_empty() {
@@ -167,7 +167,7 @@ impl<'a> Chat<'a> {
         }
         let agent = super::agent(self.host, name, false, self.places)?;
         let spec = self.conversation.aside(agent, task.trim().to_owned());
-        if in_background {
+        if flag == Some("-b") {
             let number = self.background.start(self.host.clone(), spec);
             self.out.note(format_args!("number {number} runs; /cancel {number} stops it"));
             return Ok(());
@@ -176,9 +176,16 @@ impl<'a> Chat<'a> {
         self.progress.begin_turn();
         let events = self.progress.sink();
         let run = belljar_session::run(self.host, spec.clone(), events, cancel.clone());
-        let outcome = until_done(run, &mut self.interrupts, &cancel, self.out).await;
+        let outcome = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
         self.conversation.count(&outcome);
+        if flag == Some("-k") {
+            let saved = self.journal.remember(&mut self.conversation, &spec, &outcome).await;
+            if let Err(error) = saved {
+                let why = chain(&error);
+                self.out.warning(format_args!("the conclusion is not saved: {why}"));
+            }
+        }
         self.conclude(outcome, &spec, spoke);
         Ok(())
     }
@@ -261,7 +268,7 @@ async fn until_done<T>(
     run: impl Future<Output = T>,
     interrupts: &mut Interrupts,
     cancel: &CancellationToken,
-    out: &Out,
+    progress: &Progress,
 ) -> T {
     let mut run = std::pin::pin!(run);
     loop {
@@ -270,10 +277,10 @@ async fn until_done<T>(
             done = &mut run => return done,
             () = interrupts.next() => {
                 if cancel.is_cancelled() {
-                    out.note("");
+                    progress.finish();
                     std::process::exit(i32::from(Exit::Cancelled.code()));
                 }
-                out.note("cancelling; press Ctrl-C again to leave at once");
+                progress.note("cancelling; press Ctrl-C again to leave at once");
                 cancel.cancel();
             }
         }
