@@ -8,7 +8,7 @@ use belljar_policy::Shown;
 use belljar_session::{Asker, Question, Word};
 use tokio::sync::Mutex;
 
-use crate::out::Out;
+use crate::out::{Answer, Out};
 use crate::progress::Progress;
 
 /// Characters of arguments that a question shows; the person should see what they allow.
@@ -57,12 +57,12 @@ impl Asker for Terminal {
         // A run that is cancelled drops this future; the thread must not go on reading.
         let wanted = Wanted::default();
         let still = Arc::clone(&wanted.0);
-        let ask = move || progress.pause(|| out.ask_while(&text, &still));
+        let ask = move || progress.ask(|| out.ask_while(&text, &still));
         let answer = tokio::task::spawn_blocking(ask).await;
         match answer {
-            Ok(Some(true)) => Word::Yes,
-            Ok(Some(false)) => Word::No,
-            Ok(None) | Err(_) => Word::Nobody,
+            Ok(Answer::Yes) => Word::Yes,
+            Ok(Answer::No) => Word::No,
+            Ok(Answer::Nobody | Answer::Unwanted) | Err(_) => Word::Nobody,
         }
     }
 }

@@ -40,6 +40,17 @@ pub(crate) enum Style {
     Cyan,
 }
 
+/// What a person said to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Yes,
+    No,
+    /// There is nobody to ask; the question was not shown.
+    Nobody,
+    /// Nobody waits for the answer any more.
+    Unwanted,
+}
+
 impl Style {
     fn code(self) -> &'static str {
         match self {
@@ -169,24 +180,30 @@ impl Out {
 
     /// Asks for a yes or no on the terminal; `None` where nobody can answer.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
-        self.ask_while(question, &AtomicBool::new(true))
+        match self.ask_while(question, &AtomicBool::new(true)) {
+            Answer::Yes => Some(true),
+            Answer::No => Some(false),
+            Answer::Nobody | Answer::Unwanted => None,
+        }
     }
 
     /// The same, until nobody wants the answer any more. What was typed before the question
     /// was there is no answer to it.
-    pub(crate) fn ask_while(&self, question: &str, wanted: &AtomicBool) -> Option<bool> {
+    pub(crate) fn ask_while(&self, question: &str, wanted: &AtomicBool) -> Answer {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return None;
+            return Answer::Nobody;
         }
         forget_typed_ahead();
         eprint!("{question} [y/N] ");
         if !wait_for_line(wanted) {
-            eprintln!();
-            return None;
+            return Answer::Unwanted;
         }
         let mut answer = String::new();
-        io::stdin().read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+        match io::stdin().read_line(&mut answer) {
+            Err(_) => Answer::Nobody,
+            Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Answer::Yes,
+            Ok(_) => Answer::No,
+        }
     }
 
     /// What the process ends with: a result that could not be written is a failure, except
@@ -238,7 +255,7 @@ fn wait_for_line(wanted: &AtomicBool) -> bool {
         match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             // Ready, or broken in a way that reading will tell.
-            Ok(_) | Err(_) => return true,
+            Ok(_) | Err(_) => return wanted.load(Ordering::Relaxed),
         }
     }
     false

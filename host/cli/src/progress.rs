@@ -10,7 +10,7 @@ use belljar_policy::Shown;
 use belljar_session::{Event, EventKind, EventSink, RunStatus};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::out::{Out, Style};
+use crate::out::{Answer, Out, Style};
 use crate::table;
 
 /// Characters of arguments on a line: a path or a pattern, not a file.
@@ -55,6 +55,8 @@ struct Inner {
     spoke: AtomicBool,
     /// Lines that wait for the answer to a question.
     held: Mutex<Option<Held>>,
+    /// Whether the line may move.
+    live: AtomicBool,
 }
 
 /// Lines that wait.
@@ -91,13 +93,14 @@ impl Progress {
         });
         let state = Mutex::default();
         let (open, spoke) = (AtomicBool::new(false), AtomicBool::new(false));
-        let held = Mutex::default();
-        Self(Arc::new(Inner { out: out.clone(), to, bar, state, open, spoke, held }))
+        let (held, live) = (Mutex::default(), AtomicBool::new(to == To::Notes));
+        Self(Arc::new(Inner { out: out.clone(), to, bar, state, open, spoke, held, live }))
     }
 
     /// A turn begins: the line may move again.
     pub(crate) fn begin_turn(&self) {
         self.0.spoke.store(false, Ordering::Relaxed);
+        self.0.live.store(true, Ordering::Relaxed);
         self.0.wake();
     }
 
@@ -117,26 +120,32 @@ impl Progress {
 
     /// Takes the moving line away; call it before the result is printed.
     pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.0.bar {
-            bar.finish_and_clear();
+        self.0.live.store(false, Ordering::Relaxed);
+        self.0.still();
+        // A question that nobody answers any more stands on a line of its own.
+        self.0.let_go(true);
+    }
+
+    /// Runs `work` while nothing is redrawn. It must be short: the run waits for it.
+    pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.close_line();
+        match &self.0.bar {
+            Some(bar) => bar.suspend(work),
+            None => work(),
         }
     }
 
-    /// Runs `work`, a question to the person, while nothing is drawn: lines of other agents
-    /// wait until it is answered. They never wait with a lock held, so that a run can be
-    /// cancelled while it asks.
-    pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Runs `question` while nothing is drawn: lines of other agents wait until it is
+    /// answered. They never wait with a lock held, so that a run can be cancelled while it
+    /// asks.
+    pub(crate) fn ask(&self, question: impl FnOnce() -> Answer) -> Answer {
         self.0.close_line();
         self.0.held().get_or_insert_default();
-        self.finish();
-        let done = work();
-        let held = self.0.held().take().unwrap_or_default();
-        held.lines.iter().for_each(|line| self.0.line(line));
-        if held.more > 0 {
-            self.0.line(&format!("  and {} lines more while you were asked", held.more));
-        }
+        self.0.still();
+        let answer = question();
+        self.0.let_go(answer == Answer::Unwanted);
         self.0.wake();
-        done
+        answer
     }
 
     /// A line about the work, between those of the run.
@@ -288,13 +297,30 @@ impl Inner {
         if text.is_empty() {
             return;
         }
-        if let Some(bar) = &self.bar {
-            // It stands where the text goes.
-            bar.finish_and_clear();
-        }
+        // It stands where the text goes.
+        self.still();
         self.spoke.store(true, Ordering::Relaxed);
         self.open.store(!text.ends_with('\n'), Ordering::Relaxed);
         self.out.piece(&Shown::multiline(text).to_string());
+    }
+
+    /// Takes the moving line away.
+    fn still(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Shows the lines that waited for an answer; `unanswered` ends the line of the question.
+    fn let_go(&self, unanswered: bool) {
+        let Some(held) = self.held().take() else { return };
+        if unanswered {
+            self.line("");
+        }
+        held.lines.iter().for_each(|line| self.line(line));
+        if held.more > 0 {
+            self.line(&format!("  and {} lines more while a question was open", held.more));
+        }
     }
 
     /// Ends a line of text that is not complete yet.
@@ -308,6 +334,7 @@ impl Inner {
     fn wake(&self) {
         if let Some(bar) = &self.bar
             && bar.is_finished()
+            && self.live.load(Ordering::Relaxed)
             && self.held().is_none()
         {
             bar.reset();

@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[Row] = &[
         name: "agent",
         action: Action::Agent,
         arguments: "[-b|-k] NAME TASK",
-        help: "run an agent beside the conversation; -b: in the background; -k: and tell the conversation",
+        help: "run an agent on the side; -b in the background, -k tells the conversation",
     },
     Row {
         name: "tools",
