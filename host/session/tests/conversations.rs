@@ -338,10 +338,10 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
     let mut journal = Journal::new(store.clone(), Arc::clone(&world.host.clock));
-    let (reached, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    let (reached, mut asked) = tokio::sync::mpsc::channel(1);
     let events = EventSink::to(move |event| {
         if matches!(event.kind, EventKind::StepStarted { .. }) {
-            reached.send(()).unwrap();
+            reached.try_send(()).unwrap();
         }
     });
     {
