@@ -133,7 +133,7 @@ impl Conversation {
     pub fn aside(&self, agent: Arc<ResolvedAgent>, task: String) -> RunSpec {
         RunSpec {
             model: self.model.clone(),
-            limits: self.limits.clone(),
+            limits: self.limits,
             partial: self.partial,
             budget: Some(self.budget.clone()),
             ..RunSpec::new(agent, task, self.workspace.clone())

@@ -1,41 +1,28 @@
 //! Joins a [`Conversation`] with a [`Store`]: what a person says is on disk before it is
 //! acted on, and what came of it replaces a placeholder that was there before the run.
 //!
-//! | row | content | metadata |
-//! | --- | --- | --- |
-//! | a person's message | `text` | |
-//! | the agent's turn | `text` (the conclusion), `messages` (all that the turn added to the conversation, the person's message as it was sent included) | `run`, `agent`, `model`, `error`, `usage`, `total`, `subagents` |
-//!
-//! The id of the agent's row is made before the run; subagents hang off it.
+//! `rows` says what stands in each row. The id of the agent's row is made before the run;
+//! subagents hang off it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_model::Message;
-use belljar_policy::Shown;
-use belljar_store::{
-    Finished, MessageStatus, NewMessage, NewSession, Role, Source, Store, StoreError,
-    StoredMessage, StoredSession, SubagentRecord, SubagentStatus,
-};
-use serde::Deserialize;
+use belljar_store::{Finished, MessageStatus, NewMessage, NewSession, Role, Store, StoreError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, RunId};
 use crate::conversation::{Conversation, Turn};
 use crate::events::EventSink;
-use crate::frame::LOST;
 use crate::held::Held;
 use crate::host::Host;
-use crate::outcome::{ChildSummary, Outcome, Status, Usage};
+use crate::outcome::Outcome;
+use crate::rows::{self, Past};
 use crate::run::RunSpec;
 
 /// Characters of a session's title: the beginning of what was said first.
 const MAX_TITLE: usize = 80;
-
-/// Characters of a subagent's conclusion in its summary.
-const MAX_SUMMARY: usize = 400;
 
 /// A session on disk that turns are added to.
 pub struct Journal {
@@ -48,32 +35,6 @@ pub struct Journal {
 struct Open {
     session: String,
     _held: Held,
-}
-
-/// What is known of a session that is gone on with.
-#[derive(Debug)]
-pub struct Past {
-    /// The session.
-    pub session: StoredSession,
-    /// Its turns, the oldest first.
-    pub turns: Vec<PastTurn>,
-    /// What the model is sent of them.
-    pub messages: Vec<Message>,
-    /// What they used.
-    pub used: Usage,
-}
-
-/// One turn of the past.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PastTurn {
-    /// What the person said.
-    pub asked: String,
-    /// What the agent concluded. Foreign text.
-    pub answer: String,
-    /// How it ended.
-    pub status: MessageStatus,
-    /// Why it did not complete.
-    pub error: Option<String>,
 }
 
 /// A turn that was run.
@@ -109,24 +70,6 @@ pub enum JournalError {
     Nothing,
 }
 
-/// The content of an agent's row.
-#[derive(Deserialize)]
-struct Content {
-    #[serde(default)]
-    text: String,
-    #[serde(default)]
-    messages: Option<Vec<Message>>,
-}
-
-/// The metadata of an agent's row, as far as they are read again.
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    total: Usage,
-    #[serde(default)]
-    error: Option<String>,
-}
-
 impl Journal {
     /// A journal whose session begins with its first turn: one that is left before that
     /// leaves nothing behind.
@@ -154,8 +97,8 @@ impl Journal {
         journal.hold(session.id.clone())?;
         // Nobody else has the session, so nobody works on these any more.
         journal.store.interrupt_in_flight(&session.id, journal.now()).await?;
-        let rows = journal.store.messages(&session.id).await?;
-        let past = past(&journal.store, session, rows)?;
+        let messages = journal.store.messages(&session.id).await?;
+        let past = rows::past(&journal.store, session, messages)?;
         Ok((journal, past))
     }
 
@@ -190,11 +133,11 @@ impl Journal {
             metadata: json!({}),
             created: now,
         };
-        let rows = [
+        let pair = [
             row(self.new_id(), Role::User, MessageStatus::Completed, json!({"text": text})),
             row(message.clone(), Role::Assistant, MessageStatus::InFlight, json!({"text": ""})),
         ];
-        self.store.append_messages(&session, &rows).await?;
+        self.store.append_messages(&session, &pair).await?;
         let turn = conversation.turn(host, text, events, cancel).await;
         let unsaved = self.finish(&session, &message, &turn).await.err();
         Ok(SavedTurn { turn, unsaved })
@@ -212,7 +155,7 @@ impl Journal {
         let session = self.begin(conversation, &asked).await?;
         let message = self.new_id();
         let now = self.now();
-        let records = self.subagents(&message, outcome, now);
+        let records = rows::subagents(&message, outcome, now, || self.new_id());
         let added = conversation.remember(spec, outcome);
         let row = |id, role, content, metadata| NewMessage {
             id,
@@ -223,11 +166,11 @@ impl Journal {
             created: now,
         };
         let answer = json!({"text": outcome.output, "messages": added});
-        let rows = [
+        let pair = [
             row(self.new_id(), Role::User, json!({"text": asked}), json!({})),
-            row(message, Role::Assistant, answer, metadata(outcome, &records)),
+            row(message, Role::Assistant, answer, rows::metadata(outcome, &records)),
         ];
-        self.store.append_messages(&session, &rows).await?;
+        self.store.append_messages(&session, &pair).await?;
         Ok(self.store.record_subagents(&session, &records).await?)
     }
 
@@ -262,35 +205,15 @@ impl Journal {
     async fn finish(&self, session: &str, message: &str, turn: &Turn) -> Result<(), StoreError> {
         let outcome = &turn.outcome;
         let now = self.now();
-        let records = self.subagents(message, outcome, now);
+        let records = rows::subagents(message, outcome, now, || self.new_id());
         let finished = Finished {
-            status: message_status(outcome.status),
+            status: rows::message_status(outcome.status),
             content: json!({"text": outcome.output, "messages": turn.added}),
-            metadata: metadata(outcome, &records),
+            metadata: rows::metadata(outcome, &records),
             updated: now,
         };
         self.store.finish_message(session, message, &finished).await?;
         self.store.record_subagents(session, &records).await
-    }
-
-    /// Every subagent of a turn, parents before their children.
-    fn subagents(&self, message: &str, outcome: &Outcome, now: i64) -> Vec<SubagentRecord> {
-        let mut records = Vec::new();
-        // Outcome of the parent, its record's id, its depth.
-        let mut parents: Vec<(&Outcome, Option<String>, i64)> = vec![(outcome, None, 0)];
-        while let Some((parent, parent_id, depth)) = parents.pop() {
-            for child in &parent.children {
-                let id = self.new_id();
-                let place = records.len() as i64;
-                let mut record = record(child, &id, message, place, now);
-                record.parent_agent.clone_from(&parent.agent);
-                record.parent_subagent_id.clone_from(&parent_id);
-                record.depth = depth + 1;
-                records.push(record);
-                parents.push((&child.outcome, Some(id), depth + 1));
-            }
-        }
-        records
     }
 
     fn hold(&mut self, session: String) -> Result<(), JournalError> {
@@ -318,134 +241,4 @@ impl std::fmt::Debug for Journal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Journal").field("session", &self.session()).finish_non_exhaustive()
     }
-}
-
-fn metadata(outcome: &Outcome, records: &[SubagentRecord]) -> Value {
-    let ended = |status| records.iter().filter(|record| record.status == status).count();
-    json!({
-        "run": outcome.run,
-        "agent": outcome.agent,
-        "model": outcome.model,
-        "error": outcome.error.as_ref().map(ToString::to_string),
-        "usage": outcome.usage,
-        "total": outcome.total,
-        "subagents": {
-            "total": records.len(),
-            "queued": 0,
-            "running": 0,
-            "completed": ended(SubagentStatus::Completed),
-            "partial": ended(SubagentStatus::Partial),
-            "failed": ended(SubagentStatus::Failed),
-            "cancelled": ended(SubagentStatus::Cancelled),
-        },
-    })
-}
-
-fn record(child: &ChildSummary, id: &str, message: &str, place: i64, now: i64) -> SubagentRecord {
-    let outcome = &child.outcome;
-    let mut tool_names: Vec<String> =
-        outcome.receipts.iter().map(|receipt| receipt.tool.clone()).collect();
-    tool_names.sort_unstable();
-    tool_names.dedup();
-    let name = outcome.agent.rsplit('/').next().unwrap_or_default();
-    SubagentRecord {
-        id: id.to_owned(),
-        parent_message_id: message.to_owned(),
-        parent_tool_call_id: child.call_id.clone(),
-        parent_agent: String::new(),
-        parent_subagent_id: None,
-        depth: 1,
-        chain_id: outcome.run.to_string(),
-        source: Source::Preset,
-        agent: outcome.agent.clone(),
-        display_name: format!("{name}#{}", child.spawn_index),
-        goal: child.task.clone(),
-        context: child.context.clone(),
-        status: subagent_status(outcome.status),
-        model: outcome.model.clone(),
-        tool_names,
-        summary: outcome.output.chars().take(MAX_SUMMARY).collect(),
-        result: json!({
-            "output": outcome.output,
-            "step": child.step,
-            "usage": outcome.usage,
-            "paths_read": outcome.paths_read(),
-            "paths_written": outcome.paths_written(),
-            "warnings": outcome.warnings,
-        }),
-        error: outcome.error.as_ref().map(ToString::to_string),
-        input_tokens: column(outcome.total.input_tokens),
-        cached_tokens: column(outcome.total.cached_tokens),
-        output_tokens: column(outcome.total.output_tokens),
-        fuel: column(outcome.total.fuel),
-        sort_order: place,
-        created: now,
-        started: Some(outcome.started.as_millisecond()),
-        ended: Some(outcome.ended.as_millisecond()),
-    }
-}
-
-fn column(amount: u64) -> i64 {
-    i64::try_from(amount).unwrap_or(i64::MAX)
-}
-
-fn message_status(status: Status) -> MessageStatus {
-    match status {
-        Status::Completed => MessageStatus::Completed,
-        Status::Partial => MessageStatus::Partial,
-        Status::Failed => MessageStatus::Failed,
-        Status::Cancelled => MessageStatus::Cancelled,
-    }
-}
-
-fn subagent_status(status: Status) -> SubagentStatus {
-    match status {
-        Status::Completed => SubagentStatus::Completed,
-        Status::Partial => SubagentStatus::Partial,
-        Status::Failed => SubagentStatus::Failed,
-        Status::Cancelled => SubagentStatus::Cancelled,
-    }
-}
-
-/// The turns of a session, and what the model is sent of them.
-fn past(
-    store: &Store,
-    session: StoredSession,
-    rows: Vec<StoredMessage>,
-) -> Result<Past, StoreError> {
-    let mut past =
-        Past { session, turns: Vec::new(), messages: Vec::new(), used: Usage::default() };
-    let mut asked = String::new();
-    for row in rows {
-        let bad = |error: serde_json::Error| StoreError::Row {
-            what: format!("message `{}`", Shown::clipped(&row.id, 64)),
-            path: store.path().to_owned(),
-            why: error.to_string(),
-        };
-        let content: Content = serde_json::from_value(row.content).map_err(bad)?;
-        match row.role {
-            Role::User => asked = content.text,
-            Role::Assistant => {
-                let metadata: Metadata = serde_json::from_value(row.metadata).map_err(bad)?;
-                let asked = std::mem::take(&mut asked);
-                past.messages.extend(content.messages.unwrap_or_else(|| lost(&asked)));
-                past.used += metadata.total;
-                past.turns.push(PastTurn {
-                    asked,
-                    answer: content.text,
-                    status: row.status,
-                    error: metadata.error,
-                });
-            }
-        }
-    }
-    Ok(past)
-}
-
-/// What the model is told of a turn whose result was never saved.
-fn lost(asked: &str) -> Vec<Message> {
-    vec![
-        Message::User { text: asked.to_owned() },
-        Message::Assistant { text: LOST.to_owned(), calls: Vec::new() },
-    ]
 }

@@ -42,6 +42,7 @@ mod outcome;
 mod prepare;
 mod resolve;
 mod results;
+mod rows;
 mod run;
 mod saved;
 mod scan;
@@ -55,12 +56,13 @@ pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use conversation::{Conversation, Turn};
 pub use events::{EVENT_VERSION, Event, EventKind, EventSink};
 pub use host::Host;
-pub use journal::{Journal, JournalError, Past, PastTurn, SavedTurn};
+pub use journal::{Journal, JournalError, SavedTurn};
 pub use library::{Change, Library, Root};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
 };
 pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
+pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved::{RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use spawn::{ListedAgent, SPAWN_AGENT};
