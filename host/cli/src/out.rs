@@ -15,6 +15,7 @@ use belljar_definition::{Diagnostic, Severity};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::snippets::Snippets;
 
 /// Where the process prints, and how. Clones share it.
 #[derive(Debug, Clone)]
@@ -123,6 +124,19 @@ impl Out {
 
     /// A diagnostic of a file: errors always, the rest not with `--quiet`.
     pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
+        self.diagnostic_with(diagnostic, None);
+    }
+
+    /// Diagnostics of files with the lines that they are about.
+    pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        let mut snippets = Snippets::new(self.stderr_colour);
+        for diagnostic in diagnostics {
+            let snippet = snippets.of(diagnostic);
+            self.diagnostic_with(diagnostic, snippet.as_deref());
+        }
+    }
+
+    fn diagnostic_with(&self, diagnostic: &Diagnostic, snippet: Option<&str>) {
         let (style, word) = match diagnostic.severity {
             Severity::Error => (Style::Red, "error:"),
             Severity::Warning => (Style::Yellow, "warning:"),
@@ -131,15 +145,20 @@ impl Out {
         if self.quiet && diagnostic.severity != Severity::Error {
             return;
         }
-        let text = diagnostic.to_string();
-        self.err(text.replacen(word, &self.paint_err(style, word), 1));
+        let mut text = diagnostic.headline().replacen(word, &self.paint_err(style, word), 1);
+        if let Some(part) = snippet {
+            text.push('\n');
+            text.push_str(part);
+        }
+        if let Some(hint) = &diagnostic.hint {
+            text.push_str(&format!("\n  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
+        }
+        self.err(text);
     }
 
     /// Why the command failed, with its hints.
     pub(crate) fn failure(&self, failure: &Failure) {
-        for diagnostic in &failure.diagnostics {
-            self.diagnostic(diagnostic);
-        }
+        self.diagnostics(&failure.diagnostics);
         if !failure.message.is_empty() {
             self.err(format_args!("{} {}", self.paint_err(Style::Red, "error:"), failure.message));
         }

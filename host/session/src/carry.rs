@@ -3,8 +3,11 @@
 //! tools, because they promise nothing about what they change. What acts on the session itself
 //! is done one after the other. Answers keep the order asked.
 
+use std::sync::Arc;
+
 use belljar_model::{ChatRequest, ToolCall};
 use belljar_policy::{Shown, ToolPermit};
+use belljar_sandbox::{Progress, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Sleep, sleep};
 
@@ -15,6 +18,7 @@ use crate::events::{EventKind, MAX_SHOWN};
 use crate::orders::Order;
 use crate::outcome::CallReceipt;
 use crate::results::{self, Carried};
+use crate::skills;
 use crate::turn::{Answer, Ending, Input, Loop};
 
 /// One call with its place.
@@ -148,13 +152,31 @@ impl Agent<'_> {
         };
         let carried = match self.jar {
             Some(jar) => {
-                let result = jar.call(permit, arguments(call.call)).await;
+                let progress = self.progress(call, &permit);
+                let arguments = arguments(call.call);
+                let result = jar.call_with_progress(permit, arguments, progress).await;
                 results::of_call(&call.call.id, result)
             }
             // A tool was advertised, so there is a jar; if not, nothing happens.
             None => results::of_abandoned(&call.call.name, arguments(call.call)),
         };
         self.note(call, carried)
+    }
+
+    /// Where the tool's own reports go; nowhere when nobody listens. The sandbox bounds their
+    /// number and their length.
+    fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
+        let events = &self.job.shared.events;
+        if !events.listened() {
+            return None;
+        }
+        let (events, agent) = (events.clone(), Arc::clone(&self.job.path));
+        let (call_id, tool) = (call.call.id.clone(), permit.tool().to_string());
+        Some(Arc::new(move |Progress { done, total, message }| {
+            let (call_id, tool) = (call_id.clone(), tool.clone());
+            let report = || EventKind::ToolProgress { call_id, tool, done, total, message };
+            events.emit(&agent, report);
+        }))
     }
 
     /// Does what a host tool is asked for.
@@ -180,8 +202,13 @@ impl Agent<'_> {
             Order::Cancel { id } => self.cancel(id).await,
             Order::Todo(todos) => self.todo(todos),
             Order::Clarify(asked) => self.clarify(asked).await,
-            Order::Skill { .. } | Order::Spawn(_) | Order::Parallel(_) => {
-                Answer { content: "there are no skills".to_owned(), is_error: true }
+            Order::Skill { name } => match skills::load(&self.job.shared.host.skills, name) {
+                Ok(content) => Answer { content, is_error: false },
+                Err(content) => Answer { content, is_error: true },
+            },
+            // Carried out above.
+            Order::Spawn(_) | Order::Parallel(_) => {
+                Answer { content: "the host failed".to_owned(), is_error: true }
             }
         };
         self.note(call, results::of_host(&call.call.name, arguments(call.call), answer))

@@ -12,6 +12,7 @@
 //! - [`run()`] always gives an [`Outcome`], with all that was done until then.
 //! - A tool outside the agent's rights is neither advertised nor dispatched, and its component
 //!   is not in the jar.
+//! - A team gives no right: its agents have their own, under one budget.
 //! - A subagent's rights are an intersection with its parent's, its budget stands below its
 //!   parent's, and it shares neither store nor history with anyone.
 //! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
@@ -53,7 +54,9 @@ mod results;
 mod run;
 mod saved;
 mod scan;
+pub mod skills;
 mod spec;
+mod team;
 mod toolcat;
 mod toolfiles;
 mod turn;
@@ -65,12 +68,16 @@ pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink,
 pub use findings::{Finding, FindingSeverity, Findings};
 pub use hooks::{HookCheck, Hooks};
 pub use host::{Host, Journal, NoJournal};
-pub use library::{Change, Library, Root};
+pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
 };
 pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 pub use run::{RunSpec, run};
-pub use saved::{RECORD_VERSION, RunRecord, RunStore, RunStoreError};
+pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use spec::host_tool_specs;
+pub use team::{
+    MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
+    resolve_team, resolve_team_file, run_team,
+};
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};

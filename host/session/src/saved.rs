@@ -17,6 +17,10 @@ use crate::toolfiles::{ReadError, read_bounded};
 /// The version of the file's form.
 pub const RECORD_VERSION: u32 = 1;
 
+/// How many saved runs are kept unless the settings say otherwise (`keep_runs`): weeks of
+/// work, in some megabytes.
+pub const KEEP_RUNS: u64 = 200;
+
 /// A run as it is saved: a session of one turn. Holds no secrets: the sandbox keeps their
 /// values out of outputs and receipts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -190,6 +194,23 @@ impl RunStore {
         let mut ids: Vec<String> = entries.flatten().filter_map(id).collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         Ok(ids)
+    }
+
+    /// Removes the oldest runs until `keep` are left; gives the number removed. Files that
+    /// agents handed over stay: they are the person's.
+    pub fn prune(&self, keep: u64) -> Result<usize, RunStoreError> {
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+        let mut removed = 0;
+        for id in self.list()?.into_iter().skip(keep) {
+            let path = self.dir.join(format!("{id}.json"));
+            match fs::remove_file(&path) {
+                Ok(()) => removed += 1,
+                // Another process prunes too.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(RunStoreError::Io { what: "remove", path, source }),
+            }
+        }
+        Ok(removed)
     }
 
     /// Reads a run by its id or the beginning of it; `None` or `latest` = the newest.

@@ -8,8 +8,8 @@ use belljar_definition::Status as Readiness;
 use belljar_model::{Models, Recording, ScriptedModel};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    EVENT_VERSION, Event, EventSink, Outcome, ResolvedAgent, RunError, RunRecord, RunSpec,
-    RunStatus, RunStore, resolve,
+    EVENT_VERSION, Event, EventSink, KEEP_RUNS, Outcome, ResolvedAgent, RunError, RunRecord,
+    RunSpec, RunStatus, RunStore, resolve,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -85,16 +85,27 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
         record(recording, path, out)?;
     }
     let record = RunRecord::new(&spec, outcome);
-    if let Err(error) = RunStore::new(places.runs()).save(&record) {
-        out.warning(format_args!("the run is not saved: {}", chain(&error)));
-    }
+    keep(&record, host.settings.keep_runs.unwrap_or(KEEP_RUNS), places, out);
     let next = *last.lock().unwrap_or_else(PoisonError::into_inner);
     print(format, &record, next, out)?;
     conclude(&record, out)
 }
 
+/// Saves the run, and removes the oldest past `most`.
+fn keep(record: &RunRecord, most: u64, places: &Places, out: &Out) {
+    let store = RunStore::new(places.runs());
+    if most > 0
+        && let Err(error) = store.save(record)
+    {
+        out.warning(format_args!("the run is not saved: {}", chain(&error)));
+    }
+    if let Err(error) = store.prune(most) {
+        out.warning(format_args!("older runs are not removed: {}", chain(&error)));
+    }
+}
+
 /// The task as given, or from stdin.
-fn task(given: Option<&str>) -> Result<String, Failure> {
+pub(super) fn task(given: Option<&str>) -> Result<String, Failure> {
     let task = match given {
         Some(task) if task != "-" => task.to_owned(),
         None if std::io::stdin().is_terminal() => {
@@ -122,7 +133,8 @@ fn from_stdin() -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| Failure::usage("the task on stdin is not valid UTF-8"))
 }
 
-fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
+/// The model that plays this transcript.
+pub(super) fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
     let shown = path.display();
     let bytes = read_bounded(path, MAX_TRANSCRIPT_BYTES)
         .map_err(|error| Failure::usage(format!("failed to read transcript `{shown}`: {error}")))?;
@@ -132,7 +144,7 @@ fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
 }
 
 /// How to set a model, and what works without: three lines in all.
-fn no_model(places: &Places) -> Failure {
+pub(super) fn no_model(places: &Places) -> Failure {
     Failure::new("no model is configured")
         .exit(Exit::NoModel)
         .hint(format!(
@@ -172,7 +184,7 @@ fn limits(args: &RunArgs) -> LimitsRequest {
 }
 
 /// Events as lines of JSON on stdout; `last` counts them.
-fn stream(out: &Out, progress: &Progress, last: Arc<Mutex<u64>>) -> EventSink {
+pub(super) fn stream(out: &Out, progress: &Progress, last: Arc<Mutex<u64>>) -> EventSink {
     let (out, progress) = (out.clone(), progress.clone());
     EventSink::to(move |event: &Event| {
         // The lock also keeps lines of several threads in the order of their numbers.

@@ -5,6 +5,7 @@ mod edit;
 mod grants;
 mod hooks;
 mod matcher;
+mod models;
 mod schema;
 mod sections;
 mod subagents;
@@ -30,6 +31,9 @@ pub struct Settings {
     /// Whether a workspace's agent may take the place of a home agent of the same name.
     /// Default: no.
     pub project_override: bool,
+    /// How many saved runs are kept, the newest; 0 = none is saved. Absent = the session's
+    /// default.
+    pub keep_runs: Option<u64>,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelSetting>,
     /// `[roles]`: role to model name. Every value is a key of `models`.
@@ -67,6 +71,14 @@ pub struct ModelSetting {
     pub temperature: Option<f64>,
     /// Allows a key to go over plain http to another machine. Default: no.
     pub allow_insecure: bool,
+    /// More headers to send. Not for keys: names of headers that carry one are refused.
+    pub headers: BTreeMap<String, String>,
+    /// The field that carries the output limit on an `openai` wire: `max_tokens` or
+    /// `max_completion_tokens`. Absent = the newer one for OpenAI's own API, else the older.
+    pub max_tokens_field: Option<String>,
+    /// More fields for the body of every request, for what only this server knows. The model
+    /// crate refuses those that it writes itself.
+    pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
 /// A kind of model.

@@ -16,6 +16,7 @@ use crate::{AgentId, Slug, Visibility};
 /// The sections of the home file.
 const HOME_KEYS: &[&str] = &[
     "project_override",
+    "keep_runs",
     "models",
     "roles",
     "secrets",
@@ -63,6 +64,7 @@ pub(super) fn read_home(
     if let Some(value) = loader.reader.boolean(table, "project_override") {
         loader.settings.project_override = value;
     }
+    loader.settings.keep_runs = loader.reader.number(table, "keep_runs");
     loader.models(table);
     loader.roles(table);
     loader.secrets(table);

@@ -25,6 +25,7 @@ fn granted(settings: &Settings, agent: &str) -> String {
 
 const FULL: &str = r#"
 project_override = true
+keep_runs = 20
 [models.local]
 kind = "openai"
 base_url = "http://127.0.0.1:8080/v1"
@@ -33,6 +34,9 @@ key_env = "LOCAL_KEY"
 max_output_tokens = 8_192
 effort = "low"
 temperature = 1
+headers = { "X-Title" = "belljar" }
+max_tokens_field = "max_completion_tokens"
+extra_body = { top_k = 0x14, chat_template_kwargs = { enable_thinking = false, x = [1.5, "a"] } }
 [models.big]
 kind = "anthropic"
 model = "claude"
@@ -70,6 +74,13 @@ fn every_key_is_read() {
     assert!(settings.project_override);
     assert_eq!(settings.models["local"].kind, ModelKind::OpenAi);
     assert_eq!(settings.models["local"].temperature, Some(1.0));
+    let local = &settings.models["local"];
+    assert_eq!(local.headers["X-Title"], "belljar");
+    assert_eq!(local.max_tokens_field.as_deref(), Some("max_completion_tokens"));
+    let extra = serde_json::to_string(&local.extra_body).unwrap();
+    let expected = r#"{"chat_template_kwargs":{"enable_thinking":false,"x":[1.5,"a"]},"top_k":20}"#;
+    assert_eq!(extra, expected);
+    assert_eq!(settings.keep_runs, Some(20));
     assert_eq!(settings.models["big"].key, KeySetting::File("/home/op/key".into()));
     assert_eq!(settings.roles["strong"], "big");
     assert_eq!(settings.secrets["brave"].prefix, "");
@@ -176,6 +187,16 @@ fn unknown_keys_are_named_and_the_right_one_is_suggested() {
     belljar.toml:2:34: error: `acess` is not a key of a mount
       hint: did you mean `access`?
     "#);
+}
+
+#[test]
+fn a_header_that_carries_a_key_has_no_place_in_the_file() {
+    for name in ["Authorization", "x-api-key", "X-Auth", "Cookie", "my-token", "client-secret"] {
+        let model = "[models.m]\nkind = 'openai'\nmodel = 'x'\n";
+        let said = errors(&format!("{model}headers = {{ '{name}' = 'sk-very-hidden' }}"));
+        assert!(said.contains("carries a key") && said.contains("key_env"), "{said}");
+        assert!(!said.contains("hidden"), "{said}");
+    }
 }
 
 #[test]
