@@ -106,3 +106,33 @@ fn a_stock_agent_stands_back_for_the_persons_own_even_where_that_one_is_broken()
     let done = world.run(&["agents", "list"]);
     assert!(!done.stderr.contains("built-in"), "{}", done.stderr);
 }
+
+#[test]
+fn a_check_shows_the_line_with_a_mark_and_the_list_stays_one_line_each() {
+    let world = World::new();
+    let text =
+        "---\nname: a\ndescription: d\nvisibility: user-facing\ntools: [file_reed]\n---\nx\n";
+    let path = world.home_file("agents/a.md", text);
+    let expected = format!(
+        "{}:5:9: error: tool `file_reed` does not exist\n   ╭────\n \
+         4 │ visibility: user-facing\n 5 │ tools: [file_reed]\n   \
+         ·         ─────────\n   ╰────\n  hint: did you mean `file_read`?\n",
+        path.display()
+    );
+    let done = world.run(&["agents", "check", path.to_str().unwrap()]).exits(2);
+    assert_eq!(done.stderr, expected);
+    let list = world.run(&["agents", "list"]).exits(2);
+    assert!(list.stderr.contains("a.md:5:9: error:") && !list.stderr.contains('│'));
+    let json = world.run(&["agents", "check", path.to_str().unwrap(), "--json"]).exits(2);
+    assert!(!json.stdout.contains('│'), "{}", json.stdout);
+}
+
+#[test]
+fn a_broken_settings_file_shows_its_line_but_no_key_that_stands_in_it() {
+    let world = World::new();
+    let text = "[models.m]\nkind = \"openai\"\nmodel = \"x\"\nkey = \"sk-hidden\"\n";
+    world.home_file("belljar.toml", text);
+    let done = world.run(&["agents", "list"]).exits(2);
+    let done = done.complains("belljar.toml:4:1: error:").complains("4 │ key = …");
+    assert!(!done.stderr.contains("hidden"), "{}", done.stderr);
+}

@@ -11,5 +11,6 @@ mod grants;
 mod init;
 mod inspect;
 mod kit;
+mod models;
 mod run;
 mod secrets;

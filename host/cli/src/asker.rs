@@ -8,7 +8,7 @@ use belljar_policy::Shown;
 use belljar_session::{Asker, Question, Word};
 use tokio::sync::Mutex;
 
-use crate::out::{Answer, Out};
+use crate::out::Out;
 use crate::progress::Progress;
 
 /// Characters of arguments that a question shows; the person should see what they allow.
@@ -23,6 +23,16 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
+    /// One line from the person; `None` where there is none.
+    async fn line(&self, text: String) -> Option<String> {
+        let (out, progress) = (self.out.clone(), self.progress.clone());
+        // A run that is cancelled drops this future; the thread must not go on reading.
+        let wanted = Wanted::default();
+        let still = Arc::clone(&wanted.0);
+        let asking = move || progress.ask(|| out.ask_line(&text, &still));
+        tokio::task::spawn_blocking(asking).await.ok().flatten()
+    }
+
     pub(crate) fn new(out: &Out, progress: &Progress) -> Self {
         Self { out: out.clone(), progress: progress.clone(), turn: Mutex::new(()) }
     }
@@ -48,21 +58,31 @@ impl Asker for Terminal {
     async fn ask(&self, question: Question<'_>) -> Word {
         let _turn = self.turn.lock().await;
         let text = format!(
-            "agent `{}` wants to call `{}` with\n  {}\nallow this call?",
+            "agent `{}` wants to call `{}` with\n  {}\nallow this call? [y]es, [a]lways in this run, [N]o:",
             Shown::new(question.agent),
             question.tool,
             Shown::clipped(question.arguments, MAX_ARGUMENTS)
         );
-        let (out, progress) = (self.out.clone(), self.progress.clone());
-        // A run that is cancelled drops this future; the thread must not go on reading.
-        let wanted = Wanted::default();
-        let still = Arc::clone(&wanted.0);
-        let ask = move || progress.ask(|| out.ask_while(&text, &still));
-        let answer = tokio::task::spawn_blocking(ask).await;
-        match answer {
-            Ok(Answer::Yes) => Word::Yes,
-            Ok(Answer::No) => Word::No,
-            Ok(Answer::Nobody | Answer::Unwanted) | Err(_) => Word::Nobody,
+        match self.line(text).await.as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => Word::Yes,
+            Some("a" | "A" | "always") => Word::ForRun,
+            Some(_) => Word::No,
+            None => Word::Nobody,
         }
+    }
+
+    async fn clarify(&self, agent: &str, question: &str, options: &[String]) -> Option<String> {
+        let _turn = self.turn.lock().await;
+        let mut text = format!("agent `{}` asks: ", Shown::new(agent));
+        text.push_str(&Shown::clipped(question, MAX_ARGUMENTS).to_string());
+        for (number, option) in options.iter().enumerate() {
+            text.push_str(&format!("\n  {}. {}", number + 1, Shown::new(option)));
+        }
+        text.push_str("\nyour answer:");
+        let line = self.line(text).await?;
+        let line = line.trim();
+        let chosen = line.parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
+        let answer = chosen.map_or(line, String::as_str);
+        (!answer.is_empty()).then(|| answer.to_owned())
     }
 }

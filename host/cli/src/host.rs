@@ -9,7 +9,9 @@ use std::sync::Arc;
 use belljar_definition::{
     Content, KeySetting, ModelKind, ModelSetting, Scope, Settings, SourceFile,
 };
-use belljar_model::{Effort, KeySource, ModelConfig, Models, Provider, Recording, Role, Roles};
+use belljar_model::{
+    Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
+};
 use belljar_policy::Shown;
 use belljar_sandbox::{Compiler, Sandbox, SandboxConfig, SandboxError, Wasm};
 use belljar_session::{Asker, Host, Library, Root, StockTool, ToolCatalogue};
@@ -97,6 +99,7 @@ impl<'a> Assembly<'a> {
             Arc::new(library),
         );
         host.secrets = secrets::store(&host.settings, places, out);
+        host.home = Some(places.home.clone());
         if let Some(asker) = asker {
             host.asker = asker;
         }
@@ -174,6 +177,14 @@ fn model_config(
     config.max_output_tokens = setting.max_output_tokens;
     config.temperature = setting.temperature;
     config.allow_insecure = setting.allow_insecure;
+    config.headers = setting.headers.clone();
+    config.max_tokens_field = match setting.max_tokens_field.as_deref() {
+        None => None,
+        Some("max_tokens") => Some(MaxTokensField::MaxTokens),
+        Some("max_completion_tokens") => Some(MaxTokensField::MaxCompletionTokens),
+        Some(other) => return Err(wrong("`max_tokens` or `max_completion_tokens`", other)),
+    };
+    config.extra_body = setting.extra_body.clone();
     Ok(config)
 }
 

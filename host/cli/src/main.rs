@@ -15,6 +15,7 @@ mod out;
 mod progress;
 mod secrets;
 mod single;
+mod snippets;
 mod table;
 
 use std::process::ExitCode;

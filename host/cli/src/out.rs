@@ -18,6 +18,7 @@ use belljar_definition::{Diagnostic, Severity};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::snippets::Snippets;
 
 /// Where the process prints, and how. Clones share it.
 #[derive(Debug, Clone)]
@@ -38,17 +39,6 @@ pub(crate) enum Style {
     Green,
     Yellow,
     Cyan,
-}
-
-/// What a person said to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Yes,
-    No,
-    /// There is nobody to ask; the question was not shown.
-    Nobody,
-    /// Nobody waits for the answer any more.
-    Unwanted,
 }
 
 impl Style {
@@ -142,6 +132,19 @@ impl Out {
 
     /// A diagnostic of a file: errors always, the rest not with `--quiet`.
     pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
+        self.diagnostic_with(diagnostic, None);
+    }
+
+    /// Diagnostics of files with the lines that they are about.
+    pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        let mut snippets = Snippets::new(self.stderr_colour);
+        for diagnostic in diagnostics {
+            let snippet = snippets.of(diagnostic);
+            self.diagnostic_with(diagnostic, snippet.as_deref());
+        }
+    }
+
+    fn diagnostic_with(&self, diagnostic: &Diagnostic, snippet: Option<&str>) {
         let (style, word) = match diagnostic.severity {
             Severity::Error => (Style::Red, "error:"),
             Severity::Warning => (Style::Yellow, "warning:"),
@@ -150,15 +153,20 @@ impl Out {
         if self.quiet && diagnostic.severity != Severity::Error {
             return;
         }
-        let text = diagnostic.to_string();
-        self.err(text.replacen(word, &self.paint_err(style, word), 1));
+        let mut text = diagnostic.headline().replacen(word, &self.paint_err(style, word), 1);
+        if let Some(part) = snippet {
+            text.push('\n');
+            text.push_str(part);
+        }
+        if let Some(hint) = &diagnostic.hint {
+            text.push_str(&format!("\n  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
+        }
+        self.err(text);
     }
 
     /// Why the command failed, with its hints.
     pub(crate) fn failure(&self, failure: &Failure) {
-        for diagnostic in &failure.diagnostics {
-            self.diagnostic(diagnostic);
-        }
+        self.diagnostics(&failure.diagnostics);
         if !failure.message.is_empty() {
             self.err(format_args!("{} {}", self.paint_err(Style::Red, "error:"), failure.message));
         }
@@ -180,30 +188,25 @@ impl Out {
 
     /// Asks for a yes or no on the terminal; `None` where nobody can answer.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
-        match self.ask_while(question, &AtomicBool::new(true)) {
-            Answer::Yes => Some(true),
-            Answer::No => Some(false),
-            Answer::Nobody | Answer::Unwanted => None,
-        }
+        let answer = self.ask_line(&format!("{question} [y/N]"), &AtomicBool::new(true))?;
+        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// The same, until nobody wants the answer any more. What was typed before the question
-    /// was there is no answer to it.
-    pub(crate) fn ask_while(&self, question: &str, wanted: &AtomicBool) -> Answer {
+    /// A line from the person at the terminal; `None` where there is none, at its end, or once
+    /// it is not wanted any more. What was typed before the question was there is no answer
+    /// to it.
+    pub(crate) fn ask_line(&self, question: &str, wanted: &AtomicBool) -> Option<String> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return Answer::Nobody;
+            return None;
         }
         forget_typed_ahead();
-        eprint!("{question} [y/N] ");
+        eprint!("{question} ");
         if !wait_for_line(wanted) {
-            return Answer::Unwanted;
+            return None;
         }
         let mut answer = String::new();
-        match io::stdin().read_line(&mut answer) {
-            Err(_) => Answer::Nobody,
-            Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Answer::Yes,
-            Ok(_) => Answer::No,
-        }
+        let read = io::stdin().read_line(&mut answer).ok()?;
+        (read > 0).then_some(answer)
     }
 
     /// What the process ends with: a result that could not be written is a failure, except

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belljar_policy::Shown;
-use belljar_session::{Event, EventKind, EventSink, RunStatus};
+use belljar_session::{BatchChild, Counts, Event, EventKind, EventSink, RunStatus, TodoItem, Word};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::out::{Answer, Out, Style};
+use crate::out::{Out, Style};
 use crate::table;
 
 /// Characters of arguments on a line: a path or a pattern, not a file.
@@ -138,12 +138,13 @@ impl Progress {
     /// Runs `question` while nothing is drawn: lines of other agents wait until it is
     /// answered. They never wait with a lock held, so that a run can be cancelled while it
     /// asks.
-    pub(crate) fn ask(&self, question: impl FnOnce() -> Answer) -> Answer {
+    pub(crate) fn ask(&self, question: impl FnOnce() -> Option<String>) -> Option<String> {
         self.0.close_line();
         self.0.held().get_or_insert_default();
         self.0.still();
         let answer = question();
-        self.0.let_go(answer == Answer::Unwanted);
+        // Without an answer, what follows begins on a line of its own.
+        self.0.let_go(answer.is_none() && self.0.out.is_live());
         self.0.wake();
         answer
     }
@@ -188,6 +189,14 @@ impl Inner {
                 self.moving(agent, &format!("{} {}", Shown::new(tool), short(arguments)));
                 state.calls.insert((Arc::clone(agent), call_id.clone()), short(arguments));
             }
+            EventKind::ToolProgress { tool, done, total, message, .. } => {
+                let message = Shown::clipped(message.trim(), MAX_ARGUMENTS);
+                let share = match total {
+                    Some(total) => format!("{}/{}", table::count(*done), table::count(*total)),
+                    None => table::count(*done),
+                };
+                self.moving(agent, &format!("{} {share} {message}", Shown::new(tool)));
+            }
             EventKind::ToolCallFinished {
                 call_id,
                 tool,
@@ -202,13 +211,19 @@ impl Inner {
                 let arguments = state.calls.remove(&key).unwrap_or_default();
                 self.call(agent, tool, &arguments, *ok, ending, (*fuel, *micros), *denials);
             }
-            EventKind::SubagentStarted { child, task, .. } => {
+            EventKind::SubagentBatchStart { children, background, .. } => {
                 self.say(&mut state, agent);
-                let child = self.paint(Style::Bold, Shown::new(name_of(child)));
-                let task = Shown::clipped(task, MAX_SAID);
-                self.line(&format!("{}→ {child}: {task}", indent(agent)));
+                let how = if *background { " (in the background)" } else { "" };
+                for BatchChild { child, task } in children {
+                    let child = self.paint(Style::Bold, Shown::new(name_of(child)));
+                    let task = Shown::clipped(task, MAX_SAID);
+                    self.line(&format!("{}→ {child}{how}: {task}", indent(agent)));
+                }
             }
-            EventKind::SubagentFinished { child, status, steps, tokens, error, .. } => {
+            EventKind::SubagentUpdate { counts, .. } => {
+                self.moving(agent, &format!("subagents: {}", counted(counts)));
+            }
+            EventKind::SubagentDone { child, status, steps, tokens, error, counts, .. } => {
                 state.said.retain(|who, _| who.as_ref() != child.as_str());
                 let word = self.paint(status_style(*status), status);
                 let tokens = table::count(*tokens);
@@ -219,6 +234,46 @@ impl Inner {
                 self.line(&format!(
                     "{from}← {child} {word}, {steps} steps, {tokens} tokens{error}"
                 ));
+                self.moving(agent, &format!("subagents: {}", counted(counts)));
+            }
+            EventKind::Todos { items } => {
+                for TodoItem { content, status } in items {
+                    let mark = match *status {
+                        "completed" => self.paint(Style::Green, "✓"),
+                        "in_progress" => self.paint(Style::Yellow, "▸"),
+                        _ => self.paint(Style::Dim, "·"),
+                    };
+                    self.line(&format!(
+                        "{}{mark} {}",
+                        self.from(agent),
+                        Shown::clipped(content, MAX_SAID)
+                    ));
+                }
+            }
+            // The person who is asked sees the question itself.
+            EventKind::PermissionAsked { .. }
+            | EventKind::QuestionAsked { .. }
+            | EventKind::QuestionAnswered { .. } => {}
+            EventKind::PermissionAnswered { tool, answer, .. } => {
+                let answer = match answer {
+                    Word::Yes | Word::ForRun => return,
+                    Word::No => "the person said no",
+                    Word::Nobody => "nobody answered",
+                };
+                let (from, tool) = (self.from(agent), Shown::new(tool));
+                self.line(&format!("{from}`{tool}` is not allowed: {answer}"));
+            }
+            EventKind::HookRan { event, tool, hook, decision, micros } => {
+                if decision != "pass" {
+                    let what = tool.as_deref().unwrap_or(event);
+                    let text = format!(
+                        "hook: {decision} {}  {hook}, {}",
+                        Shown::new(what),
+                        table::micros(*micros)
+                    );
+                    let text = self.paint(Style::Dim, text);
+                    self.line(&format!("{}{text}", self.from(agent)));
+                }
             }
             EventKind::Retry { attempt, after_ms, reason } => {
                 let reason = Shown::clipped(reason, MAX_SAID);
@@ -389,6 +444,21 @@ pub(crate) fn status_style(status: RunStatus) -> Style {
         RunStatus::Partial | RunStatus::Cancelled => Style::Yellow,
         RunStatus::Failed => Style::Red,
     }
+}
+
+/// How a batch is doing, without the zeros.
+fn counted(counts: &Counts) -> String {
+    let Counts { total: _, queued, running, completed, partial, failed, cancelled } = counts;
+    let words = [
+        (queued, "queued"),
+        (running, "running"),
+        (completed, "completed"),
+        (partial, "partial"),
+        (failed, "failed"),
+        (cancelled, "cancelled"),
+    ];
+    let some = words.into_iter().filter(|(count, _)| **count > 0);
+    some.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Arguments on one line, without the braces of an object.

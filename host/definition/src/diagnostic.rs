@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use belljar_policy::Shown;
 
+use crate::snippet::Snippet;
+
 /// The most diagnostics kept of one file: a hostile file must not become a flood. The one
 /// after the last says that there are more.
 pub const MAX_DIAGNOSTICS: usize = 50;
@@ -66,24 +68,27 @@ impl fmt::Display for Severity {
 }
 
 impl Diagnostic {
-    /// The finding as a miette report that shows the line of `source`, the file's text.
-    pub fn with_source(self, source: &str) -> SourceDiagnostic {
-        let offset = offset_of(source, self.line, self.column);
-        let name = Shown::new(&self.path.to_string_lossy()).to_string();
-        let source = miette::NamedSource::new(name, source.to_owned());
-        SourceDiagnostic { diagnostic: self, source, offset }
+    /// The lines of `source`, the file's text, that the finding is about, for a person's eyes;
+    /// `None` where it is about no line, or `source` has no such line.
+    pub fn snippet(&self, source: &str) -> Option<Snippet> {
+        Snippet::new(source, self.severity, self.line, self.column)
+    }
+
+    /// The first line of what a person reads: place, severity and message, without the hint.
+    pub fn headline(&self) -> String {
+        let path = Shown::new(&self.path.to_string_lossy()).to_string();
+        let place = match (self.line, self.column) {
+            (0, _) => String::new(),
+            (line, 0) => format!(":{line}"),
+            (line, column) => format!(":{line}:{column}"),
+        };
+        format!("{path}{place}: {}: {}", self.severity, self.message)
     }
 }
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Shown::new(&self.path.to_string_lossy()))?;
-        match (self.line, self.column) {
-            (0, _) => {}
-            (line, 0) => write!(f, ":{line}")?,
-            (line, column) => write!(f, ":{line}:{column}")?,
-        }
-        write!(f, ": {}: {}", self.severity, self.message)?;
+        f.write_str(&self.headline())?;
         match &self.hint {
             Some(hint) => write!(f, "\n  hint: {hint}"),
             None => Ok(()),
@@ -92,63 +97,6 @@ impl fmt::Display for Diagnostic {
 }
 
 impl std::error::Error for Diagnostic {}
-
-impl miette::Diagnostic for Diagnostic {
-    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.code))
-    }
-
-    fn severity(&self) -> Option<miette::Severity> {
-        Some(match self.severity {
-            Severity::Note => miette::Severity::Advice,
-            Severity::Warning => miette::Severity::Warning,
-            Severity::Error => miette::Severity::Error,
-        })
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.hint.as_ref().map(|hint| Box::new(hint) as Box<dyn fmt::Display + 'a>)
-    }
-}
-
-/// A [`Diagnostic`] together with the text of its file, for a report with a snippet.
-#[derive(Debug)]
-pub struct SourceDiagnostic {
-    diagnostic: Diagnostic,
-    source: miette::NamedSource<String>,
-    offset: Option<usize>,
-}
-
-impl fmt::Display for SourceDiagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.diagnostic.message)
-    }
-}
-
-impl std::error::Error for SourceDiagnostic {}
-
-impl miette::Diagnostic for SourceDiagnostic {
-    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.diagnostic.code()
-    }
-
-    fn severity(&self) -> Option<miette::Severity> {
-        self.diagnostic.severity()
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.diagnostic.help()
-    }
-
-    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        self.offset.is_some().then_some(&self.source as &dyn miette::SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        let label = miette::LabeledSpan::new(None, self.offset?, 1);
-        Some(Box::new(std::iter::once(label)))
-    }
-}
 
 impl<'a> Findings<'a> {
     pub(crate) fn new(path: &'a Path) -> Self {
@@ -235,16 +183,4 @@ pub(crate) fn place_of(text: &str, offset: usize) -> Place {
 /// A count as it stands in a diagnostic.
 pub(crate) fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
-}
-
-fn offset_of(text: &str, line: u32, column: u32) -> Option<usize> {
-    let nth = usize::try_from(line.checked_sub(1)?).ok()?;
-    let start = match nth {
-        0 => 0,
-        _ => text.match_indices('\n').nth(nth - 1)?.0 + 1,
-    };
-    let along = usize::try_from(column.saturating_sub(1)).ok()?;
-    let rest = text.get(start..)?.lines().next().unwrap_or("");
-    let within = rest.char_indices().nth(along).map_or(rest.len(), |(at, _)| at);
-    Some(start + within)
 }

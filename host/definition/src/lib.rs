@@ -14,25 +14,30 @@ mod frontmatter;
 mod manifest;
 mod settings;
 mod slug;
+mod snippet;
 mod suggest;
 mod toml_read;
 mod visibility;
 mod yaml;
 
+pub use agent::host_tools;
+pub use agent::host_tools::HOST_TOOLS;
 pub use agent::{
     AgentDefinition, AliasStatus, KnownTools, MODEL_ROLES, NotAnAgent, Parsed, Status,
     SubagentsAsk, TOOL_ALIASES, ToolAlias, Translated, Unavailable, parse_agent, parse_too_large,
     status,
 };
 pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
-pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceDiagnostic};
+pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 pub use dialect::Dialect;
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
-    DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, KeySetting, ModelKind,
-    ModelSetting, MountSpec, SecretSetting, Settings, ToolSetting, apply_grant, grant_lines,
+    DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, HookAction, HookEvent,
+    HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountSpec, SecretSetting,
+    Settings, SubagentPolicy, ToolSetting, apply_grant, grant_lines,
 };
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
+pub use snippet::Snippet;
 pub use toml_read::MAX_TOML;
 pub use visibility::Visibility;

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::Limits;
+use crate::cancel::{Cancelled, Waiters};
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -93,6 +94,9 @@ struct Node {
     caps: Caps,
     spent: [AtomicU64; METERS.len()],
     cancelled: AtomicBool,
+    waiters: Waiters,
+    /// The next number of a wait; that of the root counts.
+    waits: AtomicU64,
 }
 
 impl Meter {
@@ -246,9 +250,16 @@ impl Budget {
         })
     }
 
-    /// Stops everything that runs on this budget or below it, for good.
+    /// Stops everything that runs on this budget or below it, for good. What waits is woken.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
+        self.0.waiters.wake();
+    }
+
+    /// Completes when this budget or one above it is cancelled. Needs no runtime: whoever
+    /// polls it is woken by [`Budget::cancel`].
+    pub fn cancelled(&self) -> Cancelled {
+        Cancelled::new(self.clone())
     }
 
     /// Whether this budget or one above it was cancelled.
@@ -258,7 +269,25 @@ impl Budget {
 
     fn new(parent: Option<Self>, level: Level, caps: Caps) -> Self {
         let spent = [const { AtomicU64::new(0) }; METERS.len()];
-        Self(Arc::new(Node { parent, level, caps, spent, cancelled: AtomicBool::new(false) }))
+        Self(Arc::new(Node {
+            parent,
+            level,
+            caps,
+            spent,
+            cancelled: AtomicBool::new(false),
+            waiters: Waiters::default(),
+            waits: AtomicU64::new(0),
+        }))
+    }
+
+    /// The lists of those who wait, from here to the top.
+    pub(crate) fn waiters(&self) -> impl Iterator<Item = &Waiters> {
+        self.path().map(|node| &node.waiters)
+    }
+
+    /// A number that no other wait in this tree has.
+    pub(crate) fn next_wait(&self) -> u64 {
+        self.path().last().map_or(0, |root| root.waits.fetch_add(1, Ordering::Relaxed))
     }
 
     fn path(&self) -> impl Iterator<Item = &Node> {

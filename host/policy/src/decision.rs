@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the four sources whose intersection the effective rights are.
+/// Who decided: one of the four sources whose intersection the effective rights are, or a hook,
+/// which only takes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -16,6 +17,8 @@ pub enum Source {
     Grants,
     /// The rights of the agent that spawned this one.
     Parent,
+    /// A hook that the operator configured, about one call.
+    Hook,
 }
 
 impl fmt::Display for Source {
@@ -25,6 +28,7 @@ impl fmt::Display for Source {
             Self::Manifest => "the tool manifest",
             Self::Grants => "the operator's grants",
             Self::Parent => "the parent's rights",
+            Self::Hook => "a hook",
         })
     }
 }
@@ -67,6 +71,8 @@ pub enum DenyCode {
     InterfaceNotGranted,
     /// A budget or limit is used up.
     LimitReached,
+    /// A hook of the operator refused the call.
+    DeniedByHook,
 }
 
 impl DenyCode {
@@ -84,6 +90,7 @@ impl DenyCode {
             Self::SecretInReply => "reply withheld",
             Self::InterfaceNotGranted => "interface not granted",
             Self::LimitReached => "limit reached",
+            Self::DeniedByHook => "denied by a hook",
         }
     }
 }

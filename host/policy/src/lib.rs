@@ -1,7 +1,7 @@
 //! Rights and budgets: who may do what, and how much of it.
 //!
-//! Pure: no I/O, no clock, no async. The other crates ask here before they act, and a check
-//! returns the thing that it allows (a [`ToolPermit`], a [`UrlPermit`], an
+//! Pure: no I/O, no clock, no async runtime. The other crates ask here before they act, and a
+//! check returns the thing that it allows (a [`ToolPermit`], a [`UrlPermit`], an
 //! [`AddressPermit`]), so that unchecked use does not compile.
 //!
 //! Effective rights = definition ∩ tool manifest ∩ operator grants ∩ the parent's rights.
@@ -12,6 +12,7 @@
 
 mod address;
 mod budget;
+mod cancel;
 mod decision;
 mod explain;
 mod host;
@@ -23,6 +24,7 @@ mod shown;
 
 pub use address::{AddressClass, classify};
 pub use budget::{Budget, Caps, Exhausted, Level, METERS, Meter};
+pub use cancel::Cancelled;
 pub use decision::{Denied, DenyCode, Permission, Source};
 pub use explain::{Explanation, Question, Verdict, Vote, explain};
 pub use host::{

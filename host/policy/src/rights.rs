@@ -77,6 +77,8 @@ pub struct Rights {
 pub struct ToolPermit {
     tool: ToolName,
     needs_answer: bool,
+    /// Whether the answer has to be to this very call.
+    own_answer: bool,
 }
 
 /// The rights of one store: an agent's rights ∩ one tool's manifest.
@@ -248,10 +250,10 @@ impl Rights {
     pub fn tool(&self, name: &str) -> Result<ToolPermit, Denied> {
         match self.tools.get_key_value(name) {
             Some((tool, Permission::Allow)) => {
-                Ok(ToolPermit { tool: tool.clone(), needs_answer: false })
+                Ok(ToolPermit { tool: tool.clone(), needs_answer: false, own_answer: false })
             }
             Some((tool, Permission::Ask)) => {
-                Ok(ToolPermit { tool: tool.clone(), needs_answer: true })
+                Ok(ToolPermit { tool: tool.clone(), needs_answer: true, own_answer: false })
             }
             Some((_, Permission::Deny)) | None => {
                 let shown = crate::Shown::clipped(name, 64);
@@ -290,10 +292,22 @@ impl ToolPermit {
         self.needs_answer
     }
 
+    /// Whether an answer to an earlier call of the tool does not do: see [`Self::asking`].
+    pub fn needs_own_answer(&self) -> bool {
+        self.own_answer
+    }
+
+    /// The permit for a call about which a person has to be asked, whatever the grant and that
+    /// person said before: a hook may want it.
+    #[must_use]
+    pub fn asking(self) -> Self {
+        Self { needs_answer: true, own_answer: true, ..self }
+    }
+
     /// The permit after that person said yes to this one call.
     #[must_use]
     pub fn answered(self) -> Self {
-        Self { needs_answer: false, ..self }
+        Self { needs_answer: false, own_answer: false, ..self }
     }
 }
 

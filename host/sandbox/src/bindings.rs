@@ -1,4 +1,4 @@
-//! Bindings generated from the contract, and from the text of `wasi:config`.
+//! Bindings generated from the contracts, and from the text of `wasi:config`.
 
 wasmtime::component::bindgen!({
     path: "../../guest-sdk/wit",
@@ -7,6 +7,16 @@ wasmtime::component::bindgen!({
     exports: { default: async },
     require_store_data_send: true,
 });
+
+/// The contract of hooks, a package of its own.
+pub(crate) mod hook {
+    wasmtime::component::bindgen!({
+        path: "../../guest-sdk/wit-hook",
+        world: "hook",
+        exports: { default: async },
+        require_store_data_send: true,
+    });
+}
 
 /// `wasi:config/store`, of which no crate that belljar uses has a copy.
 pub(crate) mod config {

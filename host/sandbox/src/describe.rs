@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar_policy::{Budget, Caps, Level, Limits, Meter, Shown, ToolName};
+use belljar_policy::{Shown, ToolName};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -17,13 +17,9 @@ use crate::bindings::exports::belljar::tool::tools::{Definition, Hints as WitHin
 use crate::cache::{Cache, Kind};
 use crate::config::DescribeLimits;
 use crate::error::DescribeError;
-use crate::files::FilesCtx;
-use crate::limits::MemoryLimiter;
-use crate::link::Granted;
 use crate::load::Loader;
-use crate::record::Record;
-use crate::state::{Guest, Settings};
-use crate::store::{Allowance, Done, Fault, Job, OpenStore};
+use crate::store::{Done, Job};
+use crate::throwaway::{self, Bounds};
 use crate::tool_info::{Hints, ToolInfo};
 use crate::wasm::{Digest, Wasm};
 
@@ -94,40 +90,21 @@ impl Describer {
     async fn ask(&self, wasm: &Wasm) -> Result<Vec<Definition>, DescribeError> {
         let limits = &self.limits;
         let loaded = self.loader.load(wasm).await?;
-        let granted = Granted { network: false };
-        let opening = self.loader.place(&loaded, granted, limits.memory_bytes).await?;
-        let bound = opening.bound;
-        let caps = Caps::unlimited()
-            .with(Meter::Fuel, limits.fuel)
-            .with(Meter::Memory, limits.memory_bytes);
-        let budget = Budget::root(Level::Call, caps);
-        let record = Arc::new(Record::new(budget.clone(), 0));
-        let none = Limits { open_files: 0, ..Limits::default() };
-        let files = FilesCtx::new(&[], &none, Arc::clone(&record));
-        let memory = MemoryLimiter::new(budget.clone());
-        let guest = Guest::new(files, None, Settings::default(), memory, record, 0);
         let texts = limits.description_bytes.saturating_add(limits.schema_bytes);
-        let answer = texts.saturating_mul(limits.tools) as u64;
-        let mut store = OpenStore::new(opening, guest, answer);
+        let bounds = Bounds {
+            fuel: limits.fuel,
+            memory_bytes: limits.memory_bytes,
+            time: limits.time,
+            answer_bytes: texts.saturating_mul(limits.tools) as u64,
+        };
         let cancel = CancellationToken::new();
-        let allowance = Allowance { budget: &budget, time: limits.time, cancel: &cancel };
-        match store.run(bound, Job::Describe, &allowance).await.end {
+        match throwaway::run(&self.loader, &loaded, Job::Describe, &bounds, &cancel).await? {
             Ok(Done::Described(definitions)) => Ok(definitions),
-            Ok(Done::Opened | Done::Invoked(_)) => {
+            Ok(Done::Opened | Done::Invoked(_) | Done::Judged(_)) => {
                 Err(DescribeError::Failed("it answered something else".to_owned()))
             }
-            Err(fault) => Err(DescribeError::Failed(explain(&fault, limits))),
+            Err(why) => Err(DescribeError::Failed(why)),
         }
-    }
-}
-
-fn explain(fault: &Fault, limits: &DescribeLimits) -> String {
-    match fault {
-        Fault::Trapped { detail, .. } => detail.clone(),
-        Fault::Exhausted(which) => which.to_string(),
-        Fault::TimedOut => format!("it took over {} seconds", limits.time.as_secs()),
-        Fault::Cancelled => "it was cancelled".to_owned(),
-        Fault::Panicked => "the host failed".to_owned(),
     }
 }
 

@@ -47,6 +47,9 @@ pub enum LoadError {
     /// Exports something else than the contract says.
     #[error("not a belljar tool: {0}")]
     WrongWorld(String),
+    /// Something else where a hook is needed.
+    #[error("not a belljar hook: it does not export `belljar:hook/hooks@0.1.0`")]
+    NoHook,
     /// Imports an interface that the host does not know, or in a form that it does not know.
     #[error("imports `{0}`, which the host does not offer")]
     UnknownImport(String),
@@ -102,6 +105,7 @@ impl LoadError {
             | Self::TooLarge { .. }
             | Self::Malformed(_)
             | Self::WrongWorld(_)
+            | Self::NoHook
             | Self::UnknownImport(_) => true,
             Self::Compile(_) | Self::Artifact(_) | Self::Host(_) => false,
         }

@@ -6,7 +6,7 @@ use belljar_policy::Shown;
 use wasmparser::{BinaryReaderError, ComponentExternalKind, Encoding, Parser, Payload};
 
 use crate::LoadError;
-use crate::interfaces::{is_tool_export, need};
+use crate::interfaces::{is_hook_export, is_tool_export, need};
 use crate::wasm::Digest;
 
 /// The largest component. A Python tool with its interpreter has 18 MB.
@@ -31,6 +31,8 @@ pub struct Inspection {
     pub exports: Vec<String>,
     /// The `belljar:tool/tools` export, as it spells it; `None` = not a belljar tool.
     pub tool_export: Option<String>,
+    /// The `belljar:hook/hooks` export, as it spells it; `None` = not a belljar hook.
+    pub hook_export: Option<String>,
 }
 
 /// One import.
@@ -91,6 +93,7 @@ pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
         imports: Vec::new(),
         exports: Vec::new(),
         tool_export: None,
+        hook_export: None,
     };
     read(wasm, &mut found)?;
     Ok(found)
@@ -102,7 +105,7 @@ pub(crate) fn check(wasm: &[u8]) -> Result<Inspection, LoadError> {
     if let Some(import) = found.imports.iter().find(|import| import.need == Need::Unknown) {
         return Err(LoadError::UnknownImport(shown(&import.name)));
     }
-    if found.tool_export.is_none() {
+    if found.tool_export.is_none() && found.hook_export.is_none() {
         let exports: Vec<_> = found.exports.iter().take(8).map(|name| shown(name)).collect();
         let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
         return Err(LoadError::WrongWorld(format!(
@@ -145,8 +148,12 @@ fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
                     let export = export.map_err(|error| malformed(&error))?;
                     let name = export.name.name;
                     bound(found.exports.len())?;
-                    if export.kind == ComponentExternalKind::Instance && is_tool_export(name) {
-                        found.tool_export = Some(name.to_owned());
+                    if export.kind == ComponentExternalKind::Instance {
+                        if is_tool_export(name) {
+                            found.tool_export = Some(name.to_owned());
+                        } else if is_hook_export(name) {
+                            found.hook_export = Some(name.to_owned());
+                        }
                     }
                     found.exports.push(name.to_owned());
                 }

@@ -261,7 +261,9 @@ impl Jar {
                 }
                 Err(error)
             }
-            Ok((Done::Opened | Done::Described(_), _)) => Err(CallError::HostFault),
+            Ok((Done::Opened | Done::Described(_) | Done::Judged(_), _)) => {
+                Err(CallError::HostFault)
+            }
             Err(failure) => Err(failure.tell(self.timeout(*slot), receipt)),
         }
     }
@@ -284,7 +286,7 @@ impl Jar {
         let turn = tokio::select! {
             biased;
             turn = self.queue.enter(slot, shared) => turn,
-            () = self.cancel.cancelled() => return Err(cancelled()),
+            () = self.cancelled() => return Err(cancelled()),
         };
         let _turn = turn.map_err(|_| Failure::Refused(DenyCode::LimitReached))?;
         let begun = Instant::now();
@@ -303,7 +305,7 @@ impl Jar {
         let (mut store, bound) = tokio::select! {
             biased;
             opened = opening => opened?,
-            () = self.cancel.cancelled() => return Err(cancelled()),
+            () = self.cancelled() => return Err(cancelled()),
         };
         let loading = begun.elapsed();
         let limits = given.rights.limits();
@@ -321,6 +323,14 @@ impl Jar {
             slot.put(store);
         }
         ran.end.map(|done| (done, budget)).map_err(Failure::Fault)
+    }
+
+    /// Waits until the jar, or a budget that it works on, is cancelled.
+    async fn cancelled(&self) {
+        tokio::select! {
+            () = self.cancel.cancelled() => {}
+            () = self.budget.cancelled() => {}
+        }
     }
 
     /// The slot's store, or a fresh one.

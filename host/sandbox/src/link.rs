@@ -20,9 +20,11 @@ use crate::bindings::ToolIndices;
 use crate::bindings::belljar::tool::{log, progress};
 use crate::bindings::config::wasi::config::store as config;
 use crate::bindings::exports::belljar::tool::tools::{Call, Definition, Output, ToolError};
+use crate::bindings::hook::HookIndices;
+use crate::bindings::hook::exports::belljar::hook::hooks::Verdict;
 use crate::error::LoadError;
 use crate::files;
-use crate::interfaces::{interface, is_tool_export};
+use crate::interfaces::{interface, is_hook_export, is_tool_export};
 use crate::receipt::Denial;
 use crate::state::{Guest, WholeGuest};
 use crate::{Need, http};
@@ -37,7 +39,13 @@ pub(crate) struct Granted {
 /// A component with its imports bound and its exports found.
 pub(crate) struct Bound {
     pub(crate) pre: InstancePre<Guest>,
-    pub(crate) exports: ToolIndices,
+    pub(crate) exports: Exports,
+}
+
+/// Which contract a component keeps. One that keeps both is a tool.
+pub(crate) enum Exports {
+    Tool(ToolIndices),
+    Hook(HookIndices),
 }
 
 /// Binds a component's imports. Once per component, engine and granted set.
@@ -71,9 +79,11 @@ pub(crate) fn link(
         // The text names the import and what does not fit.
         LoadError::UnknownImport(Shown::clipped(&format!("{error:#}"), 500).to_string())
     })?;
-    check_exports(engine, component)?;
     let wrong = |error: wasmtime::Error| LoadError::WrongWorld(format!("{error:#}"));
-    let exports = ToolIndices::new(&pre).map_err(wrong)?;
+    let exports = match check_exports(engine, component)? {
+        World::Tool => Exports::Tool(ToolIndices::new(&pre).map_err(wrong)?),
+        World::Hook => Exports::Hook(HookIndices::new(&pre).map_err(wrong)?),
+    };
     Ok(Bound { pre, exports })
 }
 
@@ -226,26 +236,47 @@ fn resource(import: &str, name: &str) -> ResourceType {
     }
 }
 
+/// A contract.
+enum World {
+    Tool,
+    Hook,
+}
+
 /// The contract's functions with the contract's types.
-fn check_exports(engine: &Engine, component: &Component) -> Result<(), LoadError> {
+fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadError> {
     let wrong = |text: String| LoadError::WrongWorld(text);
     let ty = component.component_type();
-    let (name, tools) = ty
-        .exports(engine)
-        .find(|(name, _)| is_tool_export(name))
-        .ok_or_else(|| wrong("it does not export `belljar:tool/tools@0.1.0`".to_owned()))?;
-    let ComponentItem::ComponentInstance(tools) = tools.ty else {
+    let find = |is: fn(&str) -> bool| ty.exports(engine).find(|(name, _)| is(name));
+    let ((name, export), world) = match (find(is_tool_export), find(is_hook_export)) {
+        (Some(tool), _) => (tool, World::Tool),
+        (None, Some(hook)) => (hook, World::Hook),
+        (None, None) => {
+            return Err(wrong("it does not export `belljar:tool/tools@0.1.0`".to_owned()));
+        }
+    };
+    let ComponentItem::ComponentInstance(interface) = export.ty else {
         return Err(wrong(format!("its export `{name}` is not an interface")));
     };
-    let function = |function: &str| match tools.get_export(engine, function).map(|item| item.ty) {
+    let function = |function: &str| match interface.get_export(engine, function).map(|f| f.ty) {
         Some(ComponentItem::ComponentFunc(ty)) => Ok(ty),
         Some(_) | None => Err(wrong(format!("`{name}` has no function `{function}`"))),
     };
+    let another = |function: &str, error: wasmtime::Error| {
+        wrong(format!("`{function}` has another type: {error:#}"))
+    };
     let instance = ty.instance_type();
-    function("describe")?
-        .typecheck::<(), (Vec<Definition>,)>(&instance)
-        .map_err(|error| wrong(format!("`describe` has another type: {error:#}")))?;
-    function("invoke")?
-        .typecheck::<(Call,), (Result<Output, ToolError>,)>(&instance)
-        .map_err(|error| wrong(format!("`invoke` has another type: {error:#}")))
+    match world {
+        World::Tool => {
+            function("describe")?
+                .typecheck::<(), (Vec<Definition>,)>(&instance)
+                .map_err(|error| another("describe", error))?;
+            function("invoke")?
+                .typecheck::<(Call,), (Result<Output, ToolError>,)>(&instance)
+                .map_err(|error| another("invoke", error))?;
+        }
+        World::Hook => function("check")?
+            .typecheck::<(String,), (Result<Verdict, String>,)>(&instance)
+            .map_err(|error| another("check", error))?,
+    }
+    Ok(world)
 }

@@ -13,7 +13,7 @@ use crate::compile::compile;
 use crate::engine::{Engines, POOL_MEMORY, PoolPermit, TABLES, compatibility};
 use crate::error::LoadError;
 use crate::inspect::check;
-use crate::link::{Bound, Granted, link};
+use crate::link::{Bound, Exports, Granted, link};
 use crate::wasm::{Digest, Wasm};
 
 /// Components kept in memory though no jar uses them.
@@ -40,6 +40,8 @@ pub(crate) struct Loaded {
     /// Slots that one store takes from the pool.
     slots: u32,
     http: bool,
+    /// Whether it keeps the hooks' contract instead of the tools'.
+    hook: bool,
     /// In the other engine, loaded when first needed.
     on_demand: OnceCell<Result<Linked, LoadError>>,
 }
@@ -67,9 +69,28 @@ impl Loader {
         Self { compiler, cache, engines, compiling: Semaphore::new(1), entries: Mutex::default() }
     }
 
+    /// A tool; see [`Self::load_any`].
+    pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        let loaded = self.load_any(wasm).await?;
+        if loaded.hook {
+            let why = "it is a hook: name it under `[[hooks]]` in `belljar.toml`";
+            return Err(LoadError::WrongWorld(why.to_owned()));
+        }
+        Ok(loaded)
+    }
+
+    /// A hook; see [`Self::load_any`].
+    pub(crate) async fn load_hook(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        let loaded = self.load_any(wasm).await?;
+        if !loaded.hook {
+            return Err(LoadError::NoHook);
+        }
+        Ok(loaded)
+    }
+
     /// The component, loaded once for all who ask. A caller that goes away while it compiles
     /// ends the compiler; the next one waiting begins anew.
-    pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+    async fn load_any(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let digest = wasm.digest();
         let entry = self.entry(digest);
         let loaded = entry.get_or_init(|| self.load_once(wasm)).await.clone();
@@ -216,7 +237,11 @@ fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loa
     }
     let any = pooled.as_ref().or_else(|| on_demand.get().and_then(|linked| linked.as_ref().ok()));
     let http = any.is_some_and(Linked::imports_http);
-    Ok(Loaded { wasm, pooled, slots, http, on_demand })
+    let hook = match any.map(|linked| linked.bind(Granted { network: false })).transpose()? {
+        Some(bound) => matches!(bound.exports, Exports::Hook(_)),
+        None => false,
+    };
+    Ok(Loaded { wasm, pooled, slots, http, hook, on_demand })
 }
 
 impl Linked {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use belljar_policy::{Budget, Exhausted, Meter};
+use belljar_policy::{Budget, Cancelled, Exhausted, Meter};
 use futures::task::AtomicWaker;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -122,6 +122,7 @@ pub(crate) struct Metered<'a, F> {
 struct Waits {
     sleep: Pin<Box<Sleep>>,
     cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
+    budget: Cancelled,
 }
 
 impl<'a, F: Future> Metered<'a, F> {
@@ -144,14 +145,16 @@ impl<'a, F: Future> Metered<'a, F> {
         (now >= deadline).then_some(Stop::TimedOut)
     }
 
-    /// Asks to be woken when the time is up or the run is cancelled.
+    /// Asks to be woken when the time is up, or the run or a budget above it is cancelled.
     fn wait(&mut self, cx: &mut Context<'_>) -> Option<Stop> {
-        let Bounds { deadline, cancel, .. } = self.bounds;
+        let Bounds { budget, deadline, cancel, .. } = self.bounds;
         let waits = self.waits.get_or_insert_with(|| Waits {
             sleep: Box::pin(tokio::time::sleep_until(deadline.into())),
             cancelled: Box::pin(cancel.clone().cancelled_owned()),
+            budget: budget.cancelled(),
         });
-        if waits.cancelled.as_mut().poll(cx).is_ready() {
+        let budget = Pin::new(&mut waits.budget).poll(cx);
+        if budget.is_ready() || waits.cancelled.as_mut().poll(cx).is_ready() {
             return Some(Stop::Cancelled);
         }
         waits.sleep.as_mut().poll(cx).is_ready().then_some(Stop::TimedOut)

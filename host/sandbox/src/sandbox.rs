@@ -1,12 +1,16 @@
 //! The sandbox: what a process has one of.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
 use crate::config::SandboxConfig;
 use crate::describe::Describer;
 use crate::engine::Engines;
 use crate::error::{DescribeError, JarError, LoadError, SandboxError};
+use crate::hook::{self, HookError, HookVerdict};
 use crate::http::HttpOptions;
 use crate::jar::{Jar, JarSpec};
 use crate::load::{Loaded, Loader};
@@ -62,6 +66,19 @@ impl Sandbox {
     /// component is not even loaded.
     pub async fn describe(&self, wasm: &Wasm) -> Result<Arc<[ToolInfo]>, DescribeError> {
         self.0.describer.describe(wasm).await
+    }
+
+    /// Asks a hook component about one event, a JSON object as text. It runs in a fresh store
+    /// without any grant and with bounds of its own: 1 G fuel, 32 MiB of memory, `time` of
+    /// wall time. Whoever gets an error refuses what the event is about.
+    pub async fn judge(
+        &self,
+        wasm: &Wasm,
+        event: &str,
+        time: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<HookVerdict, HookError> {
+        hook::judge(&self.0.loader, wasm, event, time, cancel).await
     }
 
     /// A jar for one subagent, with its directories held open. Opens no store yet.

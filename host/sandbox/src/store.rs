@@ -13,9 +13,10 @@ use wasmtime_wasi::I32Exit;
 
 use crate::bindings::Tool;
 use crate::bindings::exports::belljar::tool::tools::{Call, Definition, Output, ToolError};
+use crate::bindings::hook::exports::belljar::hook::hooks::Verdict;
 use crate::engine::PoolPermit;
 use crate::limits::{MAX_HANDLES, MAX_HOSTCALL};
-use crate::link::{Bound, NotGranted};
+use crate::link::{Bound, Exports, NotGranted};
 use crate::load::Opening;
 use crate::meter::{Bounds, INTERVAL, Metered, Stop, Tally};
 use crate::state::Guest;
@@ -37,6 +38,8 @@ pub(crate) enum Job {
     Describe,
     /// The contract's `invoke`.
     Invoke(Call),
+    /// `check` of the hooks' contract.
+    Judge(String),
 }
 
 /// What it gave.
@@ -47,6 +50,8 @@ pub(crate) enum Done {
     Described(Vec<Definition>),
     /// The answer.
     Invoked(Result<Output, ToolError>),
+    /// The verdict.
+    Judged(Result<Verdict, String>),
 }
 
 /// Why it gave nothing. The store is dead then.
@@ -171,18 +176,24 @@ impl OpenStore {
                 instance.insert(made)
             }
         };
-        if matches!(job, Job::Open) {
-            return Ok(Done::Opened);
-        }
-        let tool = match tool {
-            Some(tool) => tool,
-            None => tool.insert(bound.exports.load(&mut *store, instance)?),
-        };
-        let tools = tool.belljar_tool_tools();
         match job {
             Job::Open => Ok(Done::Opened),
-            Job::Describe => tools.call_describe(&mut *store).await.map(Done::Described),
-            Job::Invoke(call) => tools.call_invoke(&mut *store, &call).await.map(Done::Invoked),
+            Job::Describe => {
+                let tools = ready(tool, bound, store, instance)?.belljar_tool_tools();
+                tools.call_describe(&mut *store).await.map(Done::Described)
+            }
+            Job::Invoke(call) => {
+                let tools = ready(tool, bound, store, instance)?.belljar_tool_tools();
+                tools.call_invoke(&mut *store, &call).await.map(Done::Invoked)
+            }
+            Job::Judge(event) => {
+                let Exports::Hook(exports) = &bound.exports else {
+                    wasmtime::bail!("it is no hook");
+                };
+                let hook = exports.load(&mut *store, instance)?;
+                let hooks = hook.belljar_hook_hooks();
+                hooks.call_check(&mut *store, &event).await.map(Done::Judged)
+            }
         }
     }
 
@@ -202,6 +213,22 @@ impl OpenStore {
             (fault, _) => fault,
         }
     }
+}
+
+/// The instance's functions, looked up once.
+fn ready<'a>(
+    tool: &'a mut Option<Tool>,
+    bound: &Bound,
+    store: &mut Store<Guest>,
+    instance: &Instance,
+) -> wasmtime::Result<&'a Tool> {
+    if tool.is_none() {
+        let Exports::Tool(exports) = &bound.exports else {
+            wasmtime::bail!("it is no tool");
+        };
+        *tool = Some(exports.load(&mut *store, instance)?);
+    }
+    tool.as_ref().ok_or_else(|| wasmtime::Error::msg("the tool is gone"))
 }
 
 const OUT_OF_FUEL: &str = "out of fuel";

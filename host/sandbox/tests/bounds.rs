@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+use std::future::Future as _;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use belljar_kit::{TestHost, TestJar, WatTool, assert_text, stock, wat_tool};
@@ -63,8 +68,8 @@ async fn an_endless_loop_ends_with_its_time() {
     assert_text(&jar.call("echo", "{}").await, "{}");
 }
 
-#[tokio::test]
-async fn a_guest_that_waits_for_ever_ends_with_its_time() {
+/// A tool that waits for ever.
+fn wait() -> Wasm {
     let mut tool =
         WatTool::new("wait", "(call $block (call $subscribe (i64.const -1))) unreachable");
     tool.imports = r#"
@@ -79,13 +84,54 @@ async fn a_guest_that_waits_for_ever_ends_with_its_time() {
             subscribe-duration: func(when: u64) -> pollable;
         } }"
     .to_owned();
+    Wasm::new(tool.build())
+}
+
+#[tokio::test]
+async fn a_guest_that_waits_for_ever_ends_with_its_time() {
     let host = TestHost::new();
     let limits = Limits { call_timeout_seconds: 1, ..Limits::default() };
-    let jar = limited(&host, Wasm::new(tool.build()), limits).await;
+    let jar = limited(&host, wait(), limits).await;
     let result = jar.call("wait", "{}").await;
     assert_eq!(result.outcome, Err(CallError::TimedOut(1)));
     assert!(result.receipt.times.waiting > result.receipt.times.guest);
     assert_text(&jar.call("echo", "{}").await, "{}");
+}
+
+/// Notes that a future wants to be polled again.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_budget_wakes_a_call_that_waits() {
+    let host = TestHost::new();
+    let session = Budget::root(Level::Session, Caps::unlimited());
+    let mut builder = host.builder([wait(), echo()]);
+    builder.parent = Some(session.clone());
+    let jar = host.build(builder).await;
+    jar.jar.open("wait").await.unwrap();
+    let mut call = pin!(jar.call("wait", "{}"));
+    let woken = Arc::<Woken>::default();
+    let waker = Waker::from(Arc::clone(&woken));
+    loop {
+        woken.0.store(false, Ordering::SeqCst);
+        assert!(call.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        if !woken.0.load(Ordering::SeqCst) {
+            break;
+        }
+    }
+    session.cancel();
+    assert!(woken.0.load(Ordering::SeqCst), "nothing else would have woken it for a minute");
+    assert_eq!(call.await.outcome, Err(CallError::Cancelled));
+    assert_eq!(jar.call("echo", "{}").await.outcome, Err(CallError::Cancelled));
+    let other = host.jar([echo()]).await;
+    assert_text(&other.call("echo", "{}").await, "{}");
 }
 
 #[tokio::test]

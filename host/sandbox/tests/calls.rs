@@ -148,3 +148,26 @@ async fn logs_progress_and_attachments_arrive_cut_and_clean() {
     let [Part::Attachment { name, media_type, data }] = &parts[..] else { panic!("{parts:?}") };
     assert_eq!((name.as_str(), media_type.as_str(), &data[..]), ("ab", "text/plain", &b"text"[..]));
 }
+
+#[tokio::test]
+async fn a_host_function_that_panics_ends_one_call_and_its_store() {
+    let mut tool = counter("count");
+    let report =
+        "(call $report (i64.const 1) (i32.const 0) (i64.const 0) (i32.const 0) (i32.const 0))";
+    tool.invoke = tool.invoke.replacen("(i32.store8", &format!("{report} (i32.store8"), 1);
+    tool.imports =
+        r#"(import "belljar:tool/progress@0.1.0" "report" (func $report (param i64 i32 i64 i32 i32)))"#
+            .to_owned();
+    tool.world = "import belljar:tool/progress@0.1.0;".to_owned();
+    let host = TestHost::new();
+    let jar = host.jar([Wasm::new(tool.build()), Wasm::new(wat_tool("echo", ECHO))]).await;
+    assert_text(&jar.call("count", "{}").await, "1");
+    // The sink runs inside the host function.
+    let sink = std::sync::Arc::new(|_| panic!("a bug of the host"));
+    let permit = jar.rights.tool("count").unwrap();
+    let result = jar.jar.call_with_progress(permit, "{}", Some(sink)).await;
+    assert_eq!(result.outcome, Err(CallError::HostFault));
+    assert!(matches!(result.receipt.ending, Ending::HostFault(_)), "{:?}", result.receipt.ending);
+    assert_text(&jar.call("echo", "{}").await, "{}");
+    assert_text(&jar.call("count", "{}").await, "1");
+}

@@ -76,6 +76,20 @@ async fn a_tool_cannot_write_what_decides_about_rights() {
     write(&jar, "other.md", "fine").await.outcome.unwrap();
 }
 
+/// Not a wish but what SECURITY.md tells the operator.
+#[tokio::test]
+async fn git_hooks_are_written_like_any_other_file_of_a_read_write_mount() {
+    let host = TestHost::new();
+    let path = ".git/hooks/pre-commit";
+    let read_only = jar(&host, Access::Read, Limits::default()).await;
+    assert_denied(&write(&read_only, path, "x").await, DenyCode::ReadOnly);
+    assert!(host.read(path).is_none());
+    let jar = jar(&host, Access::ReadWrite, Limits::default()).await;
+    write(&jar, path, "x").await.outcome.unwrap();
+    assert_eq!(host.read(path).unwrap(), "x");
+    assert_denied(&write(&jar, "AGENTS.md", "x").await, DenyCode::PathNotAllowed);
+}
+
 #[tokio::test]
 async fn a_link_out_of_the_workspace_is_not_followed() {
     let host = TestHost::new();
@@ -128,4 +142,40 @@ async fn open_files_and_listings_of_a_large_tree_stay_within_their_limits() {
     let found = jar.call("file_find", r#"{"pattern": "**/f29*.txt"}"#).await;
     assert!(belljar_kit::text(&found).contains("f299.txt"));
     assert_eq!(found.receipt.denials, []);
+}
+
+#[tokio::test]
+async fn a_tool_that_asks_to_read_does_not_write_where_the_jar_may() {
+    let host = TestHost::new();
+    host.write("a.txt", "before\n");
+    let mut builder = host.builder(["file_write", "file_edit"].map(stock));
+    builder.access = Some(Access::ReadWrite);
+    builder.asks.insert("file_write".to_owned(), Access::Read);
+    let jar = host.build(builder).await;
+    for path in ["a.txt", "new.txt"] {
+        assert_denied(&write(&jar, path, "after\n").await, DenyCode::ReadOnly);
+    }
+    assert_eq!(host.read("a.txt").unwrap(), "before\n");
+    assert!(host.read("new.txt").is_none());
+    let edit = serde_json::json!({ "path": "a.txt", "old_text": "before", "new_text": "edited" });
+    jar.call("file_edit", &edit.to_string()).await.outcome.unwrap();
+    assert_eq!(host.read("a.txt").unwrap(), "edited\n");
+}
+
+#[tokio::test]
+async fn all_tools_of_a_jar_see_the_directory_that_was_there_when_it_was_made() {
+    let host = TestHost::new();
+    host.write("old.txt", "old\n");
+    let tools = || ["file_read", "file_list"].map(stock);
+    let jar = host.jar(tools()).await;
+    assert_text(&read(&jar, "old.txt").await, "old\n");
+    let aside = tempfile::tempdir().unwrap();
+    std::fs::rename(host.path(), aside.path().join("moved")).unwrap();
+    host.write("new.txt", "new\n");
+    let listed = belljar_kit::text(&jar.call("file_list", "{}").await);
+    assert!(listed.contains("old.txt") && !listed.contains("new.txt"), "{listed}");
+    assert!(read(&jar, "new.txt").await.outcome.is_err());
+    let later = host.jar(tools()).await;
+    assert_text(&read(&later, "new.txt").await, "new\n");
+    assert!(read(&later, "old.txt").await.outcome.is_err());
 }

@@ -244,22 +244,20 @@ async fn a_compiler_that_dies_or_talks_nonsense_is_reported() {
     }
 }
 
+/// What a compiler does that ends when somebody reads a FIFO in `dir`: nobody does.
+fn stuck(dir: &Path) -> String {
+    let fifo = dir.join("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    format!("echo stuck > '{}'", fifo.display())
+}
+
 #[tokio::test]
 async fn a_load_does_not_wait_for_the_compilation_of_another_component() {
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("cache");
     sandbox(&cache, Compiler::InProcess).load(&echo()).await.unwrap();
-    let fifo = dir.path().join("fifo");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &fifo,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .unwrap();
-    // Compiles until somebody reads the FIFO: nobody does.
-    let stuck = format!("echo stuck > '{}'", fifo.display());
+    let stuck = stuck(dir.path());
     let sandbox = Arc::new(sandbox(&cache, failing(&dir.path().join("log"), &stuck)));
     let other = Wasm::new(wat_tool("other", ECHO));
     let compiling = tokio::spawn({
@@ -272,4 +270,35 @@ async fn a_load_does_not_wait_for_the_compilation_of_another_component() {
     sandbox.load(&echo()).await.unwrap();
     assert!(!compiling.is_finished());
     compiling.abort();
+}
+
+#[tokio::test]
+async fn a_compiler_ends_when_nobody_waits_for_it_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, log) = (dir.path().join("cache"), dir.path().join("log"));
+    let pid = dir.path().join("pid");
+    let script = format!("echo $$ > '{}'; {}", pid.display(), stuck(dir.path()));
+    let sandbox = Arc::new(sandbox(&cache, failing(&log, &script)));
+    let loading = tokio::spawn({
+        let sandbox = Arc::clone(&sandbox);
+        async move { sandbox.load(&echo()).await }
+    });
+    let started = || std::fs::read_to_string(&pid).ok().and_then(|pid| pid.trim().parse().ok());
+    let id = loop {
+        match started() {
+            Some(id) => break rustix::process::Pid::from_raw(id).unwrap(),
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert!(rustix::process::test_kill_process(id).is_ok(), "it compiles");
+    loading.abort();
+    assert!(loading.await.unwrap_err().is_cancelled());
+    let ended = async {
+        // Until the runtime has taken its status, the system still knows the process.
+        while rustix::process::test_kill_process(id).is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ended).await.expect("the compiler ended");
+    assert!(entries(&cache, "cwasm").is_empty());
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_kit::{TestHost, WatTool, assert_denied, assert_text, stock, wat_tool};
 use belljar_policy::{DenyCode, Meter, SecretName};
+use belljar_sandbox::http::Secret;
 use belljar_sandbox::{CallError, Ending, Wasm};
 
 const SPIN: &str = "(loop $l (br $l)) unreachable";
@@ -80,8 +81,8 @@ async fn a_read_only_mount_is_not_written() {
     assert!(result.receipt.paths_written.is_empty());
 }
 
-#[tokio::test]
-async fn settings_are_told_and_secrets_only_that_they_exist() {
+/// A tool that answers with the setting `k` of its arguments; empty = there is none.
+fn config_tool() -> Wasm {
     // Looks up its arguments without their braces.
     let mut tool = WatTool::new(
         "config",
@@ -99,8 +100,37 @@ async fn settings_are_told_and_secrets_only_that_they_exist() {
         get: func(key: string) -> result<option<string>, error>;
     } }"
     .to_owned();
+    Wasm::new(tool.build())
+}
+
+#[tokio::test]
+async fn a_guest_learns_that_a_secret_exists_and_never_its_value() {
+    const VALUE: &str = "hunter2-hunter2";
+    let name = |name: &str| SecretName::new(name).unwrap();
+    let secret = || {
+        let hosts = vec!["https://api.test".parse().unwrap()];
+        Secret::new(&VALUE.to_owned().into(), hosts, "authorization", "Bearer ").unwrap()
+    };
     let host = TestHost::new();
-    let mut builder = host.builder([Wasm::new(tool.build())]);
+    let mut builder = host.builder([config_tool()]);
+    builder.secrets = BTreeSet::from([name("granted")]);
+    builder.store.insert(name("granted"), secret());
+    builder.store.insert(name("other"), secret());
+    // A setting that goes by a secret's name does not stand in for it.
+    builder.config = BTreeMap::from([("secret.other".to_owned(), "set".to_owned())]);
+    let jar = host.build(builder).await;
+    let get = |key: &str| format!("{{\"k\":\"{key}\"}}");
+    let told = jar.call("config", &get("secret.granted")).await;
+    assert_text(&told, "granted");
+    assert!(!format!("{told:?}").contains(VALUE));
+    assert_text(&jar.call("config", &get("secret.other")).await, "");
+    assert_text(&jar.call("config", &get("granted")).await, "");
+}
+
+#[tokio::test]
+async fn settings_are_told_and_a_secret_without_a_value_does_not_exist() {
+    let host = TestHost::new();
+    let mut builder = host.builder([config_tool()]);
     builder.config = BTreeMap::from([("color".to_owned(), "red".to_owned())]);
     builder.secrets = BTreeSet::from([SecretName::new("absent").unwrap()]);
     let jar = host.build(builder).await;

@@ -2,14 +2,18 @@
 //! decides. A panic in here ends this agent, with all it did until then, and nothing else.
 
 use std::any::Any;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use belljar_model::{CallContext, Message, ModelError, Reply, Resolved, StreamEvent, Timeouts};
-use belljar_policy::{Budget, Meter, Rights};
+use belljar_definition::AgentId;
+use belljar_model::{
+    CallContext, ChatRequest, Message, ModelError, Reply, Resolved, StreamEvent, Timeouts,
+};
+use belljar_policy::{Budget, Meter, Rights, ToolName};
 use belljar_sandbox::Jar;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -18,16 +22,23 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::bounds::{JAR_CLOSE_LIMIT, MAX_REPLY_BYTES, WARN_PERCENT};
+use crate::background::Background;
+use crate::bounds::{
+    BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, JAR_CLOSE_LIMIT, MAX_CHILDREN_PER_RUN, MAX_REPLY_BYTES,
+    WARN_PERCENT,
+};
 use crate::clock::RunId;
 use crate::delegates::Delegates;
 use crate::events::{EventKind, Events};
+use crate::findings::Findings;
+use crate::hooks::HookState;
 use crate::host::Host;
+use crate::hosttool::Scene;
 use crate::ledger::Ledger;
-use crate::outcome::{Outcome, RunError, Status, Usage};
+use crate::outcome::{ChildSummary, Outcome, RunError, Status, Usage};
+use crate::pause::Pause;
 use crate::prepare::{Prepared, prepare};
 use crate::resolve::ResolvedAgent;
-use crate::spawn::SpawnCount;
 use crate::turn::{Effect, Ending, Gauge, Input, Loop, Said};
 
 /// What all agents of one run share.
@@ -37,6 +48,41 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) workspace: PathBuf,
     pub(crate) spawned: SpawnCount,
+    /// What a person has allowed for the whole run.
+    pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
+}
+
+/// Counts the agents of one run.
+#[derive(Debug, Default)]
+pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);
+
+impl SpawnCount {
+    /// The index of the next agent of that name, from 0; `None` when the run has had
+    /// [`MAX_CHILDREN_PER_RUN`] besides its first.
+    pub(crate) fn next(&self, name: &str) -> Option<u32> {
+        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (total, by_name) = &mut *count;
+        if *total > MAX_CHILDREN_PER_RUN {
+            return None;
+        }
+        *total += 1;
+        let next = by_name.entry(name.to_owned()).or_default();
+        let index = *next;
+        *next += 1;
+        Some(index)
+    }
+}
+
+impl Shared {
+    /// Keeps the outcome of a subagent before anybody hears of it.
+    pub(crate) fn keep(&self, child: &ChildSummary) {
+        if let Err(error) = self.host.journal.subagent_ended(&self.run, child) {
+            let message = format!("the outcome of a subagent could not be kept: {error}");
+            tracing::error!(target: "belljar::session", run = %self.run, "{message}");
+            self.events
+                .emit(&child.outcome.agent.as_str().into(), || EventKind::Warning { message });
+        }
+    }
 }
 
 /// One agent to be run.
@@ -56,8 +102,12 @@ pub(crate) struct Job {
     pub(crate) budget: Budget,
     pub(crate) deadline: Instant,
     pub(crate) cancel: CancellationToken,
-    /// Whether another agent started it.
-    pub(crate) child: bool,
+    /// The time it waits for a person, which its limits do not count.
+    pub(crate) pause: Arc<Pause>,
+    /// Where it stands.
+    pub(crate) scene: Scene,
+    /// The request that a fork goes on from.
+    pub(crate) fork: Option<Arc<ChatRequest>>,
     /// What a person should know before it starts.
     pub(crate) notes: Vec<String>,
 }
@@ -65,13 +115,16 @@ pub(crate) struct Job {
 /// The running agent: what its effects need.
 pub(crate) struct Agent<'a> {
     pub(crate) job: &'a Job,
-    pub(crate) ledger: &'a Ledger,
+    pub(crate) ledger: &'a Arc<Ledger>,
+    pub(crate) background: &'a Arc<Background>,
     pub(crate) jar: Option<&'a Jar>,
     pub(crate) delegates: &'a Delegates,
     /// Ends everything that this agent has under way.
     pub(crate) stop: &'a CancellationToken,
     /// One permit for each child at a time.
-    pub(crate) slots: Semaphore,
+    pub(crate) slots: Arc<Semaphore>,
+    /// What hooks have said about this agent.
+    pub(crate) hooked: HookState,
 }
 
 /// The agent's time, as one timer.
@@ -89,14 +142,15 @@ enum Heard {
 pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
         let started = job.shared.host.clock.now();
-        let ledger = Ledger::default();
+        let (ledger, background) = (Arc::<Ledger>::default(), Arc::<Background>::default());
         let stop = job.cancel.child_token();
         let (mut machine, mut jar) = (None, None);
-        let life = live(&job, &ledger, &stop, &mut machine, &mut jar);
+        let life = live(&job, &ledger, &background, &stop, &mut machine, &mut jar);
         let ending = AssertUnwindSafe(life).catch_unwind().await.unwrap_or_else(|panic| {
             Ending::failed(RunError::Internal { message: panic_message(&*panic) })
         });
         stop.cancel();
+        part_with(&background, &job, &ledger).await;
         if let Some(jar) = &jar {
             close(jar, &job, &ledger).await;
         }
@@ -108,7 +162,8 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
 /// The agent's life; `slot` and `jar_slot` outlive it, whatever happens in here.
 async fn live(
     job: &Job,
-    ledger: &Ledger,
+    ledger: &Arc<Ledger>,
+    background: &Arc<Background>,
     stop: &CancellationToken,
     slot: &mut Option<Loop>,
     jar_slot: &mut Option<Jar>,
@@ -127,7 +182,7 @@ async fn live(
         Ok(prepared) => prepared,
         Err(error) => return Ending::failed(error),
     };
-    if !job.child {
+    if !job.scene.is_child() {
         job.emit(|| EventKind::RunStarted {
             id: job.agent.id.to_string(),
             model: job.model.model.id().to_owned(),
@@ -139,29 +194,53 @@ async fn live(
     let agent = Agent {
         job,
         ledger,
+        background,
         jar: jar_slot.as_ref(),
-        slots: Semaphore::new(delegates.max_concurrent()),
+        slots: Arc::new(Semaphore::new(delegates.max_concurrent())),
         delegates: &delegates,
         stop,
+        hooked: HookState::default(),
     };
     agent.drive(slot.insert(machine), &mut timer).await
 }
 
 impl Agent<'_> {
     async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
+        if let Some(ending) = self.before_start(timer).await {
+            return ending;
+        }
         let mut input = Input::Begin;
-        let mut warned = 0;
+        let (mut warned, mut resumed) = (0, false);
         loop {
             let gauge = self.gauge();
             let mut next = None;
             for effect in machine.step(input, &gauge) {
                 match effect {
                     Effect::Warn(message) => self.job.warn(self.ledger, message),
-                    Effect::AskModel { last } => next = Some(self.ask(machine, last, timer).await),
+                    Effect::AskModel { last } => {
+                        if let Some(ending) = self.halted() {
+                            return ending;
+                        }
+                        for news in self.background.news() {
+                            machine.tell(news);
+                        }
+                        next = Some(self.ask(machine, last, timer).await);
+                    }
                     Effect::Call(decisions) => {
                         next = Some(self.carry_out(machine, decisions, timer).await);
                     }
-                    Effect::Finish(ending) => return ending,
+                    Effect::Finish(ending) => match self.last_word(machine, ending, timer).await {
+                        Ok(input) => next = Some(input),
+                        Err(ending) => {
+                            let said = machine.output();
+                            let kept = self.before_end(said, &ending, resumed, timer).await;
+                            let Some(text) = kept else { return ending };
+                            machine.tell(text);
+                            machine.reopen();
+                            resumed = true;
+                            next = Some(Input::Begin);
+                        }
+                    },
                 }
             }
             let Some(happened) = next else {
@@ -170,6 +249,45 @@ impl Agent<'_> {
             };
             input = happened;
             self.warn_of_budgets(&mut warned);
+        }
+    }
+
+    /// The agent has nothing more to do. While it has subagents in the background, it waits for
+    /// them and hears how they ended; then it may say something else.
+    async fn last_word(
+        &self,
+        machine: &mut Loop,
+        ending: Ending,
+        timer: &mut Timer,
+    ) -> Result<Input, Ending> {
+        if ending.status != Status::Completed || !self.background.is_open() {
+            return Err(ending);
+        }
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(Ending::cancelled()),
+            () = self.background.all() => {}
+            () = self.time_up(timer) => return Err(self.job.late()),
+            () = tokio::time::sleep(BACKGROUND_WAIT) => return Err(ending),
+        }
+        for news in self.background.news() {
+            machine.tell(news);
+        }
+        machine.reopen();
+        Ok(Input::Begin)
+    }
+
+    /// Ends when the agent's time is up, not counting what it waited for a person.
+    pub(crate) async fn time_up(&self, timer: &mut Timer) {
+        loop {
+            timer.as_mut().await;
+            let pause = &self.job.pause;
+            pause.over().await;
+            let deadline = self.job.deadline.checked_add(pause.total());
+            match deadline {
+                Some(deadline) if deadline > Instant::now() => timer.as_mut().reset(deadline),
+                Some(_) | None => return,
+            }
         }
     }
 
@@ -201,7 +319,7 @@ impl Agent<'_> {
                 reply = job.model.model.chat(machine.request(), &cx, &mut listen) => {
                     Heard::Reply(reply)
                 }
-                () = timer.as_mut() => Heard::Late,
+                () = self.time_up(timer) => Heard::Late,
             }
         };
         let ending = match result {
@@ -301,6 +419,22 @@ impl Job {
     }
 }
 
+/// Ends what is left in the background: its parent is gone. What it had done is kept.
+async fn part_with(background: &Background, job: &Job, ledger: &Ledger) {
+    for (id, agent) in background.running() {
+        let agent = belljar_policy::Shown::clipped(&agent, 64).to_string();
+        let message = format!("subagent `{id}` (`{agent}`) was still running and was cancelled");
+        job.warn(ledger, message);
+    }
+    if timeout(CHILD_CLOSE_LIMIT, background.all()).await.is_err() {
+        job.budget.cancel();
+        let left = background.running().into_iter();
+        let named = left.map(|(id, agent)| format!("subagent `{id}` ({agent}) of `{}`", job.path));
+        ledger.entries().unfinished.extend(named);
+    }
+    background.abandon();
+}
+
 /// Waits until nothing of the jar is in flight, and names what is after the jar's own limit.
 async fn close(jar: &Jar, job: &Job, ledger: &Ledger) {
     let closing = timeout(JAR_CLOSE_LIMIT, AssertUnwindSafe(jar.close()).catch_unwind()).await;
@@ -326,8 +460,11 @@ fn outcome(job: &Job, ledger: &Ledger, ending: Ending, said: Said, started: Time
     let mut unfinished = entries.unfinished;
     let children: Vec<_> = children.collect();
     unfinished.extend(children.iter().flat_map(|child| child.outcome.unfinished.iter().cloned()));
+    let findings =
+        job.agent.definition.emit_structured_findings.then(|| Findings::read(&said.output));
     Outcome {
         status: ending.status,
+        findings,
         output: said.output,
         messages: said.messages,
         error: ending.error,
@@ -358,6 +495,7 @@ pub(crate) fn not_started(
     Outcome {
         status,
         output: String::new(),
+        findings: None,
         messages: Vec::new(),
         error: Some(error),
         attachments: Vec::new(),

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use belljar_policy::ToolName;
+use serde::Serialize;
 
 /// What a person is asked. Foreign text: escape it before it is shown.
 #[derive(Debug, Clone, Copy)]
@@ -15,10 +16,13 @@ pub struct Question<'a> {
 }
 
 /// The person's word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Word {
     /// Go on, this once.
     Yes,
+    /// Go on, and do not ask again about this agent and tool in this run.
+    ForRun,
     /// Do not.
     No,
     /// There is nobody to ask: the same as no, told apart in the refusal.
@@ -30,6 +34,13 @@ pub enum Word {
 pub trait Asker: Send + Sync {
     /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.
     async fn ask(&self, question: Question<'_>) -> Word;
+
+    /// Asks the person what the agent at the root wants to know; `None` = nobody answers. All
+    /// of it is foreign text. Default: nobody.
+    async fn clarify(&self, agent: &str, question: &str, options: &[String]) -> Option<String> {
+        let _ = (agent, question, options);
+        None
+    }
 }
 
 /// Nobody: what stands where no front end offers a person.

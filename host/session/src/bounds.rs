@@ -18,12 +18,53 @@ pub const MAX_REPLY_BYTES: usize = 8 << 20;
 /// 64.
 pub const MAX_NAME_BYTES: usize = 128;
 
-/// Subagents of one parent that run at the same time; the next ones wait their turn. Three
-/// keep two cores and a rate-limited provider busy without a stampede.
-pub const MAX_PARALLEL_CHILDREN: usize = 3;
+/// Subagents of one parent that run at the same time where nothing is said; the next ones wait
+/// their turn. Three keep two cores and a rate-limited provider busy without a stampede.
+pub const PARALLEL_CHILDREN: usize = 3;
 
 /// Subagents that one run may start. Budgets bound what they use; this bounds the records.
-pub const MAX_CHILDREN_PER_RUN: usize = 64;
+pub const MAX_CHILDREN_PER_RUN: usize = 4_096;
+
+/// Tasks of one `delegate_parallel`. They wait for room; each costs a record.
+pub const MAX_BATCH: usize = 1_024;
+
+/// Most bytes of all conclusions of one `delegate_parallel`: four of the largest.
+pub const MAX_BATCH_CONCLUSIONS: usize = 4 * MAX_CONCLUSION_BYTES;
+
+/// What each conclusion of a large batch may have in any case.
+pub const MIN_CONCLUSION_BYTES: usize = 2 << 10;
+
+/// How long an agent that has said its last word waits for its subagents in the background,
+/// within its own time limit. What runs longer is cancelled and named.
+pub const BACKGROUND_WAIT: Duration = Duration::from_secs(300);
+
+/// How long a person is given to answer one question. Somebody who is there answers within it;
+/// nobody there must not keep a run for ever.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(600);
+
+/// Items of a `todo_write`.
+pub const MAX_TODOS: usize = 100;
+
+/// Bytes of one of them: a line, not a document.
+pub const MAX_TODO_BYTES: usize = 1_000;
+
+/// Bytes of a question to the person, and of one option.
+pub const MAX_QUESTION_BYTES: usize = 4_000;
+
+/// Options of a question.
+pub const MAX_OPTIONS: usize = 10;
+
+/// Most bytes of a person's answer to a question that a model reads.
+pub const MAX_ANSWER_BYTES: usize = 64 << 10;
+
+/// Structured findings of one agent.
+pub const MAX_FINDINGS: usize = 500;
+
+/// Bytes of one text of a finding.
+pub const MAX_FINDING_BYTES: usize = 16 << 10;
+
+/// Most bytes of an AGENTS.md that goes into a prompt: some 16,000 tokens.
+pub const MAX_AGENTS_MD: u64 = 64 << 10;
 
 /// Most bytes of a child's conclusion that its parent reads: some 60,000 tokens, more than any
 /// conclusion should be.
@@ -32,12 +73,27 @@ pub const MAX_CONCLUSION_BYTES: usize = 256 << 10;
 /// Most file paths named in the header of a child's conclusion, read and written apart.
 pub const MAX_FRAMED_PATHS: usize = 20;
 
-/// Agents listed in the description of `spawn_agent`, in the order of their names. Each costs
-/// the parent some 40 tokens in every request.
+/// Agents listed for a parent, in the order of their names. Each costs tokens in every
+/// request.
 pub const MAX_LISTED_AGENTS: usize = 64;
 
-/// Characters of an agent's description in that list: the routing sentence, not the manual.
-pub const MAX_LISTED_DESCRIPTION: usize = 300;
+/// Characters of an agent's description in that list. Authors put the examples that decide when
+/// an agent is called into it, so it is told whole in all but absurd cases.
+pub const MAX_LISTED_DESCRIPTION: usize = 4_000;
+
+/// Most bytes of a command hook's stdout: arguments at their own bound, escaped, and some
+/// words around them.
+pub const MAX_HOOK_STDOUT: usize = 4 << 20;
+
+/// Most bytes kept of a command hook's stderr.
+pub const MAX_HOOK_STDERR: usize = 16 << 10;
+
+/// Most bytes of a reason, note or message of a hook: some sentences, not a manual, because
+/// the model reads it and a person may.
+pub const MAX_HOOK_TEXT: usize = 8 << 10;
+
+/// Most bytes of a tool's result or of an agent's last text that a hook is told.
+pub const MAX_HOOK_RESPONSE: usize = 256 << 10;
 
 /// Tools that one agent is shown. Providers refuse more than 128.
 pub const MAX_TOOLS: usize = 128;

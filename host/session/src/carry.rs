@@ -1,17 +1,21 @@
 //! Carries out the calls of one step. Calls to the jar start together, in the order asked: the
 //! jar decides which of them overlap (rule 3). Subagents start together too, but not beside
-//! tools, because they promise nothing about what they change. Answers keep the order asked.
+//! tools, because they promise nothing about what they change. What acts on the session itself
+//! is done one after the other. Answers keep the order asked.
 
-use belljar_model::ToolCall;
-use belljar_policy::{Denied, DenyCode, Shown, Source, ToolPermit};
+use std::sync::Arc;
+
+use belljar_model::{ChatRequest, ToolCall};
+use belljar_policy::{Shown, ToolPermit};
+use belljar_sandbox::{Progress, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Sleep, sleep};
 
 use crate::agent::{Agent, Timer};
-use crate::ask::{Question, Word};
 use crate::bounds::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
 use crate::dispatch::{Decision, Reason, Refusal, arguments};
 use crate::events::{EventKind, MAX_SHOWN};
+use crate::orders::Order;
 use crate::outcome::CallReceipt;
 use crate::results::{self, Carried};
 use crate::turn::{Answer, Ending, Input, Loop};
@@ -27,6 +31,15 @@ pub(crate) struct Call<'a> {
 
 type Group<'a> = Vec<(Call<'a>, Decision)>;
 
+/// What may run side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tools,
+    Agents,
+    /// Alone.
+    Session,
+}
+
 impl Agent<'_> {
     /// Carries out all calls of the step, or says how the agent was interrupted.
     pub(crate) async fn carry_out(
@@ -38,7 +51,7 @@ impl Agent<'_> {
         let calls = machine.calls();
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
         for group in groups(machine.current_step(), calls, decisions) {
-            if let Err(ending) = self.together(group, timer, &mut answers).await {
+            if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
                 return Input::Interrupted { heard: String::new(), ending };
             }
         }
@@ -51,17 +64,21 @@ impl Agent<'_> {
     async fn together(
         &self,
         group: Group<'_>,
+        machine: &Loop,
         timer: &mut Timer,
         answers: &mut [Option<Answer>],
     ) -> Result<(), Ending> {
         if self.stop.is_cancelled() {
             return Err(Ending::cancelled());
         }
-        let spawns = group.iter().any(|(_, decision)| matches!(decision, Decision::Spawn(..)));
+        let spawns = group.iter().any(|(_, decision)| match decision {
+            Decision::Host(_, order) => order.spawns(),
+            Decision::Tool(_) | Decision::Refuse(_) => false,
+        });
         let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
         let places: Vec<Call<'_>> = group.iter().map(|(call, _)| *call).collect();
         let mut running: FuturesUnordered<_> =
-            group.into_iter().map(|(call, decision)| self.one(call, decision)).collect();
+            group.into_iter().map(|(call, decision)| self.one(call, decision, machine)).collect();
         let mut late = false;
         let mut grace: Option<std::pin::Pin<Box<Sleep>>> = None;
         loop {
@@ -76,7 +93,7 @@ impl Agent<'_> {
                 () = self.stop.cancelled(), if grace.is_none() => {
                     grace = Some(Box::pin(sleep(limit)));
                 }
-                () = timer.as_mut(), if !late && grace.is_none() => {
+                () = self.time_up(timer), if !late && grace.is_none() => {
                     late = true;
                     self.stop.cancel();
                 }
@@ -110,19 +127,21 @@ impl Agent<'_> {
         }
     }
 
-    async fn one(&self, call: Call<'_>, decision: Decision) -> (usize, Answer) {
+    async fn one(&self, call: Call<'_>, decision: Decision, machine: &Loop) -> (usize, Answer) {
+        let mut changed = None;
+        let decision = self.before_call(call, decision, machine.dispatcher(), &mut changed).await;
+        let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
         let answer = match decision {
-            Decision::Spawn(permit, order) => self.spawn(call, permit, order).await,
-            Decision::Refuse(refusal) => {
-                self.started(call);
-                self.refuse(call, refusal)
+            Decision::Host(permit, order) => {
+                self.host(call, permit, order, machine.request()).await
             }
+            Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
             Decision::Tool(permit) => {
                 self.started(call);
                 self.call_tool(call, permit).await
             }
         };
-        (call.position, answer)
+        (call.position, self.after_call(call, answer).await)
     }
 
     async fn call_tool(&self, call: Call<'_>, permit: ToolPermit) -> Answer {
@@ -132,7 +151,9 @@ impl Agent<'_> {
         };
         let carried = match self.jar {
             Some(jar) => {
-                let result = jar.call(permit, arguments(call.call)).await;
+                let progress = self.progress(call, &permit);
+                let arguments = arguments(call.call);
+                let result = jar.call_with_progress(permit, arguments, progress).await;
                 results::of_call(&call.call.id, result)
             }
             // A tool was advertised, so there is a jar; if not, nothing happens.
@@ -141,30 +162,56 @@ impl Agent<'_> {
         self.note(call, carried)
     }
 
-    /// Asks the person at the root where the grant says so.
-    pub(crate) async fn permitted(
+    /// Where the tool's own reports go; nowhere when nobody listens. The sandbox bounds their
+    /// number and their length.
+    fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
+        let events = &self.job.shared.events;
+        if !events.listened() {
+            return None;
+        }
+        let (events, agent) = (events.clone(), Arc::clone(&self.job.path));
+        let (call_id, tool) = (call.call.id.clone(), permit.tool().to_string());
+        Some(Arc::new(move |Progress { done, total, message }| {
+            let (call_id, tool) = (call_id.clone(), tool.clone());
+            let report = || EventKind::ToolProgress { call_id, tool, done, total, message };
+            events.emit(&agent, report);
+        }))
+    }
+
+    /// Does what a host tool is asked for.
+    async fn host(
         &self,
         call: Call<'_>,
         permit: ToolPermit,
-    ) -> Result<ToolPermit, Refusal> {
-        if !permit.needs_answer() {
-            return Ok(permit);
+        order: Order,
+        request: &ChatRequest,
+    ) -> Answer {
+        let order = match order {
+            Order::Spawn(order) => return self.spawn(call, permit, order, request).await,
+            Order::Parallel(orders) => return self.parallel(call, permit, orders, request).await,
+            order => order,
+        };
+        self.started(call);
+        if let Err(refusal) = self.permitted(call, permit).await {
+            return self.refuse(call, refusal);
         }
-        let question = Question {
-            agent: &self.job.path,
-            tool: permit.tool(),
-            arguments: arguments(call.call),
+        let answer = match &order {
+            Order::Status { id } => self.status(id.as_deref()),
+            Order::Result { id, wait } => self.result(id, *wait).await,
+            Order::Cancel { id } => self.cancel(id).await,
+            Order::Todo(todos) => self.todo(todos),
+            Order::Clarify(asked) => self.clarify(asked).await,
+            Order::Skill { .. } | Order::Spawn(_) | Order::Parallel(_) => {
+                Answer { content: "there are no skills".to_owned(), is_error: true }
+            }
         };
-        let asking = self.job.shared.host.asker.ask(question);
-        let (code, facts) = match self.stop.run_until_cancelled(asking).await {
-            Some(Word::Yes) => return Ok(permit.answered()),
-            Some(Word::No) => (DenyCode::ToolNotAllowed, "the person who was asked said no"),
-            Some(Word::Nobody) => (DenyCode::NobodyToAsk, "the tool is granted as `ask`"),
-            None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
-        };
-        let facts = format!("{facts} (tool `{}`)", permit.tool());
-        let denied = Denied::new(code, Source::Grants, facts);
-        Err(Refusal { text: code.to_string(), reason: Reason::Denied(denied) })
+        self.note(call, results::of_host(&call.call.name, arguments(call.call), answer))
+    }
+
+    /// As [`Agent::refuse`], for a call that was not announced yet.
+    pub(crate) fn refuse_begun(&self, call: Call<'_>, refusal: Refusal) -> Answer {
+        self.started(call);
+        self.refuse(call, refusal)
     }
 
     /// Answers a call that is not carried out.
@@ -211,19 +258,23 @@ impl Agent<'_> {
     }
 }
 
-/// Splits the calls where tools follow subagents or the other way round. A refusal goes with
-/// whatever it stands beside.
+/// Splits the calls where their kind changes. A refusal goes with whatever it stands beside.
 fn groups(step: u64, calls: &[ToolCall], decisions: Vec<Decision>) -> Vec<Group<'_>> {
-    let mut groups: Vec<(Option<bool>, Group<'_>)> = Vec::with_capacity(1);
+    let mut groups: Vec<(Option<Kind>, Group<'_>)> = Vec::with_capacity(1);
     for ((position, call), decision) in calls.iter().enumerate().zip(decisions) {
         let kind = match &decision {
-            Decision::Tool(_) => Some(false),
-            Decision::Spawn(..) => Some(true),
+            Decision::Tool(_) => Some(Kind::Tools),
+            Decision::Host(_, order) if order.spawns() => Some(Kind::Agents),
+            Decision::Host(..) => Some(Kind::Session),
             Decision::Refuse(_) => None,
         };
         let entry = (Call { step, position, call }, decision);
         match groups.last_mut() {
-            Some((group, entries)) if group.is_none() || kind.is_none() || *group == kind => {
+            Some((group, entries))
+                if group.is_none()
+                    || kind.is_none()
+                    || (*group == kind && kind != Some(Kind::Session)) =>
+            {
                 *group = group.or(kind);
                 entries.push(entry);
             }

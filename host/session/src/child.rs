@@ -1,180 +1,198 @@
-//! Starts one subagent for a `spawn_agent` call and waits for its conclusion.
+//! One subagent: what it may do, what it starts from, and its life in its parent's slots.
 //!
-//! The child's rights are its own definition ∩ its own grants ∩ the parent's rights. It gets a
-//! jar and a history of its own, and a budget below the parent's. It is never offered
-//! `spawn_agent`: depth ends here.
+//! A fresh child's rights are its own definition ∩ its own grants ∩ the parent's rights; a
+//! fork has those of its parent. Either way the tools that its place in the session does not
+//! admit are taken out. It gets a jar and a history of its own, and a budget below the
+//! parent's.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_model::{ChatRequest, Resolved};
 use belljar_policy::{
-    Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, ToolName, ToolPermit,
+    Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, ToolName,
 };
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::agent::{Agent, Job, not_started, panic_message, run_agent};
+use crate::agent::{Agent, Job, Shared, not_started, panic_message, run_agent};
+use crate::batch::Batch;
 use crate::bounds::MAX_CHILDREN_PER_RUN;
-use crate::carry::Call;
 use crate::dispatch::{Reason, Refusal};
-use crate::events::{EventKind, MAX_SHOWN};
 use crate::frame;
-use crate::outcome::{ChildSummary, Outcome, RunError, Status};
+use crate::orders::{Mode, SpawnOrder};
+use crate::outcome::{Outcome, RunError, Status};
+use crate::pause::Pause;
 use crate::resolve::ResolvedAgent;
 use crate::run::model_of;
-use crate::spawn::SpawnOrder;
-use crate::turn::Answer;
+
+/// The agent for a task that names none.
+const GENERAL_PURPOSE: &str = "general-purpose";
+
+/// The part of a fork's path that stands for a name.
+const FORK: &str = "fork";
+
+/// A child that is planned: nothing has started, and its spawn index is taken.
+pub(crate) struct Planned {
+    pub(crate) agent: Arc<ResolvedAgent>,
+    pub(crate) path: Arc<str>,
+    pub(crate) spawn_index: u32,
+    pub(crate) order: SpawnOrder,
+    /// The name under which the parent's model knows it.
+    pub(crate) name: String,
+}
 
 impl Agent<'_> {
-    /// Starts the child, waits for it, and gives back what the parent's model reads.
-    pub(crate) async fn spawn(
-        &self,
-        call: Call<'_>,
-        permit: ToolPermit,
-        order: SpawnOrder,
-    ) -> Answer {
-        // Everything up to the first wait happens in the order of the calls, so spawn indices
-        // do not depend on timing.
-        let (agent, index) = match self.child_of(&order) {
-            Ok(found) => found,
-            Err(refusal) => {
-                self.started(call);
-                return self.refuse(call, refusal);
-            }
-        };
-        if let Err(refusal) = self.permitted(call, permit).await {
-            self.started(call);
-            return self.refuse(call, refusal);
-        }
-        let path: Arc<str> = format!("{}/{}#{index}", self.job.path, agent.id.slug.as_str()).into();
-        let Some(Ok(_slot)) = self.stop.run_until_cancelled(self.slots.acquire()).await else {
-            return Answer { content: "cancelled".to_owned(), is_error: true };
-        };
-        self.job.emit(|| EventKind::SubagentStarted {
-            call_id: call.call.id.clone(),
-            child: path.to_string(),
-            task: order.task.chars().take(MAX_SHOWN).collect(),
-        });
-        let outcome = self.run_child(Arc::clone(&path), agent, index, &order).await;
-        self.finish(call, &path, index, order, outcome)
-    }
-
-    /// The agent that was asked for and its spawn index, or why there is none. Unknown,
-    /// internal and blocked agents get one answer: the names that would do.
-    fn child_of(&self, order: &SpawnOrder) -> Result<(Arc<ResolvedAgent>, u32), Refusal> {
+    /// The agent that was asked for and its place, or why there is none. Unknown, internal and
+    /// blocked agents get one answer: the names that would do.
+    pub(crate) fn plan(&self, order: SpawnOrder) -> Result<Planned, Refusal> {
         let job = self.job;
-        let found = self.delegates.find(&order.agent).and_then(|id| {
-            crate::resolve::resolve_child(&job.shared.host, id, &job.shared.workspace).ok()
-        });
-        let Some(agent) = found else {
-            let names = self.delegates.names();
-            let text = format!("no such agent: the available agents are {names}");
-            let facts = format!(
-                "agent `{}` is unknown, internal or blocked",
-                Shown::clipped(&order.agent, 64)
-            );
-            let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
-            return Err(Refusal { text, reason: Reason::Denied(denied) });
+        let (agent, name) = match order.mode {
+            Mode::Fork if job.scene.forked => {
+                let text = "a fork cannot fork again; do the task yourself".to_owned();
+                return Err(Refusal::malformed(text));
+            }
+            Mode::Fork => (Arc::clone(&job.agent), FORK.to_owned()),
+            Mode::Fresh => self.find(order.agent.as_deref().unwrap_or(GENERAL_PURPOSE))?,
         };
         let index = job.shared.spawned.next(&agent.definition.name).ok_or_else(|| {
             Refusal::malformed(format!(
                 "too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}"
             ))
         })?;
-        Ok((Arc::new(agent), index))
+        let part = if order.mode == Mode::Fork { FORK } else { agent.id.slug.as_str() };
+        let path = format!("{}/{part}#{index}", job.path).into();
+        Ok(Planned { agent, path, spawn_index: index, order, name })
     }
 
-    async fn run_child(
-        &self,
-        path: Arc<str>,
-        agent: Arc<ResolvedAgent>,
-        spawn_index: u32,
-        order: &SpawnOrder,
-    ) -> Outcome {
+    fn find(&self, name: &str) -> Result<(Arc<ResolvedAgent>, String), Refusal> {
         let job = self.job;
-        let (rights, narrowed) = child_rights(&job.rights, &agent, self.delegates.allowed_tools());
-        let mut notes: Vec<String> = narrowed.iter().map(Narrowing::to_string).collect();
-        let model = match model_of(&job.shared.host, None, &agent, Some(&job.model.name)) {
-            Ok(model) => model,
-            Err(error) => {
-                let status = Status::Failed;
-                return not_started(&job.shared, &agent, String::new(), status, error);
-            }
+        let found = self.delegates.find(name).and_then(|id| {
+            crate::resolve::resolve_child(&job.shared.host, id, &job.shared.workspace).ok()
+        });
+        if let Some(agent) = found {
+            return Ok((Arc::new(agent), name.trim().to_owned()));
+        }
+        let text = format!("no such agent: the available agents are {}", self.delegates.names());
+        let facts = format!("agent `{}` is unknown, internal or blocked", Shown::clipped(name, 64));
+        let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
+        Err(Refusal { text, reason: Reason::Denied(denied) })
+    }
+
+    /// What is to be run, or the outcome of a child that cannot be. `request` is the parent's,
+    /// for a fork.
+    pub(crate) fn job_of(
+        &self,
+        planned: &Planned,
+        request: &ChatRequest,
+        cancel: CancellationToken,
+    ) -> Result<Job, Box<Outcome>> {
+        let job = self.job;
+        let Planned { agent, path, spawn_index, order, .. } = planned;
+        let fork = order.mode == Mode::Fork;
+        let scene = job.scene.below(fork);
+        let blocked = &job.shared.host.settings.subagents.blocked_tools;
+        let admitted = |name: &ToolName| scene.admits(name) && !blocked.contains(name);
+        let mut notes = Vec::new();
+        let rights = if fork {
+            attenuated(&job.rights, &Asked::default(), &agent.grants, &admitted).0
+        } else {
+            let allowed = self.delegates.allowed_tools();
+            let admitted = |name: &ToolName| {
+                admitted(name) && allowed.is_none_or(|allowed| allowed.contains(name))
+            };
+            let asked = &agent.definition.asked;
+            let (rights, narrowed) = attenuated(&job.rights, asked, &agent.grants, &admitted);
+            notes.extend(narrowed.iter().map(Narrowing::to_string));
+            rights
         };
+        let model = if fork { Ok(job.model.clone()) } else { self.model_of_child(agent) };
+        let model = model.map_err(|error| {
+            let status = Status::Failed;
+            Box::new(not_started(&job.shared, agent, String::new(), status, error))
+        })?;
         notes.extend(model.notes.iter().cloned());
-        let own = Duration::from_secs(rights.limits().timeout_seconds);
-        let deadline = Instant::now().checked_add(own).unwrap_or(job.deadline).min(job.deadline);
-        let name = model.model.id().to_owned();
-        let child = Job {
+        let may_hand_on = scene.supervises();
+        let (context, task) = (order.context.as_deref(), order.task.as_str());
+        let first = if fork {
+            frame::fork_message(task, context, may_hand_on)
+        } else {
+            frame::first_message(task, context)
+        };
+        Ok(Job {
             shared: Arc::clone(&job.shared),
-            path,
-            agent: Arc::clone(&agent),
+            path: Arc::clone(path),
+            agent: Arc::clone(agent),
             budget: job.budget.child(Level::Subagent, Caps::of(rights.limits())),
             rights,
             model,
             history: Vec::new(),
-            first: frame::first_message(&order.task, order.context.as_deref()),
-            spawn_index,
-            deadline,
-            cancel: self.stop.clone(),
-            child: true,
+            first,
+            spawn_index: *spawn_index,
+            // Its time begins with its turn; until then that of its parent holds.
+            deadline: job.deadline.checked_add(job.pause.total()).unwrap_or(job.deadline),
+            pause: Pause::below(&job.pause),
+            cancel,
+            scene,
+            fork: fork.then(|| Arc::new(request.clone())),
             notes,
-        };
-        // A task of its own, so that children use all cores; it ends with this future.
-        match AbortOnDropHandle::new(tokio::spawn(run_agent(child))).await {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                let message = match error.try_into_panic() {
-                    Ok(panic) => panic_message(&*panic),
-                    Err(error) => error.to_string(),
-                };
-                let error = RunError::Internal { message };
-                not_started(&job.shared, &agent, name, Status::Failed, error)
-            }
-        }
+        })
     }
 
-    fn finish(
-        &self,
-        call: Call<'_>,
-        path: &str,
-        spawn_index: u32,
-        order: SpawnOrder,
-        outcome: Outcome,
-    ) -> Answer {
-        self.job.emit(|| EventKind::SubagentFinished {
-            call_id: call.call.id.clone(),
-            child: path.to_owned(),
-            status: outcome.status,
-            steps: outcome.total.steps,
-            tokens: outcome.total.input_tokens.saturating_add(outcome.total.output_tokens),
-            error: outcome.error.as_ref().map(ToString::to_string),
-        });
-        let answer = Answer {
-            content: frame::conclusion(&order.agent, &outcome),
-            is_error: frame::is_error(outcome.status),
-        };
-        let SpawnOrder { task, context, agent: _ } = order;
-        let call_id = call.call.id.clone();
-        let summary =
-            ChildSummary { call_id, step: call.step, spawn_index, task, context, outcome };
-        self.ledger.child(call.position, summary);
-        answer
+    fn model_of_child(&self, agent: &ResolvedAgent) -> Result<Resolved, RunError> {
+        model_of(&self.job.shared.host, None, agent, Some(&self.job.model.name))
     }
 }
 
-/// The child's rights: never more than the parent's, and no more tools than the parent's
-/// definition lets its children have.
-fn child_rights(
+/// Runs a child when there is room for it. It ends with this future.
+pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batch>) -> Outcome {
+    let (shared, agent, path) =
+        (Arc::clone(&job.shared), Arc::clone(&job.agent), Arc::clone(&job.path));
+    let model = job.model.model.id().to_owned();
+    let cancel = job.cancel.clone();
+    let Some(Ok(slot)) = cancel.run_until_cancelled(slots.acquire_owned()).await else {
+        let error = RunError::Cancelled;
+        let outcome = not_started(&shared, &agent, model, Status::Cancelled, error);
+        batch.done(&path, &outcome, false);
+        return outcome;
+    };
+    batch.running(&path);
+    let outcome = run_now(job, &shared, &agent, model).await;
+    drop(slot);
+    batch.done(&path, &outcome, true);
+    outcome
+}
+
+async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: String) -> Outcome {
+    let own = Duration::from_secs(job.rights.limits().timeout_seconds);
+    job.deadline = Instant::now().checked_add(own).unwrap_or(job.deadline).min(job.deadline);
+    // A task of its own, so that children use all cores; it ends with this future.
+    match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let message = match error.try_into_panic() {
+                Ok(panic) => panic_message(&*panic),
+                Err(error) => error.to_string(),
+            };
+            not_started(shared, agent, model, Status::Failed, RunError::Internal { message })
+        }
+    }
+}
+
+/// The child's rights: never more than the parent's, and only tools that are admitted.
+fn attenuated(
     parent: &Rights,
-    agent: &ResolvedAgent,
-    allowed: Option<&[ToolName]>,
+    asked: &Asked,
+    grants: &belljar_policy::Grants,
+    admitted: &dyn Fn(&ToolName) -> bool,
 ) -> (Rights, Vec<Narrowing>) {
-    let asked = &agent.definition.asked;
-    let narrowed = allowed.map(|allowed| {
-        let keep =
-            |name: &&ToolName| asked.tools.as_ref().is_none_or(|tools| tools.contains(*name));
-        Asked { tools: Some(allowed.iter().filter(keep).cloned().collect()), ..asked.clone() }
-    });
-    parent.attenuate(narrowed.as_ref().unwrap_or(asked), &agent.grants)
+    // What the child asks for, else all that its parent has: a list makes it a bound.
+    let wanted: Vec<ToolName> = match &asked.tools {
+        Some(tools) => tools.iter().cloned().collect(),
+        None => parent.tools().map(|(name, _)| name.clone()).collect(),
+    };
+    let tools = wanted.into_iter().filter(|name| admitted(name)).collect();
+    parent.attenuate(&Asked { tools: Some(tools), ..asked.clone() }, grants)
 }

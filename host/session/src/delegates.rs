@@ -9,10 +9,11 @@ use belljar_definition::Catalog;
 use belljar_definition::{AgentDefinition, AgentId, Slug, SubagentsAsk, Visibility};
 use belljar_policy::ToolName;
 
-use crate::bounds::{MAX_LISTED_AGENTS, MAX_PARALLEL_CHILDREN};
+use crate::blocks::ListedAgent;
+use crate::bounds::{MAX_LISTED_AGENTS, PARALLEL_CHILDREN};
 use crate::host::Host;
+use crate::hosttool::HostTool;
 use crate::resolve;
-use crate::spawn::ListedAgent;
 
 /// All agents of a library that may be delegated to, by the name to call them by.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) struct Listing(BTreeMap<String, Listed>);
 struct Listed {
     id: AgentId,
     description: String,
+    tools: Vec<String>,
+    timeout_seconds: u64,
 }
 
 /// What one parent may delegate, and to whom.
@@ -39,15 +42,19 @@ impl Listing {
     pub(crate) fn of(host: &Host, catalog: &Catalog, workspace: &Path) -> Self {
         let mut listed = BTreeMap::new();
         for agent in catalog.agents() {
-            if agent.definition.visibility == Visibility::Internal {
+            if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
                 continue;
             }
             let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
             let short = resolved.id.slug.as_str().to_owned();
             // The slug alone means the first of that name; a namesake goes by its identity.
             let name = if listed.contains_key(&short) { resolved.id.to_string() } else { short };
+            let tools = resolved.rights.tools().map(|(name, _)| name);
+            let tools = tools.filter(|name| HostTool::of(name.as_str()).is_none());
+            let tools = tools.map(|name| name.as_str().to_owned()).collect();
+            let timeout_seconds = resolved.rights.limits().timeout_seconds;
             let description = resolved.definition.description.clone();
-            listed.insert(name, Listed { id: resolved.id.clone(), description });
+            listed.insert(name, Listed { id: resolved.id, description, tools, timeout_seconds });
         }
         Self(listed)
     }
@@ -59,23 +66,43 @@ impl Delegates {
         Self { max_concurrent: 1, ..Self::default() }
     }
 
-    /// Those that `parent`'s definition does not exclude.
-    pub(crate) fn of(listing: Arc<Listing>, parent: &AgentDefinition) -> Self {
-        let Some(asked) = &parent.subagents else {
-            let max_concurrent = MAX_PARALLEL_CHILDREN;
-            return Self { listing, only: None, max_concurrent, allowed_tools: None };
-        };
-        let SubagentsAsk { enabled, max_concurrent, allowed_agents, allowed_tools } = asked;
-        let mut only = allowed_agents.as_ref().map(|names| named(&listing, names));
-        if *enabled == Some(false) {
-            only = Some(BTreeSet::new());
+    /// Those that neither the operator nor `parent`'s definition excludes. `granted` = what each
+    /// file of the operator says.
+    pub(crate) fn of(
+        listing: Arc<Listing>,
+        granted: &[SubagentsAsk],
+        parent: &AgentDefinition,
+    ) -> Self {
+        let mut it = Self { listing, ..Self::default() };
+        // Only the operator raises how many run at the same time.
+        let most = granted.iter().filter_map(|it| it.max_concurrent).min();
+        it.max_concurrent = most.map_or(PARALLEL_CHILDREN, |n| n as usize).max(1);
+        for said in granted.iter().chain(parent.subagents.as_ref()) {
+            it.narrow(said);
         }
-        let asked = max_concurrent.map_or(MAX_PARALLEL_CHILDREN, |n| n as usize);
-        Self {
-            listing,
-            only,
-            max_concurrent: asked.clamp(1, MAX_PARALLEL_CHILDREN),
-            allowed_tools: allowed_tools.clone(),
+        it
+    }
+
+    fn narrow(&mut self, said: &SubagentsAsk) {
+        let SubagentsAsk { enabled, max_concurrent, allowed_agents, allowed_tools } = said;
+        if let Some(names) = allowed_agents {
+            let named = named(&self.listing, names);
+            self.only = Some(match self.only.take() {
+                Some(only) => only.intersection(&named).cloned().collect(),
+                None => named,
+            });
+        }
+        if *enabled == Some(false) {
+            self.only = Some(BTreeSet::new());
+        }
+        if let Some(most) = max_concurrent {
+            self.max_concurrent = self.max_concurrent.min(*most as usize).max(1);
+        }
+        if let Some(tools) = allowed_tools {
+            let keep = |tool: &&ToolName| {
+                self.allowed_tools.as_ref().is_none_or(|allowed| allowed.contains(tool))
+            };
+            self.allowed_tools = Some(tools.iter().filter(keep).cloned().collect());
         }
     }
 
@@ -95,6 +122,8 @@ impl Delegates {
         all.map(|(name, agent)| ListedAgent {
             name: name.clone(),
             description: agent.description.clone(),
+            tools: agent.tools.clone(),
+            timeout_seconds: agent.timeout_seconds,
         })
         .collect()
     }
@@ -121,6 +150,14 @@ impl Delegates {
         let keep = |name: &String| self.only.as_ref().is_none_or(|only| only.contains(name));
         self.listing.0.iter().filter(move |(name, _)| keep(name))
     }
+}
+
+/// Whether the operator lets nobody delegate to it.
+fn is_blocked(host: &Host, id: &AgentId) -> bool {
+    let blocked = &host.settings.subagents.blocked_agents;
+    blocked
+        .iter()
+        .any(|name| *name == id.to_string() || Slug::of(name).is_some_and(|slug| slug == id.slug))
 }
 
 /// The listed names that a definition's own spelling means.

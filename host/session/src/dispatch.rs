@@ -12,15 +12,16 @@ use belljar_policy::{Denied, DenyCode, Rights, Shown, Source, ToolName, ToolPerm
 use serde::de::IgnoredAny;
 
 use crate::bounds::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
-use crate::spawn::{SpawnArguments, SpawnOrder};
+use crate::hosttool::HostTool;
+use crate::orders::Order;
 
 /// What carries out an advertised tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrier {
     /// A component in the jar.
     Jar,
-    /// The host: `spawn_agent`.
-    Spawn,
+    /// The host itself.
+    Host(HostTool),
 }
 
 /// The tools that this agent was shown, and the rights that bound them.
@@ -35,8 +36,8 @@ pub(crate) struct Dispatcher {
 pub(crate) enum Decision {
     /// Call the component.
     Tool(ToolPermit),
-    /// Start a subagent, with the permit for `spawn_agent` itself.
-    Spawn(ToolPermit, SpawnOrder),
+    /// Do it here, with the permit for the host tool itself.
+    Host(ToolPermit, Order),
     /// Answer at once.
     Refuse(Refusal),
 }
@@ -67,7 +68,7 @@ impl Dispatcher {
         Self { rights, advertised }
     }
 
-    /// The names that were advertised.
+    /// The names that may be called.
     pub(crate) fn names(&self) -> impl Iterator<Item = &ToolName> {
         self.advertised.keys()
     }
@@ -94,9 +95,9 @@ impl Dispatcher {
         check_arguments(&call.arguments)?;
         match carrier {
             Carrier::Jar => Ok(Decision::Tool(permit)),
-            Carrier::Spawn => {
-                let order = SpawnArguments::parse(arguments(call)).map_err(Refusal::malformed)?;
-                Ok(Decision::Spawn(permit, order))
+            Carrier::Host(tool) => {
+                let order = Order::parse(*tool, arguments(call)).map_err(Refusal::malformed)?;
+                Ok(Decision::Host(permit, order))
             }
         }
     }
@@ -109,6 +110,25 @@ impl Dispatcher {
             format!("{}: the available tools are {}", denied.code, names.join(", "))
         };
         Refusal { text, reason: Reason::Denied(denied) }
+    }
+}
+
+impl Decision {
+    /// The permit of a call that may go on.
+    pub(crate) fn permit(&self) -> Option<&ToolPermit> {
+        match self {
+            Self::Tool(permit) | Self::Host(permit, _) => Some(permit),
+            Self::Refuse(_) => None,
+        }
+    }
+
+    /// The same decision with another permit for the same tool.
+    pub(crate) fn with_permit(self, change: impl FnOnce(ToolPermit) -> ToolPermit) -> Self {
+        match self {
+            Self::Tool(permit) => Self::Tool(change(permit)),
+            Self::Host(permit, order) => Self::Host(change(permit), order),
+            Self::Refuse(refusal) => Self::Refuse(refusal),
+        }
     }
 }
 

@@ -21,13 +21,24 @@
 //! | `step_started` | `step` (from 1), `last` (no tools any more) |
 //! | `text_delta` | `text` |
 //! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
+//! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `message`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
 //! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `fuel`, `micros`, `denials`, `bytes` |
-//! | `subagent_started` | `call_id`, `child` (its path), `task` (cut) |
-//! | `subagent_finished` | `call_id`, `child`, `status`, `steps`, `tokens`, `error` |
+//! | `subagent_batch_start` | `batch` (the id of the call that started them), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
+//! | `subagent_update` | `batch`, `child` (it runs now), `counts` |
+//! | `subagent_done` | `batch`, `child`, `status`, `steps`, `tokens`, `error`, `counts` |
+//! | `permission_asked` | `id`, `call_id`, `tool`, `arguments` (cut) |
+//! | `permission_answered` | `id`, `call_id`, `tool`, `answer` (`yes`, `for_run`, `no`, `nobody`) |
+//! | `question_asked` | `id`, `question`, `options`; from `clarify` |
+//! | `question_answered` | `id`, `answered` |
+//! | `todos` | `items` (`content`, `status`) |
+//! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent where it is not about one), `hook` (its command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |
 //! | `retry` | `attempt`, `after_ms`, `reason` |
 //! | `warning` | `message` |
 //! | `budget_warning` | `meter`, `used`, `limit` |
 //! | `run_finished` | `status`, `error`, `usage`, `total`; the outcome itself follows from the run |
+//!
+//! `counts` are those of the batch: `total`, `queued`, `running`, `completed`, `partial`, `failed`,
+//! `cancelled`. Within a batch each child is started (or not), and done once.
 //!
 //! Texts of models, tools and agent files stand in events as they came. Whoever shows them
 //! to a person escapes them (`belljar_policy::Shown`). Secrets never get here: the sandbox
@@ -40,11 +51,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use belljar_policy::Meter;
 use serde::Serialize;
 
+use crate::ask::Word;
 use crate::clock::RunId;
 use crate::outcome::{Status, Usage};
 
 /// The version of the schema.
-pub const EVENT_VERSION: u32 = 1;
+pub const EVENT_VERSION: u32 = 2;
 
 /// Characters of arguments and tasks that an event repeats: enough to see what is going on.
 pub(crate) const MAX_SHOWN: usize = 2_000;
@@ -90,6 +102,14 @@ pub enum EventKind {
         tool: String,
         arguments: String,
     },
+    ToolProgress {
+        call_id: String,
+        tool: String,
+        done: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<u64>,
+        message: String,
+    },
     ToolCallFinished {
         step: u64,
         call_id: String,
@@ -101,19 +121,58 @@ pub enum EventKind {
         denials: usize,
         bytes: u64,
     },
-    SubagentStarted {
-        call_id: String,
-        child: String,
-        task: String,
+    SubagentBatchStart {
+        batch: String,
+        children: Vec<BatchChild>,
+        background: bool,
+        max_concurrent: usize,
     },
-    SubagentFinished {
-        call_id: String,
+    SubagentUpdate {
+        batch: String,
+        child: String,
+        counts: Counts,
+    },
+    SubagentDone {
+        batch: String,
         child: String,
         status: Status,
         steps: u64,
         tokens: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        counts: Counts,
+    },
+    PermissionAsked {
+        id: u64,
+        call_id: String,
+        tool: String,
+        arguments: String,
+    },
+    PermissionAnswered {
+        id: u64,
+        call_id: String,
+        tool: String,
+        answer: Word,
+    },
+    QuestionAsked {
+        id: u64,
+        question: String,
+        options: Vec<String>,
+    },
+    QuestionAnswered {
+        id: u64,
+        answered: bool,
+    },
+    Todos {
+        items: Vec<TodoItem>,
+    },
+    HookRan {
+        event: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        hook: String,
+        decision: String,
+        micros: u64,
     },
     Retry {
         attempt: u32,
@@ -137,6 +196,37 @@ pub enum EventKind {
     },
 }
 
+/// A subagent of a batch that starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BatchChild {
+    /// Its path.
+    pub child: String,
+    /// Its task, cut.
+    pub task: String,
+}
+
+/// How the subagents of a batch are doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the words of the statuses")]
+pub struct Counts {
+    pub total: usize,
+    pub queued: usize,
+    pub running: usize,
+    pub completed: usize,
+    pub partial: usize,
+    pub failed: usize,
+    pub cancelled: usize,
+}
+
+/// One thing on an agent's list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TodoItem {
+    /// What is to be done.
+    pub content: String,
+    /// `pending`, `in_progress`, `completed` or `cancelled`.
+    pub status: &'static str,
+}
+
 type Listener = dyn Fn(&Event) + Send + Sync;
 
 /// Where events go: to one function, or nowhere. The function is called in the run's own
@@ -150,6 +240,7 @@ pub(crate) struct Events {
     sink: EventSink,
     run: RunId,
     seq: Arc<AtomicU64>,
+    questions: Arc<AtomicU64>,
 }
 
 fn as_text<S: serde::Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -176,7 +267,12 @@ impl fmt::Debug for EventSink {
 
 impl Events {
     pub(crate) fn new(sink: EventSink, run: RunId) -> Self {
-        Self { sink, run, seq: Arc::default() }
+        Self { sink, run, seq: Arc::default(), questions: Arc::default() }
+    }
+
+    /// The number of the next question to a person, from 1.
+    pub(crate) fn question(&self) -> u64 {
+        self.questions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Whether somebody listens.
@@ -220,10 +316,10 @@ mod tests {
             *lines.lock().unwrap(),
             [
                 format!(
-                    r#"{{"v":1,"run":"{run}","seq":0,"agent":"main","type":"step_started","step":1,"last":false}}"#
+                    r#"{{"v":2,"run":"{run}","seq":0,"agent":"main","type":"step_started","step":1,"last":false}}"#
                 ),
                 format!(
-                    r#"{{"v":1,"run":"{run}","seq":1,"agent":"main","type":"text_delta","text":"hi"}}"#
+                    r#"{{"v":2,"run":"{run}","seq":1,"agent":"main","type":"text_delta","text":"hi"}}"#
                 ),
             ]
         );

@@ -1,5 +1,6 @@
 //! What a process has one of: everything that a run needs and does not own.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,9 +10,11 @@ use belljar_model::Models;
 use belljar_sandbox::{Sandbox, SecretStore};
 
 use crate::ask::{Asker, NoAsker};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, RunId, SystemClock};
 use crate::delegates::Listing;
+use crate::hooks::Hooks;
 use crate::library::Library;
+use crate::outcome::ChildSummary;
 use crate::toolcat::ToolCatalogue;
 
 /// What a process has one of. Cloning shares all of it.
@@ -27,14 +30,36 @@ pub struct Host {
     pub tools: Arc<ToolCatalogue>,
     /// The agents that exist.
     pub library: Arc<Library>,
+    /// The operator's hooks. Default: those of the settings.
+    pub hooks: Arc<Hooks>,
     /// The values of secrets.
     pub secrets: SecretStore,
     /// Who is asked where a grant says `ask`. Default: nobody.
     pub asker: Arc<dyn Asker>,
+    /// Where the outcomes of subagents are kept as soon as they are there. Default: nowhere.
+    pub journal: Arc<dyn Journal>,
+    /// The operator's home, for its AGENTS.md. Default: none.
+    pub home: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
     /// The agents that may be delegated to, for the catalogue and workspace they were made for.
     listing: Arc<Mutex<Option<CachedListing>>>,
+}
+
+/// Keeps what a run has come to before the run is over.
+pub trait Journal: Send + Sync {
+    /// A subagent has ended. When this returns, its outcome is kept.
+    fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()>;
+}
+
+/// Keeps nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoJournal;
+
+impl Journal for NoJournal {
+    fn subagent_ended(&self, _run: &RunId, _child: &ChildSummary) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 struct CachedListing {
@@ -55,11 +80,14 @@ impl Host {
         Self {
             sandbox,
             models,
+            hooks: Arc::new(Hooks::of(&settings)),
             settings,
             tools,
             library,
             secrets: SecretStore::default(),
             asker: Arc::new(NoAsker),
+            journal: Arc::new(NoJournal),
+            home: None,
             clock: Arc::new(SystemClock),
             listing: Arc::default(),
         }

@@ -15,6 +15,8 @@
 //!   is not in the jar.
 //! - A subagent's rights are an intersection with its parent's, its budget stands below its
 //!   parent's, and it shares neither store nor history with anyone.
+//! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
+//!   right.
 //! - After a cancelled run has returned there is no further model call, guest effect or
 //!   receipt of it.
 //!
@@ -24,21 +26,31 @@
 
 mod agent;
 mod ask;
+mod background;
+mod batch;
+mod blocks;
 pub mod bounds;
 mod carry;
 mod child;
 mod clock;
 mod conversation;
+mod delegate;
 mod delegates;
 mod dispatch;
 pub mod events;
+mod findings;
 pub mod frame;
 mod held;
+mod hooks;
 mod host;
+mod hosttool;
 mod journal;
 mod ledger;
 mod library;
+mod orders;
 mod outcome;
+mod pause;
+mod person;
 mod prepare;
 mod resolve;
 mod results;
@@ -46,17 +58,20 @@ mod rows;
 mod run;
 mod saved;
 mod scan;
-mod spawn;
+mod spec;
 mod toolcat;
 mod toolfiles;
 mod turn;
 
 pub use ask::{Asker, NoAsker, Question, Word};
+pub use blocks::ListedAgent;
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use conversation::{Conversation, Turn};
-pub use events::{EVENT_VERSION, Event, EventKind, EventSink};
-pub use host::Host;
-pub use journal::{Journal, JournalError, SavedTurn};
+pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
+pub use findings::{Finding, FindingSeverity, Findings};
+pub use hooks::{HookCheck, Hooks};
+pub use host::{Host, Journal, NoJournal};
+pub use journal::{JournalError, SavedTurn, SessionJournal};
 pub use library::{Change, Library, Root};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
@@ -64,6 +79,6 @@ pub use outcome::{
 pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
-pub use saved::{RECORD_VERSION, RunRecord, RunStore, RunStoreError};
-pub use spawn::{ListedAgent, SPAWN_AGENT};
+pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
+pub use spec::host_tool_specs;
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};

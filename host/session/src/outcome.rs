@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::RunId;
+use crate::findings::Findings;
 
 /// How an agent ended. Always made, whatever happened (rule 12); what was done until then
 /// stands in it.
@@ -36,6 +37,9 @@ pub struct Outcome {
     pub usage: Usage,
     /// What this agent and its children used.
     pub total: Usage,
+    /// What it found, where its definition sets `emitStructuredFindings`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Findings>,
     /// One for each tool call of this agent that began or was refused, in the order asked. A
     /// call that started a subagent stands in `children` instead.
     pub receipts: Vec<CallReceipt>,
@@ -117,6 +121,12 @@ pub enum RunError {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
+    /// A hook of the operator did not let it start, or ended it.
+    #[error("a hook stopped it: {reason}")]
+    Hook {
+        /// What the hook said; escaped.
+        reason: String,
+    },
     /// Somebody stopped it.
     #[error("the run was cancelled")]
     Cancelled,
@@ -182,7 +192,7 @@ pub struct CallReceipt {
 /// One subagent of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChildSummary {
-    /// The `spawn_agent` call that started it.
+    /// The call that started it.
     pub call_id: String,
     /// The parent's step, from 1.
     pub step: u64,
@@ -237,6 +247,7 @@ impl RunError {
             | Self::OutputCut
             | Self::NoAnswer
             | Self::Declined
+            | Self::Hook { .. }
             | Self::Cancelled => self.to_string(),
         }
     }

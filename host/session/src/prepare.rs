@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use belljar_model::{ChatRequest, Message};
+use belljar_model::{ChatRequest, Message, ToolCall, ToolResult};
 use belljar_sandbox::{Jar, JarSpec, JarTool};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Job;
+use crate::blocks;
 use crate::bounds::MAX_TOOLS;
 use crate::delegates::Delegates;
 use crate::dispatch::{Carrier, Dispatcher};
-use crate::frame::CHILD_CONTRACT;
+use crate::frame::{self, FORK_PLACEHOLDER};
+use crate::hosttool::HostTool;
 use crate::ledger::Ledger;
 use crate::outcome::RunError;
-use crate::spawn::{self, SPAWN_AGENT};
+use crate::spec::spec;
 use crate::toolcat::Offer;
 use crate::turn::Loop;
 
@@ -40,18 +42,21 @@ pub(crate) async fn prepare(
     }
     let mut advertised: BTreeMap<_, _> =
         specs.iter().map(|(name, _)| (name.clone(), Carrier::Jar)).collect();
-    let mut delegates = Delegates::none();
-    if !job.child
-        && let Ok(permit) = job.rights.tool(SPAWN_AGENT)
-    {
-        let listing = host.listing(&job.shared.workspace);
-        delegates = Delegates::of(listing, &job.agent.definition);
-        let listed = delegates.listed();
-        if !listed.is_empty() {
-            specs.push((permit.tool().clone(), spawn::spec(&listed)));
-            advertised.insert(permit.tool().clone(), Carrier::Spawn);
+    let delegates = delegates(job);
+    let listed = delegates.listed();
+    let offered: Vec<HostTool> = HostTool::ALL
+        .into_iter()
+        .filter(|tool| job.scene.offers(*tool) && (!listed.is_empty() || !tool.delegates()))
+        .filter(|tool| *tool != HostTool::Skill)
+        .collect();
+    for tool in &offered {
+        if let Ok(permit) = job.rights.tool(tool.name()) {
+            specs.push((permit.tool().clone(), spec(*tool)));
+            advertised.insert(permit.tool().clone(), Carrier::Host(*tool));
         }
     }
+    let given: Vec<HostTool> =
+        advertised.keys().filter_map(|name| HostTool::of(name.as_str())).collect();
     if specs.len() > MAX_TOOLS {
         for (name, _) in specs.drain(MAX_TOOLS..) {
             advertised.remove(&name);
@@ -59,20 +64,78 @@ pub(crate) async fn prepare(
         }
     }
     let jar = if jar_tools.is_empty() { None } else { Some(jar(job, jar_tools, stop)?) };
-    let mut system = vec![job.agent.definition.body.clone()];
-    if job.child {
-        system.push(CHILD_CONTRACT.to_owned());
-    }
-    let mut messages = job.history.clone();
-    messages.push(Message::User { text: job.first.clone() });
-    let request = ChatRequest {
-        system,
-        messages,
-        tools: specs.into_iter().map(|(_, spec)| spec).collect(),
-        ..ChatRequest::default()
+    let request = match &job.fork {
+        Some(parent) => forked(parent, &job.first),
+        None => {
+            let mut messages = job.history.clone();
+            messages.push(Message::User { text: job.first.clone() });
+            ChatRequest {
+                system: system(job, ledger, &listed, &given),
+                messages,
+                tools: specs.into_iter().map(|(_, spec)| spec).collect(),
+                ..ChatRequest::default()
+            }
+        }
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised);
     Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates })
+}
+
+/// Whom the agent may hand work to; nobody where its place does not allow it.
+fn delegates(job: &Job) -> Delegates {
+    let granted = |tool: HostTool| job.rights.tool(tool.name()).is_ok();
+    if !job.scene.supervises() || !HostTool::ALL.into_iter().any(|t| t.delegates() && granted(t)) {
+        return Delegates::none();
+    }
+    let (host, agent) = (&job.shared.host, &job.agent);
+    let said = host.settings.delegation(&agent.id, agent.definition.visibility);
+    Delegates::of(host.listing(&job.shared.workspace), &said, &agent.definition)
+}
+
+/// The body, verbatim, and after it blocks of their own.
+fn system(
+    job: &Job,
+    ledger: &Ledger,
+    listed: &[blocks::ListedAgent],
+    given: &[HostTool],
+) -> Vec<String> {
+    let definition = &job.agent.definition;
+    let mut system = vec![definition.body.clone()];
+    if job.scene.is_child() {
+        let findings = definition.emit_structured_findings;
+        system.push(frame::contract(job.scene.supervises(), findings));
+    }
+    system.extend(blocks::subagents(listed, given));
+    if !job.scene.is_child() {
+        let shared = &job.shared;
+        let (text, warning) = blocks::agents_md(&shared.workspace, shared.host.home.as_deref());
+        system.extend(text);
+        if let Some(warning) = warning {
+            job.warn(ledger, warning);
+        }
+    }
+    system
+}
+
+/// The parent's request, byte for byte, with its open calls answered alike and the task after
+/// them. Its tools stay too, for a provider's cache: what the fork may not use is refused when
+/// it is called.
+fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
+    let mut request = parent.clone();
+    if let Some(Message::Assistant { calls, .. }) = request.messages.last() {
+        let placeholder = |call: &ToolCall| ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content: FORK_PLACEHOLDER.to_owned(),
+            is_error: false,
+        };
+        let results: Vec<_> = calls.iter().map(placeholder).collect();
+        if !results.is_empty() {
+            request.messages.push(Message::Tool { results });
+        }
+    }
+    request.messages.push(Message::User { text: first.to_owned() });
+    request
 }
 
 fn jar(job: &Job, tools: Vec<JarTool>, stop: &CancellationToken) -> Result<Jar, RunError> {

@@ -77,7 +77,8 @@ pub fn canonical(workspace: &Path) -> Result<PathBuf, ResolveError> {
     if path.is_dir() { Ok(path) } else { Err(error("it is no directory".to_owned())) }
 }
 
-/// An agent as a subagent: with the grants of one, and only if it is ready.
+/// An agent as a subagent, only if it is ready. Tools that its place in the session does not
+/// admit are taken out where it is started; they are no reason to call it blocked.
 pub(crate) fn resolve_child(
     host: &Host,
     id: &AgentId,
@@ -85,7 +86,7 @@ pub(crate) fn resolve_child(
 ) -> Result<ResolvedAgent, ResolveError> {
     let catalog = host.library.catalog();
     let agent = catalog.get(id).ok_or_else(|| ResolveError::Gone(id.clone()))?;
-    let resolved = resolved(host, agent, workspace, false);
+    let resolved = resolved(host, agent, workspace, true);
     if resolved.status.is_ready() { Ok(resolved) } else { Err(ResolveError::Blocked(resolved.id)) }
 }
 

@@ -70,6 +70,15 @@ pub(crate) fn of_refusal(tool: &str, arguments: &str, refusal: Refusal) -> Carri
     Carried { answer, attachments: Vec::new(), receipt }
 }
 
+/// A call that the host answered itself.
+pub(crate) fn of_host(tool: &str, arguments: &str, answer: Answer) -> Carried {
+    let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
+    receipt.ending =
+        if answer.is_error { Ending::ToolError("failed".to_owned()) } else { Ending::Completed };
+    receipt.bytes.output = u64::try_from(answer.content.len()).unwrap_or(u64::MAX);
+    Carried { answer, attachments: Vec::new(), receipt }
+}
+
 /// A call that had not ended when the run was given up.
 pub(crate) fn of_abandoned(tool: &str, arguments: &str) -> Carried {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);

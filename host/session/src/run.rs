@@ -1,7 +1,7 @@
 //! One run: an agent, its task, and all the subagents it starts.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belljar_model::{Message, Resolved};
@@ -9,11 +9,12 @@ use belljar_policy::{Budget, Caps, Level, LimitsRequest};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Job, Shared, not_started, run_agent};
+use crate::agent::{Job, Shared, SpawnCount, not_started, run_agent};
 use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
 use crate::frame::first_message;
 use crate::host::Host;
+use crate::hosttool::Scene;
 use crate::outcome::{Outcome, RunError, Status};
 use crate::resolve::ResolvedAgent;
 
@@ -81,7 +82,8 @@ pub async fn run(
         run: run.clone(),
         events: Events::new(events, run),
         workspace: spec.workspace.clone(),
-        spawned: crate::spawn::SpawnCount::default(),
+        spawned: SpawnCount::default(),
+        allowed: Mutex::default(),
     });
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     let outcome = match job(&shared, spec, Arc::clone(&path), cancel) {
@@ -120,12 +122,18 @@ fn job(
     let mut notes = agent.notes();
     notes.extend(model.notes.iter().cloned());
     let rights = agent.rights.clone().limited(&limits);
+    let scene = Scene::top(shared.host.settings.subagents.max_depth);
     let limits = rights.limits();
     let caps = Caps::of(limits);
     let time = Duration::from_secs(limits.timeout_seconds);
     let now = Instant::now();
     Ok(Job {
         shared: Arc::clone(shared),
+        pause: Arc::default(),
+        scene,
+        fork: None,
+        // Counted too: a subagent of the same name is the next one.
+        spawn_index: shared.spawned.next(&agent.definition.name).unwrap_or(0),
         path,
         budget: budget
             .unwrap_or_else(|| Budget::root(Level::Session, caps))
@@ -137,9 +145,7 @@ fn job(
         model,
         history,
         first: first_message(&task, context.as_deref()),
-        spawn_index: 0,
         cancel,
-        child: false,
         notes,
     })
 }

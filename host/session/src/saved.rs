@@ -7,14 +7,19 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::MAX_RECORD_BYTES;
+use crate::bounds::{MAX_CHILDREN_PER_RUN, MAX_RECORD_BYTES};
 use crate::clock::RunId;
-use crate::outcome::Outcome;
+use crate::host::Journal;
+use crate::outcome::{ChildSummary, Outcome};
 use crate::run::RunSpec;
 use crate::toolfiles::{ReadError, read_bounded};
 
 /// The version of the file's form.
 pub const RECORD_VERSION: u32 = 1;
+
+/// How many saved runs are kept unless the settings say otherwise (`keep_runs`): weeks of
+/// work, in some megabytes.
+pub const KEEP_RUNS: u64 = 200;
 
 /// A run as it is saved: a session of one turn. Holds no secrets: the sandbox keeps their
 /// values out of outputs and receipts.
@@ -73,6 +78,16 @@ pub enum RunStoreError {
     /// No run fits.
     #[error("no saved run {0}")]
     NotFound(String),
+    /// It was begun and never ended, as when the process was killed.
+    #[error("run `{id}` did not end; the outcomes of {kept} of its subagents are in `{}`", dir.display())]
+    Unfinished {
+        /// The run.
+        id: String,
+        /// Where what there is lies.
+        dir: PathBuf,
+        /// How many outcomes.
+        kept: usize,
+    },
     /// Several runs fit.
     #[error("several saved runs begin with `{prefix}`: {ids}")]
     Ambiguous {
@@ -124,7 +139,42 @@ impl RunStore {
             let _ = fs::remove_file(&temporary);
             failed("write", &path)(source)
         })?;
+        // The record holds all of it now.
+        let _ = fs::remove_dir_all(self.parts(record.id.as_str()));
         Ok(path)
+    }
+
+    /// Keeps the outcome of one subagent of a run that has not ended yet.
+    fn keep(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
+        private_dir(&self.dir)?;
+        let dir = self.parts(run.as_str());
+        private_dir(&dir)?;
+        let bytes = serde_json::to_vec(child)?;
+        // Names are those of nobody: the directory is this run's alone.
+        for number in 0..=MAX_CHILDREN_PER_RUN {
+            let path = dir.join(format!("{number}.json"));
+            match write_private(&path, &bytes) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                written => return written,
+            }
+        }
+        Err(io::Error::other("too many subagents"))
+    }
+
+    /// Where a run keeps what it has come to, until it ends.
+    fn parts(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}.parts"))
+    }
+
+    /// A run that was begun and of which only parts are there.
+    fn unfinished(&self, prefix: &str) -> Option<RunStoreError> {
+        let entries = fs::read_dir(&self.dir).ok()?.flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut ids = names.filter_map(|name| name.strip_suffix(".parts").map(str::to_owned));
+        let id = ids.find(|id| !prefix.is_empty() && id.starts_with(prefix) && is_id(id))?;
+        let dir = self.parts(&id);
+        let kept = fs::read_dir(&dir).map_or(0, Iterator::count);
+        Some(RunStoreError::Unfinished { id, dir, kept })
     }
 
     /// The ids of all saved runs, the newest first.
@@ -146,6 +196,23 @@ impl RunStore {
         Ok(ids)
     }
 
+    /// Removes the oldest runs until `keep` are left; gives the number removed. Files that
+    /// agents handed over stay: they are the person's.
+    pub fn prune(&self, keep: u64) -> Result<usize, RunStoreError> {
+        let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+        let mut removed = 0;
+        for id in self.list()?.into_iter().skip(keep) {
+            let path = self.dir.join(format!("{id}.json"));
+            match fs::remove_file(&path) {
+                Ok(()) => removed += 1,
+                // Another process prunes too.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(RunStoreError::Io { what: "remove", path, source }),
+            }
+        }
+        Ok(removed)
+    }
+
     /// Reads a run by its id or the beginning of it; `None` or `latest` = the newest.
     pub fn load(&self, which: Option<&str>) -> Result<RunRecord, RunStoreError> {
         let ids = self.list()?;
@@ -153,7 +220,12 @@ impl RunStore {
             None | Some("latest") => {
                 ids.first().ok_or_else(|| RunStoreError::NotFound("yet".to_owned()))?
             }
-            Some(prefix) => pick(&ids, prefix)?,
+            Some(prefix) => match pick(&ids, prefix) {
+                Err(RunStoreError::NotFound(what)) => {
+                    return Err(self.unfinished(prefix).unwrap_or(RunStoreError::NotFound(what)));
+                }
+                found => found?,
+            },
         };
         let path = self.dir.join(format!("{id}.json"));
         let bytes = read_bounded(&path, MAX_RECORD_BYTES).map_err(|error| match error {
@@ -163,6 +235,12 @@ impl RunStore {
             }
         })?;
         parse(&path, &bytes)
+    }
+}
+
+impl Journal for RunStore {
+    fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
+        self.keep(run, child)
     }
 }
 

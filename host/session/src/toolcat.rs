@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_definition::{Diagnostic, KnownTools, Settings, Severity, ToolManifest};
+use belljar_definition::{Diagnostic, HOST_TOOLS, KnownTools, Settings, Severity, ToolManifest};
 use belljar_model::ToolSpec;
 use belljar_policy::{Rights, ToolName};
 use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm};
 use futures::future::join_all;
 use tokio::sync::OnceCell;
 
-use crate::spawn::SPAWN_AGENT;
+use crate::hosttool::HostTool;
 use crate::toolfiles::{self, Installed};
 
 /// One built-in tool, as the program embeds it.
@@ -136,7 +136,7 @@ impl ToolCatalogue {
 
     /// The names that agent files and grants may use.
     pub fn known(&self) -> KnownTools {
-        let host = ToolName::new(SPAWN_AGENT).ok();
+        let host = HOST_TOOLS.iter().filter_map(|name| ToolName::new(name).ok());
         let owned = self.owners.keys().chain(self.held.keys()).cloned();
         KnownTools::new(owned.chain(host))
     }
@@ -168,7 +168,7 @@ impl ToolCatalogue {
                     Some((_, names)) => names.push(name),
                     None => wanted.push((owner, vec![name])),
                 },
-                None if name.as_str() == SPAWN_AGENT => {}
+                None if HostTool::of(name.as_str()).is_some() => {}
                 None => warnings.push(match self.held.get(name) {
                     Some(why) => format!("tool `{name}` is left out: {why}"),
                     None => format!("tool `{name}` is granted, but there is no such tool"),
@@ -237,7 +237,7 @@ impl ToolCatalogue {
     }
 
     fn reserved(&self, name: &ToolName) -> bool {
-        name.as_str() == SPAWN_AGENT || self.owners.contains_key(name)
+        HostTool::of(name.as_str()).is_some() || self.owners.contains_key(name)
     }
 
     fn problem(&mut self, path: &Path, code: &'static str, message: String) {

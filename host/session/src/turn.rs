@@ -158,6 +158,16 @@ impl Loop {
         self.step
     }
 
+    /// The last text of the model that is not blank.
+    pub(crate) fn output(&self) -> &str {
+        &self.output
+    }
+
+    /// What decides on calls.
+    pub(crate) fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
     /// Bytes of the prompt as it stands.
     pub(crate) fn prompt_bytes(&self) -> u64 {
         self.bytes
@@ -177,6 +187,19 @@ impl Loop {
             self.push(Message::Tool { results });
         }
         Said { output: self.output, messages: self.request.messages }
+    }
+
+    /// Adds what the host has to say; call it before the model is asked.
+    pub(crate) fn tell(&mut self, text: String) {
+        self.push(Message::User { text });
+    }
+
+    /// Goes on with a conversation that had ended well, after the model was told something.
+    /// The next input is [`Input::Begin`].
+    pub(crate) fn reopen(&mut self) {
+        if self.state == State::Ended && self.last_turn.is_none() {
+            self.state = State::Ready;
+        }
     }
 
     /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.

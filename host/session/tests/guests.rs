@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_kit::wat_tool;
+use belljar_kit::{WatTool, wat_tool};
 use belljar_policy::{Level, Meter};
 use belljar_sandbox::{Ending, Wasm};
 use belljar_session::{EventKind, EventSink, RunError, RunStatus, StockTool, run};
@@ -85,6 +85,63 @@ agents:
         })
         .collect();
     assert_eq!(finished.last().map(String::as_str), Some("slow"), "read-only calls overlap");
+}
+
+/// A tool that reports its progress `times` times, each with its arguments as the message.
+fn reporting(times: u32) -> StockTool {
+    let mut tool = WatTool::new(
+        "report",
+        &format!(
+            "(local $n i64)
+             (loop $again
+               (local.set $n (i64.add (local.get $n) (i64.const 1)))
+               (call $report (local.get $n) (i32.const 1) (i64.const {times}) (local.get $args) (local.get $args_len))
+               (br_if $again (i64.lt_u (local.get $n) (i64.const {times}))))
+             (call $text (local.get $args) (local.get $args_len))"
+        ),
+    );
+    tool.imports = r#"(import "belljar:tool/progress@0.1.0" "report" (func $report (param i64 i32 i64 i32 i32)))"#.to_owned();
+    tool.world = "import belljar:tool/progress@0.1.0;".to_owned();
+    StockTool { name: "report", wasm: Wasm::new(tool.build()), manifest: BARE }
+}
+
+fn reporting_world(times: u32) -> World {
+    World::new(Plan {
+        transcript: "transcript: 1\nagents: [{agent: it, turns: [{calls: [{id: c1, name: report, arguments: {a: 1}}]}, {say: done}]}]",
+        settings: "[grants.it]\ntools = [\"report\"]\n",
+        agents: &[("it.md", &agent("it", ""))],
+        tools: vec![reporting(times)],
+        ..Plan::default()
+    })
+}
+
+#[tokio::test]
+async fn a_tools_own_reports_stand_between_its_start_and_its_end() {
+    let world = reporting_world(2);
+    assert_eq!(world.go("it").await.status, RunStatus::Completed);
+    let kinds = world.kinds();
+    let start =
+        kinds.iter().position(|kind| matches!(kind, EventKind::ToolCallStarted { .. })).unwrap();
+    let report = |done| EventKind::ToolProgress {
+        call_id: "c1".to_owned(),
+        tool: "report".to_owned(),
+        done,
+        total: Some(2),
+        message: "{\"a\":1}".to_owned(),
+    };
+    assert_eq!(kinds[start + 1..start + 3], [report(1), report(2)]);
+    assert!(matches!(kinds[start + 3], EventKind::ToolCallFinished { .. }));
+}
+
+#[tokio::test]
+async fn a_flood_of_reports_is_cut_at_the_bound_of_a_call_and_counted() {
+    let world = reporting_world(5_000);
+    let outcome = world.go("it").await;
+    assert_eq!(outcome.status, RunStatus::Completed);
+    let reports =
+        world.kinds().iter().filter(|kind| matches!(kind, EventKind::ToolProgress { .. })).count();
+    assert_eq!(reports, 200);
+    assert_eq!(outcome.receipts[0].receipt.logs_dropped, 4_800);
 }
 
 #[tokio::test]

@@ -78,6 +78,28 @@ async fn runs_are_found_by_a_unique_beginning_and_the_newest_comes_first() {
     }
 }
 
+#[tokio::test]
+async fn the_oldest_runs_go_and_other_files_stay() {
+    let mut record = record().await;
+    let dir = TempDir::new().unwrap();
+    let store = RunStore::new(dir.path());
+    assert_eq!(store.prune(0).unwrap(), 0);
+    let ids: Vec<String> = (1..=5).map(|n| format!("2026112{n}T100000000Z-00000001")).collect();
+    // Out of order: names count, not times.
+    for n in [2, 0, 4, 1, 3] {
+        record.id = serde_json::from_value(ids[n].as_str().into()).unwrap();
+        store.save(&record).unwrap();
+    }
+    fs::create_dir(dir.path().join(format!("{}.files", ids[0]))).unwrap();
+    fs::write(dir.path().join("notes.txt"), "mine").unwrap();
+    assert_eq!(store.prune(2).unwrap(), 3);
+    assert_eq!(store.list().unwrap(), [ids[4].as_str(), ids[3].as_str()]);
+    assert_eq!(store.prune(2).unwrap(), 0);
+    assert!(dir.path().join("notes.txt").exists());
+    assert!(dir.path().join(format!("{}.files", ids[0])).exists());
+    assert_eq!(store.prune(0).unwrap(), 2);
+}
+
 #[test]
 fn files_that_are_no_run_are_errors_and_not_runs_of_another_version() {
     let dir = TempDir::new().unwrap();

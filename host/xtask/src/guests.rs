@@ -1,6 +1,6 @@
 //! `cargo xtask test-guests`: the suite that needs a WebAssembly toolchain.
 //!
-//! It rebuilds every stock tool from source, runs the guests' native unit tests, and runs
+//! It rebuilds every stock tool and the example hook from source, runs the guests' native unit tests, and runs
 //! the tool cases against the rebuilt components; `cargo test` runs the same cases against
 //! the committed ones. Then it makes a new tool project with the `belljar` binary, builds it
 //! and calls it, as a tool author would.
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::tools;
+use crate::{hooks, tools};
 
 /// Where the rebuilt components go; read by the test kit.
 const REBUILT: &str = "target/rebuilt-tools";
@@ -18,9 +18,15 @@ const REBUILT: &str = "target/rebuilt-tools";
 pub(crate) fn run(root: &Path) -> Result<()> {
     let rebuilt = root.join(REBUILT);
     tools::build_all(root, &rebuilt)?;
-    cargo(root, &["test", "-p", "belljar-guest", "-p", "belljar-tool-*"], &[])?;
+    let hook = rebuilt.join("hook_guard.wasm");
+    hooks::build(root, &hook)?;
+    let sdk = ["belljar-guest", "belljar-hook", "belljar-hook-guard", "belljar-tool-*"];
+    let packages = sdk.iter().flat_map(|package| ["-p", *package]);
+    cargo(root, &["test"].into_iter().chain(packages).collect::<Vec<_>>(), &[])?;
     let directory = rebuilt.to_string_lossy().into_owned();
     cargo(root, &["test", "--test", "tools"], &[("BELLJAR_TOOLS_DIR", directory.as_str())])?;
+    let hook = hook.to_string_lossy().into_owned();
+    cargo(root, &["test", "--test", "hook_components"], &[("BELLJAR_HOOK", hook.as_str())])?;
     cargo(
         root,
         &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"],

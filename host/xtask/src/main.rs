@@ -5,6 +5,7 @@ mod check;
 #[path = "../../cli/src/guest_build.rs"]
 mod guest_build;
 mod guests;
+mod hooks;
 mod peers;
 mod tidy;
 mod tools;
@@ -25,6 +26,8 @@ struct Arguments {
 enum Command {
     /// Check formatting, lints, documentation, house rules and the committed components
     Check,
+    /// Rebuild the component of the example hook
+    Hooks,
     /// Check the house rules that no compiler knows
     Tidy,
     /// Run the tests that need a WebAssembly toolchain: rebuilt tools, new tool projects
@@ -49,6 +52,7 @@ fn run(command: Command) -> Result<()> {
     let root = root()?;
     match command {
         Command::Check => check::run(&root),
+        Command::Hooks => hooks::run(&root),
         Command::Tidy => tidy::run(&root),
         Command::TestPeers => peers::run(&root),
         Command::TestGuests => guests::run(&root),

@@ -6,6 +6,7 @@ use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
 const CONTRACT: &str = include_str!("../../../guest-sdk/wit/tool.wit");
+const HOOK_CONTRACT: &str = include_str!("../../../guest-sdk/wit-hook/hook.wit");
 
 /// Where the answer of `describe` lies in a guest's memory.
 const DESCRIPTION: u32 = 0x1_0000;
@@ -37,6 +38,49 @@ pub struct WatTool {
 /// A component with one tool, of which the body of `invoke` is given: see [`WatTool::invoke`].
 pub fn wat_tool(name: &str, invoke: &str) -> Vec<u8> {
     WatTool::new(name, invoke).build()
+}
+
+/// A hook component of which the body of `check` is given. Parameters: `$event $event_len`.
+/// Gives a pointer to the answer: call `$pass`, `$deny ptr len`, `$ask ptr len`,
+/// `$narrow ptr len` or `$error ptr len`. The text `text` lies at 0x300.
+pub fn wat_hook(check: &str, text: &str) -> Vec<u8> {
+    let data = text.bytes().fold(String::new(), |mut data, byte| {
+        write!(data, "\\{byte:02x}").unwrap();
+        data
+    });
+    let core = format!(
+        r#"(module
+  (memory (export "memory") 2)
+  (data (i32.const 0x300) "{data}")
+  (global $heap (mut i32) (i32.const 0x10000))
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8)))
+    (global.set $heap (i32.add (local.get $at) (local.get 3)))
+    (local.get $at))
+  (func $say (param $kind i32) (param $at i32) (param $len i32) (result i32)
+    (i32.store (i32.const 0x100) (i32.const 0))
+    (i32.store (i32.const 0x104) (local.get $kind))
+    (i32.store (i32.const 0x108) (local.get $at))
+    (i32.store (i32.const 0x10c) (local.get $len))
+    (i32.const 0x100))
+  (func $pass (result i32) (call $say (i32.const 0) (i32.const 0) (i32.const 0)))
+  (func $deny (param i32 i32) (result i32)
+    (call $say (i32.const 1) (local.get 0) (local.get 1)))
+  (func $ask (param i32 i32) (result i32)
+    (call $say (i32.const 2) (local.get 0) (local.get 1)))
+  (func $narrow (param i32 i32) (result i32)
+    (call $say (i32.const 3) (local.get 0) (local.get 1)))
+  (func $error (param i32 i32) (result i32)
+    (i32.store (i32.const 0x100) (i32.const 1))
+    (i32.store (i32.const 0x104) (local.get 0))
+    (i32.store (i32.const 0x108) (local.get 1))
+    (i32.const 0x100))
+  (func (export "belljar:hook/hooks@0.1.0#check")
+    (param $event i32) (param $event_len i32) (result i32)
+    {check}))"#
+    );
+    component("package test:hook;\nworld hook { export belljar:hook/hooks@0.1.0; }", &core)
 }
 
 impl WatTool {
@@ -146,6 +190,9 @@ pub fn component(wit: &str, core: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();
     if !wit.contains("package belljar:tool") {
         resolve.push_str("tool.wit", CONTRACT).unwrap();
+    }
+    if !wit.contains("package belljar:hook") {
+        resolve.push_str("hook.wit", HOOK_CONTRACT).unwrap();
     }
     let package = resolve.push_str("test.wit", wit).unwrap_or_else(|error| panic!("{error:?}"));
     let world = resolve.select_world(&[package], None).unwrap();

@@ -56,6 +56,8 @@ pub struct JarBuilder {
     pub limits: Limits,
     /// The budget above the subagent's; `None` = of its own.
     pub parent: Option<Budget>,
+    /// What single tools ask for in place of the workspace's access.
+    pub asks: BTreeMap<String, Access>,
     /// Settings of every tool.
     pub config: BTreeMap<String, String>,
 }
@@ -112,6 +114,7 @@ impl TestHost {
             store: SecretStore::default(),
             limits: Limits::default(),
             parent: None,
+            asks: BTreeMap::new(),
             config: BTreeMap::new(),
         }
     }
@@ -123,7 +126,8 @@ impl TestHost {
 
     /// Makes a jar.
     pub async fn build(&self, builder: JarBuilder) -> TestJar {
-        let JarBuilder { tools, access, hosts, secrets, store, limits, parent, config } = builder;
+        let JarBuilder { tools, access, hosts, secrets, store, limits, parent, asks, config } =
+            builder;
         let mut names = BTreeMap::new();
         let mut jar_tools = Vec::new();
         let ask = ToolAsk {
@@ -137,10 +141,11 @@ impl TestHost {
             let tools: BTreeMap<_, _> =
                 infos.iter().map(|tool| (tool.name.clone(), tool.hints)).collect();
             names.extend(tools.keys().map(|name| (name.clone(), Permission::Allow)));
+            let own = tools.keys().find_map(|name| asks.get(name.as_str()).copied());
             jar_tools.push(JarTool {
                 tools,
                 wasm,
-                ask: ask.clone(),
+                ask: ToolAsk { mounts: own.or(access), ..ask.clone() },
                 config: Arc::new(config.clone()),
             });
         }

@@ -9,5 +9,5 @@ pub mod cases;
 mod guest;
 mod host;
 
-pub use guest::{WatTool, component, wat_tool};
+pub use guest::{WatTool, component, wat_hook, wat_tool};
 pub use host::{JarBuilder, TestHost, TestJar, assert_denied, assert_text, stock, text};

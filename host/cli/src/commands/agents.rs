@@ -57,7 +57,12 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         table.print(out);
         reasons(&agents, out);
     }
-    Ok(report(&host.library.problems(), out))
+    let problems = host.library.problems();
+    // One line each: the list stays readable with a hundred broken files; `check` shows more.
+    for problem in &problems {
+        out.diagnostic(problem);
+    }
+    Ok(exit(&problems))
 }
 
 /// Why agents are blocked, or are ready with warnings.
@@ -188,7 +193,8 @@ fn check(paths: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Ex
         let rows: Vec<Value> = found.iter().map(as_json).collect();
         out.json(&rows)?;
     }
-    Ok(report(&found, out))
+    out.diagnostics(&found);
+    Ok(exit(&found))
 }
 
 fn as_json(found: &Diagnostic) -> Value {
@@ -278,11 +284,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Shows what is wrong with files; the code says whether anything is.
-fn report(found: &[Diagnostic], out: &Out) -> Exit {
-    for diagnostic in found {
-        out.diagnostic(diagnostic);
-    }
+/// Whether anything is wrong.
+fn exit(found: &[Diagnostic]) -> Exit {
     if found.iter().any(|found| found.severity == Severity::Error) {
         Exit::Usage
     } else {

@@ -6,7 +6,7 @@ use std::path::Path;
 use belljar_definition::{Settings, Severity, Status, ToolManifest};
 use belljar_policy::{Access, Shown, ToolName};
 use belljar_sandbox::{Output, Part, Sandbox, Wasm};
-use belljar_session::{Host, resolve_all};
+use belljar_session::{HookCheck, Host, resolve_all};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -170,6 +170,7 @@ fn agents_and_tools(places: &Places, out: &Out, checks: &mut Vec<Check>) {
         Err(failure) => return checks.push(bad("agents", &failure)),
     };
     checks.push(agents(&host, places));
+    checks.extend(hooks(&host, places));
     let problems: Vec<String> = host.tools.problems().iter().map(ToString::to_string).collect();
     let text = format!("{} components", host.tools.components().len());
     let worst = host.tools.problems().iter().map(|problem| problem.severity).max();
@@ -197,6 +198,28 @@ fn agents(host: &Host, places: &Places) -> Check {
         check.details.push("`belljar agents check` says what is wrong".to_owned());
     }
     check
+}
+
+/// Whether what the hooks run is there; nothing where there are no hooks.
+fn hooks(host: &Host, places: &Places) -> Option<Check> {
+    let checked = match host::small_runtime() {
+        Ok(runtime) => runtime.block_on(host.hooks.check(&places.workspace)),
+        Err(failure) => return Some(bad("hooks", &failure)),
+    };
+    if checked.is_empty() {
+        return None;
+    }
+    let line = |hook: &HookCheck| {
+        let matcher = if hook.matcher.is_empty() { "*" } else { &hook.matcher };
+        let problem = hook.problem.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        format!("{} {matcher}  {}{problem}", hook.event, hook.name)
+    };
+    let broken = checked.iter().filter(|hook| hook.problem.is_some()).count();
+    let (finding, text) = match broken {
+        0 => (Finding::Good, format!("{} configured", checked.len())),
+        _ => (Finding::Bad, format!("{broken} of {} cannot run", checked.len())),
+    };
+    Some(Check { details: checked.iter().map(line).collect(), ..check("hooks", finding, text) })
 }
 
 fn cache(places: &Places) -> Check {

@@ -166,6 +166,7 @@ fn advise(decided_by: Option<Source>, lines: Option<&str>, places: &Places, out:
         (Source::Manifest, _) => {
             out.line("the tool's own manifest decides: it does not ask for this, whoever calls it");
         }
+        (Source::Hook, _) => out.line("a hook decides about single calls"),
         (Source::Parent, _) => out.line("a child never has more than its parent"),
         (Source::Grants, Some(lines)) => {
             out.line(format_args!("to allow it, write in {}:", places.config().display()));

@@ -35,8 +35,13 @@ pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, 
     let old = read_config(&path)?.unwrap_or_default();
     let pinned = pin(&old, &change.tools, places)?;
     let user_home = std::env::home_dir();
-    let new = apply_grant(&path, &pinned, user_home.as_deref(), &id, visibility, &change)
-        .map_err(|diagnostics| Failure::diagnostics("", diagnostics))?;
+    let new = apply_grant(&path, &pinned, user_home.as_deref(), &id, visibility, &change).map_err(
+        |mut diagnostics| {
+            // Their places are those of the changed text, which nobody can look at.
+            diagnostics.iter_mut().for_each(|found| (found.line, found.column) = (0, 0));
+            Failure::diagnostics("the grant cannot be added", diagnostics)
+        },
+    )?;
     if new == old {
         out.line(format_args!("nothing to change: `{id}` has all of that"));
         return Ok(Exit::Completed);

@@ -79,7 +79,9 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<(), Failure> {
 fn failure(error: RunStoreError) -> Failure {
     let text = crate::exit::chain(&error);
     match error {
-        RunStoreError::NotFound(_) | RunStoreError::Ambiguous { .. } => {
+        RunStoreError::NotFound(_)
+        | RunStoreError::Ambiguous { .. }
+        | RunStoreError::Unfinished { .. } => {
             Failure::usage(text).hint("`belljar receipts` lists the runs")
         }
         RunStoreError::Io { .. }
@@ -136,7 +138,7 @@ pub(super) fn denials(outcome: &Outcome, out: &Out) {
         for (call, denial) in denials {
             table.row([
                 styled(Style::Red, denial.code),
-                plain(Shown::new(&call.agent)),
+                plain(below_root(&call.agent)),
                 plain(Shown::new(&denial.what)),
                 plain(Shown::new(&denial.facts)),
             ]);
@@ -162,6 +164,14 @@ pub(super) fn usage(outcome: &Outcome) -> String {
     )
 }
 
+/// The columns of [`print`]; `>` marks numbers.
+const HEADINGS: &[&str] = &[
+    "agent", "tool", "ended", ">fuel", ">guest", ">total", ">memory", ">read", ">written", ">sent",
+    ">refused",
+];
+
+type Cell = (String, Option<Style>);
+
 /// One row for each tool call of the run and its subagents.
 pub(super) fn print(outcome: &Outcome, out: &Out) {
     let receipts = outcome.all_receipts();
@@ -169,28 +179,48 @@ pub(super) fn print(outcome: &Outcome, out: &Out) {
         out.line("no tool was called");
         return;
     }
-    let headings = [
-        "agent", "tool", "ended", ">fuel", ">guest", ">total", ">memory", ">read", ">written",
-        ">sent", ">refused",
-    ];
-    let mut table = Table::new(out, &headings);
-    for CallReceipt { tool, agent, receipt, .. } in receipts {
-        let refused = receipt.denials.len() as u64 + receipt.denials_dropped;
-        table.row([
-            plain(Shown::new(agent)),
-            plain(Shown::new(tool)),
-            ending(receipt),
-            plain(table::fuel(receipt.fuel)),
-            plain(table::micros(receipt.times.guest)),
-            plain(table::micros(receipt.times.total)),
-            plain(table::size(receipt.peak_memory)),
-            plain(table::size(receipt.bytes.read)),
-            plain(table::size(receipt.bytes.written)),
-            plain(table::size(receipt.bytes.sent)),
-            if refused == 0 { plain(refused) } else { styled(Style::Red, refused) },
-        ]);
+    let mut rows: Vec<Vec<Cell>> = receipts.into_iter().map(row).collect();
+    let mut headings = HEADINGS.to_vec();
+    // Columns that hold nothing in any row would only make the others narrow.
+    for heading in [">written", ">sent", ">refused"] {
+        let at = headings.iter().position(|found| *found == heading);
+        let Some(at) = at else { continue };
+        let empty =
+            |row: &Vec<Cell>| row.get(at).is_none_or(|(text, _)| text == "0" || text == "0 B");
+        if rows.iter().all(empty) {
+            headings.remove(at);
+            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
     }
+    let mut table = Table::new(out, &headings);
+    rows.into_iter().for_each(|row| table.row(row));
     table.print(out);
+}
+
+fn row(call: &CallReceipt) -> Vec<Cell> {
+    let CallReceipt { tool, agent, receipt, .. } = call;
+    let refused = receipt.denials.len() as u64 + receipt.denials_dropped;
+    vec![
+        plain(below_root(agent)),
+        plain(Shown::new(tool)),
+        ending(receipt),
+        plain(table::fuel(receipt.fuel)),
+        plain(table::micros(receipt.times.guest)),
+        plain(table::micros(receipt.times.total)),
+        plain(table::size(receipt.peak_memory)),
+        plain(table::size(receipt.bytes.read)),
+        plain(table::size(receipt.bytes.written)),
+        plain(table::size(receipt.bytes.sent)),
+        if refused == 0 { plain(refused) } else { styled(Style::Red, refused) },
+    ]
+}
+
+/// An agent's path without the name at its root, which all share.
+fn below_root(agent: &str) -> String {
+    match agent.split_once('/') {
+        Some((_, child)) => format!("→ {}", Shown::new(child)),
+        None => Shown::new(agent).to_string(),
+    }
 }
 
 /// How a call ended, in a few words.

@@ -8,8 +8,8 @@ use belljar_definition::Status as Readiness;
 use belljar_model::{Models, Recording, ScriptedModel};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    EVENT_VERSION, Event, EventSink, Outcome, ResolvedAgent, RunError, RunRecord, RunSpec,
-    RunStatus, RunStore, resolve,
+    EVENT_VERSION, Event, EventSink, KEEP_RUNS, Outcome, ResolvedAgent, RunError, RunRecord,
+    RunSpec, RunStatus, RunStore, resolve,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,8 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
     if let Some(recording) = &recording {
         assembly = assembly.recorded(recording.clone());
     }
-    let host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
+    let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
+    host.journal = Arc::new(RunStore::new(places.runs()));
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }
@@ -84,12 +85,23 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
         record(recording, path, out)?;
     }
     let record = RunRecord::new(&spec, outcome);
-    if let Err(error) = RunStore::new(places.runs()).save(&record) {
-        out.warning(format_args!("the run is not saved: {}", chain(&error)));
-    }
+    keep(&record, host.settings.keep_runs.unwrap_or(KEEP_RUNS), places, out);
     let next = *last.lock().unwrap_or_else(PoisonError::into_inner);
     print(format, &record, next, out)?;
     conclude(&record, out)
+}
+
+/// Saves the run, and removes the oldest past `most`.
+pub(super) fn keep(record: &RunRecord, most: u64, places: &Places, out: &Out) {
+    let store = RunStore::new(places.runs());
+    if most > 0
+        && let Err(error) = store.save(record)
+    {
+        out.warning(format_args!("the run is not saved: {}", chain(&error)));
+    }
+    if let Err(error) = store.prune(most) {
+        out.warning(format_args!("older runs are not removed: {}", chain(&error)));
+    }
 }
 
 /// The task as given, or from stdin.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use belljar_definition::HOST_TOOLS;
 use belljar_definition::Severity;
 use belljar_policy::{Shown, ToolAsk, ToolName};
 use belljar_sandbox::{ToolInfo, Wasm};
-use belljar_session::{Host, Origin, SPAWN_AGENT, ToolComponent};
+use belljar_session::{Host, Origin, ToolComponent, host_tool_specs};
 use serde_json::{Value, json};
 
 use super::{tools_call, tools_inspect, tools_make};
@@ -45,7 +46,7 @@ pub(super) fn run(
 pub(super) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
     match host.tools.owner(tool) {
         Some(component) => Ok(component.manifest.ask.clone()),
-        None if tool == SPAWN_AGENT => Ok(ToolAsk::default()),
+        None if HOST_TOOLS.contains(&tool) => Ok(ToolAsk::default()),
         None => Err(no_tool(host, tool)),
     }
 }
@@ -117,12 +118,14 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
                 plain(Shown::clipped(&info.description, MAX_DESCRIPTION)),
             ]);
         }
-        table.row([
-            plain(SPAWN_AGENT),
-            plain("host"),
-            styled(Style::Dim, "nothing"),
-            plain("Hands a task to a subagent; for agents at the top."),
-        ]);
+        for spec in host_tool_specs() {
+            table.row([
+                plain(&spec.name),
+                plain("host"),
+                styled(Style::Dim, "nothing"),
+                plain(Shown::clipped(&spec.description, MAX_DESCRIPTION)),
+            ]);
+        }
         table.print(out);
     }
     for problem in host.tools.problems() {

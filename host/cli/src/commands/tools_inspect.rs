@@ -48,6 +48,10 @@ fn describe(
     places: &Places,
     out: &Out,
 ) -> Result<Result<Vec<ToolInfo>, String>, Failure> {
+    if inspection.tool_export.is_none() && inspection.hook_export.is_some() {
+        let why = "it is a hook; name it as `component` under `[[hooks]]` in `belljar.toml`";
+        return Ok(Err(why.to_owned()));
+    }
     if inspection.tool_export.is_none() {
         return Ok(Err("it does not export `belljar:tool/tools`".to_owned()));
     }

@@ -4,6 +4,7 @@
 //! diagnostics, or is not an agent at all. What it cannot read never becomes a right.
 
 mod fields;
+pub mod host_tools;
 mod parse;
 mod requests;
 mod status;
@@ -21,7 +22,6 @@ pub use parse::{parse_agent, parse_too_large};
 pub use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
 pub use status::{Status, status};
-pub(crate) use tools::SPAWN_AGENT;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 
 /// An agent file that was understood.

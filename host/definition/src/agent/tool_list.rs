@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::fields::{Fields, boolean, shown};
-use super::tools::{KnownTools, Meaning, SPAWN_AGENT, Written};
+use super::host_tools::SPAWN_AGENT;
+use super::tools::{KnownTools, Meaning, Written};
 use super::{Translated, Unavailable};
 use crate::Dialect;
 use crate::diagnostic::Place;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use belljar_policy::{Shown, ToolName};
 
+use super::host_tools::SPAWN_AGENT;
 use crate::dialect::Dialect;
 use crate::suggest;
 
@@ -141,9 +142,6 @@ impl<'a> Written<'a> {
     }
 }
 
-/// The tool that starts another agent; the host provides it.
-pub(crate) const SPAWN_AGENT: &str = "spawn_agent";
-
 const SHELL: &str = "there is no shell in the sandbox";
 const EDITOR: &str = "it belongs to an editor";
 const LATER: &str = "belljar has no such tool";
@@ -182,15 +180,15 @@ aliases! {
         "BashOutput" => Unavailable(SHELL);
         "KillShell" => Unavailable(SHELL);
         "KillBash" => Unavailable(SHELL);
-        "TodoWrite" => Unavailable(LATER);
+        "TodoWrite" => Works, "todo_write";
         "TodoRead" => Unavailable(LATER);
         "NotebookRead" => Unavailable(LATER);
         "NotebookEdit" => Unavailable(LATER);
         "ExitPlanMode" => Unavailable(LATER);
         "EnterPlanMode" => Unavailable(LATER);
-        "AskUserQuestion" => Unavailable(LATER);
+        "AskUserQuestion" => Limited("one question for each call"), "clarify";
         "SlashCommand" => Unavailable(LATER);
-        "Skill" => Unavailable(LATER);
+        "Skill" => Works, "use_skill";
         "ToolSearch" => Unavailable(LATER);
         "LSP" => Unavailable(LATER);
         "Workflow" => Unavailable(LATER);
@@ -212,11 +210,11 @@ aliases! {
         "bash" => Unavailable(SHELL);
         "patch" => Unavailable(LATER);
         "apply_patch" => Unavailable(LATER);
-        "todowrite" => Unavailable(LATER);
+        "todowrite" => Works, "todo_write";
         "todoread" => Unavailable(LATER);
         "lsp" => Unavailable(LATER);
-        "skill" => Unavailable(LATER);
-        "question" => Unavailable(LATER);
+        "skill" => Works, "use_skill";
+        "question" => Limited("one question for each call"), "clarify";
         "codesearch" => Unavailable(LATER);
     }
     Copilot {
@@ -292,8 +290,8 @@ aliases! {
         "githubRepo" => Unavailable(LATER);
         "web/githubRepo" => Unavailable(LATER);
         "github" => Unavailable("it is a tool of an MCP server");
-        "todo" => Unavailable(LATER);
-        "todos" => Unavailable(LATER);
+        "todo" => Works, "todo_write";
+        "todos" => Works, "todo_write";
         "think" => Unavailable(LATER);
     }
 }
@@ -312,10 +310,13 @@ mod tests {
             "file_list",
             "web_fetch",
             "web_search",
-            "spawn_agent",
             "attach_file",
         ];
-        names.into_iter().map(|name| ToolName::new(name).unwrap()).collect()
+        names
+            .into_iter()
+            .chain(crate::HOST_TOOLS)
+            .map(|name| ToolName::new(name).unwrap())
+            .collect()
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Access, GuestPath, LimitsRequest, Permission, ToolName};
 
 use super::grants::{GrantSpec, MountSpec};
-use crate::Visibility;
-use crate::agent::SPAWN_AGENT;
+use crate::agent::host_tools::HOST_TOOLS;
+use crate::{SubagentsAsk, Visibility};
 
 /// What an agent may do out of the box. Limits are [`belljar_policy::LIMITS`] for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
             "web_fetch",
             "web_search",
         ],
-        top_level_tools: &[SPAWN_AGENT],
+        top_level_tools: &HOST_TOOLS,
         workspace: Some(Access::Read),
         hosts: &[],
         secrets: &[],
@@ -68,5 +68,6 @@ pub(super) fn spec(visibility: Visibility, top_level: bool) -> GrantSpec {
         hosts: Some(row.hosts.iter().filter_map(|rule| rule.parse().ok()).collect()),
         secrets: Some(BTreeSet::new()),
         limits: LimitsRequest::default(),
+        subagents: SubagentsAsk::default(),
     }
 }

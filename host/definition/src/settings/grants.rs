@@ -12,6 +12,8 @@ use belljar_policy::{
     ToolName,
 };
 
+use crate::SubagentsAsk;
+
 /// What one section states; `None` = says nothing about that key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantSpec {
@@ -25,6 +27,8 @@ pub struct GrantSpec {
     pub secrets: Option<BTreeSet<SecretName>>,
     /// The limits, field by field.
     pub limits: LimitsRequest,
+    /// Whom it may hand work to, key by key.
+    pub subagents: SubagentsAsk,
 }
 
 /// A mount as `belljar.toml` states it.
@@ -48,6 +52,7 @@ impl GrantSpec {
             hosts: Some(Vec::new()),
             secrets: Some(BTreeSet::new()),
             limits: LimitsRequest::default(),
+            subagents: SubagentsAsk::default(),
         }
     }
 
@@ -66,6 +71,7 @@ impl GrantSpec {
             hosts: over.hosts.clone().or_else(|| self.hosts.clone()),
             secrets: over.secrets.clone().or_else(|| self.secrets.clone()),
             limits,
+            subagents: self.subagents.overlaid(&over.subagents),
         }
     }
 

@@ -3,8 +3,12 @@
 mod defaults;
 mod edit;
 mod grants;
+mod hooks;
+mod matcher;
+mod models;
 mod schema;
 mod sections;
+mod subagents;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,11 +16,14 @@ use std::path::{Path, PathBuf};
 use belljar_policy::{Grants, HostRule, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::{AgentId, KnownTools, Scope, Slug, Visibility};
+use crate::{AgentId, KnownTools, Scope, Slug, SubagentsAsk, Visibility};
 
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, grant_lines};
 pub use grants::{GrantSpec, MountSpec};
+pub use hooks::{HookAction, HookEvent, HookSetting};
+pub use matcher::HookMatcher;
+pub use subagents::SubagentPolicy;
 
 /// Everything that the operator's file, and the workspace's, say.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,6 +31,9 @@ pub struct Settings {
     /// Whether a workspace's agent may take the place of a home agent of the same name.
     /// Default: no.
     pub project_override: bool,
+    /// How many saved runs are kept, the newest; 0 = none is saved. Absent = the session's
+    /// default.
+    pub keep_runs: Option<u64>,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelSetting>,
     /// `[roles]`: role to model name. Every value is a key of `models`.
@@ -32,6 +42,10 @@ pub struct Settings {
     pub secrets: BTreeMap<SecretName, SecretSetting>,
     /// `[tools.NAME]`.
     pub tools: BTreeMap<ToolName, ToolSetting>,
+    /// `[[hooks]]`, in the order of the file. Only the home file has any.
+    pub hooks: Vec<HookSetting>,
+    /// `[subagents]`.
+    pub subagents: SubagentPolicy,
     home: Layer,
     workspace: Layer,
     warnings: Vec<Diagnostic>,
@@ -57,6 +71,14 @@ pub struct ModelSetting {
     pub temperature: Option<f64>,
     /// Allows a key to go over plain http to another machine. Default: no.
     pub allow_insecure: bool,
+    /// More headers to send. Not for keys: names of headers that carry one are refused.
+    pub headers: BTreeMap<String, String>,
+    /// The field that carries the output limit on an `openai` wire: `max_tokens` or
+    /// `max_completion_tokens`. Absent = the newer one for OpenAI's own API, else the older.
+    pub max_tokens_field: Option<String>,
+    /// More fields for the body of every request, for what only this server knows. The model
+    /// crate refuses those that it writes itself.
+    pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
 /// A kind of model.
@@ -164,6 +186,13 @@ impl Settings {
             Some(stated) => spec.overlaid(stated),
             None => spec,
         }
+    }
+
+    /// Whom this agent may hand work to, as the operator says; its own definition may narrow it
+    /// further.
+    pub fn delegation(&self, id: &AgentId, visibility: Visibility) -> Vec<SubagentsAsk> {
+        let home = self.home_grant(id, visibility, true).subagents;
+        vec![home, self.workspace_grant(id, visibility).subagents]
     }
 
     /// Things in the files that are allowed and probably not meant.

@@ -14,13 +14,23 @@ use crate::toml_read::{Item, Reader};
 use crate::{AgentId, Slug, Visibility};
 
 /// The sections of the home file.
-const HOME_KEYS: &[&str] =
-    &["project_override", "models", "roles", "secrets", "tools", "defaults", "grants"];
+const HOME_KEYS: &[&str] = &[
+    "project_override",
+    "keep_runs",
+    "models",
+    "roles",
+    "secrets",
+    "tools",
+    "hooks",
+    "subagents",
+    "defaults",
+    "grants",
+];
 
 /// The sections of a workspace's file.
-const WORKSPACE_KEYS: &[&str] = &["defaults", "grants"];
+const WORKSPACE_KEYS: &[&str] = &["subagents", "defaults", "grants"];
 
-const GRANT_KEYS: &[&str] = &["tools", "mounts", "hosts", "secrets", "limits"];
+const GRANT_KEYS: &[&str] = &["tools", "mounts", "hosts", "secrets", "limits", "subagents"];
 const MOUNT_KEYS: &[&str] = &["path", "host", "access"];
 
 /// Which file is read.
@@ -34,7 +44,7 @@ enum File<'a> {
 pub(super) struct Loader<'s, 't, 'p> {
     pub(super) settings: &'s mut Settings,
     pub(super) reader: Reader<'t, 'p>,
-    path: &'p Path,
+    pub(super) path: &'p Path,
     file: File<'s>,
 }
 
@@ -54,10 +64,15 @@ pub(super) fn read_home(
     if let Some(value) = loader.reader.boolean(table, "project_override") {
         loader.settings.project_override = value;
     }
+    loader.settings.keep_runs = loader.reader.number(table, "keep_runs");
     loader.models(table);
     loader.roles(table);
     loader.secrets(table);
     loader.tools(table);
+    loader.hooks(table);
+    if let Some(policy) = loader.subagent_policy(table) {
+        loader.settings.subagents = policy;
+    }
     let layer = loader.layer(table);
     loader.check_secrets(&layer);
     loader.settings.home = layer;
@@ -86,6 +101,8 @@ pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -
         }
     }
     let mut loader = Loader { settings, reader, path, file: File::Workspace };
+    let policy = loader.subagent_policy(table);
+    loader.settings.subagents = loader.settings.subagents.clone().narrowed(policy.as_ref());
     let layer = loader.layer(table);
     loader.settings.workspace = layer;
     loader.finish()
@@ -184,6 +201,9 @@ impl<'t> Loader<'_, 't, '_> {
         if let Some(item) = table.get("limits") {
             spec.limits = self.reader.limits("limits", item);
         }
+        if let Some(item) = table.get("subagents") {
+            spec.subagents = self.subagents(item);
+        }
         spec
     }
 
@@ -228,7 +248,7 @@ impl<'t> Loader<'_, 't, '_> {
         }
     }
 
-    fn name_tool(&mut self, tool: &ToolName, item: &Item<'_>) {
+    pub(super) fn name_tool(&mut self, tool: &ToolName, item: &Item<'_>) {
         let at = self.reader.at(item.span());
         let path = self.path.to_path_buf();
         self.settings.named_tools.push(NamedTool { tool: tool.clone(), path, at });

@@ -1,4 +1,4 @@
-//! The sections that only the home file may hold: models, roles, secrets, tools.
+//! The sections that only the home file may hold, but for the models: roles, secrets, tools.
 
 use std::collections::BTreeMap;
 
@@ -6,104 +6,22 @@ use belljar_policy::{HostRule, SecretName, Shown};
 use toml::de::{DeTable, DeValue};
 
 use super::schema::Loader;
-use super::{KeySetting, ModelKind, ModelSetting, SecretSetting, ToolSetting};
+use super::{KeySetting, SecretSetting, ToolSetting};
 use crate::agent::MODEL_ROLES;
 use crate::suggest;
 use crate::toml_read::Item;
 
-const MODEL_KEYS: &[&str] = &[
-    "kind",
-    "base_url",
-    "model",
-    "key_env",
-    "key_file",
-    "max_output_tokens",
-    "effort",
-    "temperature",
-    "allow_insecure",
-];
 const SECRET_KEYS: &[&str] = &["host", "header", "prefix", "env", "file"];
 const TOOL_KEYS: &[&str] = &["config", "digest"];
-const EFFORTS: &[&str] = &["low", "medium", "high", "max"];
 
 impl<'t> Loader<'_, 't, '_> {
-    pub(super) fn models(&mut self, table: &DeTable<'t>) {
-        for (name, item, table) in self.each(table, "models") {
-            for word in ["key", "api_key", "token"] {
-                if let Some((key, _)) = table.get_key_value(word) {
-                    let at = self.reader.at(key.span());
-                    let message = format!("`{word}` is not a key of a model");
-                    let hint = "keys do not stand in this file: name an environment variable with \
-                                `key_env`, or a file with `key_file`";
-                    self.reader.findings.error_hint(at, "inline-key", message, hint);
-                }
-            }
-            let mut known = MODEL_KEYS.to_vec();
-            known.extend(["key", "api_key", "token"]);
-            self.only(table, "a model", MODEL_KEYS, &known);
-            let key = self.key(item, table, "key_env", "key_file");
-            let Some(kind) = self.model_kind(item, table) else { continue };
-            let model = self.reader.text(table, "model").filter(|model| !model.is_empty());
-            let Some(model) = model else {
-                self.missing(item, "`model`", "write `model = \"...\"`, the provider's name of it");
-                continue;
-            };
-            let effort = self.reader.text(table, "effort");
-            if let (Some(effort), Some(item)) = (&effort, table.get("effort"))
-                && !EFFORTS.contains(&effort.as_str())
-            {
-                self.reader.unfit::<()>("effort", item, "one of `low`, `medium`, `high`, `max`");
-            }
-            let temperature = self.reader.float(table, "temperature");
-            if let (Some(value), Some(item)) = (temperature, table.get("temperature"))
-                && !(0.0..=2.0).contains(&value)
-            {
-                self.reader.unfit::<()>("temperature", item, "from 0 to 2");
-            }
-            let setting = ModelSetting {
-                kind,
-                base_url: self.reader.text(table, "base_url"),
-                model,
-                key,
-                max_output_tokens: self.reader.number(table, "max_output_tokens"),
-                effort,
-                temperature,
-                allow_insecure: self.reader.boolean(table, "allow_insecure").unwrap_or(false),
-            };
-            self.settings.models.insert(name.to_owned(), setting);
-        }
-    }
-
-    /// As [`Reader::only`]; `said` are keys that were reported already.
-    fn only(&mut self, table: &DeTable<'t>, what: &str, known: &[&str], said: &[&str]) {
-        let unknown = table.keys().any(|key| !said.contains(&key.get_ref().as_ref()));
-        if unknown {
-            self.reader.only(table, what, known);
-        }
-    }
-
-    fn model_kind(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<ModelKind> {
-        const HINT: &str = "write `kind = \"openai\"`, `\"anthropic\"` or `\"scripted\"`";
-        let Some(text) = self.reader.text(table, "kind") else {
-            if table.get("kind").is_none() {
-                self.missing(item, "`kind`", HINT);
-            }
-            return None;
-        };
-        match text.as_str() {
-            "openai" => Some(ModelKind::OpenAi),
-            "anthropic" => Some(ModelKind::Anthropic),
-            "scripted" => Some(ModelKind::Scripted),
-            _ => {
-                let at = table.get("kind").map_or(0..0, toml::Spanned::span);
-                let message = format!("`kind` is `{}`", Shown::clipped(&text, 60));
-                self.reader.findings.error_hint(self.reader.at(at), "bad-value", message, HINT);
-                None
-            }
-        }
-    }
-
-    fn key(&mut self, item: &Item<'_>, table: &DeTable<'t>, env: &str, file: &str) -> KeySetting {
+    pub(super) fn key(
+        &mut self,
+        item: &Item<'_>,
+        table: &DeTable<'t>,
+        env: &str,
+        file: &str,
+    ) -> KeySetting {
         let from_env = self.reader.text(table, env);
         let from_file = self.reader.text(table, file);
         match (from_env, from_file) {
@@ -231,12 +149,12 @@ impl<'t> Loader<'_, 't, '_> {
     }
 }
 
-fn is_header(text: &str) -> bool {
+pub(super) fn is_header(text: &str) -> bool {
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !text.is_empty() && text.len() <= 100 && text.bytes().all(token)
 }
 
-fn is_digest(text: &str) -> bool {
+pub(super) fn is_digest(text: &str) -> bool {
     let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.strip_prefix("sha256:").is_some_and(|rest| rest.len() == 64 && rest.bytes().all(hex))
 }

@@ -101,11 +101,11 @@ fn a_tool_joins_the_list_that_is_there() {
 fn a_first_tool_repeats_the_defaults_so_that_nothing_is_lost() {
     check!("newcomer", tools(&[("file_write", Permission::Allow)]), @r#"
     +[grants.newcomer]
-    +tools = ["attach_file", "file_find", "file_list", "file_read", "file_search", "file_write", "spawn_agent", "web_fetch", "web_search"]
+    +tools = ["agent_cancel", "agent_result", "agent_status", "attach_file", "clarify", "delegate_parallel", "file_find", "file_list", "file_read", "file_search", "file_write", "spawn_agent", "todo_write", "use_skill", "web_fetch", "web_search"]
     "#);
     check!("library/x/scout", tools(&[("file_write", Permission::Ask)]), @r#"
     +[grants."library/x/scout"]
-    +tools = { attach_file = "allow", file_find = "allow", file_list = "allow", file_read = "allow", file_search = "allow", file_write = "ask", spawn_agent = "allow", web_fetch = "allow", web_search = "allow" }
+    +tools = { agent_cancel = "allow", agent_result = "allow", agent_status = "allow", attach_file = "allow", clarify = "allow", delegate_parallel = "allow", file_find = "allow", file_list = "allow", file_read = "allow", file_search = "allow", file_write = "ask", spawn_agent = "allow", todo_write = "allow", use_skill = "allow", web_fetch = "allow", web_search = "allow" }
     "#);
 }
 
@@ -194,7 +194,7 @@ b",
     let lines = grant_lines(&settings, &id("scout"), Visibility::UserFacing, &change);
     insta::assert_snapshot!(lines, @r#"
     [grants.scout]
-    tools = ["attach_file", "file_find", "file_list", "file_read", "file_search", "file_write", "spawn_agent", "web_fetch", "web_search"]
+    tools = ["agent_cancel", "agent_result", "agent_status", "attach_file", "clarify", "delegate_parallel", "file_find", "file_list", "file_read", "file_search", "file_write", "spawn_agent", "todo_write", "use_skill", "web_fetch", "web_search"]
     mounts = [{ path = "/workspace", access = "read-write" }]
     hosts = ["https://api.example"]
     "#);
@@ -202,7 +202,7 @@ b",
     let (_, notes) = Rights::effective(&agent.asked, &give(&settings), None);
     assert_eq!(notes, []);
     insta::assert_snapshot!(grants(&give(&settings)), @r#"
-    tools attach_file:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow spawn_agent:allow web_fetch:allow web_search:allow
+    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow
     mounts /workspace=/ws (read-write)
     hosts [["https://api.example"]]
     secrets []

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use belljar_definition::{AgentId, DEFAULTS, KeySetting, ModelKind, Settings, Visibility};
+use belljar_definition::{
+    AgentId, DEFAULTS, HookAction, HookEvent, KeySetting, ModelKind, Settings, Visibility,
+};
 use belljar_policy::{HostScope, Source, Target};
 
 use crate::show::{both, errors, grants, home, known, list};
@@ -23,6 +25,7 @@ fn granted(settings: &Settings, agent: &str) -> String {
 
 const FULL: &str = r#"
 project_override = true
+keep_runs = 20
 [models.local]
 kind = "openai"
 base_url = "http://127.0.0.1:8080/v1"
@@ -31,6 +34,9 @@ key_env = "LOCAL_KEY"
 max_output_tokens = 8_192
 effort = "low"
 temperature = 1
+headers = { "X-Title" = "belljar" }
+max_tokens_field = "max_completion_tokens"
+extra_body = { top_k = 0x14, chat_template_kwargs = { enable_thinking = false, x = [1.5, "a"] } }
 [models.big]
 kind = "anthropic"
 model = "claude"
@@ -68,6 +74,13 @@ fn every_key_is_read() {
     assert!(settings.project_override);
     assert_eq!(settings.models["local"].kind, ModelKind::OpenAi);
     assert_eq!(settings.models["local"].temperature, Some(1.0));
+    let local = &settings.models["local"];
+    assert_eq!(local.headers["X-Title"], "belljar");
+    assert_eq!(local.max_tokens_field.as_deref(), Some("max_completion_tokens"));
+    let extra = serde_json::to_string(&local.extra_body).unwrap();
+    let expected = r#"{"chat_template_kwargs":{"enable_thinking":false,"x":[1.5,"a"]},"top_k":20}"#;
+    assert_eq!(extra, expected);
+    assert_eq!(settings.keep_runs, Some(20));
     assert_eq!(settings.models["big"].key, KeySetting::File("/home/op/key".into()));
     assert_eq!(settings.roles["strong"], "big");
     assert_eq!(settings.secrets["brave"].prefix, "");
@@ -93,7 +106,7 @@ fn every_key_is_read() {
 fn without_a_file_the_one_table_of_defaults_holds() {
     let settings = Settings::parse(None, None, None).unwrap();
     insta::assert_snapshot!(granted(&settings, "scout"), @r#"
-    tools attach_file:allow file_find:allow file_list:allow file_read:allow file_search:allow spawn_agent:allow web_fetch:allow web_search:allow
+    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_find:allow file_list:allow file_read:allow file_search:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow
     mounts /workspace=/ws (read)
     hosts [[]]
     secrets []
@@ -174,6 +187,16 @@ fn unknown_keys_are_named_and_the_right_one_is_suggested() {
     belljar.toml:2:34: error: `acess` is not a key of a mount
       hint: did you mean `access`?
     "#);
+}
+
+#[test]
+fn a_header_that_carries_a_key_has_no_place_in_the_file() {
+    for name in ["Authorization", "x-api-key", "X-Auth", "Cookie", "my-token", "client-secret"] {
+        let model = "[models.m]\nkind = 'openai'\nmodel = 'x'\n";
+        let said = errors(&format!("{model}headers = {{ '{name}' = 'sk-very-hidden' }}"));
+        assert!(said.contains("carries a key") && said.contains("key_env"), "{said}");
+        assert!(!said.contains("hidden"), "{said}");
+    }
 }
 
 #[test]
@@ -292,6 +315,47 @@ fn bad_syntax_is_placed() {
 }
 
 #[test]
+fn who_may_be_called_is_said_key_by_key_and_a_workspace_only_narrows_it() {
+    let settings = both(
+        "[subagents]
+max_depth = 3
+blocked_agents = ['root']
+[defaults.user-facing]
+subagents = { max_concurrent = 8, allowed_agents = ['scout', 'critic'] }
+[grants.boss]
+subagents = { allowed_agents = [], allowed_tools = ['file_read'] }",
+        "[subagents]
+max_depth = 2
+blocked_tools = ['web_fetch']
+[grants.boss]
+subagents = { max_concurrent = 2 }",
+    )
+    .unwrap();
+    let policy = &settings.subagents;
+    assert_eq!((policy.max_depth, policy.blocked_agents.as_slice()), (2, &["root".to_owned()][..]));
+    assert_eq!(policy.blocked_tools.len(), 1);
+    let said = settings.delegation(&id("boss"), Visibility::UserFacing);
+    assert_eq!(said[0].max_concurrent, Some(8));
+    assert_eq!(said[0].allowed_agents, Some(Vec::new()), "an empty list is nobody");
+    assert_eq!(said[0].allowed_tools.as_ref().map(Vec::len), Some(1));
+    assert_eq!((said[1].max_concurrent, &said[1].allowed_agents), (Some(2), &None));
+    let deeper = both("", "[subagents]\nmax_depth = 8").unwrap();
+    assert_eq!(deeper.subagents.max_depth, 1, "a workspace allows nothing more");
+}
+
+#[test]
+fn a_slip_in_subagents_is_one_clear_error() {
+    let text = |toml: &str| home(toml).unwrap_err();
+    let deep = text("[subagents]\nmax_depth = 9");
+    assert!(deep.contains("`max_depth`") && deep.contains("from 0 to 8"), "{deep}");
+    let slip = text("[grants.a]\nsubagents = { max_concurent = 2 }");
+    assert!(slip.contains("did you mean `max_concurrent`?"), "{slip}");
+    let none = text("[grants.a]\nsubagents = { max_concurrent = 0 }");
+    assert!(none.contains("from 1 to 1000"), "{none}");
+    assert!(text("[subagents]\nblocked_agents = ['']").contains("blank entry"));
+}
+
+#[test]
 fn a_workspace_file_cannot_hold_what_is_the_operators() {
     let text = both(
         "",
@@ -315,8 +379,8 @@ mounts = [{ path = '/workspace', host = '/etc', access = 'read' }]",
       hint: a workspace can only narrow: move it to `belljar.toml` at home
     workspace.toml:5:2: error: `tools` has no place in a workspace's `belljar.toml`
       hint: a workspace can only narrow: move it to `belljar.toml` at home
-    workspace.toml:6:2: error: `hooks` is not a key of a workspace's `belljar.toml`
-      hint: the keys are `defaults`, `grants`
+    workspace.toml:6:2: error: `hooks` has no place in a workspace's `belljar.toml`
+      hint: a workspace can only narrow: move it to `belljar.toml` at home
     workspace.toml:8:41: error: `host` has no place in a workspace's `belljar.toml`
       hint: remove it: the home file says which directory is mounted
     "#);
@@ -376,4 +440,59 @@ fn a_granted_name_that_does_not_exist_is_a_warning() {
     belljar.toml: warning: secret `brav` is granted and not defined
       hint: did you mean `brave`?
     "#);
+}
+
+#[test]
+fn hooks_are_read_with_their_defaults() {
+    let settings = home(
+        "[[hooks]]
+event = 'PreToolUse'
+matcher = 'Write|file_edit'
+command = 'jq -e .tool_input'
+[[hooks]]
+event = 'Stop'
+component = 'guards/stop.wasm'
+timeout_seconds = 5",
+    )
+    .unwrap();
+    let [first, second] = settings.hooks.as_slice() else { panic!("{:?}", settings.hooks) };
+    assert_eq!(first.action, HookAction::Command("jq -e .tool_input".into()));
+    assert_eq!((first.event, first.timeout.as_secs()), (HookEvent::PreToolUse, 60));
+    assert!(first.matcher.matches(&["file_write"]) && !first.matcher.matches(&["file_read"]));
+    let path = "guards/stop.wasm".into();
+    assert_eq!(second.action, HookAction::Component { path, digest: None });
+    assert!(second.matcher.is_all());
+    assert_eq!(second.timeout.as_secs(), 5);
+    assert_eq!(settings.check_tools(&known()), []);
+}
+
+#[test]
+fn each_slip_in_a_hook_is_an_error() {
+    for (text, part) in [
+        ("[hooks]", "write `[[hooks]]`"),
+        ("[[hooks]]\ncommand = 'x'", "`event` is missing"),
+        ("[[hooks]]\nevent = 'PreTooluse'\ncommand = 'x'", "did you mean `PreToolUse`"),
+        ("[[hooks]]\nevent = 'Notification'\ncommand = 'x'", "the events are"),
+        ("[[hooks]]\nevent = 'Stop'", "`command` or `component` is missing"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = ' '", "`command` must be"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ncomponent = 'y'", "keep one"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\nmatcher = 'a'", "nothing to match"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ndigest = 'a'", "`digest` must be"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ntimeout = 5", "`timeout_seconds`"),
+        ("[[hooks]]\nevent = 'Stop'\ncommand = 'x'\ntimeout_seconds = 0", "from 1 to 600"),
+        ("[[hooks]]\nevent = 'Stop'\ncomponent = 'x'\ntimeout_seconds = 31", "from 1 to 30"),
+        ("[[hooks]]\nevent = 'PreToolUse'\ncommand = 'x'\nmatcher = '('", "regular expression"),
+    ] {
+        let found = errors(text);
+        assert!(found.contains(part), "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_matcher_that_never_matches_is_a_warning() {
+    let text = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'x'\n";
+    let searching = home(&format!("{text}matcher = '^file_'")).unwrap();
+    assert!(list(searching.warnings()).contains("write `^file_.*`"));
+    let misspelt = home(&format!("{text}matcher = 'file_raed'")).unwrap();
+    assert!(list(&misspelt.check_tools(&known())).contains("did you mean `file_read`"));
 }

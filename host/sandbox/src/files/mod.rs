@@ -452,7 +452,8 @@ fn guest_error(code: DenyCode) -> ErrorCode {
         | DenyCode::AddressNotAllowed
         | DenyCode::RequestNotAllowed
         | DenyCode::SecretInReply
-        | DenyCode::InterfaceNotGranted => ErrorCode::NotPermitted,
+        | DenyCode::InterfaceNotGranted
+        | DenyCode::DeniedByHook => ErrorCode::NotPermitted,
     }
 }
 

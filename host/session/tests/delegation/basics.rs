@@ -1,8 +1,4 @@
-//! A parent that hands work to subagents.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
+//! A child in the foreground: its history, its rights, its conclusion, its end.
 
 use std::sync::Arc;
 
@@ -10,29 +6,10 @@ use belljar_model::Message;
 use belljar_policy::Meter;
 use belljar_session::frame::CHILD_CONTRACT;
 use belljar_session::{EventKind, RunError, RunStatus, run};
-use support::{Plan, World, agent, results, tool_names};
 use tokio_util::sync::CancellationToken;
 
-const SETTINGS: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"file_read\"]\n";
-
-fn world(transcript: &str) -> World {
-    world_with(transcript, SETTINGS)
-}
-
-fn world_with(transcript: &str, settings: &str) -> World {
-    World::new(Plan {
-        transcript,
-        settings,
-        agents: &[
-            ("boss.md", &agent("boss", "")),
-            ("scout.md", &agent("scout", "tools: [file_read]\n")),
-            ("hidden.md", &agent("hidden", "").replace("user-facing", "internal")),
-            ("stuck.md", &agent("stuck", "tools: [file_read, spawn_agent]\n")),
-        ],
-        files: &[("a.txt", "text of a\n"), ("b.txt", "text of b\n")],
-        ..Plan::default()
-    })
-}
+use crate::support::{results, tool_names};
+use crate::{world, world_with};
 
 #[tokio::test]
 async fn a_child_works_in_its_own_history_and_only_its_conclusion_comes_back() {
@@ -179,7 +156,7 @@ agents:
       - calls:
           - {name: spawn_agent, arguments: {agent: nobody, task: x}}
           - {name: spawn_agent, arguments: {agent: hidden, task: x}}
-          - {name: spawn_agent, arguments: {agent: stuck, task: x}}
+          - {name: spawn_agent, arguments: {agent: writer, task: x}}
           - {name: spawn_agent, arguments: {agent: scout}}
           - {name: spawn_agent, arguments: {agent: Scout, task: x}}
       - say: ok
@@ -189,16 +166,16 @@ agents:
     );
     let outcome = world.go("boss").await;
     let answers = results(&world.sent_by("boss", 0)[1]);
-    let refused = "no such agent: the available agents are `boss`, `scout`";
+    let refused = "no such agent: the available agents are `boss`, `scout`, `stuck`";
     for answer in &answers[..3] {
         assert_eq!(*answer, (refused.to_owned(), true));
     }
     assert!(answers[3].1 && answers[3].0.contains("missing field `task`"), "{answers:?}");
     assert!(!answers[4].1 && answers[4].0.contains("found"));
     assert_eq!((outcome.children.len(), outcome.receipts.len()), (1, 4));
-    let description = &world.sent_by("boss", 0)[0].tools[1].description;
-    assert!(description.contains("- `scout`: Does scout."), "{description}");
-    assert!(!description.contains("hidden") && !description.contains("stuck"), "{description}");
+    let block = &world.sent_by("boss", 0)[0].system[1];
+    assert!(block.contains("- `scout` (file_read; at most 600 s): Does scout."), "{block}");
+    assert!(!block.contains("hidden") && !block.contains("writer"), "{block}");
 }
 
 #[tokio::test]
@@ -340,9 +317,10 @@ agents:
         .iter()
         .filter_map(|event| {
             let what = match &event.kind {
-                EventKind::SubagentStarted { .. } => "started",
+                EventKind::SubagentBatchStart { .. } => "queued",
+                EventKind::SubagentUpdate { counts, .. } if counts.running == 1 => "running",
                 EventKind::StepStarted { .. } => "step",
-                EventKind::SubagentFinished { .. } => "finished",
+                EventKind::SubagentDone { counts, .. } if counts.completed == 1 => "done",
                 _ => return None,
             };
             Some((event.agent.to_string(), what))
@@ -350,9 +328,10 @@ agents:
         .collect();
     let expected = [
         ("boss", "step"),
-        ("boss", "started"),
+        ("boss", "queued"),
+        ("boss", "running"),
         ("boss/scout#0", "step"),
-        ("boss", "finished"),
+        ("boss", "done"),
         ("boss", "step"),
     ];
     assert_eq!(seen, expected.map(|(agent, what)| (agent.to_owned(), what)));

@@ -1,0 +1,39 @@
+//! The tools that the host itself provides, because they act on the session and not on the
+//! world outside.
+
+/// Starts one subagent.
+pub const SPAWN_AGENT: &str = "spawn_agent";
+
+/// Starts several subagents side by side and waits for all.
+pub const DELEGATE_PARALLEL: &str = "delegate_parallel";
+
+/// Says how subagents in the background are doing.
+pub const AGENT_STATUS: &str = "agent_status";
+
+/// Gives the conclusion of a subagent in the background.
+pub const AGENT_RESULT: &str = "agent_result";
+
+/// Ends a subagent in the background.
+pub const AGENT_CANCEL: &str = "agent_cancel";
+
+/// Loads the text of a skill.
+pub const USE_SKILL: &str = "use_skill";
+
+/// Keeps the agent's list of what is to be done.
+pub const TODO_WRITE: &str = "todo_write";
+
+/// Asks the person at the root.
+pub const CLARIFY: &str = "clarify";
+
+/// All of them. They are ordinary names under the same allowlist as every other tool; which
+/// of them an agent is offered depends on its place in the session too.
+pub const HOST_TOOLS: [&str; 8] = [
+    SPAWN_AGENT,
+    DELEGATE_PARALLEL,
+    AGENT_STATUS,
+    AGENT_RESULT,
+    AGENT_CANCEL,
+    USE_SKILL,
+    TODO_WRITE,
+    CLARIFY,
+];

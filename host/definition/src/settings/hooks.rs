@@ -1,0 +1,255 @@
+//! `[[hooks]]` of the home file: commands and components that see tool calls before and after
+//! they happen, and agents when they start and stop.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use belljar_policy::{Shown, ToolName};
+use toml::de::DeTable;
+
+use super::HookMatcher;
+use super::schema::Loader;
+use super::sections::is_digest;
+use crate::agent::list_of;
+use crate::suggest;
+use crate::toml_read::Item;
+
+const HOOK_KEYS: &[&str] =
+    &["event", "matcher", "command", "component", "digest", "timeout_seconds"];
+
+/// The most hooks of one file. Each runs before or after every call that it matches.
+const MAX_HOOKS: usize = 100;
+
+/// Seconds that a command may take: Claude Code's first default, and its later one as the
+/// most that makes sense before a single call.
+const COMMAND_SECONDS: u64 = 60;
+const COMMAND_RANGE: RangeInclusive<u64> = 1..=600;
+
+/// Seconds that a component may take. It only computes, and takes milliseconds.
+const COMPONENT_SECONDS: u64 = 2;
+const COMPONENT_RANGE: RangeInclusive<u64> = 1..=30;
+
+/// One hook.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookSetting {
+    /// When it runs.
+    pub event: HookEvent,
+    /// For which tools; for `SubagentStart` and `SubagentStop` for which agents.
+    pub matcher: HookMatcher,
+    /// What runs.
+    pub action: HookAction,
+    /// How long it may take. Default: 60 seconds for a command, 2 for a component.
+    pub timeout: Duration,
+}
+
+/// What a hook runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookAction {
+    /// A command for `sh -c`, with the operator's own rights.
+    Command(String),
+    /// A component of `belljar:hook`, without any right.
+    Component {
+        /// Where it is; relative paths were taken from the directory of `belljar.toml`.
+        path: PathBuf,
+        /// Its digest, `sha256:` and 64 hex digits; `None` = whatever stands there.
+        digest: Option<String>,
+    },
+}
+
+/// When a hook runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HookEvent {
+    /// Before a tool call that the rights allow.
+    PreToolUse,
+    /// After a tool call that succeeded.
+    PostToolUse,
+    /// Before a subagent's first model call.
+    SubagentStart,
+    /// When a subagent wants to end.
+    SubagentStop,
+    /// When the agent at the root wants to end.
+    Stop,
+}
+
+impl HookEvent {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::PreToolUse, Self::PostToolUse, Self::SubagentStart, Self::SubagentStop, Self::Stop];
+
+    /// The name that files and hooks use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PreToolUse => "PreToolUse",
+            Self::PostToolUse => "PostToolUse",
+            Self::SubagentStart => "SubagentStart",
+            Self::SubagentStop => "SubagentStop",
+            Self::Stop => "Stop",
+        }
+    }
+
+    /// Whether its matcher is about tools.
+    pub fn is_about_tools(self) -> bool {
+        match self {
+            Self::PreToolUse | Self::PostToolUse => true,
+            Self::SubagentStart | Self::SubagentStop | Self::Stop => false,
+        }
+    }
+}
+
+impl fmt::Display for HookEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<'t> Loader<'_, 't, '_> {
+    pub(super) fn hooks(&mut self, table: &DeTable<'t>) {
+        let Some(item) = table.get("hooks") else { return };
+        if item.get_ref().as_array().is_none() {
+            let at = self.reader.at(item.span());
+            let hint = "write `[[hooks]]`, once for each hook";
+            self.reader.findings.error_hint(at, "bad-value", "`hooks` is not a list", hint);
+            return;
+        }
+        let items = self.reader.list("hooks", item).unwrap_or_default();
+        if items.len() > MAX_HOOKS {
+            let message = format!("{} hooks, and at most {MAX_HOOKS} are accepted", items.len());
+            self.reader.findings.error(self.reader.at(item.span()), "too-many", message);
+            return;
+        }
+        for item in items {
+            let Some(table) = self.reader.table("hooks", item) else { continue };
+            self.reader.only(table, "a hook", HOOK_KEYS);
+            let (event, matcher) = (self.event(item, table), self.matcher(table));
+            let action = self.action(item, table);
+            let (Some(event), Some(matcher), Some(action)) = (event, matcher, action) else {
+                continue;
+            };
+            let Some(timeout) = self.timeout(table, &action) else { continue };
+            self.check_matcher(event, &matcher, table);
+            self.settings.hooks.push(HookSetting { event, matcher, action, timeout });
+        }
+    }
+
+    fn event(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HookEvent> {
+        let names = HookEvent::ALL.map(HookEvent::as_str);
+        let Some(value) = table.get("event") else {
+            self.missing(item, "`event`", &format!("the events are {}", list_of(&names)));
+            return None;
+        };
+        let text = self.reader.text_of("event", value)?;
+        let known = HookEvent::ALL.into_iter().find(|event| event.as_str() == text);
+        if known.is_none() {
+            let message = format!("`{}` is not an event here", Shown::clipped(text, 60));
+            let hint = suggest::did_you_mean(text, names)
+                .unwrap_or_else(|| format!("the events are {}", list_of(&names)));
+            let at = self.reader.at(value.span());
+            self.reader.findings.error_hint(at, "unknown-event", message, hint);
+        }
+        known
+    }
+
+    fn matcher(&mut self, table: &DeTable<'t>) -> Option<HookMatcher> {
+        let Some(item) = table.get("matcher") else { return Some(HookMatcher::all()) };
+        let text = self.reader.text_of("matcher", item)?;
+        match HookMatcher::parse(text) {
+            Ok(matcher) => Some(matcher),
+            Err(why) => {
+                let at = self.reader.at(item.span());
+                let hint = "write a name, names between `|`, or a regular expression";
+                let message = format!("`matcher` is {why}");
+                self.reader.findings.error_hint(at, "bad-matcher", message, hint);
+                None
+            }
+        }
+    }
+
+    /// A matcher that never matches is most likely a slip of the pen; a guard would be open.
+    fn check_matcher(&mut self, event: HookEvent, matcher: &HookMatcher, table: &DeTable<'t>) {
+        let Some(item) = table.get("matcher") else { return };
+        let at = self.reader.at(item.span());
+        if event == HookEvent::Stop && !matcher.is_all() {
+            let hint = "remove `matcher`: there is one agent at the root";
+            let message = "`Stop` has nothing to match";
+            self.reader.findings.error_hint(at, "bad-matcher", message, hint);
+        }
+        if let Some(meant) = matcher.meant_as_search() {
+            let shown = Shown::new(matcher.as_str());
+            let message = format!("matcher `{shown}` has to match the whole name");
+            let hint = format!("write `{}`", Shown::new(&meant));
+            self.reader.findings.warning(at, "half-matcher", message, Some(hint));
+        }
+        if event.is_about_tools() {
+            for tool in matcher.own_names().filter_map(|name| ToolName::new(name).ok()) {
+                self.name_tool(&tool, item);
+            }
+        }
+    }
+
+    fn action(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HookAction> {
+        let at = self.reader.at(item.span());
+        let digest = self.digest(table)?;
+        match (table.get("command"), table.get("component")) {
+            (Some(command), None) => {
+                if let Some(item) = table.get("digest") {
+                    let at = self.reader.at(item.span());
+                    let hint = "remove it, or name a `component`";
+                    let message = "a command has no `digest`";
+                    self.reader.findings.error_hint(at, "bad-value", message, hint);
+                }
+                let text = self.reader.text_of("command", command)?;
+                if text.trim().is_empty() || text.contains('\0') {
+                    return self.reader.unfit("command", command, "a command for `sh -c`");
+                }
+                Some(HookAction::Command(text.to_owned()))
+            }
+            (None, Some(component)) => {
+                let text = self.reader.text_of("component", component)?;
+                if text.is_empty() {
+                    return self.reader.unfit("component", component, "the path of a component");
+                }
+                let path = self.home_path(text);
+                let path = self.path.parent().map_or(path.clone(), |dir| dir.join(&path));
+                Some(HookAction::Component { path, digest })
+            }
+            (Some(_), Some(_)) => {
+                let message = "both `command` and `component` are there";
+                self.reader.findings.error_hint(at, "two-actions", message, "keep one");
+                None
+            }
+            (None, None) => {
+                let hint = "write `command = \"...\"`, or `component = \"guard.wasm\"`";
+                self.missing(item, "`command` or `component`", hint);
+                None
+            }
+        }
+    }
+
+    /// `None` = there is one and it is wrong.
+    fn digest(&mut self, table: &DeTable<'t>) -> Option<Option<String>> {
+        let Some(item) = table.get("digest") else { return Some(None) };
+        let text = self.reader.text_of("digest", item)?;
+        if is_digest(text) {
+            return Some(Some(text.to_owned()));
+        }
+        self.reader.unfit("digest", item, "`sha256:` and 64 lower-case hex digits")
+    }
+
+    fn timeout(&mut self, table: &DeTable<'t>, action: &HookAction) -> Option<Duration> {
+        let (default, range) = match action {
+            HookAction::Command(_) => (COMMAND_SECONDS, COMMAND_RANGE),
+            HookAction::Component { .. } => (COMPONENT_SECONDS, COMPONENT_RANGE),
+        };
+        let Some(item) = table.get("timeout_seconds") else {
+            return Some(Duration::from_secs(default));
+        };
+        let seconds = self.reader.number(table, "timeout_seconds")?;
+        if range.contains(&seconds) {
+            return Some(Duration::from_secs(seconds));
+        }
+        let wants = format!("from {} to {} seconds", range.start(), range.end());
+        self.reader.unfit("timeout_seconds", item, &wants)
+    }
+}

@@ -1,0 +1,202 @@
+//! Which calls or agents a hook is for: the `matcher` of Claude Code's hooks.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::Shown;
+use regex::{Regex, RegexBuilder};
+
+use crate::Dialect;
+use crate::agent::TOOL_ALIASES;
+
+/// The longest matcher, in bytes: a list of fifty names is shorter.
+const MAX_MATCHER: usize = 2_000;
+
+/// The most memory of a compiled pattern, in bytes. Patterns over names compile to a few KiB.
+const MAX_PATTERN: usize = 256 << 10;
+
+/// Matches names of tools or agents, case and all.
+///
+/// Empty or `*` matches every name. Letters, digits, `_`, `-`, blanks, `,` and `|` alone are a
+/// name, or a list of names between `|` or `,`. Anything else is a regular expression for the
+/// whole name. A name that Claude Code gives a tool (`Write`) matches belljar's (`file_write`)
+/// too.
+#[derive(Debug, Clone)]
+pub struct HookMatcher {
+    text: String,
+    rule: Rule,
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    All,
+    Names(BTreeSet<String>),
+    Pattern(Regex),
+}
+
+impl HookMatcher {
+    /// Matches every name.
+    pub fn all() -> Self {
+        Self { text: String::new(), rule: Rule::All }
+    }
+
+    /// Reads a matcher; the error is for a person, without the matcher itself.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > MAX_MATCHER {
+            return Err(format!("{} bytes, and at most {MAX_MATCHER} are read", text.len()));
+        }
+        let trimmed = text.trim();
+        let rule = if trimmed.is_empty() || trimmed == "*" {
+            Rule::All
+        } else if trimmed.chars().all(is_plain) {
+            Rule::Names(names(trimmed))
+        } else {
+            Rule::Pattern(pattern(trimmed)?)
+        };
+        Ok(Self { text: trimmed.to_owned(), rule })
+    }
+
+    /// Whether it matches one of the names: what a tool is called here, and what the model
+    /// was told it is called.
+    pub fn matches(&self, names: &[&str]) -> bool {
+        match &self.rule {
+            Rule::All => true,
+            Rule::Names(known) => names.iter().any(|name| known.contains(*name)),
+            Rule::Pattern(pattern) => names.iter().any(|name| pattern.is_match(name)),
+        }
+    }
+
+    /// As it was written, without blanks around it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it matches every name.
+    pub fn is_all(&self) -> bool {
+        matches!(self.rule, Rule::All)
+    }
+
+    /// The names that it lists and that are no other system's word for a tool.
+    pub(crate) fn own_names(&self) -> impl Iterator<Item = &str> {
+        let names = match &self.rule {
+            Rule::Names(names) => Some(names),
+            Rule::All | Rule::Pattern(_) => None,
+        };
+        names.into_iter().flatten().map(String::as_str).filter(|name| aliases(name).is_empty())
+    }
+
+    /// A pattern with `^` or `$` at one end and nothing open at the other: written for a
+    /// search, it misses here. Gives what was likely meant.
+    pub(crate) fn meant_as_search(&self) -> Option<String> {
+        let Rule::Pattern(_) = self.rule else { return None };
+        let (start, end) = (self.text.starts_with('^'), self.text.ends_with('$'));
+        match (start, end) {
+            (true, false) if !self.text.ends_with('*') => Some(format!("{}.*", self.text)),
+            (false, true) if !self.text.starts_with(".*") => Some(format!(".*{}", self.text)),
+            _ => None,
+        }
+    }
+}
+
+impl PartialEq for HookMatcher {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|')
+}
+
+/// The names of a list, and what they are called here.
+fn names(text: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for name in text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty()) {
+        all.insert(name.to_owned());
+        all.extend(aliases(name).iter().map(|tool| (*tool).to_owned()));
+    }
+    all
+}
+
+/// What a tool of Claude Code is called here; hooks are written in its words.
+fn aliases(name: &str) -> &'static [&'static str] {
+    let row =
+        TOOL_ALIASES.iter().find(|row| row.dialect == Dialect::ClaudeCode && row.name == name);
+    row.map_or(&[], |row| row.canonical)
+}
+
+fn pattern(text: &str) -> Result<Regex, String> {
+    let whole = format!(r"\A(?:{text})\z");
+    RegexBuilder::new(&whole).size_limit(MAX_PATTERN).build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "a pattern that is too large".to_owned(),
+        // The last line says what is wrong; those before it draw the pattern.
+        error => {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            let why = last.trim_start_matches("error: ");
+            format!("not a regular expression: {}", Shown::clipped(why, 200))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(matcher: &str, name: &str) -> bool {
+        HookMatcher::parse(matcher).unwrap().matches(&[name])
+    }
+
+    #[test]
+    fn a_name_matches_itself_a_list_its_names_and_a_star_all() {
+        for all in ["", " ", "*"] {
+            assert!(matches(all, "file_read"));
+        }
+        assert!(matches("file_read", "file_read"));
+        assert!(!matches("file_read", "file_read2") && !matches("file_read", "File_Read"));
+        for list in ["file_read|file_write", "file_read, file_write", "x | file_write"] {
+            assert!(matches(list, "file_write"), "{list}");
+            assert!(!matches(list, "file"), "{list}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_for_the_whole_name() {
+        assert!(matches("file_.*", "file_read") && matches("file_(read|find)", "file_find"));
+        assert!(!matches("file_(read|find)", "my_file_find"));
+        assert!(!matches("file_r.", "file_read"));
+        assert!(matches("^file_.*$", "file_read"));
+        assert!(!matches("a|.b", "xa"), "the alternatives stay inside the anchors");
+    }
+
+    #[test]
+    fn either_name_of_a_tool_will_do() {
+        let matcher = HookMatcher::parse("offered").unwrap();
+        assert!(matcher.matches(&["canonical", "offered"]));
+        assert!(!matcher.matches(&["canonical", "other"]));
+    }
+
+    #[test]
+    fn claude_codes_names_mean_the_tools_here() {
+        assert!(matches("Write|Edit", "file_write") && matches("Write|Edit", "file_edit"));
+        assert!(!matches("Write|Edit", "file_read"));
+        assert!(matches("Task", "spawn_agent"));
+    }
+
+    #[test]
+    fn a_search_that_would_miss_is_seen() {
+        let meant = |text| HookMatcher::parse(text).unwrap().meant_as_search();
+        assert_eq!(meant("^file_").as_deref(), Some("^file_.*"));
+        assert_eq!(meant("_write$").as_deref(), Some(".*_write$"));
+        for fine in ["^file_.*", "^a$", "file_.*", "a|b", "*"] {
+            assert_eq!(meant(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn bombs_and_nonsense_are_refused() {
+        let large = format!("({}){{1000}}", r"\w{100}");
+        for bad in ["(", "[", large.as_str(), &"a".repeat(MAX_MATCHER + 1), r"(?=a)b"] {
+            assert!(HookMatcher::parse(bad).is_err(), "{}", Shown::clipped(bad, 20));
+        }
+    }
+}

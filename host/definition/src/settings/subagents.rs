@@ -1,0 +1,139 @@
+//! Who may hand work to whom: `subagents` in a grant, and `[subagents]` for everybody.
+
+use belljar_policy::ToolName;
+use toml::de::DeTable;
+
+use super::schema::Loader;
+use crate::agent::SubagentsAsk;
+use crate::toml_read::Item;
+
+const GRANT_KEYS: &[&str] = &["enabled", "max_concurrent", "allowed_agents", "allowed_tools"];
+const GLOBAL_KEYS: &[&str] = &["max_depth", "blocked_agents", "blocked_tools"];
+
+/// How deep subagents may go where nothing is said: a subagent has none of its own.
+const DEFAULT_DEPTH: u32 = 1;
+
+/// The deepest that can be allowed. Each level multiplies what one task can start.
+const MAX_DEPTH: u32 = 8;
+
+/// The most children at a time that can be allowed for one parent.
+const MAX_CONCURRENT: u64 = 1_000;
+
+/// What holds for all subagents: `[subagents]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubagentPolicy {
+    /// How many levels of subagents there may be below the agent that a person started.
+    /// Default: [`DEFAULT_DEPTH`]; 0 = no agent delegates.
+    pub max_depth: u32,
+    /// Agents that nobody may delegate to, by name or identity.
+    pub blocked_agents: Vec<String>,
+    /// Tools that no subagent has, whatever it is granted.
+    pub blocked_tools: Vec<ToolName>,
+}
+
+impl Default for SubagentPolicy {
+    fn default() -> Self {
+        let (blocked_agents, blocked_tools) = (Vec::new(), Vec::new());
+        Self { max_depth: DEFAULT_DEPTH, blocked_agents, blocked_tools }
+    }
+}
+
+impl SubagentPolicy {
+    /// What both allow.
+    #[must_use]
+    pub(super) fn narrowed(mut self, other: Option<&Self>) -> Self {
+        if let Some(other) = other {
+            self.max_depth = self.max_depth.min(other.max_depth);
+            self.blocked_agents.extend(other.blocked_agents.iter().cloned());
+            self.blocked_tools.extend(other.blocked_tools.iter().cloned());
+        }
+        self
+    }
+}
+
+impl SubagentsAsk {
+    /// The same with every key that `over` states replaced: a grant over the defaults.
+    #[must_use]
+    pub(super) fn overlaid(&self, over: &Self) -> Self {
+        Self {
+            enabled: over.enabled.or(self.enabled),
+            max_concurrent: over.max_concurrent.or(self.max_concurrent),
+            allowed_agents: over.allowed_agents.clone().or_else(|| self.allowed_agents.clone()),
+            allowed_tools: over.allowed_tools.clone().or_else(|| self.allowed_tools.clone()),
+        }
+    }
+}
+
+impl<'t> Loader<'_, 't, '_> {
+    /// `subagents` of a grant.
+    pub(super) fn subagents(&mut self, item: &Item<'t>) -> SubagentsAsk {
+        let Some(table) = self.reader.table("subagents", item) else {
+            return SubagentsAsk::default();
+        };
+        self.reader.only(table, "`subagents`", GRANT_KEYS);
+        SubagentsAsk {
+            enabled: self.reader.boolean(table, "enabled"),
+            max_concurrent: self.bounded(table, "max_concurrent", 1, MAX_CONCURRENT),
+            allowed_agents: table
+                .get("allowed_agents")
+                .map(|item| self.texts(item, "allowed_agents")),
+            allowed_tools: table
+                .get("allowed_tools")
+                .map(|item| self.tool_names(item, "allowed_tools")),
+        }
+    }
+
+    /// `[subagents]`.
+    pub(super) fn subagent_policy(&mut self, table: &DeTable<'t>) -> Option<SubagentPolicy> {
+        let item = table.get("subagents")?;
+        let table = self.reader.table("subagents", item)?;
+        self.reader.only(table, "`subagents`", GLOBAL_KEYS);
+        let mut policy = SubagentPolicy::default();
+        if let Some(depth) = self.bounded(table, "max_depth", 0, u64::from(MAX_DEPTH)) {
+            policy.max_depth = depth;
+        }
+        if let Some(item) = table.get("blocked_agents") {
+            policy.blocked_agents = self.texts(item, "blocked_agents");
+        }
+        if let Some(item) = table.get("blocked_tools") {
+            policy.blocked_tools = self.tool_names(item, "blocked_tools");
+        }
+        Some(policy)
+    }
+
+    fn bounded(&mut self, table: &DeTable<'t>, key: &str, low: u64, high: u64) -> Option<u32> {
+        let value = self.reader.number(table, key)?;
+        if (low..=high).contains(&value) {
+            return u32::try_from(value).ok();
+        }
+        let item = table.get(key)?;
+        self.reader.unfit(key, item, &format!("a whole number from {low} to {high}"))
+    }
+
+    fn texts(&mut self, item: &Item<'t>, key: &str) -> Vec<String> {
+        let mut texts = Vec::new();
+        for item in self.reader.list(key, item).unwrap_or_default() {
+            let Some(text) = self.reader.text_of(key, item) else { continue };
+            if text.trim().is_empty() {
+                let message = format!("`{key}` has a blank entry");
+                let at = self.reader.at(item.span());
+                self.reader.findings.error(at, "bad-value", message);
+            } else {
+                texts.push(text.trim().to_owned());
+            }
+        }
+        texts
+    }
+
+    fn tool_names(&mut self, item: &Item<'t>, key: &str) -> Vec<ToolName> {
+        let mut tools = Vec::new();
+        for item in self.reader.list(key, item).unwrap_or_default() {
+            let Some(text) = self.reader.text_of(key, item) else { continue };
+            if let Some(tool) = self.tool_name(text, item) {
+                self.name_tool(&tool, item);
+                tools.push(tool);
+            }
+        }
+        tools
+    }
+}

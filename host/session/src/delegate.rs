@@ -1,0 +1,259 @@
+//! Carries out the calls that hand work to subagents or look after those in the background.
+
+use std::sync::Arc;
+
+use belljar_model::ChatRequest;
+use belljar_policy::{Shown, ToolPermit};
+use futures::future::join_all;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::agent::Agent;
+use crate::background::{Ended, Standing};
+use crate::batch::Batch;
+use crate::bounds::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
+use crate::carry::Call;
+use crate::child::{Planned, run_in_slot};
+use crate::frame;
+use crate::orders::SpawnOrder;
+use crate::outcome::{ChildSummary, Outcome};
+use crate::turn::Answer;
+
+/// A child that is about to start.
+enum Start {
+    Ready(Planned),
+    /// The name that was asked for, and why not.
+    Refused(String, String),
+}
+
+impl Agent<'_> {
+    /// Starts one child. Waits for it, unless it goes to the background.
+    pub(crate) async fn spawn(
+        &self,
+        call: Call<'_>,
+        permit: ToolPermit,
+        order: SpawnOrder,
+        request: &ChatRequest,
+    ) -> Answer {
+        // Everything up to the first wait happens in the order of the calls, so spawn indices
+        // do not depend on timing.
+        let planned = match self.plan(order) {
+            Ok(planned) => planned,
+            Err(refusal) => return self.refuse_begun(call, refusal),
+        };
+        if let Err(refusal) = self.permitted(call, permit).await {
+            return self.refuse_begun(call, refusal);
+        }
+        let background = planned.order.background;
+        let batch = self.batch(call, &[&planned], background);
+        if background {
+            return self.spawn_background(call, planned, request, batch);
+        }
+        let (outcome, name) =
+            (self.run_child(&planned, request, batch).await, planned.name.clone());
+        let answer = Answer {
+            content: frame::conclusion(&name, &outcome, MAX_CONCLUSION_BYTES),
+            is_error: frame::is_error(outcome.status),
+        };
+        self.keep_child(summary(call, planned, outcome), call.position);
+        answer
+    }
+
+    /// Starts several and waits for all. One that cannot start does not keep the others.
+    pub(crate) async fn parallel(
+        &self,
+        call: Call<'_>,
+        permit: ToolPermit,
+        orders: Vec<SpawnOrder>,
+        request: &ChatRequest,
+    ) -> Answer {
+        let mut starts = Vec::with_capacity(orders.len());
+        let mut first = None;
+        for order in orders {
+            let agent = order.agent.clone();
+            starts.push(match self.plan(order) {
+                Ok(planned) => Start::Ready(planned),
+                Err(refusal) => {
+                    first.get_or_insert_with(|| refusal.clone());
+                    Start::Refused(agent.unwrap_or_default(), refusal.text)
+                }
+            });
+        }
+        match first {
+            Some(refusal) if !starts.iter().any(|start| matches!(start, Start::Ready(_))) => {
+                self.refuse_begun(call, refusal)
+            }
+            Some(_) | None => self.run_parallel(call, permit, starts, request).await,
+        }
+    }
+
+    async fn run_parallel(
+        &self,
+        call: Call<'_>,
+        permit: ToolPermit,
+        starts: Vec<Start>,
+        request: &ChatRequest,
+    ) -> Answer {
+        if let Err(refusal) = self.permitted(call, permit).await {
+            return self.refuse_begun(call, refusal);
+        }
+        let ready: Vec<&Planned> = starts
+            .iter()
+            .filter_map(|start| match start {
+                Start::Ready(planned) => Some(planned),
+                Start::Refused(..) => None,
+            })
+            .collect();
+        let batch = self.batch(call, &ready, false);
+        let running =
+            ready.iter().map(|planned| self.run_child(planned, request, Arc::clone(&batch)));
+        let mut outcomes = join_all(running).await.into_iter();
+        let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
+            .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
+        let (mut parts, mut good) = (Vec::with_capacity(starts.len()), 0);
+        for start in starts {
+            match start {
+                Start::Refused(name, why) => parts.push(frame::refused_child(&name, &why)),
+                Start::Ready(planned) => {
+                    let Some(outcome) = outcomes.next() else { continue };
+                    good += usize::from(!frame::is_error(outcome.status));
+                    parts.push(frame::conclusion(&planned.name, &outcome, each));
+                    self.keep_child(summary(call, planned, outcome), call.position);
+                }
+            }
+        }
+        let total = parts.len();
+        let head = format!("{good} of {total} subagents gave a conclusion, in the order asked:");
+        Answer { content: format!("{head}\n{}", parts.join("\n")), is_error: good == 0 }
+    }
+
+    /// How the subagents in the background are doing.
+    pub(crate) fn status(&self, id: Option<&str>) -> Answer {
+        match self.background.list(id) {
+            Some(content) => Answer { content, is_error: false },
+            None => self.no_such(id.unwrap_or_default()),
+        }
+    }
+
+    /// The conclusion of one of them.
+    pub(crate) async fn result(&self, id: &str, wait: bool) -> Answer {
+        let standing = if wait {
+            self.stop.run_until_cancelled(self.background.wait(id)).await
+        } else {
+            Some(self.background.look(id))
+        };
+        match standing {
+            Some(Standing::Ended(ended)) => answer_of(ended),
+            Some(Standing::Running) => {
+                Answer { content: format!("`{id}` is still running"), is_error: false }
+            }
+            Some(Standing::Unknown) => self.no_such(id),
+            None => Answer { content: "cancelled".to_owned(), is_error: true },
+        }
+    }
+
+    /// Ends one of them and waits until it has.
+    pub(crate) async fn cancel(&self, id: &str) -> Answer {
+        self.background.cancel(id);
+        match self.result(id, true).await {
+            answer if matches!(self.background.look(id), Standing::Unknown) => answer,
+            answer => Answer { is_error: false, ..answer },
+        }
+    }
+
+    fn no_such(&self, id: &str) -> Answer {
+        let (id, ids) = (Shown::clipped(id, 64), self.background.ids());
+        let content = format!("no subagent `{id}` in the background; there are {ids}");
+        Answer { content, is_error: true }
+    }
+
+    fn spawn_background(
+        &self,
+        call: Call<'_>,
+        planned: Planned,
+        request: &ChatRequest,
+        batch: Arc<Batch>,
+    ) -> Answer {
+        let cancel = self.stop.child_token();
+        let job = self.job_of(&planned, request, cancel.clone());
+        let id = self.background.add(&planned.name, &planned.order.task, cancel);
+        let content = frame::started_in_background(&planned.name, &id);
+        let (background, slots) = (Arc::clone(self.background), Arc::clone(&self.slots));
+        let (ledger, shared) = (Arc::clone(self.ledger), Arc::clone(&self.job.shared));
+        let (position, name, key) = (call.position, planned.name.clone(), id.clone());
+        let summary = PendingSummary::of(call, planned);
+        let task = async move {
+            let outcome = match job {
+                Ok(job) => run_in_slot(job, slots, batch).await,
+                Err(outcome) => *outcome,
+            };
+            let conclusion = frame::conclusion(&name, &outcome, MAX_CONCLUSION_BYTES);
+            let ended = Ended { status: outcome.status, conclusion };
+            // Kept first, announced then: what the model hears of is never lost.
+            let summary = summary.with(outcome);
+            shared.keep(&summary);
+            ledger.child(position, summary);
+            background.ended(&key, ended);
+        };
+        self.background.runs(&id, AbortOnDropHandle::new(tokio::spawn(task)));
+        Answer { content, is_error: false }
+    }
+
+    async fn run_child(
+        &self,
+        planned: &Planned,
+        request: &ChatRequest,
+        batch: Arc<Batch>,
+    ) -> Outcome {
+        match self.job_of(planned, request, self.stop.child_token()) {
+            Ok(job) => run_in_slot(job, Arc::clone(&self.slots), batch).await,
+            Err(outcome) => {
+                batch.done(&planned.path, &outcome, false);
+                *outcome
+            }
+        }
+    }
+
+    fn batch(&self, call: Call<'_>, children: &[&Planned], background: bool) -> Arc<Batch> {
+        let children: Vec<_> = children
+            .iter()
+            .map(|planned| (Arc::clone(&planned.path), planned.order.task.clone()))
+            .collect();
+        let most = self.delegates.max_concurrent();
+        Batch::start(self.job, &call.call.id, &children, background, most)
+    }
+
+    fn keep_child(&self, summary: ChildSummary, position: usize) {
+        self.job.shared.keep(&summary);
+        self.ledger.child(position, summary);
+    }
+}
+
+/// A summary without its outcome.
+struct PendingSummary {
+    call_id: String,
+    step: u64,
+    spawn_index: u32,
+    task: String,
+    context: Option<String>,
+}
+
+impl PendingSummary {
+    fn of(call: Call<'_>, planned: Planned) -> Self {
+        let SpawnOrder { task, context, .. } = planned.order;
+        let (call_id, step) = (call.call.id.clone(), call.step);
+        Self { call_id, step, spawn_index: planned.spawn_index, task, context }
+    }
+
+    fn with(self, outcome: Outcome) -> ChildSummary {
+        let Self { call_id, step, spawn_index, task, context } = self;
+        ChildSummary { call_id, step, spawn_index, task, context, outcome }
+    }
+}
+
+fn summary(call: Call<'_>, planned: Planned, outcome: Outcome) -> ChildSummary {
+    PendingSummary::of(call, planned).with(outcome)
+}
+
+fn answer_of(ended: Ended) -> Answer {
+    Answer { content: ended.conclusion, is_error: frame::is_error(ended.status) }
+}

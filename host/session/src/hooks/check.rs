@@ -1,0 +1,95 @@
+//! Whether hooks could run, for `belljar doctor`. Runs none of them.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use belljar_definition::HookEvent;
+use belljar_policy::Shown;
+
+use super::{Action, Hook, Hooks};
+
+/// One hook and whether what it runs is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookCheck {
+    /// When it runs.
+    pub event: HookEvent,
+    /// For which tools or agents; empty = all. Escaped.
+    pub matcher: String,
+    /// The command or the component's path; escaped and cut.
+    pub name: String,
+    /// What is wrong; `None` = nothing that can be seen without running it. Escaped.
+    pub problem: Option<String>,
+}
+
+impl Hooks {
+    /// Looks for the program of each command, and reads each component and its digest.
+    pub async fn check(&self, workspace: &Path) -> Vec<HookCheck> {
+        let mut checks = Vec::with_capacity(self.0.len());
+        for hook in &self.0 {
+            let problem = hook.problem(workspace).await;
+            checks.push(HookCheck {
+                event: hook.event,
+                matcher: Shown::new(hook.matcher.as_str()).to_string(),
+                name: hook.name.clone(),
+                problem: problem.map(|why| Shown::new(&why).to_string()),
+            });
+        }
+        checks
+    }
+}
+
+impl Hook {
+    async fn problem(&self, workspace: &Path) -> Option<String> {
+        match &self.action {
+            Action::Command(command) => {
+                let program = program(command)?;
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                let places = std::env::split_paths(&path).collect::<Vec<_>>();
+                let found = is_there(program, workspace, &places);
+                (!found).then(|| format!("`{program}` is not there or cannot be executed"))
+            }
+            Action::Component(component) => component.read().await.err(),
+        }
+    }
+}
+
+/// The program of a simple command; `None` where only a shell could tell.
+fn program(command: &str) -> Option<&str> {
+    let word = command.split_whitespace().next()?;
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+".contains(&b);
+    let builtin = ["exit", "test", "read", "cd", "if", "for", "while", "case", "set", "exec"];
+    (word.bytes().all(plain) && !builtin.contains(&word) && !word.starts_with('.')
+        || word.contains('/'))
+    .then_some(word)
+    .filter(|word| word.bytes().all(plain))
+}
+
+fn is_there(program: &str, workspace: &Path, places: &[PathBuf]) -> bool {
+    let executable = |path: PathBuf| {
+        std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return executable(workspace.join(program));
+    }
+    // Builtins of the shell that are programs too, such as `echo`, are found as those.
+    places.iter().any(|place| executable(place.join(program)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_first_word_is_looked_for() {
+        assert_eq!(program("/opt/guard.sh --strict"), Some("/opt/guard.sh"));
+        assert_eq!(program("jq -e .x >/dev/null"), Some("jq"));
+        assert_eq!(program("./guard"), Some("./guard"));
+        for unclear in
+            ["exit 2", "\"$HOME/guard\"", "A=1 guard", "{ a; }", "if true; then :; fi", ""]
+        {
+            assert_eq!(program(unclear), None, "{unclear}");
+        }
+        assert!(is_there("/bin/sh", Path::new("/"), &[]));
+        assert!(!is_there("no-such-guard", Path::new("/"), &[PathBuf::from("/bin")]));
+    }
+}

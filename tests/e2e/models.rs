@@ -1,0 +1,129 @@
+//! The model section of `belljar.toml`, each key as the README writes it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::Value;
+
+use crate::kit::World;
+
+/// A request as the server got it: head and body.
+type Seen = (String, Value);
+
+/// A server that says `hello` in chat completions and keeps what it was sent.
+fn server() -> (SocketAddr, Receiver<Seen>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (send, seen) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            drop(send.send(read(&stream)));
+            let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    (address, seen)
+}
+
+fn read(stream: &TcpStream) -> Seen {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        head.push_str(&lower);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (head, serde_json::from_slice(&body).unwrap())
+}
+
+#[test]
+fn every_key_of_a_model_reaches_its_server() {
+    let world = World::new();
+    let (address, seen) = server();
+    let key_file = world.other("key", b"sk-from-a-file\n");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&key_file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    world.home_file(
+        "belljar.toml",
+        &format!(
+            r#"
+[models.one]
+kind = "openai"
+base_url = "http://{address}/v1"
+model = "the-one"
+key_file = "{}"
+max_output_tokens = 77
+effort = "low"
+temperature = 0.5
+headers = {{ "X-Title" = "belljar test" }}
+max_tokens_field = "max_completion_tokens"
+extra_body = {{ top_k = 20, chat_template_kwargs = {{ enable_thinking = false }} }}
+[models.two]
+kind = "openai"
+base_url = "http://{address}/v1"
+model = "the-other"
+key_env = "TWO_KEY"
+[roles]
+main = "one"
+fast = "two"
+"#,
+            key_file.display()
+        ),
+    );
+    world.run(&["run", "say it"]).exits(0).says("hello");
+    let (head, body) = seen.recv().unwrap();
+    assert!(head.starts_with("post /v1/chat/completions "), "{head}");
+    assert!(head.contains("authorization: bearer sk-from-a-file\r\n"), "{head}");
+    assert!(head.contains("x-title: belljar test\r\n"), "{head}");
+    assert_eq!(body["model"], "the-one");
+    assert_eq!(body["max_completion_tokens"], 77);
+    assert_eq!((&body["temperature"], &body["reasoning_effort"]), (&0.5.into(), &"low".into()));
+    assert_eq!(body["top_k"], 20);
+    assert_eq!(body["chat_template_kwargs"]["enable_thinking"], false);
+
+    let args = ["run", "--model", "fast", "say it"];
+    let output = world.command(&args).env("TWO_KEY", "sk-from-env").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (head, body) = seen.recv().unwrap();
+    assert!(head.contains("authorization: bearer sk-from-env\r\n"), "{head}");
+    assert_eq!(body["model"], "the-other");
+    assert!(body.get("max_completion_tokens").is_none() && body.get("top_k").is_none(), "{body}");
+}
+
+#[test]
+fn as_many_runs_are_kept_as_the_settings_say() {
+    let world = World::new();
+    let (address, _seen) = server();
+    let model = format!(
+        "[models.main]\nkind = \"openai\"\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"\n"
+    );
+    let runs = || {
+        let Ok(entries) = std::fs::read_dir(world.home().join("runs")) else { return 0 };
+        entries.count()
+    };
+    for (keep, after) in [("keep_runs = 2\n", [1, 2, 2]), ("keep_runs = 0\n", [0, 0, 0])] {
+        world.home_file("belljar.toml", &format!("{keep}{model}"));
+        for expected in after {
+            world.run(&["run", "say it"]).exits(0);
+            assert_eq!(runs(), expected, "{keep}");
+        }
+    }
+}
