@@ -8,7 +8,7 @@ use belljar_policy::Shown;
 use belljar_session::{Asker, Question, Word};
 use tokio::sync::Mutex;
 
-use crate::out::{Line, Out};
+use crate::out::Out;
 use crate::progress::Progress;
 
 /// Characters of arguments that a question shows; the person should see what they allow.
@@ -23,21 +23,18 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn new(out: &Out, progress: &Progress) -> Self {
-        Self { out: out.clone(), progress: progress.clone(), turn: Mutex::new(()) }
-    }
-
     /// One line from the person; `None` where there is none.
     async fn line(&self, text: String) -> Option<String> {
         let (out, progress) = (self.out.clone(), self.progress.clone());
         // A run that is cancelled drops this future; the thread must not go on reading.
         let wanted = Wanted::default();
         let still = Arc::clone(&wanted.0);
-        let ask = move || progress.ask(|| out.line_while(&text, &still));
-        match tokio::task::spawn_blocking(ask).await {
-            Ok(Line::Said(line)) => Some(line),
-            Ok(Line::Nobody | Line::Unwanted) | Err(_) => None,
-        }
+        let asking = move || progress.ask(|| out.ask_line(&text, &still));
+        tokio::task::spawn_blocking(asking).await.ok().flatten()
+    }
+
+    pub(crate) fn new(out: &Out, progress: &Progress) -> Self {
+        Self { out: out.clone(), progress: progress.clone(), turn: Mutex::new(()) }
     }
 }
 

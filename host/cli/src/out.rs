@@ -41,17 +41,6 @@ pub(crate) enum Style {
     Cyan,
 }
 
-/// What came of a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// A line of the person's.
-    Said(String),
-    /// There is nobody to ask.
-    Nobody,
-    /// Nobody waits for the answer any more.
-    Unwanted,
-}
-
 impl Style {
     fn code(self) -> &'static str {
         match self {
@@ -199,28 +188,25 @@ impl Out {
 
     /// Asks for a yes or no on the terminal; `None` where nobody can answer.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
-        match self.line_while(&format!("{question} [y/N]"), &AtomicBool::new(true)) {
-            Line::Said(answer) => Some(matches!(answer.trim(), "y" | "Y" | "yes")),
-            Line::Nobody | Line::Unwanted => None,
-        }
+        let answer = self.ask_line(&format!("{question} [y/N]"), &AtomicBool::new(true))?;
+        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Asks for a line, until nobody wants the answer any more. What was typed before the
-    /// question was there is no answer to it.
-    pub(crate) fn line_while(&self, question: &str, wanted: &AtomicBool) -> Line {
+    /// A line from the person at the terminal; `None` where there is none, at its end, or once
+    /// it is not wanted any more. What was typed before the question was there is no answer
+    /// to it.
+    pub(crate) fn ask_line(&self, question: &str, wanted: &AtomicBool) -> Option<String> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return Line::Nobody;
+            return None;
         }
         forget_typed_ahead();
         eprint!("{question} ");
         if !wait_for_line(wanted) {
-            return Line::Unwanted;
+            return None;
         }
         let mut answer = String::new();
-        match io::stdin().read_line(&mut answer) {
-            Ok(read) if read > 0 => Line::Said(answer),
-            Ok(_) | Err(_) => Line::Nobody,
-        }
+        let read = io::stdin().read_line(&mut answer).ok()?;
+        (read > 0).then_some(answer)
     }
 
     /// What the process ends with: a result that could not be written is a failure, except

@@ -10,7 +10,7 @@ use belljar_policy::Shown;
 use belljar_session::{BatchChild, Counts, Event, EventKind, EventSink, RunStatus, TodoItem, Word};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::out::{Line, Out, Style};
+use crate::out::{Out, Style};
 use crate::table;
 
 /// Characters of arguments on a line: a path or a pattern, not a file.
@@ -138,12 +138,13 @@ impl Progress {
     /// Runs `question` while nothing is drawn: lines of other agents wait until it is
     /// answered. They never wait with a lock held, so that a run can be cancelled while it
     /// asks.
-    pub(crate) fn ask(&self, question: impl FnOnce() -> Line) -> Line {
+    pub(crate) fn ask(&self, question: impl FnOnce() -> Option<String>) -> Option<String> {
         self.0.close_line();
         self.0.held().get_or_insert_default();
         self.0.still();
         let answer = question();
-        self.0.let_go(answer == Line::Unwanted);
+        // Without an answer, what follows begins on a line of its own.
+        self.0.let_go(answer.is_none() && self.0.out.is_live());
         self.0.wake();
         answer
     }

@@ -76,7 +76,7 @@ impl SpawnCount {
 impl Shared {
     /// Keeps the outcome of a subagent before anybody hears of it.
     pub(crate) fn keep(&self, child: &ChildSummary) {
-        if let Err(error) = self.host.keeper.subagent_ended(&self.run, child) {
+        if let Err(error) = self.host.journal.subagent_ended(&self.run, child) {
             let message = format!("the outcome of a subagent could not be kept: {error}");
             tracing::error!(target: "belljar::session", run = %self.run, "{message}");
             self.events

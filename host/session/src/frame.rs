@@ -3,7 +3,7 @@
 
 use belljar_policy::Shown;
 
-use crate::bounds::{MAX_FRAMED_PATHS, cut};
+use crate::bounds::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, cut};
 use crate::outcome::{Outcome, Status};
 
 /// The block that follows the body of a subagent's system prompt: what a child can count on,
@@ -63,7 +63,7 @@ pub const NOTED: &str = "[noted]";
 
 /// What a conversation is told of a run beside it that the person wants remembered.
 pub fn beside(agent: &str, task: &str, outcome: &Outcome) -> String {
-    let conclusion = conclusion(agent, outcome, crate::bounds::MAX_CONCLUSION_BYTES);
+    let conclusion = conclusion(agent, outcome, MAX_CONCLUSION_BYTES);
     format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")
 }
 

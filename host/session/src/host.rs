@@ -41,7 +41,7 @@ pub struct Host {
     /// Who is asked where a grant says `ask`. Default: nobody.
     pub asker: Arc<dyn Asker>,
     /// Where the outcomes of subagents are kept as soon as they are there. Default: nowhere.
-    pub keeper: Arc<dyn Keeper>,
+    pub journal: Arc<dyn Journal>,
     /// The operator's home, for its AGENTS.md. Default: none.
     pub home: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
@@ -51,16 +51,16 @@ pub struct Host {
 }
 
 /// Keeps what a run has come to before the run is over.
-pub trait Keeper: Send + Sync {
+pub trait Journal: Send + Sync {
     /// A subagent has ended. When this returns, its outcome is kept.
     fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()>;
 }
 
 /// Keeps nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoKeeper;
+pub struct NoJournal;
 
-impl Keeper for NoKeeper {
+impl Journal for NoJournal {
     fn subagent_ended(&self, _run: &RunId, _child: &ChildSummary) -> io::Result<()> {
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Host {
             skills: Arc::new(SkillLibrary::of(Vec::new(), Vec::new(), (), false)),
             secrets: SecretStore::default(),
             asker: Arc::new(NoAsker),
-            keeper: Arc::new(NoKeeper),
+            journal: Arc::new(NoJournal),
             home: None,
             clock: Arc::new(SystemClock),
             listing: Arc::default(),

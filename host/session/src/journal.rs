@@ -25,7 +25,7 @@ use crate::run::RunSpec;
 const MAX_TITLE: usize = 80;
 
 /// A session on disk that turns are added to.
-pub struct Journal {
+pub struct SessionJournal {
     store: Store,
     clock: Arc<dyn Clock>,
     open: Option<Open>,
@@ -70,7 +70,7 @@ pub enum JournalError {
     Nothing,
 }
 
-impl Journal {
+impl SessionJournal {
     /// A journal whose session begins with its first turn: one that is left before that
     /// leaves nothing behind.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
@@ -237,8 +237,8 @@ impl Journal {
     }
 }
 
-impl std::fmt::Debug for Journal {
+impl std::fmt::Debug for SessionJournal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Journal").field("session", &self.session()).finish_non_exhaustive()
+        f.debug_struct("SessionJournal").field("session", &self.session()).finish_non_exhaustive()
     }
 }

@@ -73,8 +73,8 @@ pub use conversation::{Conversation, Turn};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use findings::{Finding, FindingSeverity, Findings};
 pub use hooks::{HookCheck, Hooks};
-pub use host::{Host, Keeper, NoKeeper};
-pub use journal::{Journal, JournalError, SavedTurn};
+pub use host::{Host, Journal, NoJournal};
+pub use journal::{JournalError, SavedTurn, SessionJournal};
 pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,

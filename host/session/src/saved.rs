@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{MAX_CHILDREN_PER_RUN, MAX_RECORD_BYTES};
 use crate::clock::RunId;
-use crate::host::Keeper;
+use crate::host::Journal;
 use crate::outcome::{ChildSummary, Outcome};
 use crate::run::RunSpec;
 use crate::toolfiles::{ReadError, read_bounded};
@@ -238,7 +238,7 @@ impl RunStore {
     }
 }
 
-impl Keeper for RunStore {
+impl Journal for RunStore {
     fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
         self.keep(run, child)
     }

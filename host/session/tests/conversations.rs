@@ -11,7 +11,8 @@ use belljar_model::{ChatRequest, Message};
 use belljar_policy::{Caps, Level, Meter};
 use belljar_session::frame::{BROKEN, INTERRUPTED, LOST, STOPPED};
 use belljar_session::{
-    Conversation, EventKind, EventSink, Journal, JournalError, RunError, RunStatus, Turn, resolve,
+    Conversation, EventKind, EventSink, JournalError, RunError, RunStatus, SessionJournal, Turn,
+    resolve,
 };
 use belljar_store::{MessageStatus, Role, Store, SubagentStatus};
 use serde_json::json;
@@ -258,7 +259,7 @@ async fn store(world: &World) -> Store {
     Store::open(&world.home.path().join("belljar.db")).await.unwrap()
 }
 
-async fn write(world: &World, journal: &mut Journal, talk: &mut Conversation, text: &str) {
+async fn write(world: &World, journal: &mut SessionJournal, talk: &mut Conversation, text: &str) {
     let cancel = CancellationToken::new();
     let saved = journal.turn(talk, &world.host, text, EventSink::none(), cancel).await.unwrap();
     assert!(saved.unsaved.is_none(), "{:?}", saved.unsaved);
@@ -284,7 +285,7 @@ agents:
     let spec = talk.aside(Arc::new(scout), "look at a".into());
     let outcome = world.run(spec.clone()).await;
     assert!(talk.messages().is_empty(), "nothing joins by itself");
-    let mut journal = Journal::new(store.clone(), Arc::clone(&world.host.clock));
+    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
     journal.remember(&mut talk, &spec, &outcome).await.unwrap();
     write(&world, &mut journal, &mut talk, "so").await;
     assert_consistent(talk.messages());
@@ -294,7 +295,7 @@ agents:
     assert_eq!(talk.budget().spent(Meter::Steps), 2, "both count");
     drop(journal);
     let clock = Arc::clone(&world.host.clock);
-    let (_, past) = Journal::resume(store, clock, None, &workspace(&world)).await.unwrap();
+    let (_, past) = SessionJournal::resume(store, clock, None, &workspace(&world)).await.unwrap();
     assert_eq!(past.messages, talk.messages());
     assert_eq!(past.used.steps, 2);
 }
@@ -305,18 +306,19 @@ async fn a_session_goes_on_after_a_restart_where_it_was_left() {
     let clock = Arc::clone(&world.host.clock);
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
-    let mut journal = Journal::new(store.clone(), Arc::clone(&clock));
+    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&clock));
     assert!(journal.session().is_none(), "nothing is saved before the first turn");
     assert!(store.sessions(10).await.unwrap().is_empty());
     write(&world, &mut journal, &mut talk, "what does a say\nplease").await;
     let id = journal.session().unwrap().to_owned();
     assert!(matches!(
-        Journal::resume(store.clone(), Arc::clone(&clock), Some(&id), &workspace(&world)).await,
+        SessionJournal::resume(store.clone(), Arc::clone(&clock), Some(&id), &workspace(&world))
+            .await,
         Err(JournalError::Held(_))
     ));
     drop(journal);
     let (mut journal, past) =
-        Journal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
+        SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
     assert_eq!(past.session.id, id);
     assert_eq!(past.session.title, "what does a say");
     assert_eq!(past.messages, talk.messages());
@@ -337,7 +339,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     let world = world("transcript: 1\nagents:\n  - agent: boss\n    turns:\n      - hang: true\n");
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
-    let mut journal = Journal::new(store.clone(), Arc::clone(&world.host.clock));
+    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
     let (reached, mut asked) = tokio::sync::mpsc::channel(1);
     let events = EventSink::to(move |event| {
         if matches!(event.kind, EventKind::StepStarted { .. }) {
@@ -362,7 +364,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
 
     let clock = Arc::clone(&world.host.clock);
     let (_journal, past) =
-        Journal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
+        SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
     assert_eq!(past.turns[0].status, MessageStatus::Interrupted);
     assert_eq!(past.turns[0].asked, "look");
     let lost = Message::Assistant { text: LOST.into(), calls: vec![] };
@@ -396,7 +398,7 @@ agents:
     );
     let store = store(&world).await;
     let mut talk = conversation(&world, Caps::unlimited());
-    let mut journal = Journal::new(store.clone(), Arc::clone(&world.host.clock));
+    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
     write(&world, &mut journal, &mut talk, "look at both").await;
     let id = journal.session().unwrap();
     let rows = store.messages(id).await.unwrap();

@@ -46,7 +46,7 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
         assembly = assembly.recorded(recording.clone());
     }
     let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
-    host.keeper = Arc::new(RunStore::new(places.runs()));
+    host.journal = Arc::new(RunStore::new(places.runs()));
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }
@@ -92,7 +92,7 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
 }
 
 /// Saves the run, and removes the oldest past `most`.
-fn keep(record: &RunRecord, most: u64, places: &Places, out: &Out) {
+pub(super) fn keep(record: &RunRecord, most: u64, places: &Places, out: &Out) {
     let store = RunStore::new(places.runs());
     if most > 0
         && let Err(error) = store.save(record)

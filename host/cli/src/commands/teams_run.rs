@@ -30,7 +30,7 @@ pub(super) fn run(args: &TeamRunArgs, places: &Places, out: &Out) -> Result<Exit
         assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
     }
     let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
-    host.keeper = Arc::new(RunStore::new(places.runs()));
+    host.journal = Arc::new(RunStore::new(places.runs()));
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }

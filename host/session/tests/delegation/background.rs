@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_model::{ChatRequest, Message};
-use belljar_session::{Asker, ChildSummary, Keeper, Question, RunId, RunStatus, Word};
+use belljar_session::{Asker, ChildSummary, Journal, Question, RunId, RunStatus, Word};
 
 use crate::support::{World, results};
 use crate::{ALL, world_with};
@@ -49,7 +49,7 @@ agents:
 /// Keeps how often the parent had been told when an outcome was kept.
 struct Witness(Arc<Mutex<Vec<usize>>>, Arc<crate::support::Spy>);
 
-impl Keeper for Witness {
+impl Journal for Witness {
     fn subagent_ended(&self, _run: &RunId, child: &ChildSummary) -> io::Result<()> {
         assert_eq!(child.outcome.output, "so far");
         let sent = self.1.sent.lock().unwrap();
@@ -76,7 +76,7 @@ async fn a_parent_that_finishes_first_waits_and_hears_of_the_end_once_it_is_kept
     let settings = format!("{ALL}[grants.scout]\nlimits = {{ timeout_seconds = 20 }}\n");
     let mut world = world_with(LATER, &settings);
     let kept = Arc::default();
-    world.host.keeper = Arc::new(Witness(Arc::clone(&kept), Arc::clone(&world.model)));
+    world.host.journal = Arc::new(Witness(Arc::clone(&kept), Arc::clone(&world.model)));
     let outcome = world.go("boss").await;
     assert_eq!(outcome.output, "And the scout is too.", "{:?}", outcome.error);
     assert_eq!(*kept.lock().unwrap(), [0], "kept once, before anybody was told");

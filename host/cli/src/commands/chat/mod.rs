@@ -18,7 +18,7 @@ use belljar_definition::Visibility;
 use belljar_model::Models;
 use belljar_policy::{Caps, LimitsRequest, Meter, Shown};
 use belljar_session::{
-    Conversation, Host, Journal, JournalError, Past, ResolvedAgent, resolve, resolve_all,
+    Conversation, Host, JournalError, Past, ResolvedAgent, SessionJournal, resolve, resolve_all,
 };
 use belljar_store::{MessageStatus, Store};
 
@@ -86,10 +86,10 @@ async fn chat(
 ) -> Result<Exit, Failure> {
     let clock = Arc::clone(&host.clock);
     let (journal, past) = match &args.resume {
-        None => (Journal::new(store, clock), None),
+        None => (SessionJournal::new(store, clock), None),
         Some(which) => {
             let which = Some(which.as_str()).filter(|which| !which.is_empty());
-            let resumed = Journal::resume(store, clock, which, &places.workspace).await;
+            let resumed = SessionJournal::resume(store, clock, which, &places.workspace).await;
             let (journal, past) = resumed.map_err(not_resumed)?;
             same_workspace(&past, &places.workspace)?;
             (journal, Some(past))

@@ -2,7 +2,7 @@
 
 use belljar_policy::Shown;
 use belljar_session::{
-    Conversation, Host, Journal, Outcome, RunRecord, RunSpec, RunStatus, RunStore,
+    Conversation, Host, KEEP_RUNS, Outcome, RunRecord, RunSpec, RunStatus, SessionJournal,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ pub(super) struct Chat<'a> {
     out: &'a Out,
     progress: &'a Progress,
     conversation: Conversation,
-    journal: Journal,
+    journal: SessionJournal,
     interrupts: Interrupts,
     background: Background,
     /// The worst ending of a turn: the exit code where nobody looked on.
@@ -45,7 +45,7 @@ impl<'a> Chat<'a> {
         out: &'a Out,
         progress: &'a Progress,
         conversation: Conversation,
-        journal: Journal,
+        journal: SessionJournal,
         interrupts: Interrupts,
     ) -> Self {
         let background = Background::default();
@@ -250,10 +250,8 @@ impl<'a> Chat<'a> {
         }
         let used = self.out.paint_err(Style::Dim, receipts::usage(&outcome));
         self.out.note(used);
-        let record = RunRecord::new(spec, outcome);
-        if let Err(error) = RunStore::new(self.places.runs()).save(&record) {
-            self.out.warning(format_args!("the receipts are not saved: {}", chain(&error)));
-        }
+        let most = self.host.settings.keep_runs.unwrap_or(KEEP_RUNS);
+        run::keep(&RunRecord::new(spec, outcome), most, self.places, self.out);
     }
 
     /// Says what went wrong, and goes on.
