@@ -36,6 +36,7 @@ fn world(transcript: &str, hooks: &str) -> World {
         agents: &[("it.md", &agent("it", ""))],
         files: &[("a.txt", "text of a\n"), (".env", "KEY=1\n")],
         tools: vec![stock("file_read"), stock("file_write"), stock("file_list")],
+        ..Plan::default()
     })
 }
 

@@ -42,6 +42,7 @@ fn world(transcript: &str, tools: &str, hooks: &str) -> World {
         ],
         files: &[("a.txt", "text of a\n"), ("b.txt", "text of b\n")],
         tools: vec![stock("file_read"), stock("file_list")],
+        ..Plan::default()
     })
 }
 
