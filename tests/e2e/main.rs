@@ -4,6 +4,7 @@
 
 mod agents;
 mod cancel;
+mod chat;
 mod cli;
 mod demo;
 mod drafts;

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Demo,
     /// Run an agent on a task
     Run(Box<RunArgs>),
+    /// Talk with an agent; sessions are saved, and resumed with `--resume`
+    Chat(Box<ChatArgs>),
     /// List saved runs, or show what the tool calls of one did
     Receipts(ReceiptsArgs),
     /// Write a configuration, the stock agents and an AGENTS.md; never overwrites. With
@@ -115,6 +117,38 @@ pub(crate) struct RunArgs {
     /// What to print to stdout
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) output_format: OutputFormat,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::exit::help())]
+pub(crate) struct ChatArgs {
+    /// The agent [default: the session's, else the stock agent general-purpose]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// A model from belljar.toml, or a role, instead of the agent's own choice
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Go on with a session: the latest of this workspace, or the one whose id begins so
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) resume: Option<String>,
+    /// Talk with a blocked agent that has those of its tools that are granted
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Most model turns of the whole session
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_steps: Option<u64>,
+    /// Most tokens of the whole session, input and output together
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Most fuel of all tool calls of the whole session
+    #[arg(long, value_name = "N")]
+    pub(crate) max_fuel: Option<u64>,
+    /// Most seconds from what you say to the end of the answer
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+    /// Play this transcript instead of asking a model
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) transcript: Option<PathBuf>,
 }
 
 /// What `run` prints to stdout.

@@ -1,5 +1,8 @@
 //! Asking the person at the terminal where a grant says `ask`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 use belljar_policy::Shown;
 use belljar_session::{Asker, Question, Word};
@@ -23,12 +26,30 @@ impl Terminal {
     /// One line from the person; `None` where there is none.
     async fn line(&self, text: String) -> Option<String> {
         let (out, progress) = (self.out.clone(), self.progress.clone());
-        let asking = move || progress.pause(|| out.ask_line(&text));
+        // A run that is cancelled drops this future; the thread must not go on reading.
+        let wanted = Wanted::default();
+        let still = Arc::clone(&wanted.0);
+        let asking = move || progress.ask(|| out.ask_line(&text, &still));
         tokio::task::spawn_blocking(asking).await.ok().flatten()
     }
 
     pub(crate) fn new(out: &Out, progress: &Progress) -> Self {
         Self { out: out.clone(), progress: progress.clone(), turn: Mutex::new(()) }
+    }
+}
+
+/// Whether anybody waits for the answer: no more when it is dropped.
+struct Wanted(Arc<AtomicBool>);
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 

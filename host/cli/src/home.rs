@@ -74,6 +74,16 @@ impl Places {
         self.home.join("tools")
     }
 
+    /// Sessions.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.home.join("belljar.db")
+    }
+
+    /// Lines typed in `chat`.
+    pub(crate) fn chat_history(&self) -> PathBuf {
+        self.home.join("chat_history")
+    }
+
     /// Saved runs.
     pub(crate) fn runs(&self) -> PathBuf {
         self.home.join("runs")

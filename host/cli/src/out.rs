@@ -9,6 +9,9 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::AtomicBool;
+#[cfg(unix)]
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use belljar_definition::{Diagnostic, Severity};
@@ -92,6 +95,11 @@ impl Out {
     pub(crate) fn text(&self, text: &str) {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         self.write(&format!("{text}{end}"));
+    }
+
+    /// A piece of the result, written out at once and without a line feed.
+    pub(crate) fn piece(&self, text: &str) {
+        self.write(text);
     }
 
     /// The result as indented JSON.
@@ -180,16 +188,22 @@ impl Out {
 
     /// Asks for a yes or no on the terminal; `None` where nobody can answer.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
-        let answer = self.ask_line(&format!("{question} [y/N]"))?;
+        let answer = self.ask_line(&format!("{question} [y/N]"), &AtomicBool::new(true))?;
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// A line from the person at the terminal; `None` where there is none, or at its end.
-    pub(crate) fn ask_line(&self, question: &str) -> Option<String> {
+    /// A line from the person at the terminal; `None` where there is none, at its end, or once
+    /// it is not wanted any more. What was typed before the question was there is no answer
+    /// to it.
+    pub(crate) fn ask_line(&self, question: &str, wanted: &AtomicBool) -> Option<String> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;
         }
+        forget_typed_ahead();
         eprint!("{question} ");
+        if !wait_for_line(wanted) {
+            return None;
+        }
         let mut answer = String::new();
         let read = io::stdin().read_line(&mut answer).ok()?;
         (read > 0).then_some(answer)
@@ -220,6 +234,39 @@ impl Out {
         // A closed stderr must not end the work.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
+}
+
+/// How often a question looks whether its answer is still wanted.
+#[cfg(unix)]
+const LOOK: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+#[cfg(unix)]
+fn forget_typed_ahead() {
+    // Where it fails there is no terminal to forget anything.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn forget_typed_ahead() {}
+
+/// Waits until a line can be read. `false` = it is not wanted any more.
+#[cfg(unix)]
+fn wait_for_line(wanted: &AtomicBool) -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let stdin = io::stdin();
+    while wanted.load(Ordering::Relaxed) {
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            // Ready, or broken in a way that reading will tell.
+            Ok(_) | Err(_) => return wanted.load(Ordering::Relaxed),
+        }
+    }
+    false
+}
+
+#[cfg(not(unix))]
+fn wait_for_line(_wanted: &AtomicBool) -> bool {
+    true
 }
 
 fn paint(colour: bool, style: Style, text: impl Display) -> String {

@@ -2,7 +2,8 @@
 //! terminal one line that moves.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belljar_policy::Shown;
@@ -21,6 +22,9 @@ const MAX_SAID: usize = 160;
 /// Most bytes of an agent's text that are kept until its step ends.
 const MAX_BUFFERED: usize = 4 << 10;
 
+/// Lines that wait while a person is asked: more than a screen.
+const MAX_HELD: usize = 200;
+
 /// How often the moving line is redrawn.
 const TICK: Duration = Duration::from_millis(120);
 
@@ -31,6 +35,9 @@ pub(crate) enum To {
     Result,
     /// stderr, with a moving line on a terminal; nothing with `--quiet`.
     Notes,
+    /// As [`To::Notes`], and what the agent at the root says goes to stdout as it comes, with
+    /// or without `--quiet`. Between turns nothing moves.
+    Chat,
 }
 
 /// Shows the events of one run.
@@ -42,6 +49,22 @@ struct Inner {
     to: To,
     bar: Option<ProgressBar>,
     state: Mutex<State>,
+    /// Whether stdout stands in the middle of a line of the agent's text.
+    open: AtomicBool,
+    /// Whether the agent at the root has said anything in this turn.
+    spoke: AtomicBool,
+    /// Lines that wait for the answer to a question.
+    held: Mutex<Option<Held>>,
+    /// Whether the line may move.
+    live: AtomicBool,
+}
+
+/// Lines that wait.
+#[derive(Default)]
+struct Held {
+    lines: Vec<String>,
+    /// How many there were past [`MAX_HELD`].
+    more: usize,
 }
 
 #[derive(Default)]
@@ -56,15 +79,37 @@ struct State {
 
 impl Progress {
     pub(crate) fn new(out: &Out, to: To) -> Self {
-        let bar = (to == To::Notes && out.is_live()).then(|| {
+        let bar = (to != To::Result && out.is_live()).then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
                 bar.set_style(style);
             }
-            bar.enable_steady_tick(TICK);
+            if to == To::Notes {
+                bar.enable_steady_tick(TICK);
+            } else {
+                bar.finish_and_clear();
+            }
             bar
         });
-        Self(Arc::new(Inner { out: out.clone(), to, bar, state: Mutex::default() }))
+        let state = Mutex::default();
+        let (open, spoke) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (held, live) = (Mutex::default(), AtomicBool::new(to == To::Notes));
+        Self(Arc::new(Inner { out: out.clone(), to, bar, state, open, spoke, held, live }))
+    }
+
+    /// A turn begins: the line may move again.
+    pub(crate) fn begin_turn(&self) {
+        self.0.spoke.store(false, Ordering::Relaxed);
+        self.0.live.store(true, Ordering::Relaxed);
+        self.0.wake();
+    }
+
+    /// A turn has ended: ends the line of text and takes the moving line away. Gives whether
+    /// the agent at the root has said anything.
+    pub(crate) fn end_turn(&self) -> bool {
+        self.finish();
+        self.0.close_line();
+        self.0.spoke.load(Ordering::Relaxed)
     }
 
     /// Where a run sends its events.
@@ -75,17 +120,38 @@ impl Progress {
 
     /// Takes the moving line away; call it before the result is printed.
     pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.0.bar {
-            bar.finish_and_clear();
-        }
+        self.0.live.store(false, Ordering::Relaxed);
+        self.0.still();
+        // A question that nobody answers any more stands on a line of its own.
+        self.0.let_go(true);
     }
 
-    /// Runs `work` while nothing is redrawn: a question to the person.
+    /// Runs `work` while nothing is redrawn. It must be short: the run waits for it.
     pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.close_line();
         match &self.0.bar {
             Some(bar) => bar.suspend(work),
             None => work(),
         }
+    }
+
+    /// Runs `question` while nothing is drawn: lines of other agents wait until it is
+    /// answered. They never wait with a lock held, so that a run can be cancelled while it
+    /// asks.
+    pub(crate) fn ask(&self, question: impl FnOnce() -> Option<String>) -> Option<String> {
+        self.0.close_line();
+        self.0.held().get_or_insert_default();
+        self.0.still();
+        let answer = question();
+        // Without an answer, what follows begins on a line of its own.
+        self.0.let_go(answer.is_none() && self.0.out.is_live());
+        self.0.wake();
+        answer
+    }
+
+    /// A line about the work, between those of the run.
+    pub(crate) fn note(&self, line: &str) {
+        self.0.line(line);
     }
 }
 
@@ -94,6 +160,8 @@ impl Inner {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let agent = &event.agent;
         match &event.kind {
+            // In a chat, the first lines have said it.
+            EventKind::RunStarted { .. } if self.to == To::Chat => {}
             EventKind::RunStarted { model, tools, .. } => {
                 state.root = Some(Arc::clone(agent));
                 let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
@@ -112,6 +180,9 @@ impl Inner {
             EventKind::StepStarted { step, .. } => {
                 state.said.remove(agent);
                 self.moving(agent, &format!("step {step}: waiting for the model"));
+            }
+            EventKind::TextDelta { text } if self.to == To::Chat && !agent.contains('/') => {
+                self.stream(text);
             }
             EventKind::TextDelta { text } => {
                 let said = state.said.entry(Arc::clone(agent)).or_default();
@@ -296,24 +367,92 @@ impl Inner {
         }
     }
 
+    /// Text of the agent at the root, as it comes.
+    fn stream(&self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        // It stands where the text goes.
+        self.still();
+        self.spoke.store(true, Ordering::Relaxed);
+        self.open.store(!text.ends_with('\n'), Ordering::Relaxed);
+        self.out.piece(&Shown::multiline(text).to_string());
+    }
+
+    /// Takes the moving line away.
+    fn still(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Shows the lines that waited for an answer; `unanswered` ends the line of the question.
+    fn let_go(&self, unanswered: bool) {
+        let Some(held) = self.held().take() else { return };
+        if unanswered {
+            self.line("");
+        }
+        held.lines.iter().for_each(|line| self.line(line));
+        if held.more > 0 {
+            self.line(&format!("  and {} lines more while a question was open", held.more));
+        }
+    }
+
+    /// Ends a line of text that is not complete yet.
+    fn close_line(&self) {
+        if self.open.swap(false, Ordering::Relaxed) {
+            self.out.piece("\n");
+        }
+    }
+
+    /// Lets the moving line move again, where text or a question has stopped it.
+    fn wake(&self) {
+        if let Some(bar) = &self.bar
+            && bar.is_finished()
+            && self.live.load(Ordering::Relaxed)
+            && self.held().is_none()
+        {
+            bar.reset();
+            bar.enable_steady_tick(TICK);
+        }
+    }
+
     fn moving(&self, agent: &str, text: &str) {
+        if self.held().is_some() {
+            return;
+        }
+        self.close_line();
+        self.wake();
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{} {text}", Shown::new(name_of(agent))));
         }
     }
 
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn line(&self, line: &str) {
+        if let Some(held) = &mut *self.held() {
+            if held.lines.len() < MAX_HELD {
+                held.lines.push(line.to_owned());
+            } else {
+                held.more += 1;
+            }
+            return;
+        }
+        self.close_line();
         match (&self.bar, self.to) {
             (Some(bar), _) => bar.println(line),
             (None, To::Result) => self.out.line(line),
-            (None, To::Notes) => self.out.note(line),
+            (None, To::Notes | To::Chat) => self.out.note(line),
         }
     }
 
     fn paint(&self, style: Style, text: impl std::fmt::Display) -> String {
         match self.to {
             To::Result => self.out.paint(style, text),
-            To::Notes => self.out.paint_err(style, text),
+            To::Notes | To::Chat => self.out.paint_err(style, text),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use belljar_policy::Shown;
 
-use crate::bounds::{MAX_FRAMED_PATHS, cut};
+use crate::bounds::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, cut};
 use crate::outcome::{Outcome, Status};
 
 /// The block that follows the body of a subagent's system prompt: what a child can count on,
@@ -44,6 +44,28 @@ Answer now with what you have found, and say what is left undone.";
 
 /// The result of a call that was under way when the agent was interrupted.
 pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got";
+
+/// Stands for the agent's answer where a person stopped the turn before there was any.
+pub const STOPPED: &str = "[no answer: the person stopped this turn]";
+
+/// Stands for the agent's answer where a limit was reached before there was any.
+pub const LIMITED: &str = "[no answer: a limit was reached]";
+
+/// Stands for the agent's answer where something broke before there was any.
+pub const BROKEN: &str = "[no answer: something failed]";
+
+/// Stands for the agent's turn where the host died in the middle of it.
+pub const LOST: &str = "[no answer: the program ended during this turn; tool calls of it may \
+have taken effect, and what they returned is not known]";
+
+/// Stands for the agent's answer where a person only told it something.
+pub const NOTED: &str = "[noted]";
+
+/// What a conversation is told of a run beside it that the person wants remembered.
+pub fn beside(agent: &str, task: &str, outcome: &Outcome) -> String {
+    let conclusion = conclusion(agent, outcome, MAX_CONCLUSION_BYTES);
+    format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")
+}
 
 /// The tag of the frame around a child's conclusion.
 const FRAME: &str = "subagent_result";

@@ -5,6 +5,7 @@
 //! library, settings ──> resolve ──> run ──> Outcome ──> saved
 //!                                    │ └──> events
 //!                                    └ turn (decides) / agent, carry, child (perform)
+//! conversation (many runs, one history) + store = journal
 //! ```
 //!
 //! What this crate promises:
@@ -33,15 +34,18 @@ pub mod bounds;
 mod carry;
 mod child;
 mod clock;
+mod conversation;
 mod delegate;
 mod delegates;
 mod dispatch;
 pub mod events;
 mod findings;
 pub mod frame;
+mod held;
 mod hooks;
 mod host;
 mod hosttool;
+mod journal;
 mod ledger;
 mod library;
 mod orders;
@@ -51,6 +55,7 @@ mod person;
 mod prepare;
 mod resolve;
 mod results;
+mod rows;
 mod run;
 mod saved;
 mod scan;
@@ -64,15 +69,18 @@ mod turn;
 pub use ask::{Asker, NoAsker, Question, Word};
 pub use blocks::ListedAgent;
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
+pub use conversation::{Conversation, Turn};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use findings::{Finding, FindingSeverity, Findings};
 pub use hooks::{HookCheck, Hooks};
 pub use host::{Host, Journal, NoJournal};
+pub use journal::{JournalError, SavedTurn, SessionJournal};
 pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
 };
 pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
+pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use spec::host_tool_specs;

@@ -337,7 +337,7 @@ fn summary(agent: &ResolvedAgent) -> Value {
     })
 }
 
-fn status_cell(status: &Status) -> (String, Option<Style>) {
+pub(super) fn status_cell(status: &Status) -> (String, Option<Style>) {
     let style = match status {
         Status::Ready => Style::Green,
         Status::ReadyWithWarnings { .. } => Style::Yellow,

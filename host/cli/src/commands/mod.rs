@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod agents;
+mod chat;
 mod completions;
 mod demo;
 mod doctor;
@@ -31,6 +32,7 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
     match &args.command {
         Command::Demo => demo::run(out),
         Command::Run(run) => run::run(run, &places()?, out),
+        Command::Chat(chat) => chat::run(chat, &places()?, out),
         Command::Receipts(receipts) => receipts::run(receipts, &places()?, out),
         Command::Init => init::run(&places()?, args.global.workspace.is_some(), out),
         Command::Agents(command) => agents::run(command, &places()?, out),

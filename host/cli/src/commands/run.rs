@@ -25,10 +25,10 @@ use crate::out::{Out, Style};
 use crate::progress::{Progress, To, status_style};
 
 /// The stock agent that runs where none is named.
-const DEFAULT_AGENT: &str = "general-purpose";
+pub(super) const DEFAULT_AGENT: &str = "general-purpose";
 
 /// Most bytes of a task from stdin: more than any model's context holds.
-const MAX_TASK_BYTES: u64 = 32 << 20;
+pub(super) const MAX_TASK_BYTES: u64 = 32 << 20;
 
 /// Most bytes of a transcript.
 const MAX_TRANSCRIPT_BYTES: u64 = belljar_model::limits::MAX_TRANSCRIPT_BYTES as u64;
@@ -92,7 +92,7 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
 }
 
 /// Saves the run, and removes the oldest past `most`.
-fn keep(record: &RunRecord, most: u64, places: &Places, out: &Out) {
+pub(super) fn keep(record: &RunRecord, most: u64, places: &Places, out: &Out) {
     let store = RunStore::new(places.runs());
     if most > 0
         && let Err(error) = store.save(record)
@@ -155,7 +155,7 @@ pub(super) fn no_model(places: &Places) -> Failure {
 }
 
 /// Blocked agents run only with `--partial`.
-fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failure> {
+pub(super) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failure> {
     let Readiness::Blocked { reasons } = &agent.status else { return Ok(()) };
     let lost = agent.definition.has_lost_all_tools();
     if partial && !lost {
@@ -252,7 +252,7 @@ fn conclude(record: &RunRecord, out: &Out) -> Result<Exit, Failure> {
     }
 }
 
-fn failed(outcome: &Outcome, why: &str) -> Failure {
+pub(super) fn failed(outcome: &Outcome, why: &str) -> Failure {
     let failure = Failure::new(why);
     match &outcome.error {
         Some(RunError::Setup { hint: Some(hint), .. }) => failure.hint(hint.trim_end()),
@@ -260,6 +260,6 @@ fn failed(outcome: &Outcome, why: &str) -> Failure {
     }
 }
 
-fn reason(error: &RunError) -> String {
+pub(super) fn reason(error: &RunError) -> String {
     Shown::multiline(&error.to_string()).to_string()
 }

@@ -8,7 +8,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/definition", &["belljar-policy"]),
     ("host/sandbox", &["belljar-policy"]),
     ("host/model", &["belljar-policy"]),
-    ("host/session", &["belljar-policy", "belljar-definition", "belljar-sandbox", "belljar-model"]),
+    ("host/store", &["belljar-policy"]),
+    (
+        "host/session",
+        &[
+            "belljar-policy",
+            "belljar-definition",
+            "belljar-sandbox",
+            "belljar-model",
+            "belljar-store",
+        ],
+    ),
     (
         "host/cli",
         &[
@@ -17,6 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-sandbox",
             "belljar-model",
             "belljar-session",
+            "belljar-store",
         ],
     ),
     ("host/xtask", &[]),

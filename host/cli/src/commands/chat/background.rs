@@ -1,0 +1,76 @@
+//! Runs that a person started in the background of a chat.
+
+use belljar_session::{EventSink, Host, Outcome, RunSpec};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What has ended: its number, what it was, what came of it.
+pub(super) type Ended = (u32, RunSpec, Outcome);
+
+/// The runs, the oldest first.
+#[derive(Default)]
+pub(super) struct Background {
+    runs: Vec<Running>,
+    started: u32,
+}
+
+struct Running {
+    number: u32,
+    spec: RunSpec,
+    cancel: CancellationToken,
+    task: JoinHandle<Outcome>,
+}
+
+impl Background {
+    /// Starts a run and gives its number, from 1. Nobody sees its events.
+    pub(super) fn start(&mut self, host: Host, spec: RunSpec) -> u32 {
+        self.started += 1;
+        let cancel = CancellationToken::new();
+        let (token, own) = (cancel.clone(), spec.clone());
+        let task = tokio::spawn(async move {
+            belljar_session::run(&host, own, EventSink::none(), token).await
+        });
+        self.runs.push(Running { number: self.started, spec, cancel, task });
+        self.started
+    }
+
+    /// The numbers of those that are not taken yet.
+    pub(super) fn running(&self) -> Vec<u32> {
+        self.runs.iter().map(|run| run.number).collect()
+    }
+
+    /// Takes those that have ended.
+    pub(super) async fn ended(&mut self) -> Vec<Ended> {
+        let (ended, running): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.runs).into_iter().partition(|run| run.task.is_finished());
+        self.runs = running;
+        taken(ended).await
+    }
+
+    /// Stops one, and waits for it.
+    pub(super) async fn stop(&mut self, number: u32) -> Vec<Ended> {
+        let (stopped, running): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.runs).into_iter().partition(|run| run.number == number);
+        self.runs = running;
+        stopped.iter().for_each(|run| run.cancel.cancel());
+        taken(stopped).await
+    }
+
+    /// Stops all, and waits for them.
+    pub(super) async fn stop_all(&mut self) -> Vec<Ended> {
+        let stopped = std::mem::take(&mut self.runs);
+        stopped.iter().for_each(|run| run.cancel.cancel());
+        taken(stopped).await
+    }
+}
+
+async fn taken(runs: Vec<Running>) -> Vec<Ended> {
+    let mut ended = Vec::with_capacity(runs.len());
+    for Running { number, spec, task, .. } in runs {
+        // A run gives an outcome whatever happens; without one there is nothing to show.
+        if let Ok(outcome) = task.await {
+            ended.push((number, spec, outcome));
+        }
+    }
+    ended
+}

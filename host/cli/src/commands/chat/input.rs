@@ -1,0 +1,198 @@
+//! What a person types, line by line: with editing and a history on a terminal, as plain
+//! lines elsewhere; and what they interrupt.
+
+use std::io::{self, BufRead, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config, Editor};
+use tokio::sync::mpsc;
+
+use super::complete::Words;
+use crate::commands::run::MAX_TASK_BYTES;
+
+/// Lines that are kept in the history.
+const MAX_HISTORY: usize = 1_000;
+
+/// What stands before the line on a terminal.
+const PROMPT: &str = "> ";
+
+/// Lines that wait to be taken: one, because the next one is asked for.
+const WAITING: usize = 1;
+
+/// What came in.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// A line, without its end.
+    Line(String),
+    /// Ctrl-C at the prompt.
+    Interrupted,
+    /// Ctrl-D at the prompt, or no more input.
+    End,
+    /// The input cannot be read.
+    Failed(String),
+}
+
+/// The lines. A thread reads one each time it is asked, so that between two of them the
+/// terminal is nobody's.
+pub(super) struct Lines {
+    ask: std::sync::mpsc::SyncSender<()>,
+    heard: mpsc::Receiver<Heard>,
+    edited: bool,
+    _terminal: Terminal,
+}
+
+/// Puts the terminal back as it was, whatever the editor was doing.
+pub(super) struct Terminal {
+    #[cfg(unix)]
+    before: Option<rustix::termios::Termios>,
+}
+
+/// Requests to stop from outside: Ctrl-C while a turn runs, a signal at any time.
+pub(super) struct Interrupts {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Lines {
+    /// Lines of stdin; edited where a person types and looks, with the words that Tab
+    /// completes.
+    pub(super) fn of_stdin(history: PathBuf, words: Words) -> io::Result<Self> {
+        let edited = io::stdin().is_terminal() && io::stdout().is_terminal();
+        let terminal = Terminal::save();
+        let (ask, asked) = std::sync::mpsc::sync_channel(WAITING);
+        let (tell, heard) = mpsc::channel(WAITING);
+        std::thread::Builder::new().name("input".to_owned()).spawn(move || {
+            let mut read: Box<dyn FnMut() -> Heard> =
+                if edited { editor(history, words) } else { Box::new(plain) };
+            while asked.recv().is_ok() {
+                if tell.blocking_send(read()).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { ask, heard, edited, _terminal: terminal })
+    }
+
+    /// Whether a person edits the lines.
+    pub(super) fn edited(&self) -> bool {
+        self.edited
+    }
+
+    /// The next line. Not to be dropped half-way and called again: a line would be read twice.
+    pub(super) async fn next(&mut self) -> Heard {
+        if self.ask.send(()).is_err() {
+            return Heard::End;
+        }
+        self.heard.recv().await.unwrap_or(Heard::End)
+    }
+}
+
+/// Reads a line of any input, within a bound.
+fn plain() -> Heard {
+    let mut line = Vec::new();
+    let mut bounded = io::stdin().lock().take(MAX_TASK_BYTES + 1);
+    match bounded.read_until(b'\n', &mut line) {
+        Ok(0) => return Heard::End,
+        Ok(_) if line.len() as u64 > MAX_TASK_BYTES => {
+            return Heard::Failed(format!("a line has more than {MAX_TASK_BYTES} bytes"));
+        }
+        Ok(_) => {}
+        Err(error) => return Heard::Failed(format!("failed to read stdin: {error}")),
+    }
+    match String::from_utf8(line) {
+        Ok(text) => Heard::Line(text.trim_end_matches(['\n', '\r']).to_owned()),
+        Err(_) => Heard::Failed("a line on stdin is not valid UTF-8".to_owned()),
+    }
+}
+
+/// Reads edited lines; where there can be no editor, plain ones.
+fn editor(history: PathBuf, words: Words) -> Box<dyn FnMut() -> Heard> {
+    let Some(mut editor) = make_editor(&history) else { return Box::new(plain) };
+    editor.set_helper(Some(words));
+    Box::new(move || match editor.readline(PROMPT) {
+        Ok(line) => {
+            // A history that cannot be kept is no reason to stop talking.
+            if !line.trim().is_empty() && editor.add_history_entry(line.as_str()).is_ok() {
+                let _ = editor.append_history(&history);
+            }
+            Heard::Line(line)
+        }
+        Err(ReadlineError::Interrupted) => Heard::Interrupted,
+        Err(ReadlineError::Eof) => Heard::End,
+        Err(error) => Heard::Failed(format!("failed to read from the terminal: {error}")),
+    })
+}
+
+fn make_editor(history: &Path) -> Option<Editor<Words, FileHistory>> {
+    let config = Config::builder()
+        .max_history_size(MAX_HISTORY)
+        .and_then(|config| config.history_ignore_dups(true))
+        .ok()?
+        .completion_type(rustyline::CompletionType::List)
+        .build();
+    let mut editor =
+        Editor::with_history(config.clone(), FileHistory::with_config(&config)).ok()?;
+    // None yet, or one that cannot be read: the history begins here.
+    let _ = editor.load_history(history);
+    Some(editor)
+}
+
+impl Terminal {
+    #[cfg(unix)]
+    fn save() -> Self {
+        Self { before: rustix::termios::tcgetattr(io::stdin()).ok() }
+    }
+
+    #[cfg(not(unix))]
+    fn save() -> Self {
+        Self {}
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(before) = &self.before {
+            use rustix::termios::{OptionalActions, tcsetattr};
+            // At the end of the process: nothing is left to do where it fails.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
+#[cfg(unix)]
+impl Interrupts {
+    /// From here on signals come here instead of ending the process.
+    pub(super) fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// The next one.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Interrupts {
+    pub(super) fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    pub(super) async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}

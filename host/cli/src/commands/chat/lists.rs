@@ -1,0 +1,100 @@
+//! What the commands of a chat list.
+
+use belljar_definition::Visibility;
+use belljar_policy::{Meter, Permission, Shown};
+use belljar_session::{Conversation, Host, ResolvedAgent, resolve_all};
+
+use super::slash::{COMMANDS, usage};
+use crate::commands::agents;
+use crate::exit::Failure;
+use crate::home::Places;
+use crate::out::{Out, Style};
+use crate::table::{self, Table, plain, styled};
+
+/// Characters of a description.
+const MAX_DESCRIPTION: usize = 70;
+
+/// `/help`.
+pub(super) fn help(out: &Out) {
+    let mut table = Table::new(out, &["", ""]);
+    for row in COMMANDS {
+        table.row([plain(usage(row)), styled(Style::Dim, row.help)]);
+    }
+    table.print(out);
+    out.line("anything else is said to the agent; Ctrl-C stops its answer");
+}
+
+/// `/agents`.
+pub(super) fn agents(host: &Host, places: &Places, out: &Out) -> Result<(), Failure> {
+    let all = resolve_all(host, &places.workspace).map_err(agents::not_found)?;
+    let mut table = Table::new(out, &["agent", "status", "description"]);
+    for agent in all.iter().filter(|a| a.definition.visibility != Visibility::Internal) {
+        table.row([
+            plain(&agent.id.slug),
+            agents::status_cell(&agent.status),
+            plain(Shown::clipped(&agent.definition.description, MAX_DESCRIPTION)),
+        ]);
+    }
+    table.print(out);
+    Ok(())
+}
+
+/// `/tools`: what the agent is given, in the words of its grants.
+pub(super) fn tools(agent: &ResolvedAgent, host: &Host, out: &Out) {
+    let mut table = Table::new(out, &["tool", "granted as", "from"]);
+    let mut count = 0;
+    for (name, permission) in agent.rights.tools() {
+        let permission = match permission {
+            Permission::Allow => plain("allow"),
+            Permission::Ask => styled(Style::Yellow, "ask"),
+            Permission::Deny => continue,
+        };
+        let from = match host.tools.owner(name.as_str()) {
+            Some(component) => component.name.to_string(),
+            None => "belljar itself".to_owned(),
+        };
+        table.row([plain(name), permission, styled(Style::Dim, from)]);
+        count += 1;
+    }
+    if count == 0 {
+        out.line("this agent has no tools");
+    } else {
+        table.print(out);
+    }
+}
+
+/// `/budget`: what the session has used, of what it may.
+pub(super) fn budget(conversation: &Conversation, out: &Out) {
+    let budget = conversation.budget();
+    let limits = conversation.agent().rights.limits();
+    let mut table = Table::new(out, &["", ">session", ">of at most", ">each turn at most"]);
+    for (name, meter, each) in [
+        ("steps", Meter::Steps, limits.steps),
+        ("tokens", Meter::Tokens, limits.tokens),
+        ("fuel", Meter::Fuel, limits.fuel),
+    ] {
+        let amount = |number: u64| match meter {
+            Meter::Fuel => table::fuel(number),
+            _ => table::count(number),
+        };
+        let limit = match budget.limit(meter) {
+            u64::MAX => "no limit".to_owned(),
+            limit => amount(limit),
+        };
+        table.row([
+            plain(name),
+            plain(amount(budget.spent(meter))),
+            plain(limit),
+            plain(amount(each)),
+        ]);
+    }
+    table.print(out);
+    let used = conversation.used();
+    out.line(format_args!(
+        "{} tokens in ({} of them cached), {} out, {} tool calls",
+        table::count(used.input_tokens),
+        table::count(used.cached_tokens),
+        table::count(used.output_tokens),
+        used.tool_calls
+    ));
+}

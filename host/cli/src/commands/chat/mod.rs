@@ -1,0 +1,219 @@
+//! `belljar chat`: a conversation with one agent, saved as it goes.
+//!
+//! What the agent says goes to stdout as it comes, everything about it to stderr. On a
+//! terminal lines are edited; elsewhere each line of stdin is one turn, so that a chat can be
+//! scripted.
+
+mod background;
+mod complete;
+mod input;
+mod lists;
+mod slash;
+mod talk;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use belljar_definition::Visibility;
+use belljar_model::Models;
+use belljar_policy::{Caps, LimitsRequest, Meter, Shown};
+use belljar_session::{
+    Conversation, Host, JournalError, Past, ResolvedAgent, SessionJournal, resolve, resolve_all,
+};
+use belljar_store::{MessageStatus, Store};
+
+use self::complete::Words;
+use self::input::{Interrupts, Lines};
+use self::talk::Chat;
+use super::agents;
+use super::run as single;
+use crate::args::ChatArgs;
+use crate::asker::Terminal;
+use crate::exit::{Exit, Failure, chain};
+use crate::home::{Places, create_private};
+use crate::host::{self, Assembly};
+use crate::out::{Out, Style};
+use crate::progress::{Progress, To};
+
+/// Turns of the past that are shown when a session is gone on with.
+const MAX_PAST_TURNS: usize = 3;
+
+/// Characters of each of their lines.
+const MAX_PAST_LINE: usize = 200;
+
+pub(super) fn run(args: &ChatArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let progress = Progress::new(out, To::Chat);
+    let host = host(args, places, out, &progress)?;
+    for problem in host.tools.problems() {
+        out.diagnostic(problem);
+    }
+    if host.models.is_empty() {
+        return Err(single::no_model(places));
+    }
+    create_private(&places.home).map_err(|error| {
+        Failure::new(format!("failed to create `{}`: {error}", places.home.display()))
+    })?;
+    let runtime = host::runtime()?;
+    let exit = runtime.block_on(async {
+        let store = Store::open(&places.store()).await.map_err(|e| Failure::new(chain(&e)))?;
+        let exit = chat(args, places, out, &host, &progress, store.clone()).await;
+        store.close().await;
+        exit
+    });
+    // A thread that still waits for a line must not keep the process.
+    runtime.shutdown_background();
+    for warning in host.sandbox.warnings() {
+        out.warning(warning);
+    }
+    exit
+}
+
+fn host(args: &ChatArgs, places: &Places, out: &Out, progress: &Progress) -> Result<Host, Failure> {
+    let mut assembly = Assembly::new(places, out)?;
+    if let Some(path) = &args.transcript {
+        assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
+    }
+    assembly.asking(Arc::new(Terminal::new(out, progress))).host()
+}
+
+async fn chat(
+    args: &ChatArgs,
+    places: &Places,
+    out: &Out,
+    host: &Host,
+    progress: &Progress,
+    store: Store,
+) -> Result<Exit, Failure> {
+    let clock = Arc::clone(&host.clock);
+    let (journal, past) = match &args.resume {
+        None => (SessionJournal::new(store, clock), None),
+        Some(which) => {
+            let which = Some(which.as_str()).filter(|which| !which.is_empty());
+            let resumed = SessionJournal::resume(store, clock, which, &places.workspace).await;
+            let (journal, past) = resumed.map_err(not_resumed)?;
+            same_workspace(&past, &places.workspace)?;
+            (journal, Some(past))
+        }
+    };
+    let name = match (&args.agent, &past) {
+        (Some(name), _) => name.clone(),
+        (None, Some(past)) => past.session.agent.clone(),
+        (None, None) => single::DEFAULT_AGENT.to_owned(),
+    };
+    let agent = agent(host, &name, args.partial, places)?;
+    let conversation = conversation(args, agent, places, past.as_ref());
+    greet(&conversation, host, out);
+    if let Some(past) = &past {
+        show_past(past, out);
+    }
+    let words = Words::new(names(host, places));
+    let lines = Lines::of_stdin(places.chat_history(), words)
+        .map_err(|error| Failure::new(format!("failed to read from stdin: {error}")))?;
+    let interrupts = Interrupts::listen()
+        .map_err(|error| Failure::new(format!("failed to listen for signals: {error}")))?;
+    let chat = Chat::new(host, places, out, progress, conversation, journal, interrupts);
+    chat.run(lines).await
+}
+
+/// An agent that may be run.
+fn agent(
+    host: &Host,
+    name: &str,
+    partial: bool,
+    places: &Places,
+) -> Result<Arc<ResolvedAgent>, Failure> {
+    let agent = resolve(host, name, &places.workspace).map_err(agents::not_found)?;
+    single::runnable(&agent, partial)?;
+    Ok(Arc::new(agent))
+}
+
+fn conversation(
+    args: &ChatArgs,
+    agent: Arc<ResolvedAgent>,
+    places: &Places,
+    past: Option<&Past>,
+) -> Conversation {
+    let mut caps = Caps::unlimited();
+    for (meter, limit) in [
+        (Meter::Steps, args.max_steps),
+        (Meter::Tokens, args.max_tokens),
+        (Meter::Fuel, args.max_fuel),
+    ] {
+        caps = limit.map_or(caps, |limit| caps.with(meter, limit));
+    }
+    let limits = LimitsRequest { timeout_seconds: args.timeout, ..LimitsRequest::default() };
+    let saved = past.map(|past| past.session.model.clone()).filter(|model| !model.is_empty());
+    let conversation = Conversation::new(agent, places.workspace.clone(), caps)
+        // A transcript stands for every model.
+        .with_model(args.model.clone().or(saved.filter(|_| args.transcript.is_none())))
+        .with_limits(limits)
+        .with_partial(args.partial);
+    match past {
+        Some(past) => conversation.resumed(past.messages.clone(), past.used),
+        None => conversation,
+    }
+}
+
+/// A session's messages speak of the files of its own workspace.
+fn same_workspace(past: &Past, workspace: &Path) -> Result<(), Failure> {
+    let own = &past.session.workspace;
+    if Path::new(own) == workspace {
+        return Ok(());
+    }
+    let id = &past.session.id;
+    Err(Failure::usage(format!("session `{id}` belongs to the workspace `{}`", Shown::new(own)))
+        .hint(format!("`belljar chat --workspace {} --resume {id}`", Shown::new(own))))
+}
+
+fn not_resumed(error: JournalError) -> Failure {
+    match &error {
+        JournalError::Nothing => {
+            Failure::usage(error.to_string()).hint("`belljar chat` begins one")
+        }
+        JournalError::Held(_) => {
+            Failure::new(error.to_string()).hint("leave it there, or begin another one here")
+        }
+        JournalError::Store(belljar_store::StoreError::NotFound { .. }) => {
+            Failure::usage(error.to_string())
+        }
+        JournalError::Store(_) | JournalError::Lock { .. } => Failure::new(chain(&error)),
+    }
+}
+
+/// Who one talks with, in one line.
+fn greet(conversation: &Conversation, host: &Host, out: &Out) {
+    let agent = conversation.agent();
+    let name = out.paint_err(Style::Bold, Shown::new(&agent.definition.name));
+    let asked = conversation.model().or(agent.definition.model.as_deref()).unwrap_or("main");
+    let model = host.models.resolve(asked, None);
+    let model = model.map_or_else(|error| error.to_string(), |found| found.model.id().to_owned());
+    out.note(format_args!("{name} on {}; /help lists the commands", Shown::new(&model)));
+}
+
+/// The last few turns of the session.
+fn show_past(past: &Past, out: &Out) {
+    let count = past.turns.len();
+    let title = Shown::clipped(&past.session.title, MAX_PAST_LINE);
+    out.note(format_args!("session {} ({count} turns): {title}", past.session.id));
+    for turn in past.turns.iter().skip(count.saturating_sub(MAX_PAST_TURNS)) {
+        out.note(format_args!("  you:   {}", Shown::clipped(turn.asked.trim(), MAX_PAST_LINE)));
+        let answer = Shown::clipped(turn.answer.trim(), MAX_PAST_LINE);
+        let ending = match turn.status {
+            MessageStatus::Completed => String::new(),
+            MessageStatus::Interrupted | MessageStatus::InFlight => {
+                out.paint_err(Style::Yellow, "(interrupted: the program ended during this turn)")
+            }
+            MessageStatus::Partial | MessageStatus::Failed | MessageStatus::Cancelled => {
+                out.paint_err(Style::Yellow, format_args!("({})", turn.status))
+            }
+        };
+        out.note(format!("  agent: {answer} {ending}").trim_end());
+    }
+}
+
+/// The agents that Tab completes.
+fn names(host: &Host, places: &Places) -> Vec<String> {
+    let agents = resolve_all(host, &places.workspace).unwrap_or_default();
+    let offered = agents.iter().filter(|agent| agent.definition.visibility != Visibility::Internal);
+    offered.map(|agent| agent.id.slug.as_str().to_owned()).collect()
+}

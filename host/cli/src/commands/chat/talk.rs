@@ -1,0 +1,286 @@
+//! The chat itself: reads a line, does what it says, shows what came of it.
+
+use belljar_policy::Shown;
+use belljar_session::{
+    Conversation, Host, KEEP_RUNS, Outcome, RunRecord, RunSpec, RunStatus, SessionJournal,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::background::Background;
+use super::input::{Heard, Interrupts, Lines};
+use super::lists;
+use super::slash::{self, Action, Input};
+use crate::attachments;
+use crate::commands::{receipts, run};
+use crate::exit::{Exit, Failure, chain};
+use crate::home::Places;
+use crate::out::{Out, Style};
+use crate::progress::Progress;
+
+/// A chat under way.
+pub(super) struct Chat<'a> {
+    host: &'a Host,
+    places: &'a Places,
+    out: &'a Out,
+    progress: &'a Progress,
+    conversation: Conversation,
+    journal: SessionJournal,
+    interrupts: Interrupts,
+    background: Background,
+    /// The worst ending of a turn: the exit code where nobody looked on.
+    worst: Exit,
+}
+
+/// What follows a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Line,
+    Leave,
+}
+
+impl<'a> Chat<'a> {
+    pub(super) fn new(
+        host: &'a Host,
+        places: &'a Places,
+        out: &'a Out,
+        progress: &'a Progress,
+        conversation: Conversation,
+        journal: SessionJournal,
+        interrupts: Interrupts,
+    ) -> Self {
+        let background = Background::default();
+        let worst = Exit::Completed;
+        Self { host, places, out, progress, conversation, journal, interrupts, background, worst }
+    }
+
+    /// Talks until the person leaves. Where lines are not edited, the exit code is that of
+    /// the worst turn, for scripts.
+    pub(super) async fn run(mut self, mut lines: Lines) -> Result<Exit, Failure> {
+        let exit = self.lines(&mut lines).await;
+        for ended in self.background.stop_all().await {
+            self.announce(ended);
+        }
+        if let Some(session) = self.journal.session() {
+            self.out.note(format_args!("`belljar chat --resume {session}` goes on from here"));
+        }
+        let exit = exit?;
+        Ok(if lines.edited() { exit } else { exit.worst(self.worst) })
+    }
+
+    async fn lines(&mut self, lines: &mut Lines) -> Result<Exit, Failure> {
+        let mut armed = false;
+        loop {
+            for ended in self.background.ended().await {
+                self.announce(ended);
+            }
+            let heard = tokio::select! {
+                biased;
+                () = self.interrupts.next() => return Ok(Exit::Cancelled),
+                heard = lines.next() => heard,
+            };
+            match heard {
+                Heard::Line(line) => {
+                    armed = false;
+                    if self.line(&line).await? == Next::Leave {
+                        return Ok(Exit::Completed);
+                    }
+                }
+                Heard::Interrupted if armed => return Ok(Exit::Completed),
+                Heard::Interrupted => {
+                    armed = true;
+                    self.out.note("press Ctrl-C again, or Ctrl-D, to leave");
+                }
+                Heard::End => return Ok(Exit::Completed),
+                Heard::Failed(why) => return Err(Failure::new(why)),
+            }
+        }
+    }
+
+    async fn line(&mut self, line: &str) -> Result<Next, Failure> {
+        match slash::read(line) {
+            Input::Blank => {}
+            Input::Say(text) => self.say(text).await?,
+            Input::Unknown(why) => self.complain(&Failure::usage(why)),
+            Input::Command(action, rest) => {
+                let done = match action {
+                    Action::Quit => return Ok(Next::Leave),
+                    Action::Help => {
+                        lists::help(self.out);
+                        Ok(())
+                    }
+                    Action::Agents => lists::agents(self.host, self.places, self.out),
+                    Action::Tools => {
+                        lists::tools(self.conversation.agent(), self.host, self.out);
+                        Ok(())
+                    }
+                    Action::Budget => {
+                        lists::budget(&self.conversation, self.out);
+                        Ok(())
+                    }
+                    Action::Agent => self.agent(rest).await,
+                    Action::Cancel => self.cancel(rest).await,
+                };
+                if let Err(failure) = done {
+                    self.complain(&failure);
+                }
+            }
+        }
+        Ok(Next::Line)
+    }
+
+    /// One turn of the conversation.
+    async fn say(&mut self, text: &str) -> Result<(), Failure> {
+        let cancel = CancellationToken::new();
+        self.progress.begin_turn();
+        let turn = self.journal.turn(
+            &mut self.conversation,
+            self.host,
+            text,
+            self.progress.sink(),
+            cancel.clone(),
+        );
+        let saved = until_done(turn, &mut self.interrupts, &cancel, self.progress).await;
+        let spoke = self.progress.end_turn();
+        match saved {
+            Err(error) => self.complain(&Failure::new(chain(&error))),
+            Ok(saved) => {
+                if let Some(error) = saved.unsaved {
+                    let why = chain(&error);
+                    self.out.warning(format_args!("the answer is not saved: {why}"));
+                }
+                self.conclude(saved.turn.outcome, &saved.turn.spec, spoke);
+            }
+        }
+        Ok(())
+    }
+
+    /// `/agent`: a run beside the conversation.
+    async fn agent(&mut self, rest: &str) -> Result<(), Failure> {
+        let (flag, rest) = match rest.split_once(char::is_whitespace) {
+            Some((flag @ ("-b" | "-k"), rest)) => (Some(flag), rest.trim_start()),
+            _ => (None, rest),
+        };
+        let (name, task) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        if name.is_empty() || task.trim().is_empty() {
+            let usage = slash::row(Action::Agent).map(slash::usage).unwrap_or_default();
+            return Err(Failure::usage(format!("an agent needs a name and a task: `{usage}`")));
+        }
+        let agent = super::agent(self.host, name, false, self.places)?;
+        let spec = self.conversation.aside(agent, task.trim().to_owned());
+        if flag == Some("-b") {
+            let number = self.background.start(self.host.clone(), spec);
+            self.out.note(format_args!("number {number} runs; /cancel {number} stops it"));
+            return Ok(());
+        }
+        let cancel = CancellationToken::new();
+        self.progress.begin_turn();
+        let events = self.progress.sink();
+        let run = belljar_session::run(self.host, spec.clone(), events, cancel.clone());
+        let outcome = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
+        let spoke = self.progress.end_turn();
+        self.conversation.count(&outcome);
+        if flag == Some("-k") {
+            let saved = self.journal.remember(&mut self.conversation, &spec, &outcome).await;
+            if let Err(error) = saved {
+                let why = chain(&error);
+                self.out.warning(format_args!("the conclusion is not saved: {why}"));
+            }
+        }
+        self.conclude(outcome, &spec, spoke);
+        Ok(())
+    }
+
+    /// `/cancel`: stops what runs in the background.
+    async fn cancel(&mut self, rest: &str) -> Result<(), Failure> {
+        let running = self.background.running();
+        if running.is_empty() {
+            self.out.line("nothing runs in the background");
+            return Ok(());
+        }
+        let ended = if rest.is_empty() {
+            self.background.stop_all().await
+        } else {
+            let number = rest.parse().ok();
+            let Some(number) = number.filter(|number| running.contains(number)) else {
+                let running: Vec<String> = running.iter().map(u32::to_string).collect();
+                let shown = Shown::clipped(rest, 40);
+                return Err(Failure::usage(format!(
+                    "nothing in the background is number `{shown}`"
+                ))
+                .hint(format!("these run: {}", running.join(", "))));
+            };
+            self.background.stop(number).await
+        };
+        for ended in ended {
+            self.announce(ended);
+        }
+        Ok(())
+    }
+
+    /// Shows what came of a run in the background.
+    fn announce(&mut self, (number, spec, outcome): (u32, RunSpec, Outcome)) {
+        self.conversation.count(&outcome);
+        let name = Shown::new(spec.agent.id.slug.as_str()).to_string();
+        self.out.note(format_args!("number {number} (`{name}`) has ended"));
+        self.conclude(outcome, &spec, false);
+    }
+
+    /// Shows how a run ended, and saves its receipts.
+    fn conclude(&mut self, mut outcome: Outcome, spec: &RunSpec, spoke: bool) {
+        if !spoke {
+            self.out.text(&Shown::multiline(&outcome.output).to_string());
+        }
+        attachments::save(&mut outcome, None, self.places, self.out);
+        for operation in &outcome.unfinished {
+            let operation = Shown::new(operation);
+            self.out.warning(format_args!("still running when it was given up: {operation}"));
+        }
+        let why = outcome.error.as_ref().map_or_else(String::new, run::reason);
+        match outcome.status {
+            RunStatus::Completed => {}
+            RunStatus::Partial => {
+                self.out.warning(format_args!("the answer is partial: {why}"));
+                self.worst = self.worst.worst(Exit::Partial);
+            }
+            RunStatus::Cancelled => {
+                self.out.note("cancelled; what was said until then is kept");
+                self.worst = self.worst.worst(Exit::Cancelled);
+            }
+            RunStatus::Failed => self.complain(&run::failed(&outcome, &why)),
+        }
+        let used = self.out.paint_err(Style::Dim, receipts::usage(&outcome));
+        self.out.note(used);
+        let most = self.host.settings.keep_runs.unwrap_or(KEEP_RUNS);
+        run::keep(&RunRecord::new(spec, outcome), most, self.places, self.out);
+    }
+
+    /// Says what went wrong, and goes on.
+    fn complain(&mut self, failure: &Failure) {
+        self.out.failure(failure);
+        self.worst = self.worst.worst(failure.exit);
+    }
+}
+
+/// Waits for a run. The first interruption cancels it, the second leaves at once.
+async fn until_done<T>(
+    run: impl Future<Output = T>,
+    interrupts: &mut Interrupts,
+    cancel: &CancellationToken,
+    progress: &Progress,
+) -> T {
+    let mut run = std::pin::pin!(run);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut run => return done,
+            () = interrupts.next() => {
+                if cancel.is_cancelled() {
+                    progress.finish();
+                    std::process::exit(i32::from(Exit::Cancelled.code()));
+                }
+                progress.note("cancelling; press Ctrl-C again to leave at once");
+                cancel.cancel();
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What can go wrong with the store, in words that say what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::schema::SCHEMA_VERSION;
+
+/// Why something cannot be stored or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file or its directory cannot be used.
+    #[error("failed to {what} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The file is no store of belljar's, or is damaged. It is left as it is.
+    #[error("`{}` {why}; it is left as it is: move it away to start with an empty one", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The file was written by a newer program.
+    #[error("`{}` has schema {found}, this program knows {SCHEMA_VERSION} and older; use the newer program", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+    },
+    /// Another process kept the file busy for too long.
+    #[error("`{}` is in use by another program; try again", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The database refused or failed.
+    #[error("failed to {what} in `{}`: {why}", path.display())]
+    Database {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the database says.
+        why: String,
+    },
+    /// A row holds what this program does not understand.
+    #[error("{what} in `{}` cannot be read: {why}", path.display())]
+    Row {
+        /// Which row.
+        what: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Nothing goes by that id.
+    #[error("there is no {what} `{id}`")]
+    NotFound {
+        /// What was looked for.
+        what: &'static str,
+        /// Its id, escaped.
+        id: String,
+    },
+    /// Several sessions fit.
+    #[error("several sessions begin with `{prefix}`: {ids}")]
+    Ambiguous {
+        /// What was asked for, escaped.
+        prefix: String,
+        /// The first few of them.
+        ids: String,
+    },
+    /// The message is not in flight any more: somebody has finished it already.
+    #[error("message `{id}` is already finished")]
+    Finished {
+        /// The message.
+        id: String,
+    },
+    /// A content is larger than [`crate::MAX_JSON_BYTES`].
+    #[error("{what} has {bytes} bytes; the limit is {limit}", limit = crate::MAX_JSON_BYTES)]
+    TooLarge {
+        /// Which content.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+    },
+}
+
+/// SQLite's primary result codes that have a meaning of their own here.
+const SQLITE_BUSY: i32 = 5;
+const SQLITE_LOCKED: i32 = 6;
+const SQLITE_CORRUPT: i32 = 11;
+const SQLITE_NOTADB: i32 = 26;
+
+impl StoreError {
+    /// What the database said while `what` was tried.
+    pub(crate) fn database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
+        let path = path.to_owned();
+        match code(error) {
+            Some(SQLITE_BUSY | SQLITE_LOCKED) => Self::Busy { path },
+            Some(SQLITE_CORRUPT) => Self::Unusable { path, why: "is damaged".to_owned() },
+            Some(SQLITE_NOTADB) => Self::Unusable { path, why: "is no database".to_owned() },
+            Some(_) | None => Self::Database { what, path, why: error.to_string() },
+        }
+    }
+}
+
+/// The primary result code; SQLite adds details in the higher bits.
+fn code(error: &sqlx::Error) -> Option<i32> {
+    let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xff)
+}

@@ -1,0 +1,184 @@
+//! Opening the file: its permissions, its checks, its migration, its connections.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
+
+use crate::error::StoreError;
+use crate::schema;
+
+/// The tenant of the command line: the person whose home it is.
+pub const TENANT: &str = "local";
+
+/// How long a write waits for another process's: several times the longest commit on a slow
+/// disk.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Connections of one process. Each has a thread; readers do not wait for the one writer.
+const MAX_CONNECTIONS: u32 = 4;
+
+/// The sessions of one tenant in one file. Clones share the connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(crate) pool: SqlitePool,
+    pub(crate) path: Arc<Path>,
+    pub(crate) tenant: Arc<str>,
+}
+
+impl Store {
+    /// Opens the file, usually `~/.belljar/belljar.db`; makes it (readable by its owner only,
+    /// in a directory of the same kind) where it is not there, and brings its schema up to
+    /// date. The rows are those of [`TENANT`].
+    ///
+    /// A file that is damaged, foreign or newer is refused before anything is written to it.
+    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        prepare_file(path)?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(false)
+            .foreign_keys(true)
+            .synchronous(SqliteSynchronous::Normal)
+            .busy_timeout(BUSY_TIMEOUT)
+            .disable_statement_logging();
+        check_and_migrate(&options, path).await?;
+        let options = options.journal_mode(SqliteJournalMode::Wal);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(MAX_CONNECTIONS)
+            .acquire_timeout(BUSY_TIMEOUT)
+            .connect_with(options)
+            .await
+            .map_err(|error| StoreError::database("open the store", path, &error))?;
+        Ok(Self { pool, path: path.into(), tenant: TENANT.into() })
+    }
+
+    /// The same file, seen by another tenant.
+    #[must_use]
+    pub fn of_tenant(&self, tenant: &str) -> Self {
+        Self { tenant: tenant.into(), ..self.clone() }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Closes all connections of this process, clones' included.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// Begins a transaction that is going to write: it waits for the lock now, so that it
+    /// cannot fail in the middle for want of it.
+    pub(crate) async fn write(
+        &self,
+        what: &'static str,
+    ) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(|error| self.failed(what, &error))
+    }
+
+    /// What the database said while `what` was tried.
+    pub(crate) fn failed(&self, what: &'static str, error: &sqlx::Error) -> StoreError {
+        StoreError::database(what, &self.path, error)
+    }
+
+    /// A row that holds what nobody understands.
+    pub(crate) fn bad_row(&self, what: String, why: impl ToString) -> StoreError {
+        StoreError::Row { what, path: self.path.to_path_buf(), why: why.to_string() }
+    }
+}
+
+/// Looks at the file with one connection that leaves it as it is until all checks have passed.
+async fn check_and_migrate(options: &SqliteConnectOptions, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: sqlx::Error| StoreError::database("open the store", path, &error);
+    let mut db: SqliteConnection = options.connect().await.map_err(failed)?;
+    let migrated = schema::migrate(&mut db, path, now()).await;
+    let closed = db.close().await;
+    migrated?;
+    closed.map_err(failed)
+}
+
+/// Makes an empty file if there is none, and takes everybody else's access away.
+///
+/// The file is never opened here: SQLite's locks are this process's, and closing any other
+/// handle on the file would drop them.
+fn prepare_file(path: &Path) -> Result<(), StoreError> {
+    let failed = |what| {
+        let path = path.to_owned();
+        move |source| StoreError::Io { what, path, source }
+    };
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_file() => keep_private(path, &meta).map_err(failed("protect")),
+        Ok(_) => {
+            let why = "is not a regular file".to_owned();
+            Err(StoreError::Unusable { path: path.to_owned(), why })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create(path).map_err(failed("create"))
+        }
+        Err(error) => Err(failed("look at")(error)),
+    }
+}
+
+/// Links an empty private file into place, unless somebody else was faster.
+fn create(path: &Path) -> io::Result<()> {
+    let parent = path.parent().unwrap_or(Path::new("."));
+    create_dir(parent)?;
+    let temporary = temporary(path);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(&temporary)?);
+    let linked = fs::hard_link(&temporary, path);
+    fs::remove_file(&temporary)?;
+    match linked {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    }
+}
+
+/// A name beside `path` that no other creation uses.
+fn temporary(path: &Path) -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    path.with_extension(format!("{}-{number}.new", std::process::id()))
+}
+
+#[cfg(unix)]
+fn create_dir(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+#[cfg(not(unix))]
+fn create_dir(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)
+}
+
+#[cfg(unix)]
+fn keep_private(path: &Path, meta: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if meta.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn keep_private(_path: &Path, _meta: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// For the record of migrations alone; rows get their times from the callers.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,69 @@
+//! The versions of the schema, and how a file gets from one to the next.
+//!
+//! A migration is never changed once it has been released; a later one alters or adds. Each
+//! runs in a transaction of its own together with the line that records it.
+
+use std::path::Path;
+
+use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+use crate::error::StoreError;
+
+/// The schema that this program writes.
+pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// The scripts, the first one from version 0 to 1.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_sessions.sql")];
+
+/// The table of applied versions. The first thing in a new file.
+const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS belljar_schema \
+(version BIGINT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)";
+
+/// The schema of a file: 0 = an empty one. Changes nothing.
+pub(crate) async fn version(db: &mut SqliteConnection, path: &Path) -> Result<i64, StoreError> {
+    let failed = |error: sqlx::Error| StoreError::database("read the schema", path, &error);
+    let tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'";
+    let rows = sqlx::query(tables).fetch_all(&mut *db).await.map_err(failed)?;
+    let names: Vec<String> =
+        rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(failed)?;
+    if names.is_empty() {
+        return Ok(0);
+    }
+    if !names.iter().any(|name| name == "belljar_schema") {
+        let why = "is a database of another program".to_owned();
+        return Err(StoreError::Unusable { path: path.to_owned(), why });
+    }
+    let newest = "SELECT COALESCE(MAX(version), 0) FROM belljar_schema";
+    let row = sqlx::query(newest).fetch_one(&mut *db).await.map_err(failed)?;
+    row.try_get(0).map_err(failed)
+}
+
+/// Brings the file to [`SCHEMA_VERSION`]. Two processes may do so at the same time: each
+/// step looks again once it holds the write lock.
+pub(crate) async fn migrate(
+    db: &mut SqliteConnection,
+    path: &Path,
+    now: i64,
+) -> Result<(), StoreError> {
+    let failed = |error: sqlx::Error| StoreError::database("migrate the schema", path, &error);
+    loop {
+        let found = version(db, path).await?;
+        if found > SCHEMA_VERSION {
+            return Err(StoreError::Newer { path: path.to_owned(), found });
+        }
+        let next = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(found));
+        let Some(script) = next else { return Ok(()) };
+        let mut step = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+        if version(&mut step, path).await? == found {
+            sqlx::raw_sql(VERSIONS).execute(&mut *step).await.map_err(failed)?;
+            sqlx::raw_sql(*script).execute(&mut *step).await.map_err(failed)?;
+            sqlx::query("INSERT INTO belljar_schema (version, applied) VALUES ($1, $2)")
+                .bind(found + 1)
+                .bind(now)
+                .execute(&mut *step)
+                .await
+                .map_err(failed)?;
+        }
+        step.commit().await.map_err(failed)?;
+    }
+}

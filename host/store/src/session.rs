@@ -1,0 +1,173 @@
+//! Sessions: made, listed, found, renamed, deleted.
+
+use belljar_policy::Shown;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::Store;
+
+/// Most sessions that one list gives.
+pub const MAX_LISTED: u32 = 1_000;
+
+/// Sessions named when a prefix fits several.
+const MAX_NAMED: usize = 5;
+
+/// A session as it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Made by the caller; sorts by time as text.
+    pub id: String,
+    /// What a person recognises it by. Foreign text.
+    pub title: String,
+    /// The agent's identity.
+    pub agent: String,
+    /// The workspace, absolute.
+    pub workspace: String,
+    /// The model, by name or alias; empty = the agent's own choice.
+    pub model: String,
+    /// When it began, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// A session with what has become of it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct StoredSession {
+    /// Its id.
+    pub id: String,
+    /// What a person recognises it by. Foreign text.
+    pub title: String,
+    /// The agent's identity.
+    pub agent: String,
+    /// The workspace.
+    pub workspace: String,
+    /// The model, by name or alias; empty = the agent's own choice.
+    pub model: String,
+    /// When it began, in milliseconds since 1970.
+    pub created: i64,
+    /// When something was last added to it, in milliseconds since 1970.
+    pub updated: i64,
+}
+
+impl Store {
+    /// Saves a new session. An id that is taken is an error.
+    pub async fn create_session(&self, session: &NewSession) -> Result<(), StoreError> {
+        let insert = "INSERT INTO sessions \
+            (id, tenant, title, agent, workspace, model, created, updated) \
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
+        sqlx::query(insert)
+            .bind(&session.id)
+            .bind(&*self.tenant)
+            .bind(&session.title)
+            .bind(&session.agent)
+            .bind(&session.workspace)
+            .bind(&session.model)
+            .bind(session.created)
+            .execute(&self.pool)
+            .await
+            .map_err(|error| self.failed("save a session", &error))?;
+        Ok(())
+    }
+
+    /// A session by its whole id.
+    pub async fn session(&self, id: &str) -> Result<StoredSession, StoreError> {
+        let select = "SELECT id, title, agent, workspace, model, created, updated \
+            FROM sessions WHERE tenant = $1 AND id = $2";
+        let row = sqlx::query(select).bind(&*self.tenant).bind(id).fetch_optional(&self.pool);
+        match row.await.map_err(|error| self.failed("read a session", &error))? {
+            Some(row) => self.stored(&row),
+            None => Err(not_found(id)),
+        }
+    }
+
+    /// A session by its id or the beginning of it.
+    pub async fn find_session(&self, prefix: &str) -> Result<StoredSession, StoreError> {
+        if prefix.is_empty() {
+            return Err(not_found(prefix));
+        }
+        // Ids are ASCII; the last character that sorts behind all of them ends the range.
+        let select = "SELECT id, title, agent, workspace, model, created, updated \
+            FROM sessions WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(prefix)
+            .bind(format!("{prefix}\u{7f}"))
+            .bind(MAX_NAMED as i64)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("look for a session", &error))?;
+        let found: Vec<StoredSession> =
+            rows.iter().map(|row| self.stored(row)).collect::<Result<_, _>>()?;
+        match found.as_slice() {
+            [] => Err(not_found(prefix)),
+            [one] => Ok(one.clone()),
+            [first, ..] if first.id == prefix => Ok(first.clone()),
+            several => {
+                let ids: Vec<&str> = several.iter().map(|session| session.id.as_str()).collect();
+                let prefix = Shown::clipped(prefix, 64).to_string();
+                Err(StoreError::Ambiguous { prefix, ids: ids.join(", ") })
+            }
+        }
+    }
+
+    /// The sessions that were last added to, the newest first: at most `limit`, and at most
+    /// [`MAX_LISTED`].
+    pub async fn sessions(&self, limit: u32) -> Result<Vec<StoredSession>, StoreError> {
+        let select = "SELECT id, title, agent, workspace, model, created, updated \
+            FROM sessions WHERE tenant = $1 ORDER BY updated DESC, id DESC LIMIT $2";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(i64::from(limit.min(MAX_LISTED)))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("list the sessions", &error))?;
+        rows.iter().map(|row| self.stored(row)).collect()
+    }
+
+    /// The session of this workspace that was last added to.
+    pub async fn latest_session(
+        &self,
+        workspace: &str,
+    ) -> Result<Option<StoredSession>, StoreError> {
+        let select = "SELECT id, title, agent, workspace, model, created, updated FROM sessions \
+            WHERE tenant = $1 AND workspace = $2 ORDER BY updated DESC, id DESC LIMIT 1";
+        let row = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(workspace)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.failed("look for the latest session", &error))?;
+        row.map(|row| self.stored(&row)).transpose()
+    }
+
+    /// Deletes a session with its messages and subagents. `false` = there was none.
+    pub async fn delete_session(&self, id: &str) -> Result<bool, StoreError> {
+        let done = sqlx::query("DELETE FROM sessions WHERE tenant = $1 AND id = $2")
+            .bind(&*self.tenant)
+            .bind(id)
+            .execute(&self.pool)
+            .await
+            .map_err(|error| self.failed("delete a session", &error))?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
+        let read = || -> Result<StoredSession, sqlx::Error> {
+            Ok(StoredSession {
+                id: row.try_get(0)?,
+                title: row.try_get(1)?,
+                agent: row.try_get(2)?,
+                workspace: row.try_get(3)?,
+                model: row.try_get(4)?,
+                created: row.try_get(5)?,
+                updated: row.try_get(6)?,
+            })
+        };
+        read().map_err(|error| self.bad_row("a session".to_owned(), error))
+    }
+}
+
+/// No such session, or one of another tenant: the same answer.
+pub(crate) fn not_found(id: &str) -> StoreError {
+    StoreError::NotFound { what: "session", id: Shown::clipped(id, 64).to_string() }
+}
