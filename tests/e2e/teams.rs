@@ -45,7 +45,7 @@ fn a_team_runs_and_its_receipts_are_kept_like_those_of_any_run() {
         .complains("stage 2 of 2: summarizer")
         .complains("2 of 2 stages");
     world.run(&["receipts"]).exits(0).says("team home/report").says("completed");
-    world.run(&["receipts", "latest"]).exits(0).says("report/general-purpose#0").says("file_read");
+    world.run(&["receipts", "latest"]).exits(0).says("general-purpose#0").says("file_read");
     let run = world.run(&["receipts", "latest", "--json"]).exits(0).json();
     assert_eq!(run["task"], TASK);
     assert_eq!(run["outcome"]["children"].as_array().unwrap().len(), 2);

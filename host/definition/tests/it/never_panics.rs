@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentId, GrantChange, Parsed, Settings, Slug, ToolManifest, Visibility, apply_grant,
-    parse_agent,
+    AgentId, FileRead, Filed, GrantChange, MAX_TEAM_AGENTS, Parsed, Settings, Skill, Slug,
+    TeamDefinition, ToolManifest, Visibility, apply_grant, parse_agent,
 };
 use belljar_policy::{Permission, ToolName};
 use proptest::prelude::*;
@@ -24,6 +24,30 @@ limits: &l { steps: 8 }
 timeoutSeconds: 60
 ---
 You find code.
+";
+
+const TEAM: &str = "name: Report
+description: >
+  Gathers and writes.
+stages:
+  - agent: scout
+    task: 'Look at {task}, not {{input}}'
+  - parallel:
+      - { agent: critic, context: c }
+      - &m { agent: scout }
+      - *m
+    join: any
+  - { agent: writer, task: 'Write {input} for {task}' }
+budget: { steps: 40, timeoutSeconds: 60 }
+";
+
+const SKILL: &str = "---
+name: Tides
+description: How tides are written.
+triggers: [tide table, 'high water']
+allowed-tools: [Read, 'Bash(git:*)']
+---
+In metres.
 ";
 
 const SETTINGS: &str = "project_override = true
@@ -62,6 +86,25 @@ fn damaged(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+fn read_team(bytes: &[u8]) {
+    if let FileRead::Item { item, diagnostics } =
+        TeamDefinition::read("a/t.yaml".as_ref(), bytes, &())
+    {
+        assert!((1..=MAX_TEAM_AGENTS).contains(&item.members().count()));
+        assert!(item.stages.iter().all(|stage| !stage.members.is_empty()));
+        assert!(diagnostics.iter().all(|d| d.severity < belljar_definition::Severity::Error));
+        for task in item.members().filter_map(|member| member.task.as_ref()) {
+            task.fill("\u{2003}", "");
+        }
+    }
+}
+
+fn read_skill(bytes: &[u8]) {
+    if let FileRead::Item { item, .. } = Skill::read("a/SKILL.md".as_ref(), bytes, &()) {
+        assert!(!item.body.trim().is_empty() && bytes.ends_with(item.body.as_bytes()));
+    }
+}
+
 fn read_agent(bytes: &[u8]) {
     match parse_agent(Path::new("a/b.md"), bytes, &known()) {
         Parsed::Agent { definition, diagnostics } => {
@@ -84,6 +127,12 @@ fn read_agent(bytes: &[u8]) {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    #[test]
+    fn damaged_teams_and_skills_are_read_or_refused(team in damaged(TEAM), skill in damaged(SKILL)) {
+        read_team(&team);
+        read_skill(&skill);
+    }
 
     #[test]
     fn arbitrary_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
