@@ -42,6 +42,15 @@ pub(crate) enum Command {
     /// Look at agents
     #[command(subcommand)]
     Agents(AgentsCommand),
+    /// Look at and run teams: pipelines of agents
+    #[command(subcommand)]
+    Teams(TeamsCommand),
+    /// Look at skills: instructions that agents load when they need them
+    #[command(subcommand)]
+    Skills(SkillsCommand),
+    /// Look at drafts of agents, teams and skills, and take them into use
+    #[command(subcommand)]
+    Drafts(DraftsCommand),
     /// Look at, call and make tools
     #[command(subcommand)]
     Tools(ToolsCommand),
@@ -186,6 +195,96 @@ pub(crate) enum AgentsCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TeamsCommand {
+    /// List all teams with their stages
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check teams and whether their agents are there
+    Check {
+        /// Names of teams, or files [default: the teams of home and workspace]
+        teams: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a team on a task: each stage's output becomes the next one's task
+    Run(Box<TeamRunArgs>),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::exit::help())]
+pub(crate) struct TeamRunArgs {
+    /// The team
+    pub(crate) name: String,
+    /// The task; `-` or nothing reads it from stdin
+    pub(crate) task: Option<String>,
+    /// A model from belljar.toml, or a role, for all agents instead of their own choices
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Most model turns of the whole team
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_steps: Option<u64>,
+    /// Most tokens of the whole team, input and output
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Most fuel of all tool calls of the whole team
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) fuel: Option<u64>,
+    /// Most seconds for the whole team
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// Play this transcript instead of asking a model
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) transcript: Option<PathBuf>,
+    /// Where attached files go [default: beside the saved run]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) attachments: Option<PathBuf>,
+    /// Print one JSON object: the outcome with all stages
+    #[arg(long, conflicts_with = "output_format")]
+    pub(crate) json: bool,
+    /// What to print to stdout
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub(crate) output_format: OutputFormat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// List all skills
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check skill files, or all skills
+    Check {
+        /// Files [default: the skills of home and workspace]
+        files: Vec<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DraftsCommand {
+    /// List the drafts below `drafts/` in your home, and what stands in their way
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a draft like any other file and move it to where it is used; never overwrites
+    Promote {
+        /// Which: `agents/NAME`, `teams/NAME` or `skills/NAME`
+        #[arg(value_name = "KIND/NAME")]
+        draft: String,
     },
 }
 

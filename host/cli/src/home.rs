@@ -64,6 +64,11 @@ impl Places {
         self.home.join("agents")
     }
 
+    /// Agents, teams and skills that wait for the operator to take them into use.
+    pub(crate) fn drafts(&self) -> PathBuf {
+        self.home.join("drafts")
+    }
+
     /// Tools that the operator added: `NAME/tool.wasm` with `NAME/tool.toml`.
     pub(crate) fn tools(&self) -> PathBuf {
         self.home.join("tools")

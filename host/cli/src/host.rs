@@ -7,14 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_definition::{
-    Content, KeySetting, ModelKind, ModelSetting, Scope, Settings, SourceFile,
+    Content, Filed, KeySetting, ModelKind, ModelSetting, Scope, Settings, Skill, SourceFile,
+    TeamDefinition,
 };
 use belljar_model::{
     Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
 };
 use belljar_policy::Shown;
 use belljar_sandbox::{Compiler, Sandbox, SandboxConfig, SandboxError, Wasm};
-use belljar_session::{Asker, Host, Library, Root, StockTool, ToolCatalogue};
+use belljar_session::{
+    Asker, Host, Library, Root, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue,
+};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
@@ -91,6 +94,18 @@ impl<'a> Assembly<'a> {
         let roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
         let project_override = settings.project_override;
         let library = Library::open_with_stock(roots, stock_agents(), known, project_override);
+        let teams = TeamLibrary::of(
+            roots_of::<TeamDefinition>(places),
+            stock_files::<TeamDefinition>(),
+            (),
+            project_override,
+        );
+        let skills = SkillLibrary::of(
+            roots_of::<Skill>(places),
+            stock_files::<Skill>(),
+            (),
+            project_override,
+        );
         let mut host = Host::new(
             sandbox,
             Arc::new(models),
@@ -98,6 +113,8 @@ impl<'a> Assembly<'a> {
             Arc::new(tools),
             Arc::new(library),
         );
+        host.teams = Arc::new(teams);
+        host.skills = Arc::new(skills);
         host.secrets = secrets::store(&host.settings, places, out);
         host.home = Some(places.home.clone());
         if let Some(asker) = asker {
@@ -200,6 +217,29 @@ fn stock_agents() -> Vec<SourceFile> {
             content: Content::Bytes(bytes.to_vec()),
         })
         .collect()
+}
+
+/// The teams or skills that are there without `init`.
+fn stock_files<D: Filed>() -> Vec<SourceFile> {
+    let folder = D::KIND.folder;
+    let root = Path::new("built-in").join(folder);
+    let files = embedded::below(AGENTS, "").filter_map(|(name, bytes)| {
+        let below = name.strip_prefix(folder)?.strip_prefix('/')?;
+        Some((root.join(below), bytes))
+    });
+    files
+        .map(|(path, bytes)| SourceFile {
+            scope: Scope::Home,
+            root: root.clone(),
+            path,
+            content: Content::Bytes(bytes.to_vec()),
+        })
+        .collect()
+}
+
+/// The folders of home and workspace, in the order of precedence.
+fn roots_of<D: Filed>(places: &Places) -> Vec<Root> {
+    vec![Root::in_home::<D>(&places.home), Root::in_workspace::<D>(&places.workspace)]
 }
 
 fn stock_tools() -> impl Iterator<Item = StockTool> {

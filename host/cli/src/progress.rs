@@ -165,9 +165,14 @@ impl Inner {
             EventKind::RunStarted { model, tools, .. } => {
                 state.root = Some(Arc::clone(agent));
                 let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
-                let head = self.paint(Style::Bold, Shown::new(agent));
+                // The agents of a team stand below it.
+                let (indent, name) = match agent.contains('/') {
+                    true => (indent(agent), name_of(agent)),
+                    false => (String::new(), agent.as_ref()),
+                };
+                let head = self.paint(Style::Bold, Shown::new(name));
                 self.line(&format!(
-                    "{head} on {} (tools: {})",
+                    "{indent}{head} on {} (tools: {})",
                     Shown::new(model),
                     Shown::new(&tools)
                 ));
@@ -274,6 +279,21 @@ impl Inner {
                     let text = self.paint(Style::Dim, text);
                     self.line(&format!("{}{text}", self.from(agent)));
                 }
+            }
+            EventKind::TeamStarted { id, stages, .. } => {
+                let head = self.paint(Style::Bold, Shown::new(agent));
+                self.line(&format!("team {head} ({}, {stages} stages)", Shown::new(id)));
+            }
+            EventKind::TeamStageStarted { stage, of, agents } => {
+                let agents = Shown::clipped(&agents.join(", "), MAX_SAID).to_string();
+                self.line(&format!("stage {stage} of {of}: {agents}"));
+                self.moving(agent, &format!("stage {stage} of {of}"));
+            }
+            EventKind::TeamStageFinished { stage, status, error } => {
+                let word = self.paint(status_style(*status), status);
+                let error =
+                    error.as_ref().map_or(String::new(), |e| format!(": {}", Shown::new(e)));
+                self.line(&format!("stage {stage} {word}{error}"));
             }
             EventKind::Retry { attempt, after_ms, reason } => {
                 let reason = Shown::clipped(reason, MAX_SAID);

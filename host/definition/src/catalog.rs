@@ -1,5 +1,6 @@
-//! All agents of one process: which files are agents, who comes first, what was left out and
-//! why. Built from files that the caller has read; one bad file never stops the others.
+//! All agents, teams or skills of one process: which files are some, who comes first, what was
+//! left out and why. Built from files that the caller has read; one bad file never stops the
+//! others.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use belljar_policy::Shown;
 
-use crate::agent::{AgentDefinition, KnownTools, NotAnAgent, Parsed, parse_agent, parse_too_large};
+use crate::agent::{AgentDefinition, KnownTools, NotAnAgent};
 use crate::diagnostic::{Diagnostic, Findings, Place, Severity};
+use crate::filed::{FileRead, Filed, Kind};
 use crate::{AgentId, Scope, Slug, suggest};
 
 /// Folders whose files wait for a person before they are agents.
@@ -32,19 +34,19 @@ pub struct SourceFile {
 pub enum Content {
     /// All of it.
     Bytes(Vec<u8>),
-    /// Nothing, because it is longer than [`crate::MAX_DEFINITION`]: its length in bytes.
+    /// Nothing, because it is longer than [`Kind::max_bytes`]: its length in bytes.
     TooLarge(u64),
     /// Nothing, for this reason.
     Unreadable(String),
 }
 
-/// An agent of the catalogue.
+/// An agent of the catalogue, or a team or a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogEntry {
+pub struct CatalogEntry<D = AgentDefinition> {
     /// Its identity.
     pub id: AgentId,
     /// What its file says.
-    pub definition: AgentDefinition,
+    pub definition: D,
     /// Warnings and notes about its file.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -73,17 +75,20 @@ pub enum SkipReason {
     NotAnAgent(NotAnAgent),
 }
 
-/// All agents, in order: home, libraries by name, workspace; within each by path.
-#[derive(Debug, Clone, Default)]
-pub struct Catalog {
-    agents: Vec<CatalogEntry>,
+/// All agents (or teams, or skills), in order: home, libraries by name, workspace; within each
+/// by path.
+#[derive(Debug, Clone)]
+pub struct Catalog<D = AgentDefinition> {
+    entries: Vec<CatalogEntry<D>>,
     skipped: Vec<Skipped>,
     diagnostics: Vec<Diagnostic>,
 }
 
-/// No agent is called that.
+/// No agent (or team, or skill) is called that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound {
+    /// What was looked for.
+    pub kind: &'static Kind,
     /// What was asked for, escaped.
     pub name: String,
     /// Agents with a name like it, or, where several agents have the name, all of them.
@@ -98,10 +103,11 @@ impl std::error::Error for NotFound {}
 
 impl fmt::Display for NotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kind { noun, folder, .. } = self.kind;
         if self.ambiguous {
-            write!(f, "several agents are called `{}`", self.name)?;
+            write!(f, "several {folder} are called `{}`", self.name)?;
         } else {
-            write!(f, "no agent is called `{}`", self.name)?;
+            write!(f, "no {noun} is called `{}`", self.name)?;
         }
         let names: Vec<&str> = self.suggestions.iter().map(String::as_str).collect();
         match (&self.broken, names.as_slice()) {
@@ -109,11 +115,11 @@ impl fmt::Display for NotFound {
                 let path = path.to_string_lossy();
                 write!(
                     f,
-                    "\n  hint: `{}` could not be understood; see `belljar agents check`",
+                    "\n  hint: `{}` could not be understood; see `belljar {folder} check`",
                     Shown::new(&path)
                 )
             }
-            (None, []) => write!(f, "\n  hint: `belljar agents list` shows all"),
+            (None, []) => write!(f, "\n  hint: `belljar {folder} list` shows all"),
             (None, names) if self.ambiguous => {
                 write!(f, "\n  hint: write one of `{}`", names.join("`, `"))
             }
@@ -122,29 +128,49 @@ impl fmt::Display for NotFound {
     }
 }
 
+impl<D> Default for Catalog<D> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), skipped: Vec::new(), diagnostics: Vec::new() }
+    }
+}
+
 impl Catalog {
-    /// Sorts the files and reads each. Where `project_override` is set, a workspace's agent
-    /// takes the place of a home agent of the same name; else it is reported and skipped.
-    pub fn build(
-        mut files: Vec<SourceFile>,
-        known_tools: &KnownTools,
-        project_override: bool,
-    ) -> Self {
-        files.retain(|file| {
-            file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
-        });
-        files.sort_by(|a, b| (&a.scope, &a.path).cmp(&(&b.scope, &b.path)));
-        let mut builder =
-            Builder { catalog: Self::default(), taken: BTreeMap::new(), project_override };
-        for file in files {
-            builder.add(file, known_tools);
-        }
-        builder.catalog
+    /// The agents of these files; see [`Catalog::of`].
+    pub fn build(files: Vec<SourceFile>, known_tools: &KnownTools, project_override: bool) -> Self {
+        Self::of(files, known_tools, project_override)
     }
 
     /// The agents that are in use.
     pub fn agents(&self) -> &[CatalogEntry] {
-        &self.agents
+        &self.entries
+    }
+}
+
+impl SourceFile {
+    /// The path below the directory that was scanned.
+    fn below(&self) -> &Path {
+        self.path.strip_prefix(&self.root).unwrap_or(&self.path)
+    }
+}
+
+impl<D: Filed> Catalog<D> {
+    /// Sorts the files and reads each. Where `project_override` is set, what a workspace has
+    /// takes the place of what the home has under the same name; else it is reported and
+    /// skipped.
+    pub fn of(mut files: Vec<SourceFile>, context: &D::Context, project_override: bool) -> Self {
+        files.retain(|file| D::wants(file.below()));
+        files.sort_by(|a, b| (&a.scope, &a.path).cmp(&(&b.scope, &b.path)));
+        let mut builder =
+            Builder { catalog: Self::default(), taken: BTreeMap::new(), project_override };
+        for file in files {
+            builder.add(file, context);
+        }
+        builder.catalog
+    }
+
+    /// All that are in use.
+    pub fn entries(&self) -> &[CatalogEntry<D>] {
+        &self.entries
     }
 
     /// The files that are not, documentation included.
@@ -155,18 +181,18 @@ impl Catalog {
     /// Everything a person should hear about the files: errors of the skipped ones, then
     /// warnings and notes of the agents.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
-        let own = self.agents.iter().flat_map(|entry| &entry.diagnostics);
+        let own = self.entries.iter().flat_map(|entry| &entry.diagnostics);
         self.diagnostics.iter().chain(own)
     }
 
     /// The agent with this identity.
-    pub fn get(&self, id: &AgentId) -> Option<&CatalogEntry> {
-        self.agents.iter().find(|entry| entry.id == *id)
+    pub fn get(&self, id: &AgentId) -> Option<&CatalogEntry<D>> {
+        self.entries.iter().find(|entry| entry.id == *id)
     }
 
     /// The agent with this identity or name. A name without a scope means the home agent, else
     /// the workspace's, else the only library's that has one.
-    pub fn find(&self, name: &str) -> Result<&CatalogEntry, NotFound> {
+    pub fn find(&self, name: &str) -> Result<&CatalogEntry<D>, NotFound> {
         if name.contains('/')
             && let Ok(id) = name.parse::<AgentId>()
             && let Some(entry) = self.get(&id)
@@ -178,8 +204,8 @@ impl Catalog {
             None => (false, name),
         };
         let slug = Slug::of(bare);
-        let same = |entry: &&CatalogEntry| Some(&entry.id.slug) == slug.as_ref();
-        let found: Vec<_> = self.agents.iter().filter(same).collect();
+        let same = |entry: &&CatalogEntry<D>| Some(&entry.id.slug) == slug.as_ref();
+        let found: Vec<_> = self.entries.iter().filter(same).collect();
         let home = found.iter().find(|entry| entry.id.scope == Scope::Home);
         let own = found.iter().find(|entry| matches!(entry.id.scope, Scope::Workspace(_)));
         if let Some(entry) = home.filter(|_| !own_workspace).or(own) {
@@ -189,6 +215,7 @@ impl Catalog {
             [only] if !own_workspace => Ok(only),
             [] => Err(self.not_found(name, slug.as_ref())),
             several => Err(NotFound {
+                kind: D::KIND,
                 name: Shown::clipped(name, 100).to_string(),
                 suggestions: several.iter().map(|entry| entry.id.to_string()).collect(),
                 ambiguous: true,
@@ -199,13 +226,13 @@ impl Catalog {
 
     /// One warning for each agent that `before` had and that is gone or broken now.
     pub fn lost_since(&self, before: &Self) -> Vec<Diagnostic> {
-        let gone = before.agents.iter().filter(|entry| self.get(&entry.id).is_none());
+        let gone = before.entries.iter().filter(|entry| self.get(&entry.id).is_none());
         gone.flat_map(|entry| {
-            let path = &entry.definition.path;
+            let path = entry.definition.path();
             let mut findings = Findings::new(path);
-            let broken = self.skipped.iter().any(|skipped| skipped.path == *path);
+            let broken = self.skipped.iter().any(|skipped| skipped.path == path);
             let why = if broken { "its file can no longer be used" } else { "its file is gone" };
-            let message = format!("agent `{}` is no longer there: {why}", entry.id);
+            let message = format!("{} `{}` is no longer there: {why}", D::KIND.noun, entry.id);
             findings.warning(Place::default(), "agent-lost", message, None);
             findings.finish()
         })
@@ -213,9 +240,9 @@ impl Catalog {
     }
 
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
-        let slugs = self.agents.iter().map(|entry| entry.id.slug.as_str());
+        let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
         let broken = self.skipped.iter().find(|skipped| {
-            let stem = skipped.path.file_stem().map(|stem| stem.to_string_lossy());
+            let stem = D::name_of_path(&skipped.path);
             matches!(skipped.reason, SkipReason::Invalid(_))
                 && slug.is_some()
                 && stem.and_then(|stem| Slug::of(&stem)).as_ref() == slug
@@ -224,6 +251,7 @@ impl Catalog {
             suggest::ranked(name, slugs).into_iter().map(str::to_owned).collect();
         suggestions.dedup();
         NotFound {
+            kind: D::KIND,
             name: Shown::clipped(name, 100).to_string(),
             suggestions,
             ambiguous: false,
@@ -232,43 +260,46 @@ impl Catalog {
     }
 }
 
-struct Builder {
-    catalog: Catalog,
+struct Builder<D> {
+    catalog: Catalog<D>,
     /// Which agent has an identity.
     taken: BTreeMap<AgentId, usize>,
     project_override: bool,
 }
 
-impl Builder {
-    fn add(&mut self, file: SourceFile, known: &KnownTools) {
-        let SourceFile { scope, root, path, content } = file;
-        let below = path.strip_prefix(&root).unwrap_or(&path);
-        let folders = below.parent().into_iter().flat_map(Path::components);
-        if folders.into_iter().any(|part| part.as_os_str().eq_ignore_ascii_case(QUARANTINE)) {
+impl<D: Filed> Builder<D> {
+    fn add(&mut self, file: SourceFile, context: &D::Context) {
+        let folders = file.below().parent().into_iter().flat_map(Path::components);
+        let draft =
+            folders.into_iter().any(|part| part.as_os_str().eq_ignore_ascii_case(QUARANTINE));
+        let SourceFile { scope, root: _, path, content } = file;
+        if draft {
             return self.skip(scope, path, SkipReason::Quarantined);
         }
-        let parsed = match content {
-            Content::Bytes(bytes) => parse_agent(&path, &bytes, known),
-            Content::TooLarge(length) => parse_too_large(&path, length),
+        let read = match content {
+            Content::Bytes(bytes) => D::read(&path, &bytes, context),
+            Content::TooLarge(length) => {
+                FileRead::Invalid { diagnostics: D::too_large(&path, length) }
+            }
             Content::Unreadable(why) => {
                 let mut findings = Findings::new(&path);
                 let message = format!("the file cannot be read: {}", Shown::clipped(&why, 200));
                 findings.error(Place::default(), "unreadable", message);
-                Parsed::Invalid { diagnostics: findings.finish() }
+                FileRead::Invalid { diagnostics: findings.finish() }
             }
         };
-        match parsed {
-            Parsed::Agent { definition, diagnostics } => {
-                let id = AgentId { scope, slug: definition.slug.clone() };
-                self.enter(CatalogEntry { id, definition: *definition, diagnostics });
+        match read {
+            FileRead::Item { item, diagnostics } => {
+                let id = AgentId { scope, slug: item.slug().clone() };
+                self.enter(CatalogEntry { id, definition: item, diagnostics });
             }
-            Parsed::Invalid { diagnostics } => {
+            FileRead::Invalid { diagnostics } => {
                 self.catalog.diagnostics.extend(diagnostics.iter().cloned());
                 self.skip(scope, path, SkipReason::Invalid(diagnostics));
             }
-            Parsed::NotAnAgent { reason } => {
+            FileRead::Other { reason } => {
                 if !reason.is_silent() {
-                    let message = format!("not an agent: {}", reason.as_str());
+                    let message = format!("not {}: {}", D::KIND.a_noun, reason.as_str());
                     self.say(&path, Severity::Note, "not-an-agent", message, None);
                 }
                 self.skip(scope, path, SkipReason::NotAnAgent(reason));
@@ -276,7 +307,7 @@ impl Builder {
         }
     }
 
-    fn enter(&mut self, entry: CatalogEntry) {
+    fn enter(&mut self, entry: CatalogEntry<D>) {
         if let Some(first) = self.taken.get(&entry.id) {
             return self.refuse(*first, entry, "rename one of them");
         }
@@ -289,38 +320,41 @@ impl Builder {
             }
             return self.replace(first, home, entry);
         }
-        self.taken.insert(entry.id.clone(), self.catalog.agents.len());
-        self.catalog.agents.push(entry);
+        self.taken.insert(entry.id.clone(), self.catalog.entries.len());
+        self.catalog.entries.push(entry);
     }
 
     /// Reports a later file with a name that is taken.
-    fn refuse(&mut self, first: usize, entry: CatalogEntry, hint: &str) {
-        let Some(taken) = self.catalog.agents.get(first) else { return };
-        let other = taken.definition.path.clone();
+    fn refuse(&mut self, first: usize, entry: CatalogEntry<D>, hint: &str) {
+        let Some(taken) = self.catalog.entries.get(first) else { return };
+        let other = taken.definition.path().to_path_buf();
         let message = format!(
-            "agent `{}` is skipped: `{}` already has that name",
-            Shown::new(&entry.definition.name),
+            "{} `{}` is skipped: `{}` already has that name",
+            D::KIND.noun,
+            Shown::new(entry.definition.name()),
             Shown::new(&other.to_string_lossy())
         );
-        let path = entry.definition.path;
+        let path = entry.definition.path().to_path_buf();
         self.say(&path, Severity::Error, "duplicate-name", message, Some(hint.to_owned()));
         self.skip(entry.id.scope, path, SkipReason::Duplicate(other));
     }
 
     /// Puts a workspace's agent in the place of a home agent.
-    fn replace(&mut self, first: usize, home: AgentId, entry: CatalogEntry) {
-        let path = entry.definition.path.clone();
+    fn replace(&mut self, first: usize, home: AgentId, entry: CatalogEntry<D>) {
+        let path = entry.definition.path().to_path_buf();
         self.taken.remove(&home);
         self.taken.insert(entry.id.clone(), first);
-        let Some(slot) = self.catalog.agents.get_mut(first) else { return };
+        let Some(slot) = self.catalog.entries.get_mut(first) else { return };
         let old = std::mem::replace(slot, entry);
         let message = format!(
-            "agent `{}` takes the place of `{}`, because `project_override` is set",
+            "{} `{}` takes the place of `{}`, because `project_override` is set",
+            D::KIND.noun,
             slot.id,
-            Shown::new(&old.definition.path.to_string_lossy())
+            Shown::new(&old.definition.path().to_string_lossy())
         );
+        let gone = old.definition.path().to_path_buf();
         self.say(&path, Severity::Note, "project-override", message, None);
-        self.skip(old.id.scope, old.definition.path, SkipReason::Duplicate(path));
+        self.skip(old.id.scope, gone, SkipReason::Duplicate(path));
     }
 
     fn say(

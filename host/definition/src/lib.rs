@@ -1,4 +1,4 @@
-//! Text to validated types: agent definitions, tool manifests, settings and grants.
+//! Text to validated types: agents, teams, skills, tool manifests, settings and grants.
 //!
 //! Pure: no I/O, no environment, no clock; never panics. Every file of a stranger is bounded
 //! by named constants before it is read, and whatever cannot be understood is a
@@ -10,12 +10,16 @@ mod agent;
 mod catalog;
 mod diagnostic;
 mod dialect;
+mod fields;
+mod filed;
 mod frontmatter;
 mod manifest;
 mod settings;
+mod skill;
 mod slug;
 mod snippet;
 mod suggest;
+mod team;
 mod toml_read;
 mod visibility;
 mod yaml;
@@ -30,6 +34,7 @@ pub use agent::{
 pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 pub use dialect::Dialect;
+pub use filed::{FileRead, Filed, Kind};
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
@@ -37,7 +42,11 @@ pub use settings::{
     HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountSpec, SecretSetting,
     Settings, SubagentPolicy, ToolSetting, apply_grant, grant_lines,
 };
+pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};
 pub use snippet::Snippet;
+pub use team::{
+    Join, MAX_TEAM, MAX_TEAM_AGENTS, Member, Stage, TeamBudget, TeamDefinition, Template,
+};
 pub use toml_read::MAX_TOML;
 pub use visibility::Visibility;

@@ -213,7 +213,7 @@ fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
             Some(("merge keys are not read".to_owned(), ALIASES))
         }
         E::Budget { breach: Breach::Documents { .. }, .. } | E::MultipleDocuments { .. } => {
-            Some(("more than one YAML document".to_owned(), "keep one between the fences"))
+            Some(("more than one YAML document".to_owned(), "keep one of them"))
         }
         E::Budget { .. }
         | E::AliasReplayCounterOverflow { .. }

@@ -1,6 +1,6 @@
 //! Budgets: how much may be used, shared by reference down a tree.
 //!
-//! tenant > session > subagent > call. What a child uses is billed to every budget above it,
+//! tenant > session > team > subagent > call. What a child uses is billed to every budget above it,
 //! so spawning cannot reset a limit, and a budget that is used up halts everything below it.
 //!
 //! Two ways to use a budget. [`Budget::reserve`] is for what can be refused beforehand
@@ -62,6 +62,8 @@ pub enum Level {
     Tenant,
     /// One session, or one run.
     Session,
+    /// All stages of one team run.
+    Team,
     /// One subagent.
     Subagent,
     /// One tool call.
@@ -136,6 +138,7 @@ impl fmt::Display for Level {
         f.write_str(match self {
             Self::Tenant => "tenant",
             Self::Session => "session",
+            Self::Team => "team",
             Self::Subagent => "subagent",
             Self::Call => "call",
         })

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::agent::{Job, Shared};
+use crate::agent::Shared;
 use crate::events::{BatchChild, Counts, EventKind, MAX_SHOWN};
 use crate::outcome::{Outcome, Status};
 
@@ -15,24 +15,25 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Announces them, all queued. `children`: path and task of each.
+    /// Announces them to `parent`, all queued. `children`: path and task of each.
     pub(crate) fn start(
-        job: &Job,
+        shared: &Arc<Shared>,
+        parent: &Arc<str>,
         id: &str,
         children: &[(Arc<str>, String)],
         background: bool,
         max_concurrent: usize,
     ) -> Arc<Self> {
         let total = children.len();
-        job.emit(|| EventKind::SubagentBatchStart {
+        shared.events.emit(parent, || EventKind::SubagentBatchStart {
             batch: id.to_owned(),
             children: children.iter().map(shown).collect(),
             background,
             max_concurrent,
         });
         Arc::new(Self {
-            shared: Arc::clone(&job.shared),
-            parent: Arc::clone(&job.path),
+            shared: Arc::clone(shared),
+            parent: Arc::clone(parent),
             id: id.to_owned(),
             counts: Mutex::new(Counts { total, queued: total, ..Counts::default() }),
         })

@@ -95,6 +95,32 @@ pub const MAX_HOOK_TEXT: usize = 8 << 10;
 /// Most bytes of a tool's result or of an agent's last text that a hook is told.
 pub const MAX_HOOK_RESPONSE: usize = 256 << 10;
 
+/// Most bytes of a team member's task that an outcome keeps: what it was asked, not the outputs
+/// of the stages before, which stand there already.
+pub const MAX_KEPT_TASK_BYTES: usize = 16 << 10;
+
+/// Skills listed in an agent's context, home before workspace. Each costs some 40 tokens in
+/// every request.
+pub const MAX_LISTED_SKILLS: usize = 64;
+
+/// Characters of a skill's description in that list: when to use it, not how.
+pub const MAX_LISTED_SKILL_DESCRIPTION: usize = 300;
+
+/// Most bytes of a skill that `use_skill` gives to a model: some 16,000 tokens. Longer ones
+/// should name files to read instead.
+pub const MAX_SKILL_BYTES: usize = 64 << 10;
+
+/// Characters of a skill that its trigger adds to a task: nobody asked for it, so it costs
+/// some 1,000 tokens at most.
+pub const MAX_TRIGGERED_SKILL_CHARS: usize = 4_000;
+
+/// Skills that one task brings along by their triggers.
+pub const MAX_TRIGGERED_SKILLS: usize = 3;
+
+/// Most bytes of a task in which triggers are looked for: the request stands at its beginning,
+/// what is piped in behind it is material.
+pub const MAX_TRIGGER_SCAN_BYTES: usize = 16 << 10;
+
 /// Tools that one agent is shown. Providers refuse more than 128.
 pub const MAX_TOOLS: usize = 128;
 

@@ -18,6 +18,7 @@ use crate::events::{EventKind, MAX_SHOWN};
 use crate::orders::Order;
 use crate::outcome::CallReceipt;
 use crate::results::{self, Carried};
+use crate::skills;
 use crate::turn::{Answer, Ending, Input, Loop};
 
 /// One call with its place.
@@ -201,8 +202,13 @@ impl Agent<'_> {
             Order::Cancel { id } => self.cancel(id).await,
             Order::Todo(todos) => self.todo(todos),
             Order::Clarify(asked) => self.clarify(asked).await,
-            Order::Skill { .. } | Order::Spawn(_) | Order::Parallel(_) => {
-                Answer { content: "there are no skills".to_owned(), is_error: true }
+            Order::Skill { name } => match skills::load(&self.job.shared.host.skills, name) {
+                Ok(content) => Answer { content, is_error: false },
+                Err(content) => Answer { content, is_error: true },
+            },
+            // Carried out above.
+            Order::Spawn(_) | Order::Parallel(_) => {
+                Answer { content: "the host failed".to_owned(), is_error: true }
             }
         };
         self.note(call, results::of_host(&call.call.name, arguments(call.call), answer))

@@ -219,7 +219,7 @@ impl Agent<'_> {
             .map(|planned| (Arc::clone(&planned.path), planned.order.task.clone()))
             .collect();
         let most = self.delegates.max_concurrent();
-        Batch::start(self.job, &call.call.id, &children, background, most)
+        Batch::start(&self.job.shared, &self.job.path, &call.call.id, &children, background, most)
     }
 
     fn keep_child(&self, summary: ChildSummary, position: usize) {

@@ -23,6 +23,9 @@
 //! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
 //! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `message`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
 //! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `fuel`, `micros`, `denials`, `bytes` |
+//! | `team_started` | `id`, `stages` (how many), `workspace`; first event of a team's run. Its agents follow as `team/scout#0`, each with a `run_started` of its own |
+//! | `team_stage_started` | `stage` (from 1), `of`, `agents` (names); they follow as a `subagent_batch_start` with `batch` = `stage-N` |
+//! | `team_stage_finished` | `stage`, `status`, `error` |
 //! | `subagent_batch_start` | `batch` (the id of the call that started them), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
 //! | `subagent_update` | `batch`, `child` (it runs now), `counts` |
 //! | `subagent_done` | `batch`, `child`, `status`, `steps`, `tokens`, `error`, `counts` |
@@ -173,6 +176,22 @@ pub enum EventKind {
         hook: String,
         decision: String,
         micros: u64,
+    },
+    TeamStarted {
+        id: String,
+        stages: usize,
+        workspace: String,
+    },
+    TeamStageStarted {
+        stage: usize,
+        of: usize,
+        agents: Vec<String>,
+    },
+    TeamStageFinished {
+        stage: usize,
+        status: Status,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
     },
     Retry {
         attempt: u32,

@@ -1,9 +1,9 @@
-//! Every fixed text that a model reads apart from tools and blocks: the first message, the
+//! Every fixed text that a model reads apart from tools, blocks, skills and teams: the first message, the
 //! child's contract, notices of the host, and the frame around a child's conclusion.
 
 use belljar_policy::Shown;
 
-use crate::bounds::{MAX_FRAMED_PATHS, cut};
+use crate::bounds::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, cut};
 use crate::outcome::{Outcome, Status};
 
 /// The block that follows the body of a subagent's system prompt: what a child can count on,
@@ -80,7 +80,7 @@ pub fn hook_note(text: &str) -> String {
     format!("\n\n[hook] {text}")
 }
 /// The tag of what the host itself says within a conversation.
-const NOTICE: &str = "system_notice";
+pub(crate) const NOTICE: &str = "system_notice";
 
 /// The first user message: the task alone, byte for byte, when the context is absent or
 /// blank; otherwise both under their headings.
@@ -192,23 +192,29 @@ fn paths_line(text: &mut String, what: &str, paths: &[&str]) {
 /// Replaces the `<` of everything that could be read as a tag of the frame or of a notice, in
 /// any letter case and with blanks in it.
 fn escape_frame(text: &str) -> String {
+    escape_tags(text, &[FRAME, NOTICE])
+}
+
+/// Replaces the `<` of everything that could be read as one of these tags, opening or closing,
+/// in any letter case and with blanks in it.
+pub(crate) fn escape_tags(text: &str, tags: &[&str]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
         let after = from.get(1..).unwrap_or_default();
-        out.push_str(if opens_frame(after) { "&lt;" } else { "<" });
+        out.push_str(if opens(after, tags) { "&lt;" } else { "<" });
         rest = after;
     }
     out.push_str(rest);
     out
 }
 
-fn opens_frame(after: &str) -> bool {
+fn opens(after: &str, tags: &[&str]) -> bool {
     let blank = |c: char| c.is_whitespace() || c == '/';
     let name = after.trim_start_matches(blank).as_bytes();
-    [FRAME, NOTICE].iter().any(|tag| {
+    tags.iter().any(|tag| {
         name.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag.as_bytes()))
     })
 }

@@ -13,7 +13,7 @@ use crate::ask::{Asker, NoAsker};
 use crate::clock::{Clock, RunId, SystemClock};
 use crate::delegates::Listing;
 use crate::hooks::Hooks;
-use crate::library::Library;
+use crate::library::{Library, SkillLibrary, TeamLibrary};
 use crate::outcome::ChildSummary;
 use crate::toolcat::ToolCatalogue;
 
@@ -32,6 +32,10 @@ pub struct Host {
     pub library: Arc<Library>,
     /// The operator's hooks. Default: those of the settings.
     pub hooks: Arc<Hooks>,
+    /// The teams that exist. Default: none.
+    pub teams: Arc<TeamLibrary>,
+    /// The skills that exist. Default: none.
+    pub skills: Arc<SkillLibrary>,
     /// The values of secrets.
     pub secrets: SecretStore,
     /// Who is asked where a grant says `ask`. Default: nobody.
@@ -84,6 +88,8 @@ impl Host {
             settings,
             tools,
             library,
+            teams: Arc::new(TeamLibrary::of(Vec::new(), Vec::new(), (), false)),
+            skills: Arc::new(SkillLibrary::of(Vec::new(), Vec::new(), (), false)),
             secrets: SecretStore::default(),
             asker: Arc::new(NoAsker),
             journal: Arc::new(NoJournal),

@@ -13,6 +13,7 @@
 //! - [`run()`] always gives an [`Outcome`], with all that was done until then.
 //! - A tool outside the agent's rights is neither advertised nor dispatched, and its component
 //!   is not in the jar.
+//! - A team gives no right: its agents have their own, under one budget.
 //! - A subagent's rights are an intersection with its parent's, its budget stands below its
 //!   parent's, and it shares neither store nor history with anyone.
 //! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
@@ -58,7 +59,9 @@ mod rows;
 mod run;
 mod saved;
 mod scan;
+pub mod skills;
 mod spec;
+mod team;
 mod toolcat;
 mod toolfiles;
 mod turn;
@@ -72,7 +75,7 @@ pub use findings::{Finding, FindingSeverity, Findings};
 pub use hooks::{HookCheck, Hooks};
 pub use host::{Host, Journal, NoJournal};
 pub use journal::{JournalError, SavedTurn, SessionJournal};
-pub use library::{Change, Library, Root};
+pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
 };
@@ -81,4 +84,8 @@ pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use spec::host_tool_specs;
+pub use team::{
+    MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
+    resolve_team, resolve_team_file, run_team,
+};
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};

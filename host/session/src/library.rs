@@ -1,40 +1,46 @@
-//! The agents of a home and a workspace: finds their files, reads those that changed, and
-//! keeps the catalogue made from them.
+//! The agents, teams or skills of a home and a workspace: finds their files, reads those that
+//! changed, and keeps the catalogue made from them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_definition::{AgentId, Diagnostic, KnownTools, Scope, Severity};
-use belljar_definition::{Catalog, SourceFile};
+use belljar_definition::{
+    AgentDefinition, AgentId, Catalog, Diagnostic, Filed, KnownTools, Scope, Severity, Skill,
+    SourceFile, TeamDefinition,
+};
 
 use crate::scan::{self, Fingerprint, Found};
 
-/// One directory of agent files.
+/// The teams that exist.
+pub type TeamLibrary = Library<TeamDefinition>;
+
+/// The skills that exist.
+pub type SkillLibrary = Library<Skill>;
+
+/// One directory of agent files, or of teams or skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// Whose agents they are.
+    /// Whose files they are.
     pub scope: Scope,
     /// The directory; it may be missing.
     pub dir: PathBuf,
 }
 
-/// The agents that exist, kept up to date with their files.
-#[derive(Debug)]
-pub struct Library {
+/// The agents (or teams, or skills) that exist, kept up to date with their files.
+pub struct Library<D: Filed = AgentDefinition> {
     roots: Vec<Root>,
     stock: Vec<SourceFile>,
-    known: KnownTools,
+    context: D::Context,
     project_override: bool,
-    state: Mutex<State>,
+    state: Mutex<State<D>>,
 }
 
-#[derive(Debug)]
-struct State {
+struct State<D> {
     files: BTreeMap<(usize, PathBuf), File>,
     problems: Vec<Diagnostic>,
-    catalog: Arc<Catalog>,
+    catalog: Arc<Catalog<D>>,
 }
 
 #[derive(Debug, Clone)]
@@ -43,7 +49,7 @@ struct File {
     source: SourceFile,
 }
 
-/// What became of an agent when its file was edited.
+/// What became of an agent, a team or a skill when its file was edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// It is new.
@@ -56,36 +62,58 @@ pub enum Change {
 
 impl Root {
     /// `<home>/agents`.
-    pub fn home(home: &std::path::Path) -> Self {
-        Self { scope: Scope::Home, dir: home.join("agents") }
+    pub fn home(home: &Path) -> Self {
+        Self::in_home::<AgentDefinition>(home)
     }
 
     /// `<workspace>/.belljar/agents`; the workspace's path is canonical.
-    pub fn workspace(workspace: &std::path::Path) -> Self {
-        let dir = workspace.join(".belljar").join("agents");
+    pub fn workspace(workspace: &Path) -> Self {
+        Self::in_workspace::<AgentDefinition>(workspace)
+    }
+
+    /// The home's folder of this kind.
+    pub fn in_home<D: Filed>(home: &Path) -> Self {
+        Self { scope: Scope::Home, dir: home.join(D::KIND.folder) }
+    }
+
+    /// The workspace's folder of this kind; the workspace's path is canonical.
+    pub fn in_workspace<D: Filed>(workspace: &Path) -> Self {
+        let dir = workspace.join(".belljar").join(D::KIND.folder);
         Self { scope: Scope::Workspace(workspace.to_owned()), dir }
     }
 }
 
 impl Library {
-    /// Reads all files below the roots, which come in the order of precedence: home, then
-    /// workspace.
+    /// Reads all agent files below the roots; see [`Library::of`].
     pub fn open(roots: Vec<Root>, known: KnownTools, project_override: bool) -> Self {
-        Self::open_with_stock(roots, Vec::new(), known, project_override)
+        Self::of(roots, Vec::new(), known, project_override)
     }
 
-    /// As [`Library::open`], with agents that come with the program, as if they lay in the
-    /// home. One stands back where the home has an agent or a file of its name; a broken file
-    /// counts too, so that a broken edit is not covered up.
+    /// As [`Library::open`], with agents that come with the program; see [`Library::of`].
     pub fn open_with_stock(
         roots: Vec<Root>,
         stock: Vec<SourceFile>,
         known: KnownTools,
         project_override: bool,
     ) -> Self {
+        Self::of(roots, stock, known, project_override)
+    }
+}
+
+impl<D: Filed + PartialEq> Library<D> {
+    /// Reads all files below the roots, which come in the order of precedence: home, then
+    /// workspace. `stock` comes with the program, as if it lay in the home. A stock file stands
+    /// back where the home has one of its name; a broken one counts too, so that a broken edit
+    /// is not covered up.
+    pub fn of(
+        roots: Vec<Root>,
+        stock: Vec<SourceFile>,
+        context: D::Context,
+        project_override: bool,
+    ) -> Self {
         let catalog = Arc::new(Catalog::default());
         let state = State { files: BTreeMap::new(), problems: Vec::new(), catalog };
-        let library = Self { roots, stock, known, project_override, state: Mutex::new(state) };
+        let library = Self { roots, stock, context, project_override, state: Mutex::new(state) };
         let catalog = {
             let mut state = library.state();
             library.scan(&mut state);
@@ -95,8 +123,8 @@ impl Library {
         library
     }
 
-    /// The agents as of the last refresh.
-    pub fn catalog(&self) -> Arc<Catalog> {
+    /// What there is as of the last refresh.
+    pub fn catalog(&self) -> Arc<Catalog<D>> {
         Arc::clone(&self.state().catalog)
     }
 
@@ -109,7 +137,7 @@ impl Library {
     }
 
     /// Looks at the files again and reads those whose size, times or inode changed. Says what
-    /// became of which agent; a removal through a broken edit is also logged as a warning.
+    /// became of which; a removal through a broken edit is also logged as a warning.
     pub fn refresh(&self) -> Vec<Change> {
         let mut state = self.state();
         if !self.scan(&mut state) {
@@ -122,17 +150,17 @@ impl Library {
     }
 
     /// Brings the files up to date; whether there is any difference.
-    fn scan(&self, state: &mut State) -> bool {
+    fn scan(&self, state: &mut State<D>) -> bool {
         let (mut files, mut problems, mut stale) = (BTreeMap::new(), Vec::new(), false);
         for (index, root) in self.roots.iter().enumerate() {
-            for Found { path, fingerprint } in scan::find(root, &mut problems) {
+            for Found { path, fingerprint } in scan::find::<D>(root, &mut problems) {
                 let key = (index, path);
                 let known = state.files.remove(&key);
                 let file = match known {
                     Some(file) if fingerprint.is_some() && file.fingerprint == fingerprint => file,
                     Some(_) | None => {
                         stale = true;
-                        File { fingerprint, source: scan::read(root, &key.1) }
+                        File { fingerprint, source: scan::read::<D>(root, &key.1) }
                     }
                 };
                 files.insert(key, file);
@@ -145,19 +173,21 @@ impl Library {
         stale
     }
 
-    /// The catalogue of the files and of those stock agents that nothing stands in for. A
-    /// home agent that goes by a stock agent's name under another file name shows up as a
-    /// duplicate; the catalogue is then made once more, without that stock agent.
-    fn build(&self, state: &State) -> Catalog {
+    /// The catalogue of the files and of those stock ones that nothing stands in for. What goes
+    /// by a stock one's name in the home under another file name shows up as a duplicate; the
+    /// catalogue is then made once more, without that stock one.
+    fn build(&self, state: &State<D>) -> Catalog<D> {
         let sources = || state.files.values().map(|file| &file.source);
         let build = |stock: &[&SourceFile]| {
             let mut all: Vec<SourceFile> = sources().cloned().collect();
             all.extend(stock.iter().map(|file| (*file).clone()));
-            Catalog::build(all, &self.known, self.project_override)
+            Catalog::of(all, &self.context, self.project_override)
         };
         let home = sources().filter(|file| file.scope == Scope::Home);
-        let stems: BTreeSet<&OsStr> = home.filter_map(|file| file.path.file_stem()).collect();
-        let free = |file: &&SourceFile| file.path.file_stem().is_some_and(|s| !stems.contains(s));
+        let names: BTreeSet<String> = home.filter_map(|file| D::name_of_path(&file.path)).collect();
+        let free = |file: &&SourceFile| {
+            D::name_of_path(&file.path).is_some_and(|name| !names.contains(&name))
+        };
         let mut stock: Vec<&SourceFile> = self.stock.iter().filter(free).collect();
         let catalog = build(&stock);
         let before = stock.len();
@@ -168,15 +198,21 @@ impl Library {
         if stock.len() == before { catalog } else { build(&stock) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<D>> {
         // A panic while the lock is held leaves an older catalogue, or files to read again.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn changes(before: &Catalog, after: &Catalog) -> Vec<Change> {
+impl<D: Filed> fmt::Debug for Library<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Library").field("roots", &self.roots).finish_non_exhaustive()
+    }
+}
+
+fn changes<D: Filed + PartialEq>(before: &Catalog<D>, after: &Catalog<D>) -> Vec<Change> {
     let ids: BTreeSet<&AgentId> =
-        before.agents().iter().chain(after.agents()).map(|agent| &agent.id).collect();
+        before.entries().iter().chain(after.entries()).map(|entry| &entry.id).collect();
     let mut changes = Vec::new();
     for id in ids {
         match (before.get(id), after.get(id)) {
@@ -185,14 +221,14 @@ fn changes(before: &Catalog, after: &Catalog) -> Vec<Change> {
                 changes.push(Change::Changed(id.clone()));
             }
             (Some(old), None) => {
-                let path = &old.definition.path;
+                let path = old.definition.path();
                 let why: Vec<Diagnostic> = after
                     .diagnostics()
-                    .filter(|found| found.path == *path && found.severity == Severity::Error)
+                    .filter(|found| found.path == path && found.severity == Severity::Error)
                     .cloned()
                     .collect();
                 for found in &why {
-                    tracing::warn!(agent = %id, "an edit broke an agent: {found}");
+                    tracing::warn!(%id, "an edit broke {}: {found}", D::KIND.a_noun);
                 }
                 changes.push(Change::Removed(id.clone(), why));
             }

@@ -15,6 +15,7 @@ use crate::frame::{self, FORK_PLACEHOLDER};
 use crate::hosttool::HostTool;
 use crate::ledger::Ledger;
 use crate::outcome::RunError;
+use crate::skills;
 use crate::spec::spec;
 use crate::toolcat::Offer;
 use crate::turn::Loop;
@@ -44,10 +45,11 @@ pub(crate) async fn prepare(
         specs.iter().map(|(name, _)| (name.clone(), Carrier::Jar)).collect();
     let delegates = delegates(job);
     let listed = delegates.listed();
+    let index = skills::index_block(&host.skills);
     let offered: Vec<HostTool> = HostTool::ALL
         .into_iter()
         .filter(|tool| job.scene.offers(*tool) && (!listed.is_empty() || !tool.delegates()))
-        .filter(|tool| *tool != HostTool::Skill)
+        .filter(|tool| *tool != HostTool::Skill || index.is_some())
         .collect();
     for tool in &offered {
         if let Ok(permit) = job.rights.tool(tool.name()) {
@@ -70,7 +72,7 @@ pub(crate) async fn prepare(
             let mut messages = job.history.clone();
             messages.push(Message::User { text: job.first.clone() });
             ChatRequest {
-                system: system(job, ledger, &listed, &given),
+                system: system(job, ledger, &listed, &given, index),
                 messages,
                 tools: specs.into_iter().map(|(_, spec)| spec).collect(),
                 ..ChatRequest::default()
@@ -98,6 +100,7 @@ fn system(
     ledger: &Ledger,
     listed: &[blocks::ListedAgent],
     given: &[HostTool],
+    index: Option<String>,
 ) -> Vec<String> {
     let definition = &job.agent.definition;
     let mut system = vec![definition.body.clone()];
@@ -106,6 +109,7 @@ fn system(
         system.push(frame::contract(job.scene.supervises(), findings));
     }
     system.extend(blocks::subagents(listed, given));
+    system.extend(index.filter(|_| given.contains(&HostTool::Skill)));
     if !job.scene.is_child() {
         let shared = &job.shared;
         let (text, warning) = blocks::agents_md(&shared.workspace, shared.host.home.as_deref());

@@ -62,6 +62,16 @@ pub fn resolve(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgen
     Ok(resolved(host, agent, &workspace, true))
 }
 
+/// As [`resolve`], from the library as it stands, in a canonical workspace.
+pub(crate) fn resolve_known(
+    host: &Host,
+    name: &str,
+    workspace: &Path,
+) -> Result<ResolvedAgent, ResolveError> {
+    let catalog = host.library.catalog();
+    Ok(resolved(host, catalog.find(name)?, workspace, true))
+}
+
 /// All agents of the library with their status, in the catalogue's order.
 pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, ResolveError> {
     let workspace = canonical(workspace)?;

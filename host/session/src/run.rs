@@ -76,6 +76,7 @@ pub async fn run(
     events: EventSink,
     cancel: CancellationToken,
 ) -> Outcome {
+    let spec = crate::skills::brought_along(host, spec);
     let run = RunId::new(&*host.clock);
     let shared = Arc::new(Shared {
         host: host.clone(),
@@ -86,7 +87,9 @@ pub async fn run(
         allowed: Mutex::default(),
     });
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
-    let outcome = match job(&shared, spec, Arc::clone(&path), cancel) {
+    // Counted too: a subagent of the same name is the next one.
+    let index = shared.spawned.next(&spec.agent.definition.name).unwrap_or(0);
+    let outcome = match job(&shared, spec, Arc::clone(&path), index, cancel) {
         Ok(job) => {
             let budget = job.budget.clone();
             let outcome = run_agent(job).await;
@@ -105,10 +108,12 @@ pub async fn run(
     outcome
 }
 
-fn job(
+/// Checks a spec and makes the job of its agent, whose time begins now.
+pub(crate) fn job(
     shared: &Arc<Shared>,
     spec: RunSpec,
     path: Arc<str>,
+    spawn_index: u32,
     cancel: CancellationToken,
 ) -> Result<Job, (Arc<ResolvedAgent>, RunError)> {
     let RunSpec { agent, task, context, model, limits, partial, history, budget, .. } = spec;
@@ -132,8 +137,7 @@ fn job(
         pause: Arc::default(),
         scene,
         fork: None,
-        // Counted too: a subagent of the same name is the next one.
-        spawn_index: shared.spawned.next(&agent.definition.name).unwrap_or(0),
+        spawn_index,
         path,
         budget: budget
             .unwrap_or_else(|| Budget::root(Level::Session, caps))

@@ -1,4 +1,4 @@
-//! Finds agent files below a directory and reads them, within bounds.
+//! Finds the files of agents, teams or skills below a directory and reads them, within bounds.
 //!
 //! Directory links are not followed, so there are no loops. A linked file is read in the
 //! home, which is the operator's own; in a workspace, which may come from a stranger, only if
@@ -8,20 +8,19 @@ use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use belljar_definition::{Content, SourceFile};
-use belljar_definition::{Diagnostic, MAX_DEFINITION, Scope, Severity};
+use belljar_definition::{Content, Diagnostic, Filed, Kind, Scope, Severity, SourceFile};
 
 use crate::bounds::{MAX_AGENT_DEPTH, MAX_AGENT_FILES, MAX_SCAN_ENTRIES};
 use crate::library::Root;
 use crate::toolfiles::{ReadError, error, read_bounded};
 
-/// The folder whose agents are not offered.
+/// The folder whose files are not offered.
 const DRAFTS: &str = "drafts";
 
 /// What is said of a link that a workspace has no business with.
 const OUTSIDE: &str = "the link leads out of the workspace";
 
-/// An agent file.
+/// A file of the kind that was looked for.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
@@ -41,14 +40,16 @@ pub(crate) struct Fingerprint {
 
 struct Walk<'a> {
     root: &'a Root,
+    /// Whether a file is of the kind looked for, by its path below the root.
+    wants: fn(&Path) -> bool,
     found: Vec<Found>,
     entries: usize,
     problems: &'a mut Vec<Diagnostic>,
 }
 
-/// The agent files below the root, in the order of their paths.
-pub(crate) fn find(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec<Found> {
-    let mut walk = Walk { root, found: Vec::new(), entries: 0, problems };
+/// The files of this kind below the root, in the order of their paths.
+pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec<Found> {
+    let mut walk = Walk { root, wants: D::wants, found: Vec::new(), entries: 0, problems };
     if walk.leads_out(&root.dir) {
         walk.problem(&root.dir, "link-outside", OUTSIDE.to_owned());
         return walk.found;
@@ -57,15 +58,17 @@ pub(crate) fn find(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec<Found> {
     walk.found.sort_by(|a, b| a.path.cmp(&b.path));
     if walk.found.len() > MAX_AGENT_FILES {
         walk.found.truncate(MAX_AGENT_FILES);
-        let message = format!("more than {MAX_AGENT_FILES} agent files; the rest is left out");
+        let Kind { noun, .. } = D::KIND;
+        let message = format!("more than {MAX_AGENT_FILES} {noun} files; the rest is left out");
         walk.problems.push(error(&root.dir, "too-many", message));
     }
     walk.found
 }
 
 /// Reads one file; what is wrong with it is for the catalogue to report.
-pub(crate) fn read(root: &Root, path: &Path) -> SourceFile {
-    let content = match read_bounded(path, u64::try_from(MAX_DEFINITION).unwrap_or(u64::MAX)) {
+pub(crate) fn read<D: Filed>(root: &Root, path: &Path) -> SourceFile {
+    let limit = u64::try_from(D::KIND.max_bytes).unwrap_or(u64::MAX);
+    let content = match read_bounded(path, limit) {
         Ok(bytes) => Content::Bytes(bytes),
         Err(ReadError::TooLarge(length)) => Content::TooLarge(length),
         Err(found) => Content::Unreadable(found.to_string()),
@@ -108,7 +111,12 @@ impl Walk<'_> {
         }
     }
 
-    /// Keeps an agent file; gives back a folder to go into.
+    /// Whether a file is of the kind looked for.
+    fn wanted(&self, path: &Path) -> bool {
+        (self.wants)(path.strip_prefix(&self.root.dir).unwrap_or(path))
+    }
+
+    /// Keeps a file of the kind; gives back a folder to go into.
     fn entry(&mut self, entry: &DirEntry) -> Option<PathBuf> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
@@ -129,7 +137,7 @@ impl Walk<'_> {
         }
         if kind.is_symlink() {
             self.link(&path, draft);
-        } else if is_agent_name(&name) {
+        } else if self.wanted(&path) {
             // Of a special file too: the catalogue reports that it is no regular file.
             let fingerprint = entry.metadata().ok().map(|meta| Fingerprint::of(&meta));
             self.found.push(Found { path, fingerprint });
@@ -139,7 +147,7 @@ impl Walk<'_> {
 
     fn link(&mut self, path: &Path, draft: bool) {
         let Ok(meta) = fs::metadata(path) else {
-            if is_agent_name(&path.to_string_lossy()) {
+            if self.wanted(path) {
                 self.problem(path, "dangling-link", "the link leads nowhere".to_owned());
             }
             return;
@@ -153,7 +161,7 @@ impl Walk<'_> {
             }
             return;
         }
-        if !is_agent_name(&path.to_string_lossy()) {
+        if !self.wanted(path) {
             return;
         }
         if self.leads_out(path) {
@@ -190,8 +198,4 @@ impl Fingerprint {
         let unix = None;
         Self { len: meta.len(), modified: meta.modified().ok(), unix }
     }
-}
-
-fn is_agent_name(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|ext| ext.eq_ignore_ascii_case("md"))
 }

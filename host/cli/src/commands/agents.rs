@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{
-    AgentDefinition, Diagnostic, KnownTools, MAX_DEFINITION, Parsed, Severity, Status, parse_agent,
-    parse_too_large,
+    AgentDefinition, Diagnostic, FileRead, Filed, KnownTools, MAX_DEFINITION, Parsed, Scope,
+    Severity, Status, parse_agent, parse_too_large,
 };
 use belljar_policy::{LIMITS, Permission, Shown};
 use belljar_session::{ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
@@ -48,7 +48,7 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         for agent in &agents {
             table.row([
                 plain(&agent.id.slug),
-                plain(scope(agent)),
+                plain(scope(&agent.id.scope)),
                 status_cell(&agent.status),
                 plain(tools(agent)),
                 plain(Shown::clipped(&agent.definition.description, MAX_DESCRIPTION)),
@@ -193,11 +193,11 @@ fn check(paths: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Ex
         let rows: Vec<Value> = found.iter().map(as_json).collect();
         out.json(&rows)?;
     }
-    out.diagnostics(&found);
-    Ok(exit(&found))
+    Ok(report(&found, out))
 }
 
-fn as_json(found: &Diagnostic) -> Value {
+/// A finding as an object.
+pub(super) fn as_json(found: &Diagnostic) -> Value {
     json!({
         "path": found.path,
         "line": found.line,
@@ -232,6 +232,18 @@ fn check_file(path: &Path, known: &KnownTools, found: &mut Vec<Diagnostic>) -> O
             None
         }
         Parsed::NotAnAgent { reason } => Some(format!("not an agent: {}", reason.as_str())),
+    }
+}
+
+/// Reads a team or a skill from a file of any place.
+pub(super) fn read_file<D: Filed<Context = ()>>(path: &Path) -> FileRead<D> {
+    match read_bounded(path, D::KIND.max_bytes as u64) {
+        Ok(bytes) => D::read(path, &bytes, &()),
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
+            FileRead::Invalid { diagnostics: D::too_large(path, length) }
+        }
+        Err(error) => FileRead::Invalid { diagnostics: vec![unreadable(path, &error)] },
     }
 }
 
@@ -284,6 +296,12 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
+/// Shows what is wrong with files; the code says whether anything is.
+pub(super) fn report(found: &[Diagnostic], out: &Out) -> Exit {
+    out.diagnostics(found);
+    exit(found)
+}
+
 /// Whether anything is wrong.
 fn exit(found: &[Diagnostic]) -> Exit {
     if found.iter().any(|found| found.severity == Severity::Error) {
@@ -329,11 +347,11 @@ pub(super) fn status_cell(status: &Status) -> (String, Option<Style>) {
 }
 
 /// `home`, `library/x`, `workspace`.
-fn scope(agent: &ResolvedAgent) -> String {
-    match &agent.id.scope {
-        belljar_definition::Scope::Home => "home".to_owned(),
-        belljar_definition::Scope::Library(name) => format!("library/{}", Shown::new(name)),
-        belljar_definition::Scope::Workspace(_) => "workspace".to_owned(),
+pub(super) fn scope(scope: &Scope) -> String {
+    match scope {
+        Scope::Home => "home".to_owned(),
+        Scope::Library(name) => format!("library/{}", Shown::new(name)),
+        Scope::Workspace(_) => "workspace".to_owned(),
     }
 }
 

@@ -5,12 +5,17 @@ mod chat;
 mod completions;
 mod demo;
 mod doctor;
+mod drafts;
+mod drafts_move;
 mod explain;
 mod grant;
 mod init;
 mod limits;
 mod receipts;
 mod run;
+mod skills;
+mod teams;
+mod teams_run;
 mod tools;
 mod tools_call;
 mod tools_inspect;
@@ -31,6 +36,9 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Receipts(receipts) => receipts::run(receipts, &places()?, out),
         Command::Init => init::run(&places()?, args.global.workspace.is_some(), out),
         Command::Agents(command) => agents::run(command, &places()?, out),
+        Command::Teams(command) => teams::run(command, &places()?, out),
+        Command::Skills(command) => skills::run(command, &places()?, out),
+        Command::Drafts(command) => drafts::run(command, &places()?, out),
         Command::Tools(command) => tools::run(command, &places, out),
         Command::Grant(grant) => grant::run(grant, &places()?, out),
         Command::Explain(explain) => explain::run(explain, &places()?, out),

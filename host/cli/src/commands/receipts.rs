@@ -109,11 +109,12 @@ fn show(record: &RunRecord, out: &Out) {
     let outcome = &record.outcome;
     let status = out.paint(status_style(outcome.status), outcome.status);
     out.line(format_args!("run     {}", record.id));
-    out.line(format_args!(
-        "agent   {} on {}",
-        Shown::new(&outcome.agent),
-        Shown::new(&outcome.model)
-    ));
+    // A team has no model of its own.
+    let on = match outcome.model.as_str() {
+        "" => String::new(),
+        model => format!(" on {}", Shown::new(model)),
+    };
+    out.line(format_args!("agent   {}{on}", Shown::new(&outcome.agent)));
     out.line(format_args!("task    {}", Shown::clipped(record.task.trim(), 200)));
     out.line(format_args!("status  {status}"));
     if let Some(error) = &outcome.error {

@@ -105,7 +105,7 @@ pub(super) fn keep(record: &RunRecord, most: u64, places: &Places, out: &Out) {
 }
 
 /// The task as given, or from stdin.
-fn task(given: Option<&str>) -> Result<String, Failure> {
+pub(super) fn task(given: Option<&str>) -> Result<String, Failure> {
     let task = match given {
         Some(task) if task != "-" => task.to_owned(),
         None if std::io::stdin().is_terminal() => {
@@ -133,6 +133,7 @@ fn from_stdin() -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|_| Failure::usage("the task on stdin is not valid UTF-8"))
 }
 
+/// The model that plays this transcript.
 pub(super) fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
     let shown = path.display();
     let bytes = read_bounded(path, MAX_TRANSCRIPT_BYTES)
@@ -183,7 +184,7 @@ fn limits(args: &RunArgs) -> LimitsRequest {
 }
 
 /// Events as lines of JSON on stdout; `last` counts them.
-fn stream(out: &Out, progress: &Progress, last: Arc<Mutex<u64>>) -> EventSink {
+pub(super) fn stream(out: &Out, progress: &Progress, last: Arc<Mutex<u64>>) -> EventSink {
     let (out, progress) = (out.clone(), progress.clone());
     EventSink::to(move |event: &Event| {
         // The lock also keeps lines of several threads in the order of their numbers.

@@ -3,7 +3,6 @@
 //! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with
 //! diagnostics, or is not an agent at all. What it cannot read never becomes a right.
 
-mod fields;
 pub mod host_tools;
 mod parse;
 mod requests;
@@ -18,6 +17,7 @@ use belljar_policy::{Asked, ToolName};
 use crate::diagnostic::Diagnostic;
 use crate::{Dialect, Slug, Visibility};
 
+pub(crate) use parse::{is_documentation, no_agent, opens_with_fence, say_no_split};
 pub use parse::{parse_agent, parse_too_large};
 pub use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};

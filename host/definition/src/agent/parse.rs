@@ -4,14 +4,13 @@ use std::path::Path;
 
 use belljar_policy::Shown;
 
-use super::fields::Fields;
 use super::requests;
 use super::tool_list::ToolList;
 use super::{AgentDefinition, KnownTools, NotAnAgent, Parsed};
 use crate::diagnostic::{Findings, Place};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
+use crate::fields::{self, Fields};
 use crate::frontmatter::{self, MAX_DEFINITION, MAX_FRONTMATTER, NoSplit, Split};
-use crate::yaml::{self, Value};
 use crate::{Dialect, Slug, suggest};
 
 /// The longest name for people, in characters.
@@ -80,7 +79,10 @@ pub fn parse_agent(path: &Path, bytes: &[u8], known_tools: &KnownTools) -> Parse
     }
     let text = match frontmatter::utf8(bytes) {
         Ok(text) => text,
-        Err(_) if !opens_with_fence(bytes) => return no_agent(path, NoSplit::NoFrontmatter),
+        Err(_) if !opens_with_fence(bytes) => {
+            let reason = no_agent(path, NoSplit::NoFrontmatter);
+            return Parsed::NotAnAgent { reason };
+        }
         Err(at) => {
             findings.error_hint(
                 at,
@@ -93,7 +95,9 @@ pub fn parse_agent(path: &Path, bytes: &[u8], known_tools: &KnownTools) -> Parse
     };
     let split = match frontmatter::split(text) {
         Ok(split) => split,
-        Err(why @ (NoSplit::Empty | NoSplit::NoFrontmatter)) => return no_agent(path, why),
+        Err(why @ (NoSplit::Empty | NoSplit::NoFrontmatter)) => {
+            return Parsed::NotAnAgent { reason: no_agent(path, why) };
+        }
         Err(why) => {
             say_no_split(why, &mut findings);
             return Parsed::Invalid { diagnostics: findings.finish() };
@@ -123,29 +127,35 @@ pub fn parse_too_large(path: &Path, length: u64) -> Parsed {
     Parsed::Invalid { diagnostics: findings.finish() }
 }
 
-fn opens_with_fence(bytes: &[u8]) -> bool {
+/// Whether the bytes begin as a file with frontmatter does.
+pub(crate) fn opens_with_fence(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes.trim_ascii_start().starts_with(b"---")
 }
 
-fn no_agent(path: &Path, why: NoSplit) -> Parsed {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
-    let stem = stem.unwrap_or_default();
-    let documentation = DOCUMENTATION.iter().any(|name| {
-        stem.strip_prefix(name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
-    });
-    let reason = match why {
-        _ if documentation => NotAnAgent::Documentation,
+/// Why a file without frontmatter is passed over.
+pub(crate) fn no_agent(path: &Path, why: NoSplit) -> NotAnAgent {
+    match why {
+        _ if is_documentation(path) => NotAnAgent::Documentation,
         NoSplit::Empty => NotAnAgent::Empty,
         NoSplit::NoFrontmatter | NoSplit::Unclosed(_) | NoSplit::TooLong(..) => {
             NotAnAgent::NoFrontmatter
         }
-    };
-    Parsed::NotAnAgent { reason }
+    }
 }
 
-fn say_no_split(why: NoSplit, findings: &mut Findings<'_>) {
+/// Whether a file is named like documentation: `README.md`, `CHANGELOG-2.md`.
+pub(crate) fn is_documentation(path: &Path) -> bool {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
+    let stem = stem.unwrap_or_default();
+    DOCUMENTATION.iter().any(|name| {
+        stem.strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
+    })
+}
+
+/// Reports frontmatter that is not closed, or too long.
+pub(crate) fn say_no_split(why: NoSplit, findings: &mut Findings<'_>) {
     match why {
         NoSplit::Unclosed(line) => findings.error_hint(
             Place { line, column: 1 },
@@ -170,28 +180,7 @@ fn read(
     findings: &mut Findings<'_>,
 ) -> Option<AgentDefinition> {
     let opening = Place { line: split.yaml_line.saturating_sub(1), column: 1 };
-    let root = match yaml::parse(split.yaml, split.yaml_line) {
-        Ok(root) => root,
-        Err(error) => {
-            let message = format!("the frontmatter is not valid YAML: {}", error.message);
-            findings.add(crate::Severity::Error, error.at, "yaml", message, error.hint);
-            return None;
-        }
-    };
-    let entries = match root.value {
-        Value::Map(entries) => entries,
-        Value::Null => Vec::new(),
-        Value::Bool(_) | Value::Int(_) | Value::Float | Value::Text(_) | Value::List(_) => {
-            let message = format!("the frontmatter is {}, not fields", root.kind());
-            findings.error_hint(
-                root.at,
-                "yaml",
-                message,
-                "write `name: ...` and so on, one a line",
-            );
-            return None;
-        }
-    };
+    let entries = fields::entries(split.yaml, split.yaml_line, "the frontmatter", findings)?;
     let dialect = Dialect::detect(path, &entries);
     let mut fields = Fields::new(entries, opening, findings);
     let (name, slug) = read_name(path, dialect, &mut fields).unzip();

@@ -7,10 +7,10 @@ use belljar_policy::{
 };
 
 use super::SubagentsAsk;
-use super::fields::{Fields, boolean, shown};
 use super::tool_list::ToolList;
 use super::tools::KnownTools;
 use crate::diagnostic::Findings;
+use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
 use crate::{Dialect, Visibility, suggest};
 

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_policy::{Permission, Shown, ToolName};
 
-use super::fields::{Fields, boolean, shown};
 use super::host_tools::SPAWN_AGENT;
 use super::tools::{KnownTools, Meaning, Written};
 use super::{Translated, Unavailable};
 use crate::Dialect;
 use crate::diagnostic::Place;
+use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
 
 /// The most names in one field. The longest list in public files has about 60.

@@ -11,3 +11,5 @@ mod manifest;
 mod never_panics;
 mod settings;
 mod show;
+mod skills;
+mod teams;

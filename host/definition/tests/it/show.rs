@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentDefinition, Diagnostic, KnownTools, Parsed, Settings, ToolManifest, parse_agent,
+    AgentDefinition, Diagnostic, FileRead, Filed, KnownTools, Parsed, Settings, Skill,
+    TeamDefinition, ToolManifest, parse_agent,
 };
 use belljar_policy::{Grants, ToolName};
 
@@ -37,6 +38,44 @@ pub(crate) fn agent_at(path: &str, text: impl AsRef<[u8]>) -> String {
         }
         Parsed::Invalid { diagnostics } => format!("invalid\n{}", list(&diagnostics)),
         Parsed::NotAnAgent { reason } => format!("{reason:?}: {}", reason.as_str()),
+    }
+}
+
+/// A team file, read.
+pub(crate) fn team(text: impl AsRef<[u8]>) -> String {
+    read::<TeamDefinition>("teams/t.yaml", text.as_ref(), |team| {
+        let mut out = format!("{} ({}): {}\n", team.name, team.slug, team.description);
+        for stage in &team.stages {
+            let how = if stage.parallel { stage.join.as_str() } else { "one" };
+            out += &format!("stage, {how}\n");
+            for member in &stage.members {
+                let task = member.task.as_ref().map(|task| task.fill("<INPUT>", "<TASK>"));
+                let (agent, line) = (&member.agent, member.line);
+                out += &format!("  {agent} on line {line}, {:?}, {task:?}\n", member.context);
+            }
+        }
+        out + &format!("{:?}\n", team.budget)
+    })
+}
+
+/// A skill file, read.
+pub(crate) fn skill(text: impl AsRef<[u8]>) -> String {
+    skill_at("skills/s/SKILL.md", text)
+}
+
+/// A skill file with a path of its own, read.
+pub(crate) fn skill_at(path: &str, text: impl AsRef<[u8]>) -> String {
+    read::<Skill>(path, text.as_ref(), |skill| {
+        let Skill { name, slug, description, triggers, body, .. } = skill;
+        format!("{name} ({slug}): {description}\n{triggers:?} {body:?}\n")
+    })
+}
+
+fn read<D: Filed<Context = ()>>(path: &str, text: &[u8], show: impl Fn(&D) -> String) -> String {
+    match D::read(Path::new(path), text, &()) {
+        FileRead::Item { item, diagnostics } => format!("{}{}", show(&item), list(&diagnostics)),
+        FileRead::Invalid { diagnostics } => format!("invalid\n{}", list(&diagnostics)),
+        FileRead::Other { reason } => format!("{reason:?}: {}", reason.as_str()),
     }
 }
 

@@ -149,7 +149,7 @@ impl Agent<'_> {
     pub(crate) async fn before_start(&self, timer: &mut Timer) -> Option<Ending> {
         let event = HookEvent::SubagentStart;
         let names = self.names();
-        if !self.job.child || !self.hooks().any(event, &names) {
+        if !self.job.scene.is_child() || !self.hooks().any(event, &names) {
             return None;
         }
         let input = Input::start(self.job);
@@ -178,7 +178,8 @@ impl Agent<'_> {
         again: bool,
         timer: &mut Timer,
     ) -> Option<String> {
-        let event = if self.job.child { HookEvent::SubagentStop } else { HookEvent::Stop };
+        let event =
+            if self.job.scene.is_child() { HookEvent::SubagentStop } else { HookEvent::Stop };
         let names = self.names();
         if ending.status == Status::Cancelled || !self.hooks().any(event, &names) {
             return None;

@@ -20,7 +20,7 @@ impl Input {
         fields.insert("session_id".into(), job.shared.run.as_str().into());
         fields.insert("hook_event_name".into(), event.as_str().into());
         fields.insert("agent".into(), (&*job.path).into());
-        if job.child {
+        if job.scene.is_child() {
             fields.insert("agent_id".into(), (&*job.path).into());
             fields.insert("agent_type".into(), job.agent.definition.name.as_str().into());
         }

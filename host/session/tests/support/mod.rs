@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use belljar_definition::Settings;
+use belljar_definition::{Settings, TeamDefinition};
 use belljar_model::{
     CallContext, ChatModel, ChatRequest, Message, ModelError, Models, Reply, ScriptedModel,
     StreamEvent,
@@ -16,7 +16,7 @@ use belljar_model::{
 use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
 use belljar_session::{
     Event, EventKind, EventSink, FixedClock, Host, Library, Outcome, Root, RunSpec, StockTool,
-    ToolCatalogue, resolve, run,
+    TeamLibrary, ToolCatalogue, resolve, run,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +81,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) transcript: &'a str,
     pub(crate) settings: &'a str,
     pub(crate) agents: &'a [(&'a str, &'a str)],
+    pub(crate) teams: &'a [(&'a str, &'a str)],
     pub(crate) files: &'a [(&'a str, &'a str)],
     pub(crate) tools: Vec<StockTool>,
 }
@@ -90,6 +91,9 @@ impl World {
         let (home, workspace) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         for (name, text) in plan.agents {
             write(&home.path().join("agents").join(name), text);
+        }
+        for (name, text) in plan.teams {
+            write(&home.path().join("teams").join(name), text);
         }
         for (name, text) in plan.files {
             write(&workspace.path().join(name), text);
@@ -112,6 +116,11 @@ impl World {
         let model = Arc::new(Spy { inner, sent: Mutex::default() });
         let models = Arc::new(Models::single(model.clone()));
         let mut host = Host::new(sandbox(), models, settings, Arc::new(tools), Arc::new(library));
+        let roots = vec![
+            Root::in_home::<TeamDefinition>(home.path()),
+            Root::in_workspace::<TeamDefinition>(&workspace.path().canonicalize().unwrap()),
+        ];
+        host.teams = Arc::new(TeamLibrary::of(roots, Vec::new(), (), false));
         host.clock = Arc::new(FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap()));
         Self { home, workspace, host, model, events: Arc::default() }
     }

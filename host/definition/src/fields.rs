@@ -1,49 +1,98 @@
-//! The fields of a frontmatter, taken one by one; what is left at the end nobody knew.
+//! The fields of a file, taken one by one; what is left at the end nobody knew.
 
 use belljar_policy::Shown;
 
 use crate::diagnostic::{Findings, Place};
-use crate::yaml::{Key, Node, Value};
+use crate::suggest;
+use crate::yaml::{self, Key, Node, Value};
+
+/// Reads YAML that holds fields: `what` names it in messages, such as `the frontmatter`.
+pub(crate) fn entries(
+    text: &str,
+    first_line: u32,
+    what: &str,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<(Key, Node)>> {
+    let root = match yaml::parse(text, first_line) {
+        Ok(root) => root,
+        Err(error) => {
+            let message = format!("{what} is not valid YAML: {}", error.message);
+            findings.add(crate::Severity::Error, error.at, "yaml", message, error.hint);
+            return None;
+        }
+    };
+    match root.value {
+        Value::Map(entries) => Some(entries),
+        Value::Null => Some(Vec::new()),
+        Value::Bool(_) | Value::Int(_) | Value::Float | Value::Text(_) | Value::List(_) => {
+            let message = format!("{what} is {}, not fields", root.kind());
+            let hint = "write `name: ...` and so on, one a line";
+            findings.error_hint(root.at, "yaml", message, hint);
+            None
+        }
+    }
+}
 
 /// The fields that are still to be read.
-pub(super) struct Fields<'f, 'p> {
+pub(crate) struct Fields<'f, 'p> {
     entries: Vec<(Key, Node)>,
     places: Vec<(String, Place)>,
     opening: Place,
-    pub(super) findings: &'f mut Findings<'p>,
+    /// Where a missing field would stand, for a hint.
+    within: &'static str,
+    pub(crate) findings: &'f mut Findings<'p>,
 }
 
 impl<'f, 'p> Fields<'f, 'p> {
-    pub(super) fn new(
+    pub(crate) fn new(
         entries: Vec<(Key, Node)>,
         opening: Place,
         findings: &'f mut Findings<'p>,
     ) -> Self {
         let places = entries.iter().map(|(key, _)| (key.text.clone(), key.at)).collect();
-        Self { entries, places, opening, findings }
+        Self { entries, places, opening, within: "between the fences", findings }
+    }
+
+    /// The same fields in something without fences, such as `to the stage`.
+    pub(crate) fn within(mut self, within: &'static str) -> Self {
+        self.within = within;
+        self
     }
 
     /// Takes a field out.
-    pub(super) fn take(&mut self, name: &str) -> Option<(Key, Node)> {
+    pub(crate) fn take(&mut self, name: &str) -> Option<(Key, Node)> {
         let at = self.entries.iter().position(|(key, _)| key.text == name)?;
         Some(self.entries.remove(at))
     }
 
     /// Where a field stands, taken or not; the opening fence for one that is absent.
-    pub(super) fn place(&self, name: &str) -> Place {
-        let found = self.places.iter().find(|(key, _)| key == name);
-        found.map_or(self.opening, |(_, at)| *at)
+    pub(crate) fn place(&self, name: &str) -> Place {
+        self.place_of(name).unwrap_or(self.opening)
+    }
+
+    /// Whether a key that is still there was probably meant to be this one, of those known.
+    /// What is misspelt is not missing too.
+    pub(crate) fn misspelt(&self, name: &str, known: &[&str]) -> bool {
+        self.entries.iter().any(|(key, _)| {
+            !known.contains(&key.text.as_str())
+                && suggest::nearest(&key.text, known.iter().copied()) == Some(name)
+        })
+    }
+
+    /// Where a field stands, taken or not, if it is there.
+    pub(crate) fn place_of(&self, name: &str) -> Option<Place> {
+        self.places.iter().find(|(key, _)| key == name).map(|(_, at)| *at)
     }
 
     /// What nobody took.
-    pub(super) fn into_rest(self) -> (Vec<(Key, Node)>, &'f mut Findings<'p>) {
+    pub(crate) fn into_rest(self) -> (Vec<(Key, Node)>, &'f mut Findings<'p>) {
         (self.entries, self.findings)
     }
 
     /// A field that must be there and hold text.
-    pub(super) fn required_text(&mut self, name: &'static str) -> Option<String> {
+    pub(crate) fn required_text(&mut self, name: &'static str) -> Option<String> {
         let Some((key, node)) = self.take(name) else {
-            let hint = format!("add a line `{name}: ...` between the fences");
+            let hint = format!("add a line `{name}: ...` {}", self.within);
             let message = format!("`{name}` is missing");
             self.findings.error_hint(self.opening, "missing-field", message, hint);
             return None;
@@ -63,7 +112,7 @@ impl<'f, 'p> Fields<'f, 'p> {
     }
 
     /// A field that holds text where it is there; nothing counts as absent.
-    pub(super) fn optional_text(&mut self, name: &'static str) -> Option<String> {
+    pub(crate) fn optional_text(&mut self, name: &'static str) -> Option<String> {
         let (key, node) = self.take(name)?;
         if node.value == Value::Null {
             return None;
@@ -77,7 +126,7 @@ impl<'f, 'p> Fields<'f, 'p> {
     }
 
     /// A field that holds `true` or `false`.
-    pub(super) fn boolean(&mut self, name: &'static str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, name: &'static str) -> Option<bool> {
         let (key, node) = self.take(name)?;
         let value = boolean(&node);
         if value.is_none() {
@@ -89,7 +138,7 @@ impl<'f, 'p> Fields<'f, 'p> {
     }
 
     /// A field that holds a whole number of the range.
-    pub(super) fn number(&mut self, name: &'static str, range: (u64, u64)) -> Option<u64> {
+    pub(crate) fn number(&mut self, name: &'static str, range: (u64, u64)) -> Option<u64> {
         let (key, node) = self.take(name)?;
         let (low, high) = range;
         let value = node.integer().and_then(|n| u64::try_from(n).ok());
@@ -108,7 +157,7 @@ impl<'f, 'p> Fields<'f, 'p> {
 }
 
 /// A boolean; a quoted one counts.
-pub(super) fn boolean(node: &Node) -> Option<bool> {
+pub(crate) fn boolean(node: &Node) -> Option<bool> {
     match &node.value {
         Value::Bool(value) => Some(*value),
         Value::Text(text) => match text.as_str() {
@@ -121,7 +170,7 @@ pub(super) fn boolean(node: &Node) -> Option<bool> {
 }
 
 /// A value as a message quotes it.
-pub(super) fn shown(node: &Node) -> String {
+pub(crate) fn shown(node: &Node) -> String {
     match node.text() {
         Some(text) => format!("`{}`", Shown::clipped(text, 60)),
         None => node.kind().to_owned(),

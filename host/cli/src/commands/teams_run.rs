@@ -1,0 +1,173 @@
+//! `belljar teams run`: a team, one task.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_model::Models;
+use belljar_policy::{LimitsRequest, Shown};
+use belljar_session::{
+    EVENT_VERSION, RECORD_VERSION, ResolvedTeam, RunError, RunRecord, RunStatus, RunStore,
+    TeamOutcome, TeamSpec, resolve_team, run_team,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{agents, receipts, run as single};
+use crate::args::{OutputFormat, TeamRunArgs};
+use crate::asker::Terminal;
+use crate::attachments;
+use crate::exit::{Exit, Failure, chain};
+use crate::home::Places;
+use crate::host::{self, Assembly};
+use crate::out::{Out, Style};
+use crate::progress::{Progress, To, status_style};
+
+pub(super) fn run(args: &TeamRunArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let format = if args.json { OutputFormat::Json } else { args.output_format };
+    let task = single::task(args.task.as_deref())?;
+    let progress = Progress::new(out, To::Notes);
+    let mut assembly = Assembly::new(places, out)?;
+    if let Some(path) = &args.transcript {
+        assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
+    }
+    let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
+    host.journal = Arc::new(RunStore::new(places.runs()));
+    for problem in host.tools.problems() {
+        out.diagnostic(problem);
+    }
+    if host.models.is_empty() {
+        return Err(single::no_model(places));
+    }
+    let team = resolve_team(&host, &args.name, &places.workspace).map_err(agents::not_found)?;
+    runnable(&team)?;
+    let spec = TeamSpec {
+        team: Arc::new(team),
+        task: task.clone(),
+        model: args.model.clone(),
+        workspace: places.workspace.clone(),
+        limits: limits(args),
+        budget: None,
+    };
+    let last = Arc::new(Mutex::new(0));
+    let events = match format {
+        OutputFormat::Text | OutputFormat::Json => progress.sink(),
+        OutputFormat::StreamJson => single::stream(out, &progress, Arc::clone(&last)),
+    };
+    let cancel = CancellationToken::new();
+    let runtime = host::runtime()?;
+    let mut outcome = runtime.block_on(async {
+        host::cancel_on_interrupt(&cancel, out);
+        run_team(&host, spec, events, cancel.clone()).await
+    });
+    // A thread that still waits for a person's answer must not keep the process.
+    runtime.shutdown_background();
+    progress.finish();
+    for warning in host.sandbox.warnings() {
+        out.warning(warning);
+    }
+    for agent in outcome.agents_mut() {
+        attachments::save(&mut agent.outcome, args.attachments.as_deref(), places, out);
+    }
+    save(&outcome, task, places, out);
+    let next = *last.lock().unwrap_or_else(PoisonError::into_inner);
+    print(format, &outcome, next, out)?;
+    conclude(&outcome, out)
+}
+
+/// A team whose agents are not all there, or not all allowed, does not begin.
+pub(super) fn runnable(team: &ResolvedTeam) -> Result<(), Failure> {
+    if team.problems.is_empty() {
+        return Ok(());
+    }
+    let exit = if team.is_only_blocked() { Exit::NotAllowed } else { Exit::Usage };
+    let message = format!("team `{}` cannot run; nothing was started", team.id);
+    Err(Failure::diagnostics(message, team.problems.clone()).exit(exit))
+}
+
+fn limits(args: &TeamRunArgs) -> LimitsRequest {
+    LimitsRequest {
+        steps: args.max_steps,
+        tokens: args.max_tokens,
+        fuel: args.fuel,
+        timeout_seconds: args.timeout,
+        ..LimitsRequest::default()
+    }
+}
+
+/// Saves the run in the form of any other, so that `receipts` shows it.
+fn save(outcome: &TeamOutcome, task: String, places: &Places, out: &Out) {
+    let record = RunRecord {
+        version: RECORD_VERSION,
+        id: outcome.run.clone(),
+        task,
+        context: None,
+        workspace: places.workspace.clone(),
+        outcome: outcome.to_outcome(),
+    };
+    if let Err(error) = RunStore::new(places.runs()).save(&record) {
+        out.warning(format_args!("the run is not saved: {}", chain(&error)));
+    }
+}
+
+fn print(format: OutputFormat, outcome: &TeamOutcome, next: u64, out: &Out) -> Result<(), Failure> {
+    match format {
+        OutputFormat::Text if out.is_terminal() => {
+            out.text(&Shown::multiline(&outcome.output).to_string());
+        }
+        OutputFormat::Text => out.text(&outcome.output),
+        OutputFormat::Json => out.json(outcome)?,
+        OutputFormat::StreamJson => out.json_line(&json!({
+            "v": EVENT_VERSION,
+            "run": outcome.run,
+            "seq": next,
+            "agent": outcome.team,
+            "type": "outcome",
+            "outcome": outcome,
+        }))?,
+    }
+    Ok(())
+}
+
+/// The last lines for a person, and the exit code.
+fn conclude(outcome: &TeamOutcome, out: &Out) -> Result<Exit, Failure> {
+    for agent in outcome.agents() {
+        for warning in &agent.outcome.warnings {
+            out.warning(format_args!("{}: {}", Shown::new(&agent.path), Shown::new(warning)));
+        }
+        for operation in &agent.outcome.unfinished {
+            let operation = Shown::new(operation);
+            out.warning(format_args!("still running when the run was given up: {operation}"));
+        }
+    }
+    let status = out.paint_err(status_style(outcome.status), outcome.status);
+    let id = out.paint_err(Style::Dim, &outcome.run);
+    let (done, planned) = (outcome.stages.len(), outcome.planned);
+    let usage = receipts::usage(&outcome.to_outcome());
+    out.note(format_args!("{status}: {done} of {planned} stages, {usage}  {id}"));
+    match outcome.status {
+        RunStatus::Completed => Ok(Exit::Completed),
+        RunStatus::Partial => {
+            out.warning(format_args!("the output is partial: {}", why(outcome)));
+            Ok(Exit::Partial)
+        }
+        RunStatus::Cancelled => Ok(Exit::Cancelled),
+        RunStatus::Failed => {
+            let failure = Failure::new(why(outcome));
+            Err(match &outcome.error {
+                Some(RunError::Setup { hint: Some(hint), .. }) => failure.hint(hint.trim_end()),
+                _ => failure,
+            })
+        }
+    }
+}
+
+/// Why the team did not complete, and which agent it was.
+pub(super) fn why(outcome: &TeamOutcome) -> String {
+    let error = outcome.error.as_ref().map_or_else(String::new, ToString::to_string);
+    let error = Shown::multiline(&error).to_string();
+    match outcome.culprit() {
+        Some((stage, agent)) => {
+            format!("stage {stage}, agent `{}`: {error}", Shown::new(&agent.path))
+        }
+        None => error,
+    }
+}

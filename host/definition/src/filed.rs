@@ -1,0 +1,168 @@
+//! What agents, teams and skills have in common: each is one file of a folder that is named
+//! after its kind, and goes by a name that the file states.
+
+use std::path::Path;
+
+use belljar_policy::Shown;
+
+use crate::agent::{AgentDefinition, KnownTools, NotAnAgent, Parsed, parse_agent, parse_too_large};
+use crate::diagnostic::{Diagnostic, Findings, Place};
+use crate::{MAX_DEFINITION, Slug};
+
+/// A kind of file that a [`crate::Catalog`] holds.
+pub trait Filed: Sized {
+    /// Its words.
+    const KIND: &'static Kind;
+
+    /// What reading one takes besides its text.
+    type Context;
+
+    /// Whether a file is of this kind, by its path below the folder. The others are passed
+    /// over without a word.
+    fn wants(below: &Path) -> bool;
+
+    /// Reads one file. Never panics.
+    fn read(path: &Path, bytes: &[u8], context: &Self::Context) -> FileRead<Self>;
+
+    /// What is said of a file longer than [`Kind::max_bytes`].
+    fn too_large(path: &Path, length: u64) -> Vec<Diagnostic> {
+        let Kind { a_noun, max_bytes, .. } = Self::KIND;
+        let mut findings = Findings::new(path);
+        let message = format!("the file has {length} bytes; {a_noun} has at most {max_bytes}");
+        findings.error(Place::default(), "too-large", message);
+        findings.finish()
+    }
+
+    /// The name that the path alone gives, as the file is probably meant.
+    fn name_of_path(path: &Path) -> Option<String> {
+        path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
+    }
+
+    /// The name for people.
+    fn name(&self) -> &str;
+
+    /// The name for look-up.
+    fn slug(&self) -> &Slug;
+
+    /// Its file.
+    fn path(&self) -> &Path;
+}
+
+/// The words of a kind of file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// `agent`.
+    pub noun: &'static str,
+    /// `an agent`.
+    pub a_noun: &'static str,
+    /// The folder below the home and `.belljar`, and the command that lists and checks:
+    /// `agents`.
+    pub folder: &'static str,
+    /// The most bytes of a file.
+    pub max_bytes: usize,
+}
+
+/// What a file turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileRead<D> {
+    /// One of its kind; the diagnostics hold warnings and notes only.
+    Item {
+        /// It.
+        item: D,
+        /// What its author should know.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// Meant to be one and not understood: at least one error.
+    Invalid {
+        /// Why, and where.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// Something else.
+    Other {
+        /// Why.
+        reason: NotAnAgent,
+    },
+}
+
+impl<D> FileRead<D> {
+    /// The item, unless something in its findings is an error.
+    pub(crate) fn of(item: Option<D>, findings: Findings<'_>) -> Self {
+        let failed = findings.has_errors();
+        let diagnostics = findings.finish();
+        match item {
+            Some(item) if !failed => Self::Item { item, diagnostics },
+            Some(_) | None => Self::Invalid { diagnostics },
+        }
+    }
+}
+
+impl Filed for AgentDefinition {
+    const KIND: &'static Kind =
+        &Kind { noun: "agent", a_noun: "an agent", folder: "agents", max_bytes: MAX_DEFINITION };
+
+    type Context = KnownTools;
+
+    fn wants(below: &Path) -> bool {
+        is_markdown(below)
+    }
+
+    fn read(path: &Path, bytes: &[u8], known: &KnownTools) -> FileRead<Self> {
+        match parse_agent(path, bytes, known) {
+            Parsed::Agent { definition, diagnostics } => {
+                FileRead::Item { item: *definition, diagnostics }
+            }
+            Parsed::Invalid { diagnostics } => FileRead::Invalid { diagnostics },
+            Parsed::NotAnAgent { reason } => FileRead::Other { reason },
+        }
+    }
+
+    fn too_large(path: &Path, length: u64) -> Vec<Diagnostic> {
+        match parse_too_large(path, length) {
+            Parsed::Invalid { diagnostics } | Parsed::Agent { diagnostics, .. } => diagnostics,
+            Parsed::NotAnAgent { .. } => Vec::new(),
+        }
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn slug(&self) -> &Slug {
+        &self.slug
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+pub(crate) fn is_markdown(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
+}
+
+/// The longest name for people, in characters.
+const MAX_NAME: usize = 100;
+
+/// The name and its slug; an error where the name is unfit for a person's list.
+pub(crate) fn checked_name(
+    name: &str,
+    at: Place,
+    findings: &mut Findings<'_>,
+) -> Option<(String, Slug)> {
+    let name = name.trim();
+    if name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+        let message = format!("`name` has more than {MAX_NAME} characters, or control characters");
+        findings.error(at, "bad-name", message);
+        return None;
+    }
+    let Some(slug) = Slug::of(name) else {
+        findings.error_hint(
+            at,
+            "bad-name",
+            format!("`{}` gives no identity", Shown::new(name)),
+            "give `name` at least one letter a to z or digit",
+        );
+        return None;
+    };
+    Some((name.to_owned(), slug))
+}

@@ -1,0 +1,238 @@
+//! Skills: `skills/NAME/SKILL.md`, or plain `skills/NAME.md`.
+//!
+//! Frontmatter with `name`, `description` and, if wanted, `triggers`; the body is what
+//! `use_skill` loads. A skill is text for a model: it gives no right, whatever it says. Files
+//! written for other programs load as they are; what they say about tools is reported.
+
+use std::path::{Path, PathBuf};
+
+use belljar_policy::Shown;
+
+use crate::agent::{is_documentation, no_agent, opens_with_fence, say_no_split};
+use crate::diagnostic::{Findings, Place};
+use crate::fields::{self, Fields, shown};
+use crate::filed::{self, FileRead, Filed, Kind, is_markdown};
+use crate::frontmatter::{self, NoSplit, Split};
+use crate::team::say_not_utf8;
+use crate::yaml::Value;
+use crate::{NotAnAgent, Slug, suggest};
+
+/// The longest skill file, in bytes. The longest public ones have some 60 kB.
+pub const MAX_SKILL: usize = 256 << 10;
+
+/// The most triggers of one skill.
+const MAX_TRIGGERS: usize = 32;
+
+/// How long a trigger may be, in characters. Shorter ones are in every text.
+const TRIGGER_LENGTH: (usize, usize) = (3, 100);
+
+/// The name of a skill's file in a folder of its own.
+const SKILL_FILE: &str = "skill.md";
+
+/// What the file of a skill may say, as other programs spell it.
+const ALLOWED_TOOLS: &[&str] = &["allowed-tools", "allowed_tools", "allowedTools", "tools"];
+
+const KEYS: &[&str] = &["name", "description", "triggers", "allowed-tools"];
+
+/// A skill file that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skill {
+    /// The name for people, as written; the folder's or the file's where it has none.
+    pub name: String,
+    /// The name for look-up.
+    pub slug: Slug,
+    /// When to use it; not blank.
+    pub description: String,
+    /// Words and phrases; a task that holds one of them brings the skill along.
+    pub triggers: Vec<String>,
+    /// The text: every byte after the frontmatter; not blank.
+    pub body: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl Filed for Skill {
+    const KIND: &'static Kind =
+        &Kind { noun: "skill", a_noun: "a skill", folder: "skills", max_bytes: MAX_SKILL };
+
+    type Context = ();
+
+    /// `SKILL.md` at any depth, and the markdown files of the folder itself; what else lies in
+    /// a skill's own folder is its material.
+    fn wants(below: &Path) -> bool {
+        if is_skill_file(below) {
+            return true;
+        }
+        let top = below.parent().is_none_or(|folder| folder.as_os_str().is_empty());
+        top && is_markdown(below) && !is_documentation(below)
+    }
+
+    fn read(path: &Path, bytes: &[u8], (): &()) -> FileRead<Self> {
+        if bytes.len() > MAX_SKILL {
+            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            return FileRead::Invalid { diagnostics: Self::too_large(path, length) };
+        }
+        let mut findings = Findings::new(path);
+        let split = match frontmatter::utf8(bytes).map(frontmatter::split) {
+            Ok(Ok(split)) => split,
+            Ok(Err(why @ (NoSplit::Empty | NoSplit::NoFrontmatter))) => return other(path, why),
+            Ok(Err(why)) => {
+                say_no_split(why, &mut findings);
+                return FileRead::of(None, findings);
+            }
+            Err(_) if !opens_with_fence(bytes) => return other(path, NoSplit::NoFrontmatter),
+            Err(at) => {
+                say_not_utf8(at, &mut findings);
+                return FileRead::of(None, findings);
+            }
+        };
+        let skill = read(path, &split, &mut findings);
+        FileRead::of(skill, findings)
+    }
+
+    fn name_of_path(path: &Path) -> Option<String> {
+        let named = if is_skill_file(path) { path.parent()?.file_name() } else { path.file_stem() };
+        named.map(|name| name.to_string_lossy().into_owned())
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn slug(&self) -> &Slug {
+        &self.slug
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn is_skill_file(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(SKILL_FILE))
+}
+
+fn other(path: &Path, why: NoSplit) -> FileRead<Skill> {
+    // A `SKILL.md` is meant to be one; other files without frontmatter may be anything.
+    if is_skill_file(path) {
+        let mut findings = Findings::new(path);
+        let message = match why {
+            NoSplit::Empty => "the file is empty",
+            NoSplit::NoFrontmatter | NoSplit::Unclosed(_) | NoSplit::TooLong(..) => {
+                NotAnAgent::NoFrontmatter.as_str()
+            }
+        };
+        let hint = "begin it with `---`, `name: ...`, `description: ...`, `---`";
+        findings.error_hint(Place { line: 1, column: 1 }, "no-frontmatter", message, hint);
+        return FileRead::of(None, findings);
+    }
+    FileRead::Other { reason: no_agent(path, why) }
+}
+
+fn read(path: &Path, split: &Split<'_>, findings: &mut Findings<'_>) -> Option<Skill> {
+    let opening = Place { line: split.yaml_line.saturating_sub(1), column: 1 };
+    let entries = fields::entries(split.yaml, split.yaml_line, "the frontmatter", findings)?;
+    let mut fields = Fields::new(entries, opening, findings);
+    let name = name(path, &mut fields);
+    let description = fields.required_text("description");
+    let triggers = triggers(&mut fields);
+    say_allowed_tools(&mut fields);
+    if split.body.trim().is_empty() {
+        let at = Place { line: split.fence_line, column: 1 };
+        let message = "there is no text after the frontmatter";
+        let hint = "write the instructions below the closing `---`";
+        fields.findings.error_hint(at, "missing-body", message, hint);
+    }
+    leftovers(fields);
+    let (name, slug) = name?;
+    let body = split.body.to_owned();
+    let path = path.to_path_buf();
+    Some(Skill { name, slug, description: description?, triggers: triggers?, body, path })
+}
+
+fn name(path: &Path, fields: &mut Fields<'_, '_>) -> Option<(String, Slug)> {
+    let written = fields.optional_text("name").filter(|name| !name.trim().is_empty());
+    let at = fields.place("name");
+    let name = written.unwrap_or_else(|| {
+        let name = Skill::name_of_path(path).unwrap_or_default();
+        let message = format!("it has no `name`; the file's name serves: `{}`", Shown::new(&name));
+        fields.findings.warning(at, "missing-name", message, None);
+        name
+    });
+    filed::checked_name(&name, at, fields.findings)
+}
+
+/// A list, or one text with commas.
+fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
+    let Some((key, node)) = fields.take("triggers") else { return Some(Vec::new()) };
+    let findings = &mut *fields.findings;
+    let words: Vec<_> = match &node.value {
+        Value::Null => return Some(Vec::new()),
+        Value::List(items) => items.iter().map(|item| (item.at, item.text())).collect(),
+        Value::Text(text) => text.split(',').map(|word| (node.at, Some(word))).collect(),
+        Value::Bool(_) | Value::Int(_) | Value::Float | Value::Map(_) => {
+            let message = format!("`triggers` is {}, not a list of words", node.kind());
+            findings.error(key.at, "bad-field", message);
+            return None;
+        }
+    };
+    if words.len() > MAX_TRIGGERS {
+        let message = format!("`triggers` has more than {MAX_TRIGGERS} entries");
+        findings.error(key.at, "too-many", message);
+        return None;
+    }
+    let mut triggers = Vec::new();
+    for (at, word) in words {
+        let word = word.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let (short, long) = TRIGGER_LENGTH;
+        if !(short..=long).contains(&word.chars().count()) {
+            let message = format!("`{}` is not a trigger", Shown::clipped(&word, 60));
+            let hint = format!("write words of {short} to {long} characters");
+            findings.error_hint(at, "bad-trigger", message, hint);
+            return None;
+        }
+        triggers.push(word);
+    }
+    Some(triggers)
+}
+
+/// What the file says about tools: told, never honoured.
+fn say_allowed_tools(fields: &mut Fields<'_, '_>) {
+    for name in ALLOWED_TOOLS {
+        let Some((key, node)) = fields.take(name) else { continue };
+        let tools = match &node.value {
+            Value::List(items) => items.iter().take(20).map(shown).collect::<Vec<_>>().join(", "),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float
+            | Value::Text(_)
+            | Value::Map(_) => shown(&node),
+        };
+        let message = format!("`{name}` is {tools}: a skill gives and takes no tools here");
+        fields.findings.note(key.at, "tools-not-honoured", message);
+    }
+}
+
+/// Keys that nobody took: other programs have many, so only a likely slip is a warning.
+fn leftovers(fields: Fields<'_, '_>) {
+    let (left, findings) = fields.into_rest();
+    let (mut ignored, mut first) = (Vec::new(), None);
+    for (key, _) in &left {
+        let name = Shown::clipped(&key.text, 64).to_string();
+        match suggest::did_you_mean(&key.text, KEYS.iter().copied()) {
+            Some(hint) => {
+                let message = format!("`{name}` is not a field of a skill");
+                findings.warning(key.at, "unknown-field", message, Some(hint));
+            }
+            None => {
+                first = first.or(Some(key.at));
+                ignored.push(format!("`{name}`"));
+            }
+        }
+    }
+    if let Some(at) = first {
+        ignored.truncate(20);
+        findings.note(at, "ignored-fields", format!("ignored: {}", ignored.join(", ")));
+    }
+}

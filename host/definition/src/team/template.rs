@@ -1,0 +1,127 @@
+//! The task of a team's member, with places for what the stages before it said.
+
+use crate::suggest;
+
+/// The places that a template may name.
+const PLACES: [&str; 2] = ["input", "task"];
+
+/// The most places in one template: each may stand for the whole output of a stage.
+const MAX_PLACES: usize = 8;
+
+/// A text in which `{input}` stands for the output of the stage before (the team's task, in the
+/// first stage) and `{task}` for the team's task. `{{input}}` is the text `{input}` itself;
+/// other braces mean nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Input,
+    Task,
+}
+
+/// Why a text is no template: what is wrong, and what to do.
+pub(crate) type Misfit = (String, String);
+
+impl Template {
+    /// Reads a template.
+    pub(crate) fn parse(text: &str) -> Result<Self, Misfit> {
+        let mut pieces = Vec::new();
+        let (mut plain, mut rest, mut places) = (String::new(), text, 0);
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            plain.push_str(before);
+            if let Some((word, after)) = word(from, "{{", "}}") {
+                plain.push_str(&format!("{{{word}}}"));
+                rest = after;
+            } else if let Some((word, after)) = word(from, "{", "}") {
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(place(word)?);
+                places += 1;
+                rest = after;
+            } else {
+                plain.push('{');
+                rest = from.get(1..).unwrap_or_default();
+            }
+        }
+        if places > MAX_PLACES {
+            let message = format!("`task` has {places} places, at most {MAX_PLACES} are filled in");
+            return Err((message, "name each place once".to_owned()));
+        }
+        plain.push_str(rest);
+        pieces.push(Piece::Text(plain));
+        pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+        Ok(Self(pieces))
+    }
+
+    /// The text with its places filled in, once: what is filled in is not looked at again.
+    pub fn fill(&self, input: &str, task: &str) -> String {
+        let mut filled = String::new();
+        for piece in &self.0 {
+            filled.push_str(match piece {
+                Piece::Text(text) => text,
+                Piece::Input => input,
+                Piece::Task => task,
+            });
+        }
+        filled
+    }
+
+    /// Whether it passes on what the stage before said.
+    pub fn uses_input(&self) -> bool {
+        self.0.contains(&Piece::Input)
+    }
+}
+
+/// A word between these braces at the start of the text, and what follows.
+fn word<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a str, &'a str)> {
+    let (word, after) = text.strip_prefix(open)?.split_once(close)?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_word = word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(plain);
+    is_word.then_some((word, after))
+}
+
+fn place(word: &str) -> Result<Piece, Misfit> {
+    match word {
+        "input" => Ok(Piece::Input),
+        "task" => Ok(Piece::Task),
+        _ => {
+            let shown = belljar_policy::Shown::clipped(word, 40).to_string();
+            let message = format!("`{{{shown}}}` is not a place that is filled in");
+            let hint = match suggest::nearest(word, PLACES) {
+                Some(near) => format!("did you mean `{{{near}}}`?"),
+                None => format!(
+                    "write `{{input}}` or `{{task}}`; for the text itself, `{{{{{shown}}}}}`"
+                ),
+            };
+            Err((message, hint))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str) -> String {
+        Template::parse(text).unwrap().fill("<I {task}>", "<T {input}>")
+    }
+
+    #[test]
+    fn places_are_filled_once_and_other_braces_stay() {
+        assert_eq!(filled("a {input} b {task}"), "a <I {task}> b <T {input}>");
+        assert_eq!(filled("{{input}} {\"a\": {}} { input } {"), "{input} {\"a\": {}} { input } {");
+        assert_eq!(filled("{{input}"), "{<I {task}>");
+    }
+
+    #[test]
+    fn an_unknown_place_is_refused_with_the_likely_word() {
+        let (message, hint) = Template::parse("sum up {inptu}").unwrap_err();
+        assert_eq!(message, "`{inptu}` is not a place that is filled in");
+        assert_eq!(hint, "did you mean `{input}`?");
+        let (_, hint) = Template::parse("{name}").unwrap_err();
+        assert_eq!(hint, "write `{input}` or `{task}`; for the text itself, `{{name}}`");
+        assert!(Template::parse(&"{input}".repeat(MAX_PLACES + 1)).is_err());
+    }
+}

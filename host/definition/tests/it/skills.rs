@@ -1,0 +1,164 @@
+//! Skill files, good and bad, and which files are some.
+
+use std::path::{Path, PathBuf};
+
+use belljar_definition::{Catalog, Content, Filed as _, Scope, Skill, SourceFile};
+
+use crate::show::{skill, skill_at};
+
+macro_rules! check {
+    ($file:expr, @$expected:literal) => {
+        insta::assert_snapshot!(skill($file), @$expected)
+    };
+}
+
+#[test]
+fn a_skill_has_a_name_a_description_triggers_and_a_body() {
+    check!("---
+name: Release Notes
+description: How release notes are written here.
+triggers: [release notes, '  change   log ']
+---
+Write them so.
+", @r#"
+    Release Notes (release-notes): How release notes are written here.
+    ["release notes", "change log"] "Write them so.\n"
+    "#);
+    check!("---\nname: n\ndescription: d\ntriggers: one word, two words\n---\nb", @r#"
+    n (n): d
+    ["one word", "two words"] "b"
+    "#);
+}
+
+#[test]
+fn files_of_other_programs_load_and_their_tools_are_told() {
+    check!("---
+name: pdf
+description: Reads PDFs.
+license: Proprietary
+allowed-tools: Read, Bash(pdftotext:*)
+metadata: { version: 2 }
+---
+Use pdftotext.
+", @r#"
+    pdf (pdf): Reads PDFs.
+    [] "Use pdftotext.\n"
+    skills/s/SKILL.md:4:1: note: ignored: `license`, `metadata`
+    skills/s/SKILL.md:5:1: note: `allowed-tools` is `Read, Bash(pdftotext:*)`: a skill gives and takes no tools here
+    "#);
+}
+
+#[test]
+fn a_missing_name_is_that_of_the_folder_or_file() {
+    insta::assert_snapshot!(skill_at("skills/pdf-tools/SKILL.md", "---\ndescription: d\n---\nb"), @r#"
+    pdf-tools (pdf-tools): d
+    [] "b"
+    skills/pdf-tools/SKILL.md:1:1: warning: it has no `name`; the file's name serves: `pdf-tools`
+    "#);
+    insta::assert_snapshot!(skill_at("skills/pdf.md", "---\ndescription: d\n---\nb"), @r#"
+    pdf (pdf): d
+    [] "b"
+    skills/pdf.md:1:1: warning: it has no `name`; the file's name serves: `pdf`
+    "#);
+}
+
+#[test]
+fn bad_skills_get_one_clear_diagnostic() {
+    check!("---\nname: n\n---\nb", @r#"
+    invalid
+    skills/s/SKILL.md:1:1: error: `description` is missing
+      hint: add a line `description: ...` between the fences
+    "#);
+    check!("---\nname: n\ndescription: d\n---\n \n", @r#"
+    invalid
+    skills/s/SKILL.md:4:1: error: there is no text after the frontmatter
+      hint: write the instructions below the closing `---`
+    "#);
+    check!("---\nname: n\ndescription: d\ntriggers: {a: b}\n---\nb", @r#"
+    invalid
+    skills/s/SKILL.md:4:1: error: `triggers` is a map, not a list of words
+    "#);
+    check!("---\nname: n\ndescription: d\ntriggers: [ab]\n---\nb", @r#"
+    invalid
+    skills/s/SKILL.md:4:12: error: `ab` is not a trigger
+      hint: write words of 3 to 100 characters
+    "#);
+    check!("---\nname: n\ndescription: d\nb", @r#"
+    invalid
+    skills/s/SKILL.md:1:1: error: the frontmatter is never closed
+      hint: put a line `---` between the fields and the prompt
+    "#);
+    check!("---\nname: n\ndescription: a: b\n---\nb", @r#"
+    invalid
+    skills/s/SKILL.md:3:15: error: the frontmatter is not valid YAML: mapping values are not allowed in this context
+      hint: quote the value of `description`: it holds `: `
+    "#);
+    check!("no frontmatter", @r#"
+    invalid
+    skills/s/SKILL.md:1:1: error: the file does not begin with `---`, so it has no frontmatter
+      hint: begin it with `---`, `name: ...`, `description: ...`, `---`
+    "#);
+    check!("", @r#"
+    invalid
+    skills/s/SKILL.md:1:1: error: the file is empty
+      hint: begin it with `---`, `name: ...`, `description: ...`, `---`
+    "#);
+    insta::assert_snapshot!(skill(format!("---\nname: n\ndescription: d\n---\n{}", "x".repeat(256 << 10))), @r#"
+    invalid
+    skills/s/SKILL.md: error: the file has 262175 bytes; a skill has at most 262144
+    "#);
+}
+
+#[test]
+fn a_likely_slip_is_a_warning() {
+    check!("---\nname: n\ndescription: d\ntrigger: [abc]\n---\nb", @r#"
+    n (n): d
+    [] "b"
+    skills/s/SKILL.md:4:1: warning: `trigger` is not a field of a skill
+      hint: did you mean `triggers`?
+    "#);
+}
+
+#[test]
+fn only_skill_files_and_top_level_markdown_are_skills() {
+    for yes in ["a/SKILL.md", "a/b/skill.md", "plain.md", "Plain.MD"] {
+        assert!(Skill::wants(Path::new(yes)), "{yes}");
+    }
+    let no = ["README.md", "LICENSE", "LICENSE.md", "CHANGELOG-2.md", "CONTRIBUTING.md"];
+    for no in no.into_iter().chain(["a/reference.md", "a/scripts/x.py", "x.yaml"]) {
+        assert!(!Skill::wants(Path::new(no)), "{no}");
+    }
+}
+
+#[test]
+fn a_workspaces_skill_never_takes_a_home_skills_name_and_bad_ones_stop_nobody() {
+    let file = |scope: Scope, path: &str, text: &str| {
+        let root = match &scope {
+            Scope::Workspace(path) => path.join(".belljar/skills"),
+            Scope::Home | Scope::Library(_) => PathBuf::from("/home/skills"),
+        };
+        let path = root.join(path);
+        SourceFile { scope, root, path, content: Content::Bytes(text.as_bytes().to_vec()) }
+    };
+    let good = "---\nname: n\ndescription: d\n---\nb";
+    let files = vec![
+        file(Scope::Workspace("/ws".into()), "n/SKILL.md", good),
+        file(Scope::Home, "n/SKILL.md", good),
+        file(Scope::Home, "m/SKILL.md", "---\nname: [\n---\n"),
+        file(Scope::Home, "notes.md", "# not a skill\n"),
+    ];
+    let catalog = Catalog::<Skill>::of(files, &(), false);
+    let ids: Vec<String> = catalog.entries().iter().map(|entry| entry.id.to_string()).collect();
+    assert_eq!(ids, ["home/n"]);
+    let said: Vec<String> = catalog.diagnostics().map(ToString::to_string).collect();
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    /home/skills/m/SKILL.md:2:7: error: the frontmatter is not valid YAML: unclosed bracket '['
+      hint: quote the value of `name`: its first character means something in YAML
+    /ws/.belljar/skills/n/SKILL.md: error: skill `n` is skipped: `/home/skills/n/SKILL.md` already has that name
+      hint: rename it, or set `project_override = true` in `belljar.toml` at home
+    "#);
+    insta::assert_snapshot!(catalog.find("m").unwrap_err(), @r#"
+    no skill is called `m`
+      hint: `/home/skills/m/SKILL.md` could not be understood; see `belljar skills check`
+    "#);
+}
