@@ -111,8 +111,12 @@ fn a_session_of_another_workspace_is_not_gone_on_with_here() {
 #[test]
 fn commands_answer_without_the_model() {
     let (world, transcript) = world("transcript: 1\nagents: []\n");
-    let done =
-        chat(&world, &transcript, &[], "/help\n/agents\n/tools\n/budget\n/cancel\n/quit\nx\n");
+    let done = chat(
+        &world,
+        &transcript,
+        &[],
+        "/help\n/agents\n/teams\n/skills\n/tools\n/budget\n/cancel\n/quit\nx\n",
+    );
     let done = done.exits(0);
     for text in
         ["/agent [-b|-k] NAME TASK", "general-purpose", "file_read", "steps", "nothing runs"]
@@ -190,6 +194,32 @@ fn the_budget_of_the_session_ends_a_turn_and_not_the_chat() {
     let done = chat(&world, &transcript, &["--max-steps", "2"], lines).exits(3);
     assert!(done.stdout.contains("each turn at most"), "{}", done.stdout);
     done.complains("budget of the session is used up");
+}
+
+#[test]
+fn a_team_runs_beside_the_conversation_and_below_its_budget() {
+    let transcript = r#"
+transcript: 1
+agents:
+  - agent: code-analyst
+    turns:
+      - say: Found in limits.rs.
+  - agent: summarizer
+    turns:
+      - expect: {last_user_contains: Found in limits.rs.}
+        say: "In short: limits.rs."
+"#;
+    let team = "name: pair\ndescription: Looks, then sums up.\nstages:\n  - agent: code-analyst\n  - agent: summarizer\n";
+    let (world, transcript) = world(transcript);
+    world.home_file("teams/pair.yaml", team);
+    let done = chat(&world, &transcript, &[], "/team pair find the limit\n/budget\n").exits(0);
+    assert!(done.stdout.starts_with("In short: limits.rs.\n"), "{}", done.stdout);
+    let steps = done.stdout.lines().find(|line| line.trim_start().starts_with("steps")).unwrap();
+    assert_eq!(steps.split_whitespace().nth(1), Some("2"), "{steps}");
+    world.run(&["receipts"]).exits(0).says("team home/pair");
+    let done = chat(&world, &transcript, &["--max-steps", "1"], "/team pair find the limit\n");
+    done.exits(3).complains("budget of the session is used up");
+    chat(&world, &transcript, &[], "/team pair\n/team nosuch x\n").exits(2).complains("nosuch");
 }
 
 #[test]

@@ -126,7 +126,7 @@ pub(super) fn mild(mut problem: Diagnostic) -> Diagnostic {
     problem
 }
 
-fn status(team: &ResolvedTeam) -> (Style, &'static str) {
+pub(super) fn status(team: &ResolvedTeam) -> (Style, &'static str) {
     if team.problems.is_empty() {
         (Style::Green, "ready")
     } else if team.is_only_blocked() {

@@ -74,7 +74,7 @@ pub(super) fn run(args: &TeamRunArgs, places: &Places, out: &Out) -> Result<Exit
 }
 
 /// A team whose agents are not all there, or not all allowed, does not begin.
-fn runnable(team: &ResolvedTeam) -> Result<(), Failure> {
+pub(super) fn runnable(team: &ResolvedTeam) -> Result<(), Failure> {
     if team.problems.is_empty() {
         return Ok(());
     }
@@ -161,7 +161,7 @@ fn conclude(outcome: &TeamOutcome, out: &Out) -> Result<Exit, Failure> {
 }
 
 /// Why the team did not complete, and which agent it was.
-fn why(outcome: &TeamOutcome) -> String {
+pub(super) fn why(outcome: &TeamOutcome) -> String {
     let error = outcome.error.as_ref().map_or_else(String::new, ToString::to_string);
     let error = Shown::multiline(&error).to_string();
     match outcome.culprit() {

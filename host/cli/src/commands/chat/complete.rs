@@ -1,4 +1,4 @@
-//! What Tab completes: the commands, and the agents behind `/agent`.
+//! What Tab completes: the commands, the agents behind `/agent`, the teams behind `/team`.
 
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
@@ -12,12 +12,13 @@ use super::slash::COMMANDS;
 #[derive(Debug, Default)]
 pub(super) struct Words {
     agents: Vec<String>,
+    teams: Vec<String>,
 }
 
 impl Words {
-    /// The commands, and these agents: plain names, no foreign text.
-    pub(super) fn new(agents: Vec<String>) -> Self {
-        Self { agents }
+    /// The commands, and these agents and teams: plain names, no foreign text.
+    pub(super) fn new(agents: Vec<String>, teams: Vec<String>) -> Self {
+        Self { agents, teams }
     }
 
     /// Where the word at the end of `line` begins, and what it may become.
@@ -25,15 +26,12 @@ impl Words {
         let Some(command) = line.strip_prefix('/') else { return (line.len(), Vec::new()) };
         let start = line.rfind(' ').map_or(1, |at| at + 1);
         let word = line.get(start..).unwrap_or_default();
-        let names: Vec<String> = if start == 1 {
-            COMMANDS.iter().map(|row| row.name.to_owned()).collect()
-        } else if matches!(
-            command.split(' ').collect::<Vec<_>>().as_slice(),
-            ["agent", _] | ["agent", "-b" | "-k", _]
-        ) {
-            self.agents.clone()
-        } else {
-            Vec::new()
+        let words: Vec<&str> = command.split(' ').collect();
+        let names = match words.as_slice() {
+            [_] => COMMANDS.iter().map(|row| row.name.to_owned()).collect(),
+            ["agent", _] | ["agent", "-b" | "-k", _] => self.agents.clone(),
+            ["team", _] => self.teams.clone(),
+            _ => Vec::new(),
         };
         let fits = names.into_iter().filter(|name| name.starts_with(word));
         (start, fits.map(|name| format!("{name} ")).collect())
@@ -69,10 +67,11 @@ mod tests {
 
     #[test]
     fn commands_and_the_agents_behind_one_are_completed_and_text_is_not() {
-        let words = Words::new(vec!["scout".into(), "scribe".into()]);
+        let words = Words::new(vec!["scout".into(), "scribe".into()], vec!["report".into()]);
         assert_eq!(words.of("/age"), (1, vec!["agents ".into(), "agent ".into()]));
         assert_eq!(words.of("/agent sco"), (7, vec!["scout ".into()]));
         assert_eq!(words.of("/agent -b sc").1.len(), 2);
+        assert_eq!(words.of("/team "), (6, vec!["report ".into()]));
         assert_eq!(words.of("/agent scout sc").1, Vec::<String>::new());
         assert_eq!(words.of("sco").1, Vec::<String>::new());
     }

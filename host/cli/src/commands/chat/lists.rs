@@ -2,10 +2,10 @@
 
 use belljar_definition::Visibility;
 use belljar_policy::{Meter, Permission, Shown};
-use belljar_session::{Conversation, Host, ResolvedAgent, resolve_all};
+use belljar_session::{Conversation, Host, ResolvedAgent, resolve_all, resolve_all_teams};
 
 use super::slash::{COMMANDS, usage};
-use crate::commands::agents;
+use crate::commands::{agents, teams};
 use crate::exit::Failure;
 use crate::home::Places;
 use crate::out::{Out, Style};
@@ -37,6 +37,44 @@ pub(super) fn agents(host: &Host, places: &Places, out: &Out) -> Result<(), Fail
     }
     table.print(out);
     Ok(())
+}
+
+/// `/teams`.
+pub(super) fn teams(host: &Host, places: &Places, out: &Out) -> Result<(), Failure> {
+    let all = resolve_all_teams(host, &places.workspace).map_err(agents::not_found)?;
+    if all.is_empty() {
+        out.line("there are no teams");
+        return Ok(());
+    }
+    let mut table = Table::new(out, &["team", "status", "description"]);
+    for team in &all {
+        let (style, word) = teams::status(team);
+        table.row([
+            plain(&team.id.slug),
+            styled(style, word),
+            plain(Shown::clipped(&team.definition.description, MAX_DESCRIPTION)),
+        ]);
+    }
+    table.print(out);
+    Ok(())
+}
+
+/// `/skills`.
+pub(super) fn skills(host: &Host, out: &Out) {
+    let catalog = host.skills.catalog();
+    if catalog.entries().is_empty() {
+        out.line("there are no skills");
+        return;
+    }
+    let mut table = Table::new(out, &["skill", "scope", "description"]);
+    for skill in catalog.entries() {
+        table.row([
+            plain(&skill.id.slug),
+            plain(agents::scope(&skill.id.scope)),
+            plain(Shown::clipped(&skill.definition.description, MAX_DESCRIPTION)),
+        ]);
+    }
+    table.print(out);
 }
 
 /// `/tools`: what the agent is given, in the words of its grants.

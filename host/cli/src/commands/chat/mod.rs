@@ -106,7 +106,7 @@ async fn chat(
     if let Some(past) = &past {
         show_past(past, out);
     }
-    let words = Words::new(names(host, places));
+    let words = Words::new(names(host, places), teams(host));
     let lines = Lines::of_stdin(places.chat_history(), words)
         .map_err(|error| Failure::new(format!("failed to read from stdin: {error}")))?;
     let interrupts = Interrupts::listen()
@@ -216,4 +216,10 @@ fn names(host: &Host, places: &Places) -> Vec<String> {
     let agents = resolve_all(host, &places.workspace).unwrap_or_default();
     let offered = agents.iter().filter(|agent| agent.definition.visibility != Visibility::Internal);
     offered.map(|agent| agent.id.slug.as_str().to_owned()).collect()
+}
+
+/// The teams that Tab completes.
+fn teams(host: &Host) -> Vec<String> {
+    let catalog = host.teams.catalog();
+    catalog.entries().iter().map(|team| team.id.slug.as_str().to_owned()).collect()
 }

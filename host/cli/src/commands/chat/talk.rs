@@ -1,8 +1,11 @@
 //! The chat itself: reads a line, does what it says, shows what came of it.
 
-use belljar_policy::Shown;
+use std::sync::Arc;
+
+use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    Conversation, Host, KEEP_RUNS, Outcome, RunRecord, RunSpec, RunStatus, SessionJournal,
+    Conversation, Host, KEEP_RUNS, Outcome, RECORD_VERSION, RunRecord, RunSpec, RunStatus,
+    SessionJournal, TeamSpec, resolve_team, run_team,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +14,7 @@ use super::input::{Heard, Interrupts, Lines};
 use super::lists;
 use super::slash::{self, Action, Input};
 use crate::attachments;
-use crate::commands::{receipts, run};
+use crate::commands::{agents, receipts, run, teams_run};
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Places;
 use crate::out::{Out, Style};
@@ -118,6 +121,12 @@ impl<'a> Chat<'a> {
                         Ok(())
                     }
                     Action::Agent => self.agent(rest).await,
+                    Action::Teams => lists::teams(self.host, self.places, self.out),
+                    Action::Team => self.team(rest).await,
+                    Action::Skills => {
+                        lists::skills(self.host, self.out);
+                        Ok(())
+                    }
                     Action::Cancel => self.cancel(rest).await,
                 };
                 if let Err(failure) = done {
@@ -148,7 +157,7 @@ impl<'a> Chat<'a> {
                     let why = chain(&error);
                     self.out.warning(format_args!("the answer is not saved: {why}"));
                 }
-                self.conclude(saved.turn.outcome, &saved.turn.spec, spoke);
+                self.conclude_run(saved.turn.outcome, &saved.turn.spec, spoke);
             }
         }
         Ok(())
@@ -186,7 +195,41 @@ impl<'a> Chat<'a> {
                 self.out.warning(format_args!("the conclusion is not saved: {why}"));
             }
         }
-        self.conclude(outcome, &spec, spoke);
+        self.conclude_run(outcome, &spec, spoke);
+        Ok(())
+    }
+
+    /// `/team`: a team beside the conversation, below its budget.
+    async fn team(&mut self, rest: &str) -> Result<(), Failure> {
+        let (name, task) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let task = task.trim();
+        if name.is_empty() || task.is_empty() {
+            let usage = slash::row(Action::Team).map(slash::usage).unwrap_or_default();
+            return Err(Failure::usage(format!("a team needs a name and a task: `{usage}`")));
+        }
+        let workspace = &self.places.workspace;
+        let team = resolve_team(self.host, name, workspace).map_err(agents::not_found)?;
+        teams_run::runnable(&team)?;
+        let spec = TeamSpec {
+            team: Arc::new(team),
+            task: task.to_owned(),
+            model: self.conversation.model().map(str::to_owned),
+            workspace: workspace.clone(),
+            limits: LimitsRequest::default(),
+            budget: Some(self.conversation.budget().clone()),
+        };
+        let cancel = CancellationToken::new();
+        self.progress.begin_turn();
+        let run = run_team(self.host, spec, self.progress.sink(), cancel.clone());
+        let mut outcome = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
+        let spoke = self.progress.end_turn();
+        for agent in outcome.agents_mut() {
+            attachments::save(&mut agent.outcome, None, self.places, self.out);
+        }
+        let why = teams_run::why(&outcome);
+        let outcome = outcome.to_outcome();
+        self.conversation.count(&outcome);
+        self.conclude(outcome, task.to_owned(), &why, spoke);
         Ok(())
     }
 
@@ -222,20 +265,25 @@ impl<'a> Chat<'a> {
         self.conversation.count(&outcome);
         let name = Shown::new(spec.agent.id.slug.as_str()).to_string();
         self.out.note(format_args!("number {number} (`{name}`) has ended"));
-        self.conclude(outcome, &spec, false);
+        self.conclude_run(outcome, &spec, false);
+    }
+
+    /// Shows how a run of one agent ended, and saves its receipts.
+    fn conclude_run(&mut self, mut outcome: Outcome, spec: &RunSpec, spoke: bool) {
+        attachments::save(&mut outcome, None, self.places, self.out);
+        let why = outcome.error.as_ref().map_or_else(String::new, run::reason);
+        self.conclude(outcome, spec.task.clone(), &why, spoke);
     }
 
     /// Shows how a run ended, and saves its receipts.
-    fn conclude(&mut self, mut outcome: Outcome, spec: &RunSpec, spoke: bool) {
+    fn conclude(&mut self, outcome: Outcome, task: String, why: &str, spoke: bool) {
         if !spoke {
             self.out.text(&Shown::multiline(&outcome.output).to_string());
         }
-        attachments::save(&mut outcome, None, self.places, self.out);
         for operation in &outcome.unfinished {
             let operation = Shown::new(operation);
             self.out.warning(format_args!("still running when it was given up: {operation}"));
         }
-        let why = outcome.error.as_ref().map_or_else(String::new, run::reason);
         match outcome.status {
             RunStatus::Completed => {}
             RunStatus::Partial => {
@@ -246,12 +294,20 @@ impl<'a> Chat<'a> {
                 self.out.note("cancelled; what was said until then is kept");
                 self.worst = self.worst.worst(Exit::Cancelled);
             }
-            RunStatus::Failed => self.complain(&run::failed(&outcome, &why)),
+            RunStatus::Failed => self.complain(&run::failed(&outcome, why)),
         }
         let used = self.out.paint_err(Style::Dim, receipts::usage(&outcome));
         self.out.note(used);
+        let record = RunRecord {
+            version: RECORD_VERSION,
+            id: outcome.run.clone(),
+            task,
+            context: None,
+            workspace: self.places.workspace.clone(),
+            outcome,
+        };
         let most = self.host.settings.keep_runs.unwrap_or(KEEP_RUNS);
-        run::keep(&RunRecord::new(spec, outcome), most, self.places, self.out);
+        run::keep(&record, most, self.places, self.out);
     }
 
     /// Says what went wrong, and goes on.
