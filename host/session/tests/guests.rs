@@ -50,6 +50,7 @@ fn world(transcript: &str, limits: &str) -> World {
             tool("quick", &ok_after(1)),
             stock("attach_file"),
         ],
+        ..Plan::default()
     })
 }
 
