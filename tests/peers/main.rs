@@ -86,6 +86,35 @@ async fn a_forced_tool_call_arrives_whole_and_the_next_turn_hits_the_servers_cac
     );
 }
 
+#[tokio::test]
+async fn a_fork_finds_its_parents_prompt_in_the_servers_cache() {
+    let model = model(json!({ "tool_choice": "required" }));
+    let mut parent = request("Have the file README.md looked at from two sides.");
+    let (reply, _) = chat(&*model, &parent).await;
+    let prompt = reply.usage.input_tokens;
+    let pending = Message::Assistant { text: reply.text, calls: reply.calls.clone() };
+    parent.messages.push(pending);
+    // As the session starts a fork: the open calls answered alike, then the task.
+    let placeholder = |call: &belljar_model::ToolCall| ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        content: belljar_session::frame::FORK_PLACEHOLDER.to_owned(),
+        is_error: false,
+    };
+    let results = reply.calls.iter().map(placeholder).collect();
+    parent.messages.push(Message::Tool { results });
+    let mut sizes = Vec::new();
+    for task in ["Look at its first line.", "Look at its last line."] {
+        let mut fork = parent.clone();
+        fork.messages.push(Message::User { text: task.to_owned() });
+        let (said, _) = chat(&*model, &fork).await;
+        let cached = said.usage.cached_tokens;
+        assert!(cached * 10 >= prompt * 8, "{cached} of {prompt} tokens were cached");
+        sizes.push(cached);
+    }
+    assert!(sizes[1] >= sizes[0], "the second fork shares its sibling's prefix too: {sizes:?}");
+}
+
 #[test]
 fn a_run_through_the_binary_ends_with_an_outcome() {
     let home = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 //! `BELLJAR_BENCH_QUICK=1` fewer repetitions. Nothing here fails because something is slow.
 
 mod bare;
+mod delegation;
 mod measure;
 mod report;
 mod runs;
@@ -21,13 +22,16 @@ struct Times {
     jars: usize,
     runs: usize,
     starts: usize,
+    children: usize,
 }
 
 /// What can be asked for by itself.
-const PARTS: [&str; 5] = ["open", "read", "jars", "runs", "startup"];
+const PARTS: [&str; 6] = ["open", "read", "jars", "runs", "delegation", "startup"];
 
-const FULL: Times = Times { stores: 5000, calls: 5000, jars: 10_000, runs: 10_000, starts: 20 };
-const QUICK: Times = Times { stores: 300, calls: 300, jars: 300, runs: 300, starts: 3 };
+const FULL: Times =
+    Times { stores: 5000, calls: 5000, jars: 10_000, runs: 10_000, starts: 20, children: 1000 };
+const QUICK: Times =
+    Times { stores: 300, calls: 300, jars: 300, runs: 300, starts: 3, children: 50 };
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -58,6 +62,9 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("runs") {
         rows.push(runs::scripted(root, times.runs).await?);
+    }
+    if asked("delegation") {
+        rows.extend(delegation::rows(root, times.children, times.calls.min(1000)).await?);
     }
     if asked("startup") {
         rows.extend(startup::rows(root, times.starts)?);

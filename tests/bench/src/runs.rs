@@ -38,7 +38,7 @@ pub(crate) async fn scripted(root: &Path, count: usize) -> anyhow::Result<Row> {
     std::fs::write(home.path().join("agents/reader.md"), AGENT)?;
     std::fs::write(workspace.path().join("page.txt"), "0123456789abcde\n".repeat(256))?;
     let workspace = workspace.path().canonicalize()?;
-    let host = host(root, home.path(), &workspace)?;
+    let host = host(root, home.path(), &workspace, Settings::default())?;
     let agent = Arc::new(resolve(&host, "reader", &workspace).context("resolving the agent")?);
     let spec = RunSpec::new(agent, "Read the page.", workspace);
     batch(&host, &spec, count / 10 + IN_FLIGHT).await?;
@@ -84,8 +84,14 @@ fn models() -> anyhow::Result<Arc<Models>> {
     Ok(Arc::new(Models::single(Arc::new(ScriptedModel::new(Arc::clone(transcript))))))
 }
 
-fn host(root: &Path, home: &Path, workspace: &Path) -> anyhow::Result<Host> {
-    let settings = Arc::new(Settings::default());
+/// A host with `file_read` alone and the transcript of [`scripted`].
+pub(crate) fn host(
+    root: &Path,
+    home: &Path,
+    workspace: &Path,
+    settings: Settings,
+) -> anyhow::Result<Host> {
+    let settings = Arc::new(settings);
     let stock = StockTool {
         name: "file_read",
         wasm: Wasm::new(std::fs::read(root.join("tools/prebuilt/file_read.wasm"))?),

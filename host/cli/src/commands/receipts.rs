@@ -165,7 +165,7 @@ pub(super) fn usage(outcome: &Outcome) -> String {
     )
 }
 
-/// The columns of [`print`]; `>` marks numbers.
+/// The columns of [`print()`]; `>` marks numbers.
 const HEADINGS: &[&str] = &[
     "agent", "tool", "ended", ">fuel", ">guest", ">total", ">memory", ">read", ">written", ">sent",
     ">refused",

@@ -23,7 +23,7 @@ const MAX_CONCURRENT: u64 = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubagentPolicy {
     /// How many levels of subagents there may be below the agent that a person started.
-    /// Default: [`DEFAULT_DEPTH`]; 0 = no agent delegates.
+    /// Default: 1, so a subagent has none of its own; 0 = no agent delegates.
     pub max_depth: u32,
     /// Agents that nobody may delegate to, by name or identity.
     pub blocked_agents: Vec<String>,

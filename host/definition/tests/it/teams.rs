@@ -245,7 +245,7 @@ fn bombs_and_crowds_are_refused() {
         bomb += &format!("a{n}: &a{n} [{uses}]\n");
     }
     assert_eq!(team(&bomb).matches("error:").count(), 1, "{}", team(&bomb));
-    assert_eq!(team(&format!("a: {}", "[".repeat(30_000))).matches("error:").count(), 1);
+    assert_eq!(team(format!("a: {}", "[".repeat(30_000))).matches("error:").count(), 1);
     check!(stages(&"- agent: a\n".repeat(33)), @r#"
     invalid
     teams/t.yaml:3:1: error: the team has more than 32 agents
