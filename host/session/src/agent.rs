@@ -74,14 +74,24 @@ impl SpawnCount {
 }
 
 impl Shared {
-    /// Keeps the outcome of a subagent before anybody hears of it.
-    pub(crate) fn keep(&self, child: &ChildSummary) {
-        if let Err(error) = self.host.journal.subagent_ended(&self.run, child) {
-            let message = format!("the outcome of a subagent could not be kept: {error}");
-            tracing::error!(target: "belljar::session", run = %self.run, "{message}");
-            self.events
-                .emit(&child.outcome.agent.as_str().into(), || EventKind::Warning { message });
+    /// Keeps the outcome of a subagent before its parent hears of it.
+    pub(crate) async fn keep(&self, child: &ChildSummary) {
+        let (journal, run, kept) =
+            (Arc::clone(&self.host.journal), self.run.clone(), child.clone());
+        if !journal.keeps() {
+            return;
         }
+        // It may write to a disk.
+        let keeping = tokio::task::spawn_blocking(move || journal.subagent_ended(&run, &kept));
+        let error = match keeping.await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let message = format!("the outcome of a subagent could not be kept: {error}");
+        tracing::error!(target: "belljar::session", run = %self.run, "{message}");
+        let agent = child.outcome.agent.as_str().into();
+        self.events.emit(&agent, || EventKind::Warning { message });
     }
 }
 
@@ -144,6 +154,7 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         let started = job.shared.host.clock.now();
         let (ledger, background) = (Arc::<Ledger>::default(), Arc::<Background>::default());
         let stop = job.cancel.child_token();
+        let _guard = Guard { stop: stop.clone(), background: Arc::clone(&background) };
         let (mut machine, mut jar) = (None, None);
         let life = live(&job, &ledger, &background, &stop, &mut machine, &mut jar);
         let ending = AssertUnwindSafe(life).catch_unwind().await.unwrap_or_else(|panic| {
@@ -157,6 +168,20 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         let said = machine.map(Loop::into_said).unwrap_or_default();
         outcome(&job, &ledger, ending, said, started)
     })
+}
+
+/// Ends what an agent has under way when its future is dropped: its children in the background
+/// hold each other and the list they stand in, so nothing else would.
+struct Guard {
+    stop: CancellationToken,
+    background: Arc<Background>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.background.abandon();
+    }
 }
 
 /// The agent's life; `slot` and `jar_slot` outlive it, whatever happens in here.
@@ -333,7 +358,7 @@ impl Agent<'_> {
             }
             Heard::Late => job.late(),
         };
-        Input::Interrupted { heard, ending }
+        Input::Interrupted { heard, answers: Vec::new(), ending }
     }
 
     /// Bills an answer. A server that counts nothing does not make tokens free: then a token
@@ -460,8 +485,11 @@ fn outcome(job: &Job, ledger: &Ledger, ending: Ending, said: Said, started: Time
     let mut unfinished = entries.unfinished;
     let children: Vec<_> = children.collect();
     unfinished.extend(children.iter().flat_map(|child| child.outcome.unfinished.iter().cloned()));
+    let definition = &job.agent.definition;
+    // As the contract says, which neither an agent at the top nor a fork has.
+    let asked = job.scene.is_child() && job.fork.is_none();
     let findings =
-        job.agent.definition.emit_structured_findings.then(|| Findings::read(&said.output));
+        (asked && definition.emit_structured_findings).then(|| Findings::read(&said.output));
     Outcome {
         status: ending.status,
         findings,

@@ -53,7 +53,7 @@ impl Agent<'_> {
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
         for group in groups(machine.current_step(), calls, decisions) {
             if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
-                return Input::Interrupted { heard: String::new(), ending };
+                return Input::Interrupted { heard: String::new(), answers, ending };
             }
         }
         // A call without an answer cannot be; the loop would notice.

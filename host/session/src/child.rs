@@ -94,15 +94,16 @@ impl Agent<'_> {
         let fork = order.mode == Mode::Fork;
         let scene = job.scene.below(fork);
         let blocked = &job.shared.host.settings.subagents.blocked_tools;
-        let admitted = |name: &ToolName| scene.admits(name) && !blocked.contains(name);
+        let allowed = self.delegates.allowed_tools();
+        let admitted = |name: &ToolName| {
+            scene.admits(name)
+                && !blocked.contains(name)
+                && allowed.is_none_or(|allowed| allowed.contains(name))
+        };
         let mut notes = Vec::new();
         let rights = if fork {
             attenuated(&job.rights, &Asked::default(), &agent.grants, &admitted).0
         } else {
-            let allowed = self.delegates.allowed_tools();
-            let admitted = |name: &ToolName| {
-                admitted(name) && allowed.is_none_or(|allowed| allowed.contains(name))
-            };
             let asked = &agent.definition.asked;
             let (rights, narrowed) = attenuated(&job.rights, asked, &agent.grants, &admitted);
             notes.extend(narrowed.iter().map(Narrowing::to_string));
@@ -167,7 +168,8 @@ pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batc
 
 async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: String) -> Outcome {
     let own = Duration::from_secs(job.rights.limits().timeout_seconds);
-    job.deadline = Instant::now().checked_add(own).unwrap_or(job.deadline).min(job.deadline);
+    // Its parent's own time ends it too, together with what that waits for a person.
+    job.deadline = Instant::now().checked_add(own).unwrap_or(job.deadline);
     // A task of its own, so that children use all cores; it ends with this future.
     match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
         Ok(outcome) => outcome,

@@ -1,9 +1,11 @@
 //! Carries out the calls that hand work to subagents or look after those in the background.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use belljar_model::ChatRequest;
 use belljar_policy::{Shown, ToolPermit};
+use futures::FutureExt as _;
 use futures::future::join_all;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -15,7 +17,7 @@ use crate::carry::Call;
 use crate::child::{Planned, run_in_slot};
 use crate::frame;
 use crate::orders::SpawnOrder;
-use crate::outcome::{ChildSummary, Outcome};
+use crate::outcome::{ChildSummary, Outcome, Status};
 use crate::turn::Answer;
 
 /// A child that is about to start.
@@ -48,14 +50,7 @@ impl Agent<'_> {
         if background {
             return self.spawn_background(call, planned, request, batch);
         }
-        let (outcome, name) =
-            (self.run_child(&planned, request, batch).await, planned.name.clone());
-        let answer = Answer {
-            content: frame::conclusion(&name, &outcome, MAX_CONCLUSION_BYTES),
-            is_error: frame::is_error(outcome.status),
-        };
-        self.keep_child(summary(call, planned, outcome), call.position);
-        answer
+        self.run_kept(call, planned, request, batch, 0, MAX_CONCLUSION_BYTES).await
     }
 
     /// Starts several and waits for all. One that cannot start does not keep the others.
@@ -104,23 +99,25 @@ impl Agent<'_> {
             })
             .collect();
         let batch = self.batch(call, &ready, false);
-        let running =
-            ready.iter().map(|planned| self.run_child(planned, request, Arc::clone(&batch)));
-        let mut outcomes = join_all(running).await.into_iter();
         let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
             .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
-        let (mut parts, mut good) = (Vec::with_capacity(starts.len()), 0);
-        for start in starts {
-            match start {
-                Start::Refused(name, why) => parts.push(frame::refused_child(&name, &why)),
-                Start::Ready(planned) => {
-                    let Some(outcome) = outcomes.next() else { continue };
-                    good += usize::from(!frame::is_error(outcome.status));
-                    parts.push(frame::conclusion(&planned.name, &outcome, each));
-                    self.keep_child(summary(call, planned, outcome), call.position);
+        // Each is kept as it ends; only what the model reads waits for the last one.
+        let running = starts.into_iter().enumerate().map(|(place, start)| {
+            let batch = Arc::clone(&batch);
+            async move {
+                match start {
+                    Start::Refused(name, why) => {
+                        Answer { content: frame::refused_child(&name, &why), is_error: true }
+                    }
+                    Start::Ready(planned) => {
+                        self.run_kept(call, planned, request, batch, place, each).await
+                    }
                 }
             }
-        }
+        });
+        let answers = join_all(running).await;
+        let good = answers.iter().filter(|answer| !answer.is_error).count();
+        let parts: Vec<String> = answers.into_iter().map(|answer| answer.content).collect();
         let total = parts.len();
         let head = format!("{good} of {total} subagents gave a conclusion, in the order asked:");
         Answer { content: format!("{head}\n{}", parts.join("\n")), is_error: good == 0 }
@@ -182,35 +179,59 @@ impl Agent<'_> {
         let (position, name, key) = (call.position, planned.name.clone(), id.clone());
         let summary = PendingSummary::of(call, planned);
         let task = async move {
+            let path = Arc::clone(&summary.path);
             let outcome = match job {
                 Ok(job) => run_in_slot(job, slots, batch).await,
-                Err(outcome) => *outcome,
+                Err(outcome) => {
+                    batch.done(&path, &outcome, false);
+                    *outcome
+                }
             };
             let conclusion = frame::conclusion(&name, &outcome, MAX_CONCLUSION_BYTES);
             let ended = Ended { status: outcome.status, conclusion };
             // Kept first, announced then: what the model hears of is never lost.
             let summary = summary.with(outcome);
-            shared.keep(&summary);
-            ledger.child(position, summary);
+            shared.keep(&summary).await;
+            ledger.child((position, 0), summary);
             background.ended(&key, ended);
+        };
+        // A panic must not leave the parent waiting for an end that never comes.
+        let (background, failed) = (Arc::clone(self.background), id.clone());
+        let task = async move {
+            if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+                let conclusion = frame::refused_child("", "the host failed");
+                background.ended(&failed, Ended { status: Status::Failed, conclusion });
+            }
         };
         self.background.runs(&id, AbortOnDropHandle::new(tokio::spawn(task)));
         Answer { content, is_error: false }
     }
 
-    async fn run_child(
+    /// Runs a child to its end, keeps its outcome, and gives what the parent's model reads.
+    async fn run_kept(
         &self,
-        planned: &Planned,
+        call: Call<'_>,
+        planned: Planned,
         request: &ChatRequest,
         batch: Arc<Batch>,
-    ) -> Outcome {
-        match self.job_of(planned, request, self.stop.child_token()) {
+        place: usize,
+        limit: usize,
+    ) -> Answer {
+        let outcome = match self.job_of(&planned, request, self.stop.child_token()) {
             Ok(job) => run_in_slot(job, Arc::clone(&self.slots), batch).await,
             Err(outcome) => {
                 batch.done(&planned.path, &outcome, false);
                 *outcome
             }
-        }
+        };
+        let answer = Answer {
+            content: frame::conclusion(&planned.name, &outcome, limit),
+            is_error: frame::is_error(outcome.status),
+        };
+        let summary = PendingSummary::of(call, planned).with(outcome);
+        self.job.shared.keep(&summary).await;
+        self.ledger.child((call.position, place), summary);
+        answer
     }
 
     fn batch(&self, call: Call<'_>, children: &[&Planned], background: bool) -> Arc<Batch> {
@@ -221,15 +242,11 @@ impl Agent<'_> {
         let most = self.delegates.max_concurrent();
         Batch::start(&self.job.shared, &self.job.path, &call.call.id, &children, background, most)
     }
-
-    fn keep_child(&self, summary: ChildSummary, position: usize) {
-        self.job.shared.keep(&summary);
-        self.ledger.child(position, summary);
-    }
 }
 
 /// A summary without its outcome.
 struct PendingSummary {
+    path: Arc<str>,
     call_id: String,
     step: u64,
     spawn_index: u32,
@@ -241,17 +258,15 @@ impl PendingSummary {
     fn of(call: Call<'_>, planned: Planned) -> Self {
         let SpawnOrder { task, context, .. } = planned.order;
         let (call_id, step) = (call.call.id.clone(), call.step);
-        Self { call_id, step, spawn_index: planned.spawn_index, task, context }
+        Self { path: planned.path, call_id, step, spawn_index: planned.spawn_index, task, context }
     }
 
-    fn with(self, outcome: Outcome) -> ChildSummary {
-        let Self { call_id, step, spawn_index, task, context } = self;
+    /// Without the conversation: nobody reads a child's, and a fork's is its parent's too.
+    fn with(self, mut outcome: Outcome) -> ChildSummary {
+        outcome.messages = Vec::new();
+        let Self { path: _, call_id, step, spawn_index, task, context } = self;
         ChildSummary { call_id, step, spawn_index, task, context, outcome }
     }
-}
-
-fn summary(call: Call<'_>, planned: Planned, outcome: Outcome) -> ChildSummary {
-    PendingSummary::of(call, planned).with(outcome)
 }
 
 fn answer_of(ended: Ended) -> Answer {

@@ -40,15 +40,17 @@ pub(crate) struct Delegates {
 impl Listing {
     /// Asks each agent's definition and grants.
     pub(crate) fn of(host: &Host, catalog: &Catalog, workspace: &Path) -> Self {
-        let mut listed = BTreeMap::new();
+        let (mut listed, mut taken) = (BTreeMap::new(), BTreeSet::new());
         for agent in catalog.agents() {
             if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
                 continue;
             }
+            let short = agent.id.slug.as_str().to_owned();
+            // The slug alone means the first of that name, whether it can run or not; a namesake
+            // goes by its identity.
+            let first = taken.insert(short.clone());
             let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
-            let short = resolved.id.slug.as_str().to_owned();
-            // The slug alone means the first of that name; a namesake goes by its identity.
-            let name = if listed.contains_key(&short) { resolved.id.to_string() } else { short };
+            let name = if first { short } else { resolved.id.to_string() };
             let tools = resolved.rights.tools().map(|(name, _)| name);
             let tools = tools.filter(|name| HostTool::of(name.as_str()).is_none());
             let tools = tools.map(|name| name.as_str().to_owned()).collect();
@@ -77,16 +79,23 @@ impl Delegates {
         // Only the operator raises how many run at the same time.
         let most = granted.iter().filter_map(|it| it.max_concurrent).min();
         it.max_concurrent = most.map_or(PARALLEL_CHILDREN, |n| n as usize).max(1);
-        for said in granted.iter().chain(parent.subagents.as_ref()) {
-            it.narrow(said);
+        for said in granted {
+            it.narrow(said, identified);
+        }
+        if let Some(said) = &parent.subagents {
+            it.narrow(said, named);
         }
         it
     }
 
-    fn narrow(&mut self, said: &SubagentsAsk) {
+    fn narrow(
+        &mut self,
+        said: &SubagentsAsk,
+        meant: impl Fn(&Listing, &[String]) -> BTreeSet<String>,
+    ) {
         let SubagentsAsk { enabled, max_concurrent, allowed_agents, allowed_tools } = said;
         if let Some(names) = allowed_agents {
-            let named = named(&self.listing, names);
+            let named = meant(&self.listing, names);
             self.only = Some(match self.only.take() {
                 Some(only) => only.intersection(&named).cloned().collect(),
                 None => named,
@@ -158,6 +167,14 @@ fn is_blocked(host: &Host, id: &AgentId) -> bool {
     blocked
         .iter()
         .any(|name| *name == id.to_string() || Slug::of(name).is_some_and(|slug| slug == id.slug))
+}
+
+/// The listed names of the agents that the operator means: identities, of which a bare name is
+/// one at home, as in grants. A namesake from elsewhere is not meant.
+fn identified(listing: &Listing, names: &[String]) -> BTreeSet<String> {
+    let ids: Vec<AgentId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    let found = listing.0.iter().filter(|(_, agent)| ids.contains(&agent.id));
+    found.map(|(name, _)| name.clone()).collect()
 }
 
 /// The listed names that a definition's own spelling means.

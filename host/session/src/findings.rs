@@ -72,7 +72,7 @@ impl Findings {
     pub(crate) fn line(&self) -> String {
         match self {
             Self::Valid { findings } => {
-                format!("findings: {} checked, in the block above\n", findings.len())
+                format!("findings: {} checked\n", findings.len())
             }
             Self::Invalid { why } => format!("findings: not readable: {why}\n"),
         }

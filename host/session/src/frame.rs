@@ -123,7 +123,7 @@ pub(crate) fn announcement(id: &str, conclusion: &str) -> String {
 /// One of several children that could not start.
 pub(crate) fn refused_child(agent: &str, why: &str) -> String {
     let agent = attribute(agent);
-    format!("<{FRAME} agent=\"{agent}\" status=\"refused\">\n{why}\n</{FRAME}>")
+    format!("<{FRAME} agent=\"{agent}\" status=\"refused\">\n{}\n</{FRAME}>", escape_frame(why))
 }
 
 fn attribute(text: &str) -> String {
@@ -145,7 +145,8 @@ pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
     paths_line(&mut text, "files read", &outcome.paths_read());
     paths_line(&mut text, "files written", &outcome.paths_written());
     if let Some(error) = &outcome.error {
-        text.push_str(&format!("ended early: {}\n", Shown::clipped(&error.short(), 300)));
+        let why = escape_frame(&Shown::clipped(&error.short(), 300).to_string());
+        text.push_str(&format!("ended early: {why}\n"));
     }
     if outcome.output.trim().is_empty() {
         text.push_str("(it gave no conclusion)\n");

@@ -53,7 +53,13 @@ pub struct Host {
 /// Keeps what a run has come to before the run is over.
 pub trait Journal: Send + Sync {
     /// A subagent has ended. When this returns, its outcome is kept.
+    /// Called on a thread that may wait.
     fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()>;
+
+    /// Whether it keeps anything at all.
+    fn keeps(&self) -> bool {
+        true
+    }
 }
 
 /// Keeps nothing.
@@ -63,6 +69,10 @@ pub struct NoJournal;
 impl Journal for NoJournal {
     fn subagent_ended(&self, _run: &RunId, _child: &ChildSummary) -> io::Result<()> {
         Ok(())
+    }
+
+    fn keeps(&self) -> bool {
+        false
     }
 }
 

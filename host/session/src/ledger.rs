@@ -9,11 +9,14 @@ use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage};
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<Entries>);
 
+/// The position of a call in its step, and of a child in its call.
+pub(crate) type Place = (usize, usize);
+
 /// The entries; receipts and children with the position of their call in its step.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub(crate) receipts: Vec<(usize, CallReceipt)>,
-    pub(crate) children: Vec<(usize, ChildSummary)>,
+    pub(crate) children: Vec<(Place, ChildSummary)>,
     pub(crate) attachments: Vec<(u64, usize, Attachment)>,
     pub(crate) usage: Usage,
     pub(crate) warnings: Vec<String>,
@@ -32,10 +35,10 @@ impl Ledger {
     }
 
     /// Notes a subagent that ended.
-    pub(crate) fn child(&self, position: usize, child: ChildSummary) {
+    pub(crate) fn child(&self, place: Place, child: ChildSummary) {
         let mut entries = self.entries();
         entries.usage.tool_calls += 1;
-        entries.children.push((position, child));
+        entries.children.push((place, child));
     }
 
     /// The entries, to read or to change.
@@ -48,7 +51,7 @@ impl Ledger {
     pub(crate) fn take(&self) -> Entries {
         let mut entries = std::mem::take(&mut *self.entries());
         entries.receipts.sort_by_key(|(position, call)| (call.step, *position));
-        entries.children.sort_by_key(|(position, child)| (child.step, *position));
+        entries.children.sort_by_key(|(place, child)| (child.step, *place));
         entries.attachments.sort_by_key(|(step, position, _)| (*step, *position));
         entries
     }

@@ -92,9 +92,10 @@ pub async fn run(
     let outcome = match job(&shared, spec, Arc::clone(&path), index, cancel) {
         Ok(job) => {
             let budget = job.budget.clone();
+            // Also when this future is dropped.
+            let _ended = Ended(budget.clone());
             let outcome = run_agent(job).await;
-            // Whatever may still hold this budget stops at its next check.
-            budget.cancel();
+            drop(budget);
             outcome
         }
         Err((agent, error)) => not_started(&shared, &agent, String::new(), Status::Failed, error),
@@ -109,6 +110,15 @@ pub async fn run(
 }
 
 /// Checks a spec and makes the job of its agent, whose time begins now.
+/// Cancels a budget when it is dropped: whatever still holds it stops at its next check.
+struct Ended(Budget);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
 pub(crate) fn job(
     shared: &Arc<Shared>,
     spec: RunSpec,

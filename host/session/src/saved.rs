@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,9 @@ use crate::host::Journal;
 use crate::outcome::{ChildSummary, Outcome};
 use crate::run::RunSpec;
 use crate::toolfiles::{ReadError, read_bounded};
+
+/// The name of the next part of a run that has not ended.
+static NEXT_PART: AtomicUsize = AtomicUsize::new(0);
 
 /// The version of the file's form.
 pub const RECORD_VERSION: u32 = 1;
@@ -150,10 +154,11 @@ impl RunStore {
         let dir = self.parts(run.as_str());
         private_dir(&dir)?;
         let bytes = serde_json::to_vec(child)?;
-        // Names are those of nobody: the directory is this run's alone.
-        for number in 0..=MAX_CHILDREN_PER_RUN {
+        // Numbers of this process; one that is taken was another's of the same run.
+        for _ in 0..=MAX_CHILDREN_PER_RUN {
+            let number = NEXT_PART.fetch_add(1, Ordering::Relaxed);
             let path = dir.join(format!("{number}.json"));
-            match write_private(&path, &bytes) {
+            match new_private(&path).and_then(|mut file| file.write_all(&bytes)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 written => return written,
             }
@@ -294,11 +299,15 @@ fn private_dir(dir: &Path) -> io::Result<()> {
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = new_private(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn new_private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    options.open(path)
 }

@@ -31,6 +31,8 @@ pub(crate) enum Input {
     Interrupted {
         /// What the model had said of an answer that did not end.
         heard: String,
+        /// The answers of the step's calls, as far as there are any.
+        answers: Vec<Option<Answer>>,
         /// How the agent ends.
         ending: Ending,
     },
@@ -176,16 +178,7 @@ impl Loop {
     /// What was said. Calls that were interrupted get a result that says so: no provider
     /// takes a conversation in which one is missing.
     pub(crate) fn into_said(mut self) -> Said {
-        let interrupted = |call: &ToolCall| ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            content: INTERRUPTED.to_owned(),
-            is_error: true,
-        };
-        let results: Vec<_> = self.calls().iter().map(interrupted).collect();
-        if !results.is_empty() {
-            self.push(Message::Tool { results });
-        }
+        self.push_results(Vec::new());
         Said { output: self.output, messages: self.request.messages }
     }
 
@@ -205,7 +198,10 @@ impl Loop {
     /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {
-            (_, Input::Interrupted { heard, ending }) => {
+            (state, Input::Interrupted { heard, answers, ending }) => {
+                if state == State::Calling {
+                    self.push_results(answers);
+                }
                 self.conclude_with(heard);
                 vec![self.end(ending)]
             }
@@ -296,14 +292,7 @@ impl Loop {
             let message = "a step has calls without an answer".to_owned();
             return self.end(Ending::failed(RunError::Internal { message }));
         }
-        let pair = |(call, answer): (&ToolCall, Answer)| ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            content: answer.content,
-            is_error: answer.is_error,
-        };
-        let results = self.calls().iter().zip(answers).map(pair).collect();
-        self.push(Message::Tool { results });
+        self.push_results(answers.into_iter().map(Some).collect());
         self.ask(gauge)
     }
 
@@ -343,9 +332,36 @@ impl Loop {
         }
     }
 
+    /// Answers the open calls; one without an answer was interrupted.
+    fn push_results(&mut self, answers: Vec<Option<Answer>>) {
+        let mut answers = answers.into_iter();
+        let mut result = |call: &ToolCall| {
+            let answer = answers.next().flatten();
+            let answer = answer
+                .unwrap_or_else(|| Answer { content: INTERRUPTED.to_owned(), is_error: true });
+            ToolResult {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                content: answer.content,
+                is_error: answer.is_error,
+            }
+        };
+        let results: Vec<_> = self.calls().iter().map(&mut result).collect();
+        if !results.is_empty() {
+            self.push(Message::Tool { results });
+        }
+    }
+
+    /// Two user messages in a row become one: some servers insist on taking turns.
     fn push(&mut self, message: Message) {
         self.bytes = self.bytes.saturating_add(message_bytes(&message));
-        self.request.messages.push(message);
+        match (self.request.messages.last_mut(), message) {
+            (Some(Message::User { text }), Message::User { text: more }) => {
+                text.push_str("\n\n");
+                text.push_str(&more);
+            }
+            (_, message) => self.request.messages.push(message),
+        }
     }
 
     fn end(&mut self, ending: Ending) -> Effect {

@@ -46,7 +46,9 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
         assembly = assembly.recorded(recording.clone());
     }
     let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
-    host.journal = Arc::new(RunStore::new(places.runs()));
+    if host.settings.keep_runs != Some(0) {
+        host.journal = Arc::new(RunStore::new(places.runs()));
+    }
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }

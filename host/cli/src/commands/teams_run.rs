@@ -30,7 +30,9 @@ pub(super) fn run(args: &TeamRunArgs, places: &Places, out: &Out) -> Result<Exit
         assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
     }
     let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
-    host.journal = Arc::new(RunStore::new(places.runs()));
+    if host.settings.keep_runs != Some(0) {
+        host.journal = Arc::new(RunStore::new(places.runs()));
+    }
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }

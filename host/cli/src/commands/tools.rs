@@ -52,6 +52,10 @@ pub(super) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
 }
 
 pub(super) fn no_tool(host: &Host, tool: &str) -> Failure {
+    if HOST_TOOLS.contains(&tool) {
+        return Failure::usage(format!("`{tool}` is no component: the host itself provides it"))
+            .hint("it acts on the session of an agent, so only an agent can call it");
+    }
     let failure = Failure::usage(format!("there is no tool `{}`", Shown::clipped(tool, 80)));
     match host.tools.known().suggest(tool) {
         Some(name) => failure.hint(format!("did you mean `{name}`?")),

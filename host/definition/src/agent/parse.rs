@@ -271,6 +271,9 @@ fn stem(path: &Path) -> String {
 }
 
 /// Says what became of the fields that nobody read.
+/// Fields of any dialect by which an author takes something away from an agent.
+const NARROWING: &[&str] = &["tools", "disallowedTools", "allowedTools", "permission", "maxTurns"];
+
 fn say_leftovers(fields: Fields<'_, '_>, dialect: Dialect) {
     let (left, findings) = fields.into_rest();
     let mut ignored = Vec::new();
@@ -285,6 +288,11 @@ fn say_leftovers(fields: Fields<'_, '_>, dialect: Dialect) {
             let hint = suggest::did_you_mean(&key.text, known)
                 .unwrap_or_else(|| "it is ignored; remove it".to_owned());
             let message = format!("`{name}` is not a field of an agent definition");
+            findings.warning(key.at, "unknown-field", message, Some(hint));
+        } else if let Some(meant) = suggest::nearest(&key.text, NARROWING.iter().copied()) {
+            // Left out without a word, a slip here would give an agent more than its author meant.
+            let message = format!("`{name}` is not a field, and so narrows nothing");
+            let hint = format!("did you mean `{meant}`?");
             findings.warning(key.at, "unknown-field", message, Some(hint));
         } else {
             first = first.or(Some(key.at));

@@ -45,6 +45,18 @@ agents/scout.md:6:1: note: ignored: `color`
 }
 
 #[test]
+fn a_slip_in_a_field_that_takes_something_away_is_never_silent() {
+    for (slip, meant) in
+        [("tols", "tools"), ("disallowedTool", "disallowedTools"), ("maxTurn", "maxTurns")]
+    {
+        let text = tools(&format!("{slip}: Read"));
+        assert!(text.contains(&format!("warning: `{slip}` is not a field")), "{text}");
+        assert!(text.contains(&format!("did you mean `{meant}`?")), "{text}");
+    }
+    assert!(!tools("color: blue").contains("warning"));
+}
+
+#[test]
 fn a_missing_name_comes_from_the_file() {
     insta::assert_snapshot!(agent_at("agents/Plan Maker.agent.md", "---\ndescription: d\ntools: ['codebase', 'edit/editFiles', 'problems']\n---\nbody"), @r#"
     Plan Maker (plan-maker), Copilot, user-facing

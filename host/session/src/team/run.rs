@@ -313,7 +313,7 @@ impl<'a> Run<'a> {
         };
         let (path, spawn_index) = (path.to_string(), index.unwrap_or(0));
         let member = MemberOutcome { path, spawn_index, task, context, outcome };
-        self.shared.keep(&member.summary(stage));
+        self.shared.keep(&member.summary(stage)).await;
         batch.done(&member.path, &member.outcome, true);
         member
     }

@@ -168,7 +168,8 @@ fn an_interrupted_answer_keeps_what_was_heard() {
     let mut it = calling();
     it.step(Input::Answered(vec![answer("x")]), &FREE);
     let ending = Ending::cancelled();
-    let input = Input::Interrupted { heard: "half a sen".into(), ending: ending.clone() };
+    let input =
+        Input::Interrupted { heard: "half a sen".into(), answers: vec![], ending: ending.clone() };
     assert_eq!(finish(it.step(input, &FREE)), ending);
     assert_eq!(it.into_said().output, "half a sen");
 }
@@ -178,4 +179,29 @@ fn an_event_out_of_turn_ends_the_run_instead_of_the_host() {
     let mut it = new_loop();
     let ending = finish(it.step(Input::Answered(vec![]), &FREE));
     assert_eq!(ending.status, Status::Failed);
+}
+
+#[test]
+fn an_interruption_keeps_the_answers_that_are_there() {
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    it.step(reply("", &[("a", "look"), ("b", "look")]), &FREE);
+    let answers = vec![Some(answer("done")), None];
+    let input = Input::Interrupted { heard: String::new(), answers, ending: Ending::cancelled() };
+    it.step(input, &FREE);
+    let said = it.into_said();
+    let Some(Message::Tool { results }) = said.messages.last() else { panic!("no results") };
+    let texts: Vec<_> = results.iter().map(|result| result.content.as_str()).collect();
+    assert_eq!(texts, ["done", crate::frame::INTERRUPTED]);
+}
+
+#[test]
+fn two_messages_of_a_user_in_a_row_become_one() {
+    let mut it = new_loop();
+    let before = it.request().messages.len();
+    it.tell("one".into());
+    it.tell("two".into());
+    assert_eq!(it.request().messages.len(), before);
+    let Some(Message::User { text }) = it.request().messages.last() else { panic!("no user") };
+    assert!(text.ends_with("\n\none\n\ntwo"), "{text}");
 }

@@ -113,6 +113,49 @@ async fn what_runs_longer_than_the_wait_is_cancelled_named_and_kept() {
     assert!(outcome.unfinished.is_empty());
 }
 
+/// Never answers, and tells when nobody waits for it any more.
+struct Watched(tokio::sync::mpsc::UnboundedSender<&'static str>);
+
+struct Gone(tokio::sync::mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let _ = self.0.send("gone");
+    }
+}
+
+#[async_trait]
+impl Asker for Watched {
+    async fn ask(&self, _question: Question<'_>) -> Word {
+        let _gone = Gone(self.0.clone());
+        let _ = self.0.send("asked");
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_takes_its_background_with_it() {
+    let asks = LATER.replace(
+        "say: so far, hang: true",
+        "say: so far, calls: [{name: file_read, arguments: {path: a.txt}}]",
+    );
+    let settings = format!("{ALL}[grants.scout]\ntools = {{ file_read = \"ask\" }}\n");
+    let mut world = world_with(&asks, &settings);
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    world.host.asker = Arc::new(Watched(told));
+    let (host, spec) = (world.host.clone(), world.spec("boss", "t"));
+    let running = tokio::spawn(async move {
+        let cancel = tokio_util::sync::CancellationToken::new();
+        belljar_session::run(&host, spec, belljar_session::EventSink::none(), cancel).await
+    });
+    assert_eq!(heard.recv().await, Some("asked"));
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    let limit = std::time::Duration::from_secs(30);
+    let last = tokio::time::timeout(limit, heard.recv()).await.expect("it still waits");
+    assert_eq!(last, Some("gone"));
+}
+
 #[tokio::test]
 async fn a_background_child_that_is_cancelled_ends_with_what_it_had() {
     let world = world(

@@ -128,6 +128,32 @@ agents:
 }
 
 #[tokio::test]
+async fn what_the_operator_keeps_from_children_is_kept_from_a_fork() {
+    let world = world_with(
+        r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: spawn_agent, arguments: {task: go on, mode: fork}}]
+      - calls: [{name: file_read, arguments: {path: b.txt}}]
+      - say: ok
+  - agent: boss
+    spawn: 1
+    turns:
+      - calls: [{name: file_read, arguments: {path: a.txt}}]
+      - say: could not
+"#,
+        &format!("{}subagents = {{ allowed_tools = [] }}\n", crate::SETTINGS),
+    );
+    let outcome = world.go("boss").await;
+    let refused = results(&world.sent_by("boss", 1)[1])[0].clone();
+    assert_eq!(refused, ("tool not allowed: no tools are available".to_owned(), true));
+    assert!(outcome.children[0].outcome.paths_read().is_empty());
+    assert_eq!(outcome.paths_read(), ["/workspace/b.txt"], "its parent may");
+}
+
+#[tokio::test]
 async fn a_fork_has_a_jar_and_a_budget_of_its_own_below_its_parents() {
     let world = world_with(
         r#"

@@ -108,6 +108,10 @@ async fn the_operator_says_who_may_be_called_and_the_agents_file_only_narrows_it
     let granted = |list: &str| format!("{SETTINGS}subagents = {{ allowed_agents = {list} }}\n");
     let (bad, text) = refused(&granted("[\"scout\"]"), "").await;
     assert!(!bad && text.contains("found"), "{text}");
+    let (bad, text) = refused(&granted("[\"home/scout\"]"), "").await;
+    assert!(!bad, "an identity means its agent: {text}");
+    let (bad, _) = refused(&granted("[\"library/x/scout\"]"), "").await;
+    assert!(bad, "a namesake is not meant");
     let (bad, text) = refused(&granted("[\"other\"]"), "").await;
     assert!(bad && text.ends_with("the available agents are `other`"), "{text}");
     let wider = "subagents: {allowed_agents: [scout, other]}\n";

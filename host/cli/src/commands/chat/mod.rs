@@ -18,7 +18,8 @@ use belljar_definition::Visibility;
 use belljar_model::Models;
 use belljar_policy::{Caps, LimitsRequest, Meter, Shown};
 use belljar_session::{
-    Conversation, Host, JournalError, Past, ResolvedAgent, SessionJournal, resolve, resolve_all,
+    Conversation, Host, JournalError, Past, ResolvedAgent, RunStore, SessionJournal, resolve,
+    resolve_all,
 };
 use belljar_store::{MessageStatus, Store};
 
@@ -73,7 +74,12 @@ fn host(args: &ChatArgs, places: &Places, out: &Out, progress: &Progress) -> Res
     if let Some(path) = &args.transcript {
         assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
     }
-    assembly.asking(Arc::new(Terminal::new(out, progress))).host()
+    let mut host = assembly.asking(Arc::new(Terminal::new(out, progress))).host()?;
+    // Until the turn is saved, and its run with it.
+    if host.settings.keep_runs != Some(0) {
+        host.journal = Arc::new(RunStore::new(places.runs()));
+    }
+    Ok(host)
 }
 
 async fn chat(
