@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
@@ -20,6 +20,9 @@ pub const TENANT: &str = "local";
 /// How long a write waits for another process's: several times the longest commit on a slow
 /// disk.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long opening pauses before it tries again: the others are done in some milliseconds.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Connections of one process. Each has a thread; readers do not wait for the one writer.
 const MAX_CONNECTIONS: u32 = 4;
@@ -39,6 +42,20 @@ impl Store {
     ///
     /// A file that is damaged, foreign or newer is refused before anything is written to it.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        let started = Instant::now();
+        loop {
+            match Self::open_once(path).await {
+                // Changing to the write-ahead log, SQLite does not wait for others that do the
+                // same: it says at once that the file is in use.
+                Err(StoreError::Busy { .. }) if started.elapsed() < BUSY_TIMEOUT => {
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    async fn open_once(path: &Path) -> Result<Self, StoreError> {
         prepare_file(path)?;
         let options = SqliteConnectOptions::new()
             .filename(path)
