@@ -17,6 +17,8 @@ fn a_blocked_agent_does_not_run_and_the_lines_it_is_told_unblock_it() {
     world.run(&["explain", "writer", "file_write"]).exits(4).says("grants");
     world.run(&["grant", "writer", "--tool", "file_write", "--yes"]).exits(0);
     world.run(&["explain", "writer", "file_write"]).exits(0);
+    // The call is allowed; without a mount that can be written to, its path is not.
+    world.run(&["explain", "writer", "file_write", "/workspace/a"]).exits(4);
     world.run(&["explain", "writer", "file_read"]).exits(0);
 }
 

@@ -18,8 +18,10 @@ use crate::table::{Table, plain, styled};
 pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let host = Assembly::new(places, out)?.host()?;
     let agent = resolve(&host, &args.agent, &places.workspace).map_err(super::agents::not_found)?;
-    let question = question(args)?;
     let manifest = super::tools::manifest_of(&host, &args.tool)?;
+    // A tool that asks to write is there to write: saying that it may read would mislead.
+    let write = args.write || manifest.mounts == Some(Access::ReadWrite);
+    let question = question(args, write)?;
     let answer = belljar_policy::explain(
         &args.tool,
         &question,
@@ -77,7 +79,7 @@ pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
 }
 
 /// A path as the agent sees it, or a URL; none = the call itself.
-fn question(args: &ExplainArgs) -> Result<Question, Failure> {
+fn question(args: &ExplainArgs, write: bool) -> Result<Question, Failure> {
     let Some(target) = &args.target else { return Ok(Question::Call) };
     if target.contains("://") {
         let parsed = Target::parse(target).map_err(|error| {
@@ -94,7 +96,7 @@ fn question(args: &ExplainArgs) -> Result<Question, Failure> {
         ))
         .hint("name the path without `..`"));
     }
-    let access = if args.write { Access::ReadWrite } else { Access::Read };
+    let access = if write { Access::ReadWrite } else { Access::Read };
     Ok(Question::Path(path, access))
 }
 
