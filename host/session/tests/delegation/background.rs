@@ -114,13 +114,13 @@ async fn what_runs_longer_than_the_wait_is_cancelled_named_and_kept() {
 }
 
 /// Never answers, and tells when nobody waits for it any more.
-struct Watched(tokio::sync::mpsc::UnboundedSender<&'static str>);
+struct Watched(tokio::sync::mpsc::Sender<&'static str>);
 
-struct Gone(tokio::sync::mpsc::UnboundedSender<&'static str>);
+struct Gone(tokio::sync::mpsc::Sender<&'static str>);
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        let _ = self.0.send("gone");
+        let _ = self.0.try_send("gone");
     }
 }
 
@@ -128,7 +128,7 @@ impl Drop for Gone {
 impl Asker for Watched {
     async fn ask(&self, _question: Question<'_>) -> Word {
         let _gone = Gone(self.0.clone());
-        let _ = self.0.send("asked");
+        let _ = self.0.try_send("asked");
         std::future::pending().await
     }
 }
@@ -141,7 +141,7 @@ async fn a_run_that_is_dropped_takes_its_background_with_it() {
     );
     let settings = format!("{ALL}[grants.scout]\ntools = {{ file_read = \"ask\" }}\n");
     let mut world = world_with(&asks, &settings);
-    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (told, mut heard) = tokio::sync::mpsc::channel(4);
     world.host.asker = Arc::new(Watched(told));
     let (host, spec) = (world.host.clone(), world.spec("boss", "t"));
     let running = tokio::spawn(async move {
