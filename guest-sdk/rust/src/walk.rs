@@ -120,7 +120,8 @@ const IGNORE_FILE: &str = ".gitignore";
 /// The rules of the directories above `start`, which hold below it too.
 fn above(start: &WorkspacePath) -> Vec<Gitignore> {
     let mut ignores = Vec::new();
-    if start.shown() == "." {
+    // What lies above a directory that was given by itself is not there to be read.
+    if start.shown() == "." || start.is_elsewhere() {
         return ignores;
     }
     let mut directory = WorkspacePath::root();

@@ -22,23 +22,36 @@ pub struct WorkspacePath {
 }
 
 impl WorkspacePath {
-    /// Reads a path: relative to the workspace, or absolute under `/workspace`. `""` and
-    /// `.` are the workspace itself.
+    /// Reads a path: relative to the workspace, or absolute under `/workspace` or another
+    /// directory that the tool was given. `""` and `.` are the workspace itself.
     ///
     /// # Errors
     ///
     /// [`ToolError::InvalidArguments`] when the text holds a NUL character, which no path can.
     pub fn parse(given: &str) -> Result<WorkspacePath, ToolError> {
+        Self::parse_beside(given, mounts())
+    }
+
+    fn parse_beside(given: &str, mounts: &[String]) -> Result<WorkspacePath, ToolError> {
         if given.contains('\0') {
             return Err(ToolError::InvalidArguments(
                 "a path cannot hold a NUL character".to_owned(),
             ));
         }
         let mut full = String::with_capacity(ROOT.len() + 4 + given.len());
+        let inside = below(given, PREFIX);
+        if inside.is_none() && mounts.iter().any(|mount| below(given, mount).is_some()) {
+            let parts = given.split('/').filter(|part| !part.is_empty() && *part != ".");
+            parts.for_each(|part| {
+                full.push('/');
+                full.push_str(part);
+            });
+            return Ok(WorkspacePath { full, relative: 0 });
+        }
         full.push_str(ROOT);
-        let inside = match given.strip_prefix(PREFIX) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
-            _ => {
+        let inside = match inside {
+            Some(rest) => rest,
+            None => {
                 if given.starts_with('/') {
                     // `/etc` seen from `/workspace`. No preopened directory contains it; said
                     // this way the request reaches the host, which refuses and records it.
@@ -61,7 +74,8 @@ impl WorkspacePath {
         WorkspacePath { full: ROOT.to_owned(), relative: ROOT.len() }
     }
 
-    /// The path relative to the workspace, as outputs show it; `.` for the workspace.
+    /// The path as outputs show it: relative to the workspace, `.` for the workspace itself,
+    /// absolute elsewhere.
     #[must_use]
     pub fn shown(&self) -> &str {
         match &self.full[self.relative..] {
@@ -76,8 +90,40 @@ impl WorkspacePath {
         let mut full = self.full.clone();
         full.push('/');
         full.push_str(name);
-        WorkspacePath { full, relative: ROOT.len() + 1 }
+        // The workspace's own path has nothing behind its root yet.
+        let relative = if self.relative == 0 { 0 } else { ROOT.len() + 1 };
+        WorkspacePath { full, relative }
     }
+
+    /// Whether it lies in another directory than the workspace.
+    #[cfg(feature = "walk")]
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.relative == 0
+    }
+}
+
+/// What follows `directory` in a path below it, or the directory itself.
+fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(directory.trim_end_matches('/'))?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+/// The directories that this instance was given.
+#[cfg(target_family = "wasm")]
+fn mounts() -> &'static [String] {
+    use std::sync::OnceLock;
+
+    static MOUNTS: OnceLock<Vec<String>> = OnceLock::new();
+    MOUNTS.get_or_init(|| {
+        let given = wasip2::filesystem::preopens::get_directories();
+        given.into_iter().map(|(_, name)| name).collect()
+    })
+}
+
+/// Natively there is only the current directory.
+#[cfg(not(target_family = "wasm"))]
+fn mounts() -> &'static [String] {
+    &[]
 }
 
 impl AsRef<Path> for WorkspacePath {
@@ -169,6 +215,25 @@ mod tests {
         check("../key", "./../key", "../key");
         check("/etc/passwd", "./../etc/passwd", "../etc/passwd");
         check("/workspaces/x", "./../workspaces/x", "../workspaces/x");
+    }
+
+    #[test]
+    fn another_directory_that_was_given_is_reached_by_its_absolute_path() {
+        let mounts = ["/workspace".to_owned(), "/out".to_owned()];
+        let parse = |given: &str| WorkspacePath::parse_beside(given, &mounts).unwrap();
+        for (given, full, shown) in [
+            ("/out", "/out", "/out"),
+            ("/out/./a//b", "/out/a/b", "/out/a/b"),
+            ("/out/../etc", "/out/../etc", "/out/../etc"),
+            ("/outer/a", "./../outer/a", "../outer/a"),
+            ("/workspace/out", "./out", "out"),
+            ("out", "./out", "out"),
+        ] {
+            let path = parse(given);
+            assert_eq!((path.full.as_str(), path.shown()), (full, shown), "for {given:?}");
+        }
+        assert_eq!(parse("/out").join("a").shown(), "/out/a");
+        assert_eq!(WorkspacePath::root().join("a").shown(), "a");
     }
 
     #[test]
