@@ -6,20 +6,21 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{tidy, tools};
+use crate::{supply, tidy, tools};
 
 /// One check of the tree at a root.
 type Stage = fn(&Path) -> Result<()>;
 
 /// Runs every stage, even after one has failed, so that one run shows all there is to mend.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let stages: [(&str, Stage); 5] = [
+    let stages: [(&str, Stage); 6] = [
         ("fmt", |root| cargo(root, &["fmt", "--all", "--check"])),
         ("clippy", |root| {
             cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         }),
         ("docs", docs),
         ("tidy", tidy::run),
+        ("supply", supply::check),
         ("tools", tools::check_all),
     ];
     let mut failed = Vec::new();

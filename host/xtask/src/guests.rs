@@ -1,8 +1,8 @@
 //! `cargo xtask test-guests`: the suite that needs a WebAssembly toolchain.
 //!
-//! It rebuilds every stock tool and the example hook from source, runs the guests' native unit tests, and runs
-//! the tool cases against the rebuilt components; `cargo test` runs the same cases against
-//! the committed ones. Then it makes a new tool project with the `belljar` binary, builds it
+//! It rebuilds every stock tool, the example hook and the hostile suite's probe from source,
+//! runs the guests' native unit tests, and runs the tool cases and the attacks against the
+//! rebuilt components; `cargo test` runs the same against the committed ones. Then it makes a new tool project with the `belljar` binary, builds it
 //! and calls it, as a tool author would.
 
 use std::path::Path;
@@ -19,7 +19,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let rebuilt = root.join(REBUILT);
     tools::build_all(root, &rebuilt)?;
     let hook = rebuilt.join("hook_guard.wasm");
-    hooks::build(root, &hook)?;
+    hooks::HOOK.build(root, &hook)?;
+    let probe = rebuilt.join("probe.wasm");
+    hooks::PROBE.build(root, &probe)?;
     let sdk = ["belljar-guest", "belljar-hook", "belljar-hook-guard", "belljar-tool-*"];
     let packages = sdk.iter().flat_map(|package| ["-p", *package]);
     cargo(root, &["test"].into_iter().chain(packages).collect::<Vec<_>>(), &[])?;
@@ -27,6 +29,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     cargo(root, &["test", "--test", "tools"], &[("BELLJAR_TOOLS_DIR", directory.as_str())])?;
     let hook = hook.to_string_lossy().into_owned();
     cargo(root, &["test", "--test", "hook_components"], &[("BELLJAR_HOOK", hook.as_str())])?;
+    let probe = probe.to_string_lossy().into_owned();
+    cargo(root, &["test", "--test", "hostile"], &[("BELLJAR_PROBE", probe.as_str())])?;
     cargo(
         root,
         &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"],

@@ -1,32 +1,94 @@
-//! `cargo xtask hooks`: the example hook, built from `guest-sdk/examples/hook-guard`.
+//! Components that are committed beside the tests or examples that use them: the example hook
+//! (`cargo xtask hooks`) and the hostile suite's probe (`cargo xtask hostile`).
+//!
+//! Beside each lies `NAME.sources`, a digest of what it was built from;
+//! `cargo xtask tools --check` fails when the sources have changed since.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::guest_build::{Build, Toolchain};
+use crate::tools::{Crate, Sources};
 
-const PACKAGE: &str = "belljar-hook-guard";
-
-/// The committed component, which the tests run.
-const COMMITTED: &str = "guest-sdk/examples/hook-guard/hook_guard.wasm";
-
-/// Builds the component and replaces the committed one.
-pub(crate) fn run(root: &Path) -> Result<()> {
-    build(root, &root.join(COMMITTED))
+/// One such component.
+pub(crate) struct Lone {
+    /// What it is built from.
+    sources: Crate<'static>,
+    /// Where it is committed.
+    committed: &'static str,
+    /// What rebuilds it.
+    command: &'static str,
 }
 
-/// Builds the component into a file.
-pub(crate) fn build(root: &Path, target: &Path) -> Result<()> {
-    let component = Build {
-        root,
-        package: Some(PACKAGE),
-        profile: "guest",
-        target_dir: &root.join("target/guests"),
-        locked: true,
+/// The example hook.
+pub(crate) const HOOK: Lone = Lone {
+    sources: Crate {
+        package: "belljar-hook-guard",
+        folder: "guest-sdk/examples/hook-guard",
+        sdk: &["guest-sdk/rust-hook/Cargo.toml", "guest-sdk/rust-hook/src", "guest-sdk/wit-hook"],
+    },
+    committed: "guest-sdk/examples/hook-guard/hook_guard.wasm",
+    command: "cargo xtask hooks",
+};
+
+/// The guest that does what an attack says.
+pub(crate) const PROBE: Lone = Lone {
+    sources: Crate {
+        package: "belljar-hostile-probe",
+        folder: "tests/hostile/guests/probe",
+        sdk: crate::tools::SDK,
+    },
+    committed: "tests/hostile/prebuilt/probe.wasm",
+    command: "cargo xtask hostile",
+};
+
+impl Lone {
+    /// Builds the component and replaces the committed one and its digest.
+    pub(crate) fn rebuild(&self, root: &Path) -> Result<()> {
+        self.build(root, &root.join(self.committed))?;
+        let digest = Sources::read(root)?.digest_of(&self.sources)?;
+        write(&self.digest_file(root), format!("{digest}\n").as_bytes())
     }
-    .run(&Toolchain::detect()?)?;
-    std::fs::copy(&component, target)
-        .with_context(|| format!("failed to write `{}`", target.display()))?;
-    Ok(())
+
+    /// Builds the component into a file.
+    pub(crate) fn build(&self, root: &Path, target: &Path) -> Result<()> {
+        let component = Build {
+            root,
+            package: Some(self.sources.package),
+            profile: "guest",
+            target_dir: &root.join("target/guests"),
+            locked: true,
+        }
+        .run(&Toolchain::detect()?)?;
+        write(target, &std::fs::read(&component)?)
+    }
+
+    fn digest_file(&self, root: &Path) -> PathBuf {
+        root.join(self.committed).with_extension("sources")
+    }
+
+    /// What is wrong with the committed component, if anything is.
+    fn fault(&self, root: &Path, sources: &Sources<'_>) -> Result<Option<String>> {
+        let Lone { committed, command, .. } = self;
+        if !root.join(committed).exists() {
+            return Ok(Some(format!("`{committed}` is missing: run `{command}`")));
+        }
+        let recorded = std::fs::read_to_string(self.digest_file(root)).unwrap_or_default();
+        let now = sources.digest_of(&self.sources)?;
+        let stale = recorded.trim() != now;
+        Ok(stale.then(|| {
+            format!("`{committed}` is older than its sources: run `{command}` and commit it")
+        }))
+    }
+}
+
+/// What is wrong with the committed components.
+pub(crate) fn faults(root: &Path, sources: &Sources<'_>) -> Result<Vec<String>> {
+    let faults = [HOOK, PROBE].iter().map(|lone| lone.fault(root, sources));
+    Ok(faults.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).with_context(|| format!("failed to write `{}`", path.display()))
 }

@@ -2,11 +2,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod check;
+mod fuzz;
 #[path = "../../cli/src/guest_build.rs"]
 mod guest_build;
 mod guests;
 mod hooks;
 mod peers;
+mod supply;
 mod tidy;
 mod tools;
 
@@ -26,8 +28,18 @@ struct Arguments {
 enum Command {
     /// Check formatting, lints, documentation, house rules and the committed components
     Check,
+    /// Check the supply chain with cargo-deny; where it is not installed, without it
+    Deny {
+        /// Ask the database of advisories too, which takes the internet
+        #[arg(long)]
+        advisories: bool,
+    },
+    /// Run the fuzz targets; needs a nightly toolchain and cargo-fuzz
+    Fuzz(fuzz::Arguments),
     /// Rebuild the component of the example hook
     Hooks,
+    /// Rebuild the component of the hostile suite that needs a WebAssembly toolchain
+    Hostile,
     /// Check the house rules that no compiler knows
     Tidy,
     /// Run the tests that need a WebAssembly toolchain: rebuilt tools, new tool projects
@@ -52,7 +64,10 @@ fn run(command: Command) -> Result<()> {
     let root = root()?;
     match command {
         Command::Check => check::run(&root),
-        Command::Hooks => hooks::run(&root),
+        Command::Deny { advisories } => supply::deny(&root, advisories),
+        Command::Fuzz(arguments) => fuzz::run(&root, &arguments),
+        Command::Hooks => hooks::HOOK.rebuild(&root),
+        Command::Hostile => hooks::PROBE.rebuild(&root),
         Command::Tidy => tidy::run(&root),
         Command::TestPeers => peers::run(&root),
         Command::TestGuests => guests::run(&root),

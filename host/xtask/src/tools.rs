@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use manifest::{Entry, Manifest};
 use sha2::{Digest, Sha256};
-use sources::Sources;
+pub(crate) use sources::{Crate, SDK, Sources};
 use std::path::{Path, PathBuf};
 
 /// The profile of the root manifest that guests are built with.
@@ -116,6 +116,9 @@ fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
             )),
             Err(error) => faults.push(format!("`{}`: {error}", component.display())),
         }
+    }
+    if chosen.len() == all.len() {
+        faults.extend(crate::hooks::faults(root, &sources)?);
     }
     for name in manifest.names().filter(|name| !all.contains(name)) {
         faults.push(format!("the manifest describes `{name}`, which is not a tool any more"));

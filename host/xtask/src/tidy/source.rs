@@ -8,8 +8,11 @@ const MAX_LINES: usize = 600;
 
 /// Where `unsafe` may stand: loading compiled artifacts, process setup; in the guest SDK,
 /// one call into its C library. Generated bindings expand from macros and are not in the tree.
-const UNSAFE_MODULES: &[&str] =
-    &["guest-sdk/rust/src/workspace.rs", "host/cli/src/process.rs", "host/sandbox/src/artifact.rs"];
+const UNSAFE_MODULES: &[&str] = &[
+    "guest-sdk/rust/src/workspace.rs",
+    "host/sandbox/src/artifact.rs",
+    "host/wall/src/process.rs",
+];
 
 /// What no file may hold, and why. Split so that this table does not match itself.
 const FORBIDDEN: &[(&str, &str)] = &[

@@ -14,6 +14,20 @@ use std::path::Path;
 use toml::{Table, Value};
 use walkdir::WalkDir;
 
+/// The SDK and the contract that a tool is built with.
+pub(crate) const SDK: &[&str] =
+    &["guest-sdk/rust/Cargo.toml", "guest-sdk/rust/src", "guest-sdk/wit"];
+
+/// One guest: a package of the workspace.
+pub(crate) struct Crate<'c> {
+    /// Its name.
+    pub(crate) package: &'c str,
+    /// Its directory.
+    pub(crate) folder: &'c str,
+    /// What it is built with besides: files and directories.
+    pub(crate) sdk: &'c [&'c str],
+}
+
 /// What all tools are built from, read once.
 pub(crate) struct Sources<'a> {
     root: &'a Path,
@@ -37,18 +51,21 @@ impl<'a> Sources<'a> {
 
     /// The digest for one tool, in hex.
     pub(crate) fn digest(&self, name: &str) -> Result<String> {
+        let (package, folder) = (package(name), format!("tools/{name}"));
+        self.digest_of(&Crate { package: &package, folder: &folder, sdk: SDK })
+    }
+
+    /// The digest for any guest, in hex.
+    pub(crate) fn digest_of(&self, guest: &Crate<'_>) -> Result<String> {
         let mut digest = Sha256::new();
-        let tool = format!("tools/{name}");
-        for place in
-            [&format!("{tool}/Cargo.toml"), &format!("{tool}/build.rs"), &format!("{tool}/src")]
-                .into_iter()
-                .map(String::as_str)
-                .chain(["guest-sdk/rust/Cargo.toml", "guest-sdk/rust/src", "guest-sdk/wit"])
-        {
+        for part in ["Cargo.toml", "build.rs", "src"] {
+            self.add_files(&mut digest, &format!("{}/{part}", guest.folder))?;
+        }
+        for place in guest.sdk {
             self.add_files(&mut digest, place)?;
         }
-        add(&mut digest, "workspace", self.shared(&tool)?.as_bytes());
-        add(&mut digest, "lock", self.reachable(&package(name))?.as_bytes());
+        add(&mut digest, "workspace", self.shared(guest.folder)?.as_bytes());
+        add(&mut digest, "lock", self.reachable(guest.package)?.as_bytes());
         Ok(hex(&digest.finalize()))
     }
 

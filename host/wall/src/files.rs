@@ -1,0 +1,94 @@
+//! Files: landlock.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
+    PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
+    RulesetError, RulesetStatus, Scope, make_bitflags,
+};
+
+use crate::wall::Allowed;
+
+/// The version of the interface whose rights are asked for: the newest that this was tested
+/// with. An older kernel gives what it knows.
+const WANTED: ABI = ABI::V7;
+
+/// What is kept open for good: a directory of `/proc` that nobody holds may come back as
+/// another one, which the rule does not know.
+static HELD: Mutex<Vec<PathFd>> = Mutex::new(Vec::new());
+
+/// Confines this thread, and those that it makes. Gives the version of the interface in force,
+/// and what an old kernel leaves out.
+pub(crate) fn confine(
+    paths: &BTreeMap<PathBuf, Allowed>,
+    network: bool,
+) -> Result<(u32, Option<String>), String> {
+    let status = restrict(paths, network).map_err(|error| error.to_string())?;
+    let version = match status.landlock {
+        LandlockStatus::NotEnabled => return Err("the kernel has it switched off".to_owned()),
+        LandlockStatus::NotImplemented => return Err("the kernel does not have it".to_owned()),
+        LandlockStatus::Available { effective_abi, kernel_abi } => kernel_abi
+            .and_then(|version| u32::try_from(version).ok())
+            .unwrap_or(effective_abi as u32),
+    };
+    match status.ruleset {
+        RulesetStatus::FullyEnforced => Ok((version, None)),
+        RulesetStatus::PartiallyEnforced => {
+            let wanted = WANTED as u32;
+            let why = format!("landlock: the kernel has version {version} of it, not {wanted}");
+            Ok((version, Some(why)))
+        }
+        RulesetStatus::NotEnforced => Err("the kernel did not take it".to_owned()),
+    }
+}
+
+fn restrict(
+    paths: &BTreeMap<PathBuf, Allowed>,
+    network: bool,
+) -> Result<RestrictionStatus, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(WANTED))?
+        // Nobody here waits for connections; who opens them passes the network gate.
+        .handle_access(AccessNet::BindTcp)?
+        // No signal to a process outside, and no abstract socket of one: the broker, and what
+        // it has started, are reached by requests alone.
+        .scope(Scope::from_all(WANTED))?;
+    if !network {
+        ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
+    }
+    let mut created = ruleset.create()?;
+    for (path, allowed) in paths {
+        // What is not there needs no rule.
+        let Ok(fd) = PathFd::new(path) else { continue };
+        if path.starts_with("/proc") {
+            hold(path);
+        }
+        let rights = rights(*allowed, path);
+        created = created.add_rule(PathBeneath::new(fd, rights))?;
+    }
+    created.restrict_self()
+}
+
+fn hold(path: &Path) {
+    if let Ok(fd) = PathFd::new(path) {
+        HELD.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(fd);
+    }
+}
+
+/// What landlock calls it. Rights that only a directory can have are no part of a file's rule.
+fn rights(allowed: Allowed, path: &Path) -> BitFlags<AccessFs> {
+    let rights = match allowed {
+        Allowed::Empty => return AccessFs::RemoveDir.into(),
+        Allowed::Read => make_bitflags!(AccessFs::{ReadFile | ReadDir}),
+        Allowed::Write => make_bitflags!(AccessFs::{
+            ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | RemoveDir
+                | Refer
+        }),
+        Allowed::Device => make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}),
+    };
+    if path.is_dir() { rights } else { rights & AccessFs::from_file(WANTED) }
+}

@@ -1,0 +1,229 @@
+//! A child process with three streams, started here or by the broker.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use crate::broker::message::{Answer, FILES, MAX_ANSWER};
+
+/// The shell, by its full path: the one thing that every hook needs.
+const SHELL: &str = "/bin/sh";
+
+/// All that a hook command sees of this process's environment: no keys, no secrets.
+pub(crate) const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
+
+/// Names the workspace, as the current directory does at first.
+pub(crate) const PROJECT_DIR: &str = "BELLJAR_PROJECT_DIR";
+
+/// How long the broker may take to start a child: it takes some milliseconds.
+const START_WAIT: Duration = Duration::from_secs(10);
+
+/// A child that runs, in a process group of its own. Dropping it kills the group, unless the
+/// child was seen to end by itself.
+#[derive(Debug)]
+pub struct Running {
+    /// What the child reads; drop it to end its input.
+    pub stdin: Option<Sender>,
+    /// What it writes.
+    pub stdout: Option<Receiver>,
+    /// What it complains of.
+    pub stderr: Option<Receiver>,
+    child: Child,
+}
+
+#[derive(Debug)]
+enum Child {
+    Here { child: tokio::process::Child, group: Option<Pid> },
+    Asked(Asked),
+}
+
+/// What the broker has started.
+#[derive(Debug)]
+struct Asked {
+    control: UnixStream,
+    /// What was heard and is no whole answer yet.
+    heard: Vec<u8>,
+    ended: Option<ExitStatus>,
+}
+
+/// This process's ends of a child's streams.
+struct Streams {
+    stdin: Option<Sender>,
+    stdout: Option<Receiver>,
+    stderr: Option<Receiver>,
+}
+
+/// The child's ends of them.
+struct Theirs {
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+impl Running {
+    /// Starts a program from this process. Needs a tokio runtime with I/O, as all here does.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn here(mut command: Command) -> io::Result<Self> {
+        let (streams, theirs) = streams()?;
+        command.stdin(theirs.stdin).stdout(theirs.stdout).stderr(theirs.stderr).process_group(0);
+        // With the command the child's ends are closed here, so that a stream can end.
+        let child = {
+            let mut command = tokio::process::Command::from(command);
+            command.kill_on_drop(true).spawn()?
+        };
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Ok(Self::of(streams, Child::Here { child, group }))
+    }
+
+    /// Starts a hook command from this process: by the shell, in the workspace, with a bare
+    /// environment.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn hook(command: &str, workspace: &Path) -> io::Result<Self> {
+        Self::here(hook_command(command, workspace))
+    }
+
+    /// As the broker starts it, once `send` has handed it the descriptors.
+    pub(crate) async fn asked(
+        send: impl FnOnce([BorrowedFd<'_>; FILES]) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let (streams, theirs) = streams()?;
+        let (own, control) = StdUnixStream::pair()?;
+        send([
+            theirs.stdin.as_fd(),
+            theirs.stdout.as_fd(),
+            theirs.stderr.as_fd(),
+            control.as_fd(),
+        ])?;
+        drop((theirs, control));
+        own.set_nonblocking(true)?;
+        let control = UnixStream::from_std(own)?;
+        let mut asked = Asked { control, heard: Vec::new(), ended: None };
+        let answer = tokio::time::timeout(START_WAIT, asked.answer()).await;
+        match answer.map_err(|_| io::Error::other("the broker does not answer"))?? {
+            Answer::Started => Ok(Self::of(streams, Child::Asked(asked))),
+            Answer::Refused(why) => Err(io::Error::other(why)),
+            Answer::Ended(_) => Err(io::Error::other("the broker answers out of turn")),
+        }
+    }
+
+    fn of(streams: Streams, child: Child) -> Self {
+        let Streams { stdin, stdout, stderr } = streams;
+        Self { stdin, stdout, stderr, child }
+    }
+
+    /// Waits for the child's end. Nothing is lost when the future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When the child was lost, as with the broker.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        match &mut self.child {
+            Child::Here { child, group } => {
+                let status = child.wait().await?;
+                // Its number may soon be another's.
+                *group = None;
+                Ok(status)
+            }
+            Child::Asked(asked) => asked.wait().await,
+        }
+    }
+
+    /// Kills the child and everything that it has started and that is still in its group. What
+    /// has ended by itself stays as it is.
+    pub fn kill(&mut self) {
+        match &mut self.child {
+            Child::Here { child, group } => {
+                if let Some(id) = group.take() {
+                    // Both fail only where it is gone already.
+                    let _ = kill_process_group(id, Signal::KILL);
+                    let _ = child.start_kill();
+                }
+            }
+            Child::Asked(asked) => asked.give_up(),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Asked {
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.ended {
+            return Ok(status);
+        }
+        match self.answer().await? {
+            Answer::Ended(raw) => Ok(*self.ended.insert(ExitStatus::from_raw(raw))),
+            Answer::Refused(why) => Err(io::Error::other(why)),
+            Answer::Started => Err(io::Error::other("the broker answers out of turn")),
+        }
+    }
+
+    /// The broker kills what nobody waits for.
+    fn give_up(&self) {
+        // It fails only where the broker has closed its end.
+        let _ = rustix::net::shutdown(self.control.as_fd(), rustix::net::Shutdown::Write);
+    }
+
+    /// The next line. What was read of it is kept should the future be dropped.
+    async fn answer(&mut self) -> io::Result<Answer> {
+        loop {
+            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.heard.drain(..=end).collect();
+                return Ok(serde_json::from_slice(&line)?);
+            }
+            if self.heard.len() > MAX_ANSWER {
+                return Err(io::Error::other("the broker talks nonsense"));
+            }
+            if self.control.read_buf(&mut self.heard).await? == 0 {
+                return Err(io::Error::other("the broker is gone"));
+            }
+        }
+    }
+}
+
+/// How a hook command is run, wherever.
+pub(crate) fn hook_command(command: &str, workspace: &Path) -> Command {
+    let environment = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    let mut shell = Command::new(SHELL);
+    shell
+        .arg("-c")
+        .arg(command)
+        .current_dir(workspace)
+        .env_clear()
+        .envs(environment)
+        .env(PROJECT_DIR, workspace);
+    shell
+}
+
+/// Three pipes: this process's ends, and the child's.
+fn streams() -> io::Result<(Streams, Theirs)> {
+    let (stdin, to_child) = io::pipe()?;
+    let (from_child, stdout) = io::pipe()?;
+    let (complaints, stderr) = io::pipe()?;
+    let own = Streams {
+        stdin: Some(Sender::from_owned_fd(to_child.into())?),
+        stdout: Some(Receiver::from_owned_fd(from_child.into())?),
+        stderr: Some(Receiver::from_owned_fd(complaints.into())?),
+    };
+    let theirs = Theirs { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() };
+    Ok((own, theirs))
+}

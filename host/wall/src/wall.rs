@@ -1,0 +1,192 @@
+//! What a wall lets through, and putting it up.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What may be done with a path and all that lies below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Allowed {
+    /// Empty directories below it may be removed.
+    Empty,
+    /// Look and read.
+    Read,
+    /// Also create, change, move and remove files and directories. Never special files, links
+    /// with a target, or devices.
+    Write,
+    /// A device: read, write and control.
+    Device,
+}
+
+/// What the process may still do behind the wall. The default lets nothing through: no file, no
+/// network, no new program.
+#[derive(Debug, Clone, Default)]
+pub struct Wall {
+    paths: BTreeMap<PathBuf, Allowed>,
+    network: bool,
+}
+
+/// What is in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Raised {
+    /// The version of landlock's interface that holds the files; `None` = nothing does.
+    pub landlock: Option<u32>,
+    /// Whether system calls were taken away.
+    pub seccomp: bool,
+    /// What is missing of the whole wall, one reason each. Empty = all of it stands.
+    pub missing: Vec<String>,
+}
+
+/// What the libraries of every program read: shared libraries that are loaded late (name
+/// services), locales, time zones, certificates, and how names are resolved. No file of a
+/// person is among them.
+const SYSTEM: &[&str] = &[
+    "/etc/ca-certificates",
+    "/etc/crypto-policies",
+    "/etc/gai.conf",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl",
+    "/etc/terminfo",
+    "/gnu/store",
+    "/lib",
+    "/lib64",
+    "/nix/store",
+    "/run/NetworkManager/resolv.conf",
+    "/run/resolvconf",
+    "/run/systemd/resolve",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/share/ca-certificates",
+    "/usr/share",
+    "/var/lib/ca-certificates",
+    "/dev/random",
+    "/dev/urandom",
+    // How many processors this process may use.
+    "/proc/self/cgroup",
+    "/proc/self/mountinfo",
+    "/proc/cpuinfo",
+    "/sys/fs/cgroup",
+    "/sys/devices/system/cpu",
+    // wasmtime asks which pages of a slot were written.
+    "/proc/self/pagemap",
+    // The C library asks for the bounds of the first thread's stack.
+    "/proc/self/maps",
+];
+
+/// Devices that are opened by name.
+const DEVICES: &[&str] = &["/dev/null", "/dev/tty"];
+
+/// Where certificates are, if the environment says so.
+const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+impl Wall {
+    /// What the libraries of a program with network access need, and the network itself: TCP
+    /// and UDP to anywhere, which is for the network gate to narrow.
+    pub fn with_system(mut self) -> Self {
+        for path in SYSTEM {
+            self.allow(Path::new(path), Allowed::Read);
+        }
+        for path in DEVICES {
+            self.allow(Path::new(path), Allowed::Device);
+        }
+        for path in CERTIFICATES.iter().filter_map(std::env::var_os) {
+            for path in std::env::split_paths(&path) {
+                self.allow(&path, Allowed::Read);
+            }
+        }
+        self.network = true;
+        self
+    }
+
+    /// This file, or this directory and all below it, may be read. A path that does not exist
+    /// when the wall goes up lets nothing through later either; one that is a link stands for
+    /// what it leads to at that moment.
+    pub fn read(&mut self, path: &Path) {
+        self.allow(path, Allowed::Read);
+    }
+
+    /// As [`Wall::read`], and may be written.
+    pub fn write(&mut self, path: &Path) {
+        self.allow(path, Allowed::Write);
+    }
+
+    /// Empty directories below this one may be removed: for temporary directories, whose
+    /// parent belongs to everybody.
+    pub fn remove_empty(&mut self, path: &Path) {
+        self.allow(path, Allowed::Empty);
+    }
+
+    /// Puts the wall up around this process, for good. Whatever the kernel lacks is left out
+    /// and named in the result.
+    ///
+    /// The process must have one thread: another would stay outside, so then nothing is done.
+    pub fn raise(&self) -> Raised {
+        match other_threads() {
+            Ok(0) => self.raise_for_thread(),
+            Ok(count) => Raised::not(format!("{count} threads would stay outside")),
+            Err(why) => Raised::not(why),
+        }
+    }
+
+    /// As [`Wall::raise`], for this thread and those that it makes: for tests, whose harness has
+    /// threads of its own.
+    #[doc(hidden)]
+    pub fn raise_for_thread(&self) -> Raised {
+        let mut raised = Raised::default();
+        #[cfg(target_os = "linux")]
+        {
+            match crate::files::confine(&self.paths, self.network) {
+                Ok((version, lacks)) => {
+                    raised.landlock = Some(version);
+                    raised.missing.extend(lacks);
+                }
+                Err(why) => raised.missing.push(format!("landlock: {why}")),
+            }
+            match crate::calls::confine(self.network) {
+                Ok(()) => raised.seccomp = true,
+                Err(why) => raised.missing.push(format!("seccomp: {why}")),
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        raised.missing.push("it needs Linux".to_owned());
+        raised
+    }
+
+    /// The more of what was allowed before and what is now.
+    fn allow(&mut self, path: &Path, allowed: Allowed) {
+        let before = self.paths.entry(path.to_path_buf()).or_insert(allowed);
+        *before = (*before).max(allowed);
+    }
+}
+
+impl Raised {
+    /// Nothing was done, and why.
+    pub fn not(why: impl Into<String>) -> Self {
+        Self { missing: vec![why.into()], ..Self::default() }
+    }
+
+    /// Whether every part stands.
+    pub fn is_whole(&self) -> bool {
+        self.missing.is_empty()
+    }
+}
+
+/// Threads beside this one.
+#[cfg(target_os = "linux")]
+fn other_threads() -> Result<usize, String> {
+    let threads = std::fs::read_dir("/proc/self/task");
+    let threads = threads.map_err(|error| format!("failed to count the threads: {error}"))?;
+    Ok(threads.count().saturating_sub(1))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn other_threads() -> Result<usize, String> {
+    Ok(0)
+}

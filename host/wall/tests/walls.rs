@@ -1,0 +1,41 @@
+//! Walls and brokers in processes of their own: a wall goes up for good, so each part runs this
+//! program again, which then plays that part and says what came of it.
+//!
+//! Without the usual test harness, whose threads would stay outside a wall.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(missing_docs)]
+
+#[cfg(target_os = "linux")]
+#[path = "walls/parts.rs"]
+mod parts;
+
+#[cfg(target_os = "linux")]
+#[path = "walls/tests.rs"]
+mod tests;
+
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["broker"] => belljar_wall::serve(&["compiler".into()]),
+        ["compiler"] => parts::compiler(),
+        ["part", name, directory] => {
+            parts::play(name, std::path::Path::new(directory));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            tests::all();
+            println!("test result: ok");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    ExitCode::SUCCESS
+}

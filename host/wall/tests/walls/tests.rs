@@ -1,0 +1,168 @@
+//! What the parts must come to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+pub(crate) fn all() {
+    files_that_were_not_let_through_are_refused();
+    sockets_that_a_tool_host_never_opens_are_refused();
+    a_wall_without_network_leaves_no_socket_and_no_file();
+    no_program_is_started_and_no_other_process_reached();
+    a_thread_made_later_is_behind_the_wall_too();
+    a_process_with_threads_is_left_alone_and_says_so();
+    what_only_an_intruder_calls_ends_the_process();
+    the_broker_starts_what_it_was_told_of_and_nothing_else();
+    a_broker_ends_with_its_process_and_all_that_it_started();
+}
+
+fn files_that_were_not_let_through_are_refused() {
+    let dir = directory();
+    let told = refused_but_for_neighbours("files", dir.path());
+    assert!(told.len() >= 20, "{told:?}");
+    let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    assert_eq!((text("secret.txt"), text("read/note.txt")), ("secret".into(), "note".into()));
+    for planted in
+        ["planted.txt", "linked.txt", "read/planted.txt", "write/moved.txt", "write/link"]
+    {
+        assert!(fs::symlink_metadata(dir.path().join(planted)).is_err(), "{planted}");
+    }
+    assert!(dir.path().join("removed/full/note.txt").exists());
+    assert!(!dir.path().join("removed/empty").exists());
+}
+
+fn sockets_that_a_tool_host_never_opens_are_refused() {
+    let dir = directory();
+    assert!(refused_but_for_neighbours("sockets", dir.path()).len() >= 14);
+}
+
+fn a_wall_without_network_leaves_no_socket_and_no_file() {
+    let dir = directory();
+    refused_but_for_neighbours("no-network", dir.path());
+}
+
+fn no_program_is_started_and_no_other_process_reached() {
+    let dir = directory();
+    refused_but_for_neighbours("others", dir.path());
+}
+
+fn a_thread_made_later_is_behind_the_wall_too() {
+    let dir = directory();
+    refused_but_for_neighbours("threads", dir.path());
+}
+
+fn a_process_with_threads_is_left_alone_and_says_so() {
+    let dir = directory();
+    let told = told(&play("too-late", dir.path()));
+    assert_eq!(told["says why"], "1 threads would stay outside");
+    assert_eq!(told["neighbour: nothing was done by halves"], "worked");
+}
+
+fn what_only_an_intruder_calls_ends_the_process() {
+    let dir = directory();
+    let output = play("fatal", dir.path());
+    assert_eq!(told(&output).keys().collect::<Vec<_>>(), ["before"]);
+    assert_eq!(output.status.signal(), Some(31), "SIGSYS: {output:?}");
+}
+
+fn the_broker_starts_what_it_was_told_of_and_nothing_else() {
+    let dir = directory();
+    let output = play("broker", dir.path());
+    assert!(output.status.success(), "{output:?}");
+    let told = told(&output);
+    let get = |name: &str| told.get(name).map(String::as_str).unwrap_or_default();
+    let home = dir.path().to_str().unwrap();
+    assert_eq!(get("exit"), " [exit status: 7]", "{told:?}");
+    assert_eq!(get("pwd"), format!("{home} [exit status: 0]"));
+    assert_eq!(get("compiler"), "compiled 0 [exit status: 0]");
+    assert_eq!(get("cat"), "secret [exit status: 0]");
+    assert_eq!(get("["), "closed [exit status: 0]", "a descriptor that was not given");
+    let names: Vec<&str> = get("env").split([',', ' ']).collect();
+    assert!(names.contains(&"BELLJAR_PROJECT_DIR"), "{names:?}");
+    assert!(!names.contains(&"BELLJAR_SECRET_OF_THE_TEST"), "{names:?}");
+    for refused in ["another command", "another workspace", "its own read", "its own program"] {
+        assert!(!get(refused).is_empty() && get(refused) != "worked", "{refused}: {told:?}");
+    }
+    assert_eq!(get("neighbour: once more"), "worked");
+}
+
+fn a_broker_ends_with_its_process_and_all_that_it_started() {
+    let dir = directory();
+    for fifo in ["alive", "never"] {
+        assert!(Command::new("mkfifo").arg(dir.path().join(fifo)).status().unwrap().success());
+    }
+    let mut child = spawn("orphans", dir.path());
+    let mut first = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
+    assert_eq!(first, "up: worked\n");
+    // The hook holds it now, so it opens at once; it reads to its end when the hook is gone.
+    let mut alive = fs::File::open(dir.path().join("alive")).unwrap();
+    // Killed outright: nobody is left to ask the broker for anything.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut left = Vec::new();
+    alive.read_to_end(&mut left).unwrap();
+    assert!(left.is_empty());
+}
+
+/// All attempts are refused but those of the neighbour, which work.
+#[track_caller]
+fn refused_but_for_neighbours(part: &str, dir: &Path) -> BTreeMap<String, String> {
+    let output = play(part, dir);
+    assert!(output.status.success(), "{part}: {output:?}");
+    let told = told(&output);
+    assert!(told.keys().any(|name| name.starts_with("neighbour")), "{part}: {told:?}");
+    for (attempt, result) in &told {
+        let worked = result == "worked";
+        assert_eq!(worked, attempt.starts_with("neighbour"), "{part}: {attempt}: {result}");
+    }
+    told
+}
+
+/// A directory to read, one to write, one whose empty directories may go, and a secret.
+fn directory() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    for made in ["read", "write/sub", "removed/empty", "removed/full"] {
+        fs::create_dir_all(path.join(made)).unwrap();
+    }
+    fs::write(path.join("secret.txt"), "secret").unwrap();
+    for note in ["read/note.txt", "write/note.txt", "removed/full/note.txt"] {
+        fs::write(path.join(note), "note").unwrap();
+    }
+    std::os::unix::fs::symlink(path.join("secret.txt"), path.join("write/out")).unwrap();
+    dir
+}
+
+fn play(part: &str, dir: &Path) -> Output {
+    spawn(part, dir).wait_with_output().unwrap()
+}
+
+fn spawn(part: &str, dir: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["part", part])
+        .arg(dir)
+        .env("BELLJAR_SECRET_OF_THE_TEST", "secret")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn told(output: &Output) -> BTreeMap<String, String> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let pair = |line: &str| {
+        let (name, result) = line
+            .rsplit_once(": ")
+            .filter(|_| line.starts_with("neighbour"))
+            .or_else(|| line.split_once(": "))?;
+        Some((name.to_owned(), result.to_owned()))
+    };
+    text.lines().filter_map(pair).collect()
+}

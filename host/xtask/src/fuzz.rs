@@ -1,0 +1,222 @@
+//! `cargo xtask fuzz --seconds N [TARGET]`: the fuzz targets of `tests/fuzz`, each for a time.
+//!
+//! What a run finds out about the code is kept under `target/fuzz`, so that the next run goes
+//! on from there. An input that breaks something is copied to `tests/fuzz/regressions`, where
+//! `cargo test` replays it from then on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Where the targets are.
+const FUZZ_DIR: &str = "tests/fuzz";
+
+/// The longest input, in bytes: far more than any bound that a small input cannot reach, and
+/// small enough to be quick.
+const MAX_LEN: u32 = 16 << 10;
+
+/// Memory of one target, in MiB, and seconds for one input; more is a finding.
+const RSS_LIMIT_MB: u32 = 2048;
+const TIMEOUT_SECONDS: u32 = 10;
+
+/// Lines of a target's log that are shown with a finding.
+const SHOWN_LINES: usize = 30;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How long each target runs
+    #[arg(long, value_name = "N")]
+    seconds: u32,
+    /// Run this one alone
+    target: Option<String>,
+}
+
+/// What came of one target.
+struct Run {
+    target: String,
+    executions: u64,
+    per_second: u64,
+    peak_mb: u64,
+    findings: Vec<PathBuf>,
+    died: bool,
+    log: String,
+}
+
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+    let host = tools()?;
+    let all = targets(root)?;
+    let chosen: Vec<_> = match &arguments.target {
+        None => all,
+        Some(one) => {
+            ensure!(all.contains(one), "there is no target `{one}`; there are {}", all.join(", "));
+            vec![one.clone()]
+        }
+    };
+    let work = work_dir(root);
+    let binaries = build(root, &work, &host, arguments.target.as_deref())?;
+    let mut runs = Vec::new();
+    for target in &chosen {
+        crate::say(&format!("fuzz {target}: {} s", arguments.seconds));
+        runs.push(fuzz(root, &work, &binaries, target, arguments.seconds)?);
+    }
+    report(root, &runs)
+}
+
+/// Says what is missing. The answer is the machine's own target triple.
+fn tools() -> Result<String> {
+    let nightly = Command::new("rustc").args(["+nightly", "-vV"]).output();
+    let nightly = nightly.context("failed to start rustc")?;
+    ensure!(
+        nightly.status.success(),
+        "there is no nightly toolchain, which instruments the targets; `rustup toolchain install \
+         nightly` installs it (`cargo test` replays the corpus without)"
+    );
+    let fuzz = Command::new("cargo").args(["+nightly", "fuzz", "--version"]).output();
+    ensure!(
+        fuzz.context("failed to start cargo")?.status.success(),
+        "there is no cargo-fuzz; `cargo install cargo-fuzz --locked` installs it"
+    );
+    let text = String::from_utf8_lossy(&nightly.stdout).into_owned();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("`rustc -vV` names no host")
+}
+
+/// The names of the targets, which are those of their folders of seeds.
+fn targets(root: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root.join(FUZZ_DIR).join("corpus")).context("no corpus")? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn work_dir(root: &Path) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target.unwrap_or_else(|| root.join("target")).join("fuzz")
+}
+
+/// Builds one target or all, and says where the binaries are.
+fn build(root: &Path, work: &Path, host: &str, target: Option<&str>) -> Result<PathBuf> {
+    let status = Command::new("cargo")
+        .args(["+nightly", "fuzz", "build", "--fuzz-dir", FUZZ_DIR])
+        // Why no sanitizer: see the manifest. Sixteen units build in half the time.
+        .args(["--sanitizer", "none", "--codegen-units", "16", "--target", host, "--target-dir"])
+        .arg(work)
+        .args(target)
+        .current_dir(root)
+        .status()
+        .context("failed to start cargo")?;
+    ensure!(status.success(), "the fuzz targets could not be built");
+    Ok(work.join(host).join("release"))
+}
+
+fn fuzz(root: &Path, work: &Path, binaries: &Path, target: &str, seconds: u32) -> Result<Run> {
+    let folder = |name: &str| work.join(name).join(target);
+    let (found, artifacts) = (folder("found"), folder("artifacts"));
+    // What an earlier run left is in the tree already.
+    if artifacts.exists() {
+        fs::remove_dir_all(&artifacts).context("failed to clear the artifacts")?;
+    }
+    let regressions = root.join(FUZZ_DIR).join("regressions").join(target);
+    for dir in [&found, &artifacts, &regressions] {
+        fs::create_dir_all(dir).with_context(|| format!("failed to make `{}`", dir.display()))?;
+    }
+    let log_path = work.join(format!("{target}.log"));
+    let log = fs::File::create(&log_path).context("failed to make the log")?;
+    let mut command = Command::new(binaries.join(target));
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-max_len={MAX_LEN}"))
+        .arg(format!("-rss_limit_mb={RSS_LIMIT_MB}"))
+        .arg(format!("-timeout={TIMEOUT_SECONDS}"))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .arg("-print_final_stats=1");
+    let words = root.join(FUZZ_DIR).join("words").join(format!("{target}.dict"));
+    if words.exists() {
+        command.arg(format!("-dict={}", words.display()));
+    }
+    // The first folder is written to; the others are read.
+    let status = command
+        .arg(&found)
+        .args([root.join(FUZZ_DIR).join("corpus").join(target), regressions.clone()])
+        // The frames of the panic would push its message out of what is shown.
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .status()
+        .with_context(|| format!("failed to start `{target}`"))?;
+    let log = fs::read(&log_path).context("failed to read the log")?;
+    let log = String::from_utf8_lossy(&log).into_owned();
+    let mut findings = Vec::new();
+    for entry in fs::read_dir(&artifacts).context("failed to list the artifacts")? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // `slow-unit-` is only slow; what is too slow is `timeout-`.
+        if !name.starts_with("slow-unit-") {
+            let kept = regressions.join(&name);
+            fs::copy(&path, &kept).context("failed to keep a finding")?;
+            findings.push(kept);
+        }
+    }
+    let stat = |name: &str| stat(&log, name);
+    Ok(Run {
+        target: target.to_owned(),
+        executions: stat("number_of_executed_units"),
+        per_second: stat("average_exec_per_sec"),
+        peak_mb: stat("peak_rss_mb"),
+        findings,
+        died: !status.success(),
+        log,
+    })
+}
+
+/// A line `stat::NAME: N` of libFuzzer; 0 where it did not come to that.
+fn stat(log: &str, name: &str) -> u64 {
+    let lines = log.lines().filter_map(|line| line.strip_prefix("stat::"));
+    let mut named = lines.filter_map(|line| line.split_once(':')).filter(|(key, _)| *key == name);
+    named.next().and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
+}
+
+fn report(root: &Path, runs: &[Run]) -> Result<()> {
+    crate::say("target         executions   per second   peak MiB   findings");
+    for run in runs {
+        let Run { target, executions, per_second, peak_mb, findings, .. } = run;
+        let found = findings.len();
+        crate::say(&format!(
+            "{target:<12} {executions:>12} {per_second:>12} {peak_mb:>10} {found:>10}"
+        ));
+    }
+    let mut failed = Vec::new();
+    for run in runs.iter().filter(|run| run.died || !run.findings.is_empty()) {
+        failed.push(run.target.as_str());
+        let lines: Vec<_> = run.log.lines().collect();
+        let shown = lines.get(lines.len().saturating_sub(SHOWN_LINES)..).unwrap_or_default();
+        crate::say(&format!("--- {}\n{}", run.target, shown.join("\n")));
+        for path in &run.findings {
+            let path = path.strip_prefix(root).unwrap_or(path);
+            crate::say(&format!("kept as `{}`", path.display()));
+        }
+    }
+    if !failed.is_empty() {
+        bail!("findings in {}; mend them and commit the kept inputs", failed.join(", "));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_are_read_from_libfuzzers_own_words() {
+        let log = "#9 DONE\nDone 9 runs in 3 second(s)\nstat::number_of_executed_units: 905\n\
+                   stat::average_exec_per_sec:     301\n";
+        assert_eq!(stat(log, "number_of_executed_units"), 905);
+        assert_eq!(stat(log, "average_exec_per_sec"), 301);
+        assert_eq!(stat(log, "peak_rss_mb"), 0);
+    }
+}

@@ -1,0 +1,273 @@
+//! The supply chain: every dependency's licence, source and number of versions, by the rules of
+//! `.deny.toml`.
+//!
+//! `cargo deny` reads the same file and does more (it looks into the licence texts, and knows the
+//! advisories); it takes minutes to build, so `cargo xtask check` keeps the rules without it, and
+//! `cargo xtask deny` runs it where it is installed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+/// The file with the rules.
+const RULES: &str = ".deny.toml";
+
+/// How `cargo metadata` writes the source of a crate that comes from a registry.
+const REGISTRY: &str = "registry+";
+
+/// The part of the rules that is read here.
+#[derive(Debug, Deserialize)]
+struct Rules {
+    graph: Graph,
+    licenses: Licences,
+    bans: Bans,
+    sources: Sources,
+}
+
+#[derive(Debug, Deserialize)]
+struct Graph {
+    targets: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Licences {
+    allow: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Bans {
+    skip: Vec<Skip>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Skip {
+    #[serde(rename = "crate")]
+    package: String,
+    reason: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Sources {
+    allow_registry: Vec<String>,
+}
+
+/// What `cargo metadata` says.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Node {
+    id: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    id: String,
+    license: Option<String>,
+    source: Option<String>,
+}
+
+/// The stage of `cargo xtask check`.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let text = fs::read_to_string(root.join(RULES)).context("failed to read `.deny.toml`")?;
+    let rules: Rules = toml::from_str(&text).context("`.deny.toml` is not understood")?;
+    let packages = packages(root, &rules.graph.targets)?;
+    let breaches = breaches(&rules, &packages)?;
+    for breach in &breaches {
+        crate::say(&format!("supply: {breach}"));
+    }
+    ensure!(breaches.is_empty(), "{} breaches of `.deny.toml`", breaches.len());
+    Ok(())
+}
+
+/// `cargo xtask deny`: cargo-deny's own checks.
+pub(crate) fn deny(root: &Path, advisories: bool) -> Result<()> {
+    let deny = |arguments: &[&str]| {
+        let mut command = Command::new("cargo");
+        command.arg("deny").args(arguments).current_dir(root);
+        command
+    };
+    let there = deny(&["--version"]).output().context("failed to start cargo")?;
+    if !there.status.success() {
+        crate::say(
+            "cargo-deny is not installed (`cargo install cargo-deny --locked`, some minutes); \
+             checked without it: licences as stated, sources, duplicates; not checked: licence \
+             texts, advisories",
+        );
+        return check(root);
+    }
+    let mut checks = vec!["check", "licenses", "bans", "sources"];
+    if advisories {
+        checks.push("advisories");
+    }
+    let status = deny(&checks).status().context("failed to start cargo")?;
+    if !status.success() {
+        bail!("`cargo deny {}` failed", checks.join(" "));
+    }
+    Ok(())
+}
+
+/// Every package that is built for one of the targets, ours included.
+fn packages(root: &Path, targets: &[String]) -> Result<BTreeSet<Package>> {
+    let mut packages = BTreeSet::new();
+    for target in targets {
+        let output = Command::new("cargo")
+            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target])
+            .current_dir(root)
+            .output()
+            .context("failed to start cargo")?;
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "`cargo metadata` failed: {error}");
+        let found: Metadata =
+            serde_json::from_slice(&output.stdout).context("`cargo metadata` is not understood")?;
+        let built: BTreeSet<_> = found.resolve.nodes.into_iter().map(|node| node.id).collect();
+        packages.extend(found.packages.into_iter().filter(|package| built.contains(&package.id)));
+    }
+    Ok(packages)
+}
+
+fn breaches(rules: &Rules, packages: &BTreeSet<Package>) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    let allowed = allowed(&rules.licenses.allow)?;
+    for package in packages {
+        let name = format!("{}@{}", package.name, package.version);
+        match package.license.as_deref() {
+            None => breaches.push(format!("{name} states no licence")),
+            Some(text) if !is_allowed(text, &allowed)? => {
+                breaches.push(format!("{name} is under `{text}`"));
+            }
+            Some(_) => {}
+        }
+        let registry = |source: &String| {
+            let url = source.strip_prefix(REGISTRY);
+            url.is_some_and(|url| rules.sources.allow_registry.iter().any(|own| own == url))
+        };
+        if let Some(source) = package.source.as_ref().filter(|source| !registry(source)) {
+            breaches.push(format!("{name} comes from `{source}`"));
+        }
+    }
+    breaches.extend(duplicates(&rules.bans.skip, packages));
+    Ok(breaches)
+}
+
+fn allowed(names: &[String]) -> Result<Vec<spdx::Licensee>> {
+    let parse = |name: &String| {
+        spdx::Licensee::parse(name).map_err(|error| anyhow::anyhow!("`{name}`: {error}"))
+    };
+    names.iter().map(parse).collect()
+}
+
+/// Whether the licences allowed are enough for the expression.
+fn is_allowed(text: &str, allowed: &[spdx::Licensee]) -> Result<bool> {
+    // Old manifests write `MIT/Apache-2.0`, which means `OR`.
+    let expression = spdx::Expression::parse_mode(text, spdx::ParseMode::LAX)
+        .map_err(|error| anyhow::anyhow!("`{text}` is not a licence expression: {error}"))?;
+    Ok(expression.evaluate(|wanted| allowed.iter().any(|own| own.satisfies(wanted))))
+}
+
+/// Of every crate one version, apart from those that are listed with a reason; and none listed
+/// that is not there.
+fn duplicates(skip: &[Skip], packages: &BTreeSet<Package>) -> Vec<String> {
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in packages {
+        versions.entry(&package.name).or_default().push(&package.version);
+    }
+    let listed = |name: &str, version: &str| {
+        skip.iter().any(|skip| skip.package == format!("{name}@{version}"))
+    };
+    let mut breaches = Vec::new();
+    for (name, versions) in versions.iter().filter(|(_, versions)| versions.len() > 1) {
+        let left = versions.iter().filter(|version| !listed(name, version)).count();
+        if left > 1 {
+            let all = versions.join(", ");
+            breaches.push(format!("{name} is there as {all}: update, or list it with a reason"));
+        }
+    }
+    for skip in skip {
+        let (name, version) = skip.package.split_once('@').unwrap_or((&skip.package, ""));
+        let there = versions.get(name).is_some_and(|all| all.len() > 1 && all.contains(&version));
+        if !there {
+            breaches.push(format!("`{}` is listed and is no duplicate", skip.package));
+        }
+        if skip.reason.trim().is_empty() {
+            breaches.push(format!("`{}` is listed without a reason", skip.package));
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "registry+https://registry.test/index";
+
+    fn rules(skip: &str) -> Rules {
+        let text = format!(
+            "[graph]\ntargets = []\n[licenses]\nallow = ['MIT', 'Apache-2.0', \
+             'Apache-2.0 WITH LLVM-exception']\n[bans]\nskip = [{skip}]\n[sources]\n\
+             allow-registry = ['https://registry.test/index']\n"
+        );
+        toml::from_str(&text).unwrap()
+    }
+
+    fn package(name: &str, version: &str, license: Option<&str>, source: &str) -> Package {
+        Package {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            id: format!("{name}#{version}"),
+            license: license.map(str::to_owned),
+            source: Some(source.to_owned()),
+        }
+    }
+
+    fn found(skip: &str, packages: impl IntoIterator<Item = Package>) -> Vec<String> {
+        breaches(&rules(skip), &packages.into_iter().collect()).unwrap()
+    }
+
+    #[test]
+    fn a_licence_counts_by_its_meaning() {
+        for good in
+            ["MIT", "GPL-3.0-only OR MIT", "MIT/Apache-2.0", "Apache-2.0 WITH LLVM-exception"]
+        {
+            assert_eq!(found("", [package("a", "1", Some(good), SOURCE)]), [""; 0], "{good}");
+        }
+        for bad in ["GPL-3.0-only", "MIT AND GPL-3.0-only", "ISC"] {
+            assert_eq!(found("", [package("a", "1", Some(bad), SOURCE)]).len(), 1, "{bad}");
+        }
+        assert_eq!(found("", [package("a", "1", None, SOURCE)]).len(), 1);
+    }
+
+    #[test]
+    fn another_source_is_a_breach() {
+        for source in ["git+https://git.test/a", "registry+https://other.test/index"] {
+            assert_eq!(found("", [package("a", "1", Some("MIT"), source)]).len(), 1, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_second_version_needs_a_reason_that_is_still_needed() {
+        let two = || ["1.0.0", "2.0.0"].map(|version| package("a", version, Some("MIT"), SOURCE));
+        assert_eq!(found("", two()).len(), 1);
+        let listed = "{ crate = 'a@1.0.0', reason = 'b holds it back' }";
+        assert_eq!(found(listed, two()), [""; 0]);
+        assert_eq!(found("{ crate = 'a@1.0.0', reason = ' ' }", two()).len(), 1);
+        let [one, _] = two();
+        assert_eq!(found(listed, [one]).len(), 1, "it is no duplicate any more");
+    }
+}

@@ -1,0 +1,192 @@
+//! Files of strangers: agents, teams and skills. Every input is read as each of them.
+
+use std::path::Path;
+
+use belljar_definition::{
+    AgentDefinition, Diagnostic, Dialect, FileRead, Filed, HOST_TOOLS, KnownTools, MAX_DIAGNOSTICS,
+    MAX_TEAM_AGENTS, Parsed, Severity, Skill, TOOL_ALIASES, TeamDefinition, parse_agent,
+};
+use belljar_policy::{
+    Access, Grants, GuestPath, HostRule, Limits, Mount, Permission, Rights, SecretName, ToolName,
+};
+
+use crate::is_safe_to_show;
+
+/// The tools that exist here, apart from those of the host.
+const TOOLS: &[&str] = &[
+    "attach_file",
+    "file_edit",
+    "file_find",
+    "file_list",
+    "file_read",
+    "file_search",
+    "file_write",
+    "web_fetch",
+    "web_search",
+];
+
+/// Checks the readers of agents, teams and skills.
+pub fn definition(data: &[u8]) {
+    agent(data);
+    team(data);
+    skill(data);
+}
+
+fn agent(data: &[u8]) {
+    let known = known();
+    // One of the dialects is known by the path alone.
+    for path in ["agents/a.md", "agents/a.agent.md"] {
+        let path = Path::new(path);
+        let parsed = parse_agent(path, data, &known);
+        assert_eq!(parsed, parse_agent(path, data, &known), "two readings of the same bytes");
+        match &parsed {
+            Parsed::Agent { definition, diagnostics } => {
+                findings(diagnostics, data, false);
+                assert!(!definition.body.trim().is_empty());
+                assert!(data.ends_with(definition.body.as_bytes()), "the body, byte for byte");
+                assert!(!definition.description.trim().is_empty());
+                asks_no_more_than_it_names(definition, &known);
+                narrows(definition, &known);
+                taking_away_takes_away(path, data, &known);
+            }
+            Parsed::Invalid { diagnostics } => findings(diagnostics, data, true),
+            Parsed::NotAnAgent { .. } => {}
+        }
+    }
+}
+
+/// Every tool that it asks for stands in its list, under its own name or one that means it.
+fn asks_no_more_than_it_names(definition: &AgentDefinition, known: &KnownTools) {
+    let asked = &definition.asked;
+    let written = definition.tools_as_written.as_deref().unwrap_or_default();
+    let names: Vec<_> =
+        written.iter().map(|name| name.split('(').next().unwrap_or_default().trim()).collect();
+    match &asked.tools {
+        Some(tools) => {
+            for tool in tools {
+                assert!(known.contains(tool.as_str()), "`{tool}` does not exist");
+                assert_ne!(asked.at_most.get(tool), Some(&Permission::Deny), "`{tool}`");
+                let means = |name: &&str| {
+                    let row = |row: &&belljar_definition::ToolAlias| row.name == *name;
+                    *name == tool.as_str()
+                        || TOOL_ALIASES
+                            .iter()
+                            .filter(row)
+                            .any(|row| row.canonical.contains(&tool.as_str()))
+                };
+                assert!(names.iter().any(means), "`{tool}` is not in {names:?}");
+            }
+        }
+        // A list without `*` never means all that is granted.
+        None => assert!(written.is_empty() || names.contains(&"*"), "{written:?} became all"),
+    }
+    if definition.dialect == Dialect::Canonical {
+        assert_eq!(definition.unknown_tools, Vec::<String>::new());
+    }
+    if let Some(tools) = definition.subagents.as_ref().and_then(|it| it.allowed_tools.as_ref()) {
+        assert!(tools.iter().all(|tool| known.contains(tool.as_str())));
+    }
+}
+
+/// What it asks for gives it nothing that the grants alone would not give.
+fn narrows(definition: &AgentDefinition, known: &KnownTools) {
+    let grants = grants(known);
+    let (given, _) = Rights::effective(&definition.asked, &grants, None);
+    let (all, _) = Rights::effective(&belljar_policy::Asked::default(), &grants, None);
+    assert!(given.within(&all), "{:?}", definition.asked);
+    for (tool, permission) in given.tools() {
+        let most = definition.asked.at_most.get(tool).copied().unwrap_or(Permission::Allow);
+        assert!(permission <= most, "`{tool}`");
+    }
+}
+
+/// With a line that takes a tool away, the same file does not have that tool.
+fn taking_away_takes_away(path: &Path, data: &[u8], known: &KnownTools) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Some((fence, rest)) = text.split_once("---\n").filter(|(before, _)| before.is_empty())
+    else {
+        return;
+    };
+    let less = format!("{fence}---\ndisallowedTools: [file_read]\n{rest}");
+    let Parsed::Agent { definition, .. } = parse_agent(path, less.as_bytes(), known) else {
+        return;
+    };
+    // Where the first line opens a document of its own, or a flow map, it is another file.
+    let Parsed::Agent { definition: before, .. } = parse_agent(path, data, known) else { return };
+    if before.description != definition.description {
+        return;
+    }
+    let (given, _) = Rights::effective(&definition.asked, &grants(known), None);
+    assert_eq!(given.permission("file_read"), Permission::Deny, "{less:?}");
+}
+
+fn team(data: &[u8]) {
+    let read = || TeamDefinition::read(Path::new("teams/t.yaml"), data, &());
+    match read() {
+        FileRead::Item { item, diagnostics } => {
+            findings(&diagnostics, data, false);
+            assert!((1..=MAX_TEAM_AGENTS).contains(&item.members().count()));
+            assert!(item.stages.iter().all(|stage| !stage.members.is_empty()));
+            for task in item.members().filter_map(|member| member.task.as_ref()) {
+                // What is put in is put in as it is: it opens no place of its own.
+                let filled = task.fill("{task}", "{input}");
+                assert!(filled.len() <= data.len().saturating_mul(8));
+            }
+            let again = read();
+            let same = matches!(&again, FileRead::Item { item: again, .. } if *again == item);
+            assert!(same, "two readings of the same bytes: {again:?}");
+        }
+        FileRead::Invalid { diagnostics } => findings(&diagnostics, data, true),
+        FileRead::Other { .. } => {}
+    }
+}
+
+fn skill(data: &[u8]) {
+    match Skill::read(Path::new("skills/s/SKILL.md"), data, &()) {
+        FileRead::Item { item, diagnostics } => {
+            findings(&diagnostics, data, false);
+            assert!(!item.body.trim().is_empty() && data.ends_with(item.body.as_bytes()));
+        }
+        FileRead::Invalid { diagnostics } => findings(&diagnostics, data, true),
+        FileRead::Other { .. } => {}
+    }
+}
+
+/// Findings are few, safe to show, about lines that are there, and of the right weight.
+fn findings(diagnostics: &[Diagnostic], data: &[u8], refused: bool) {
+    let worst = diagnostics.iter().map(|found| found.severity).max();
+    assert_eq!(worst == Some(Severity::Error), refused, "{diagnostics:?}");
+    assert!(diagnostics.len() <= MAX_DIAGNOSTICS + 1);
+    let text = String::from_utf8_lossy(data);
+    let lines = data.iter().filter(|byte| **byte == b'\n').count() + 2;
+    for found in diagnostics {
+        assert!(is_safe_to_show(&found.to_string()), "{found:?}");
+        assert!(found.line as usize <= lines, "{found:?} of {lines} lines");
+        if let Some(snippet) = found.snippet(&text) {
+            let shown = format!("{snippet:?}");
+            assert!(is_safe_to_show(&shown));
+        }
+    }
+}
+
+fn known() -> KnownTools {
+    let names = TOOLS.iter().copied().chain(HOST_TOOLS.iter().copied());
+    names.filter_map(|name| ToolName::new(name).ok()).collect()
+}
+
+/// A generous operator: whatever is still missing was taken away by the definition.
+fn grants(known: &KnownTools) -> Grants {
+    let mount = |guest: &str, access| {
+        let guest = GuestPath::new(guest).ok()?;
+        Some(Mount { guest, host: "/srv".into(), access })
+    };
+    let rule = |text: &str| text.parse::<HostRule>().ok();
+    let mounts = [("/workspace", Access::ReadWrite), ("/data", Access::Read)];
+    Grants {
+        tools: known.iter().map(|tool| (tool.clone(), Permission::Allow)).collect(),
+        mounts: mounts.into_iter().filter_map(|(guest, access)| mount(guest, access)).collect(),
+        hosts: vec![["https://*", "http://10.0.0.0/8"].into_iter().filter_map(rule).collect()],
+        secrets: SecretName::new("s").into_iter().collect(),
+        limits: Limits::default(),
+    }
+}
