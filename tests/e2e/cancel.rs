@@ -18,12 +18,17 @@ agents:
 ";
 
 /// Starts a run that hangs, and waits until it does.
-fn hanging(world: &World) -> Child {
+pub(crate) fn hanging(world: &World) -> Child {
+    hanging_with(world, &[])
+}
+
+/// The same with more options.
+pub(crate) fn hanging_with(world: &World, more: &[&str]) -> Child {
     world.file("note.txt", "x");
     let transcript = world.other("hang.yaml", HANGING.as_bytes());
     let transcript = transcript.to_str().unwrap();
     let args = ["run", "--output-format", "stream-json", "--transcript", transcript, "look"];
-    let mut child = world.spawn(&args);
+    let mut child = world.spawn(&[&args, more].concat());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let line = lines.by_ref().map(Result::unwrap).find(|line| line.contains("Thinking"));
     assert!(line.is_some(), "the run ended without hanging");

@@ -104,3 +104,57 @@ fn a_workspace_file_may_not_widen() {
     world.file(".belljar/belljar.toml", "project_override = true\n[models.x]\nkind = \"openai\"\n");
     world.run(&["agents", "list"]).exits(2).complains("project_override").complains("models");
 }
+
+#[test]
+fn a_grant_that_would_have_no_effect_is_told_and_one_that_stops_all_is_refused() {
+    let world = World::new();
+    world.home_file("agents/writer.md", WRITER);
+    let args = ["grant", "writer", "--tool", "web_fetch", "--mount", "/data:/no/such/place:read"];
+    world
+        .run(&args)
+        .exits(2)
+        .complains("the agent's own list of tools leaves it out")
+        .complains("there is no directory `/no/such/place`");
+    world.run(&["grant", "writer", "--limit", "steps=0"]).exits(2).complains("no agent can run");
+}
+
+#[test]
+fn doctor_names_what_the_configuration_names_and_nothing_has() {
+    let world = World::new();
+    let text = "[grants.wirter]\ntools = []\n[subagents]\nblocked_agents = ['scuot']\n";
+    world.home_file("belljar.toml", text);
+    world.home_file("teams/bad.yaml", "name: bad\n");
+    let done = world.run(&["doctor"]).exits(1);
+    done.says("`home/wirter`").says("`scuot`").says("`belljar teams check`");
+}
+
+#[test]
+fn a_directory_beside_the_workspace_is_reached_by_its_guest_path_and_nothing_beside_it() {
+    let world = World::new();
+    let out = world.other("out/seen.txt", b"seen\n");
+    let out = out.parent().unwrap();
+    std::fs::create_dir(out.parent().unwrap().join("outer")).unwrap();
+    let grant = format!(
+        "[grants.general-purpose]\ntools = [\"file_read\", \"file_write\", \"file_list\"]\nmounts = [{{ path = \"/workspace\", access = \"read\" }}, {{ path = \"/out\", host = \"{}\", access = \"read-write\" }}]\n",
+        out.display()
+    );
+    world.home_file("belljar.toml", &grant);
+    let calls = "[{name: file_write, arguments: {path: /out/new.txt, content: fresh}}, {name: file_read, arguments: {path: /out/seen.txt}}, {name: file_list, arguments: {path: /out}}, {name: file_write, arguments: {path: /out/../outer/x, content: bad}}, {name: file_write, arguments: {path: x, content: bad}}]";
+    let transcript = format!(
+        "transcript: 1\nagents:\n  - agent: general-purpose\n    turns: [{{calls: {calls}}}, {{say: done}}]\n"
+    );
+    let transcript = world.other("mounts.yaml", transcript.as_bytes());
+    let done = world.run(&["run", "--json", "--transcript", transcript.to_str().unwrap(), "x"]);
+    let outcome = done.exits(0).json();
+    let ending = |at: usize| outcome["receipts"][at]["receipt"]["ending"]["kind"].clone();
+    assert_eq!(
+        [ending(0), ending(1), ending(2)],
+        ["completed", "completed", "completed"],
+        "{outcome:#}"
+    );
+    assert_eq!(std::fs::read_to_string(out.join("new.txt")).unwrap(), "fresh");
+    assert_eq!(outcome["receipts"][1]["receipt"]["paths_read"][0], "/out/seen.txt");
+    assert!(ending(3) != "completed" && ending(4) != "completed", "{outcome:#}");
+    assert!(!out.parent().unwrap().join("outer/x").exists(), "nothing beside it");
+    assert!(!world.workspace().join("x").exists(), "nothing in the workspace");
+}

@@ -13,6 +13,8 @@ mod init;
 mod inspect;
 mod kit;
 mod models;
+mod prove;
 mod run;
 mod secrets;
 mod teams;
+mod walls;

@@ -212,3 +212,23 @@ agents:
     assert_eq!(std::fs::read_to_string(to.join(&names[0])).unwrap(), "the tide turns at six\n");
     done.complains("note.txt");
 }
+
+#[test]
+fn a_call_that_fails_says_why_to_the_person_at_once_and_in_the_receipts() {
+    let world = World::new();
+    let turns = "[{calls: [{name: file_read, arguments: {path: gone.txt}}, {name: file_read, arguments: {path: ../../etc/passwd}}]}, {say: done}]";
+    let transcript =
+        format!("transcript: 1\nagents:\n  - agent: general-purpose\n    turns: {turns}\n");
+    let transcript = world.other("failing.yaml", transcript.as_bytes());
+    let transcript = transcript.to_str().unwrap();
+    let done = world.run(&["run", "--transcript", transcript, "look"]).exits(0);
+    done.complains("gone.txt").complains("leads above");
+    let done = world.run(&["receipts", "latest"]).exits(0);
+    done.says("failed").says("why").says("leads above");
+}
+
+#[test]
+fn a_name_that_is_no_agents_is_told_before_a_missing_model() {
+    let world = World::new();
+    world.run(&["run", "-a", "nonesuch", "x"]).exits(2).complains("nonesuch");
+}

@@ -52,6 +52,18 @@ fn a_team_runs_and_its_receipts_are_kept_like_those_of_any_run() {
 }
 
 #[test]
+fn a_recorded_team_plays_again() {
+    let (world, transcript) = world();
+    let model = format!("[models.main]\nkind = \"scripted\"\nmodel = \"{transcript}\"\n");
+    world.home_file("belljar.toml", &model);
+    let record = world.workspace().join("recorded.yaml");
+    let record = record.to_str().unwrap();
+    world.run(&["teams", "run", "--record", record, "report", TASK]).exits(0);
+    let done = world.run(&["teams", "run", "--transcript", record, "report", TASK]).exits(0);
+    assert_eq!(done.stdout, "Six.\n");
+}
+
+#[test]
 fn the_task_may_come_from_stdin_and_the_outcome_be_json() {
     let (world, transcript) = world();
     let args = ["teams", "run", "report", "--json", "--transcript", &transcript];

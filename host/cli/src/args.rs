@@ -24,6 +24,10 @@ pub(crate) struct Global {
     /// The directory that agents work on [default: the current directory]
     #[arg(long, short = 'C', global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+    /// Leave out the second wall, which keeps this process from files and system calls that no
+    /// tool was granted
+    #[arg(long, global = true)]
+    pub(crate) no_os_sandbox: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -60,6 +64,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Check this installation: places, configuration, sandbox, toolchain
     Doctor(DoctorArgs),
+    /// Attack the sandbox of this machine in some hundred ways, and show what stopped each
+    Prove(ProveArgs),
     /// List the default limits of a subagent
     Limits {
         /// Print JSON
@@ -94,13 +100,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_steps: Option<u64>,
     /// Most tokens, input and output of all turns together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
     /// Most fuel of all tool calls together
-    #[arg(long, value_name = "N")]
-    pub(crate) fuel: Option<u64>,
+    #[arg(long, alias = "fuel", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_fuel: Option<u64>,
     /// Most seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
     /// Play this transcript instead of asking a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
@@ -235,14 +241,17 @@ pub(crate) struct TeamRunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
     /// Most fuel of all tool calls of the whole team
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) fuel: Option<u64>,
+    #[arg(long, alias = "fuel", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_fuel: Option<u64>,
     /// Most seconds for the whole team
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
     /// Play this transcript instead of asking a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) transcript: Option<PathBuf>,
+    /// Write what the models say to a transcript that `--transcript` plays
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) record: Option<PathBuf>,
     /// Where attached files go [default: beside the saved run]
     #[arg(long, value_name = "DIR")]
     pub(crate) attachments: Option<PathBuf>,
@@ -381,6 +390,17 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::exit::help())]
+pub(crate) struct ProveArgs {
+    /// Only attacks with this in their names: `files`, `network-redirect`
+    #[arg(value_name = "WORD")]
+    pub(crate) only: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -14,6 +14,9 @@ use crate::progress::Progress;
 /// Characters of arguments that a question shows; the person should see what they allow.
 const MAX_ARGUMENTS: usize = 2_000;
 
+/// How often a question is put.
+const MAX_ASKED: usize = 3;
+
 /// The person at the terminal, if there is one.
 pub(crate) struct Terminal {
     out: Out,
@@ -57,18 +60,26 @@ impl Drop for Wanted {
 impl Asker for Terminal {
     async fn ask(&self, question: Question<'_>) -> Word {
         let _turn = self.turn.lock().await;
-        let text = format!(
+        let mut text = format!(
             "agent `{}` wants to call `{}` with\n  {}\nallow this call? [y]es, [a]lways in this run, [N]o:",
             Shown::new(question.agent),
             question.tool,
             Shown::clipped(question.arguments, MAX_ARGUMENTS)
         );
-        match self.line(text).await.as_deref().map(str::trim) {
-            Some("y" | "Y" | "yes") => Word::Yes,
-            Some("a" | "A" | "always") => Word::ForRun,
-            Some(_) => Word::No,
-            None => Word::Nobody,
+        // A slip is asked again about; whoever only slips means no.
+        for _ in 0..MAX_ASKED {
+            let Some(line) = self.line(text).await else { return Word::Nobody };
+            match line.trim().to_ascii_lowercase().as_str() {
+                "y" | "yes" => return Word::Yes,
+                "a" | "always" => return Word::ForRun,
+                "" | "n" | "no" => return Word::No,
+                other => {
+                    let other = Shown::clipped(other, 20);
+                    text = format!("`{other}` is no answer; [y]es, [a]lways in this run, [N]o:");
+                }
+            }
         }
+        Word::No
     }
 
     async fn clarify(&self, agent: &str, question: &str, options: &[String]) -> Option<String> {

@@ -26,14 +26,19 @@ pub(crate) struct Places {
     pub(crate) cache: PathBuf,
     /// The workspace, canonical: `--workspace`, or the current directory.
     pub(crate) workspace: PathBuf,
+    /// The person's own home, for `~` in host paths. Found at first: behind the second wall the
+    /// list of users is out of reach.
+    pub(crate) user_home: Option<PathBuf>,
 }
 
 impl Places {
     /// Finds the places. Creates nothing.
     pub(crate) fn find(workspace: Option<&Path>) -> Result<Self, Failure> {
+        let user_home = std::env::home_dir();
         let home = match variable("BELLJAR_HOME") {
             Some(home) => absolute(home)?,
-            None => std::env::home_dir()
+            None => user_home
+                .as_ref()
                 .filter(|home| home.is_absolute())
                 .map(|home| home.join(".belljar"))
                 .ok_or_else(|| {
@@ -46,7 +51,7 @@ impl Places {
             None => home.join("cache"),
         };
         let workspace = find_workspace(workspace)?;
-        Ok(Self { home, cache, workspace })
+        Ok(Self { home, cache, workspace, user_home })
     }
 
     /// The operator's `belljar.toml`.
@@ -74,14 +79,37 @@ impl Places {
         self.home.join("tools")
     }
 
+    /// What `chat` writes. A directory of its own, because the second wall cannot let a process
+    /// write some files of a directory and not the others.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.home.join("sessions")
+    }
+
     /// Sessions.
     pub(crate) fn store(&self) -> PathBuf {
-        self.home.join("belljar.db")
+        self.sessions().join("belljar.db")
     }
 
     /// Lines typed in `chat`.
     pub(crate) fn chat_history(&self) -> PathBuf {
-        self.home.join("chat_history")
+        self.sessions().join("chat_history")
+    }
+
+    /// Moves what `chat` kept in the home itself, before it had a directory of its own. The
+    /// store goes last: until it is there, everything is looked for once more.
+    pub(crate) fn gather_sessions(&self) -> io::Result<()> {
+        const OLD: [&str; 5] =
+            ["chat_history", "belljar.locks", "belljar.db-shm", "belljar.db-wal", "belljar.db"];
+        if self.store().exists() {
+            return Ok(());
+        }
+        for name in OLD {
+            match fs::rename(self.home.join(name), self.sessions().join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Saved runs.
@@ -165,6 +193,25 @@ mod tests {
         assert_eq!(read_bounded(&path, 5).unwrap(), b"12345");
         assert_eq!(read_bounded(&path, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert!(read_bounded(dir.path(), 5).is_err());
+    }
+
+    #[test]
+    fn sessions_of_before_are_moved_once_and_never_over_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().to_path_buf();
+        let (cache, workspace) = (home.join("cache"), home.clone());
+        let places = Places { home, cache, workspace, user_home: None };
+        fs::create_dir(places.sessions()).unwrap();
+        for name in ["belljar.db", "belljar.db-wal"] {
+            fs::write(dir.path().join(name), name).unwrap();
+        }
+        places.gather_sessions().unwrap();
+        assert_eq!(fs::read_to_string(places.store()).unwrap(), "belljar.db");
+        assert!(places.sessions().join("belljar.db-wal").exists());
+        fs::write(dir.path().join("belljar.db"), "another").unwrap();
+        places.gather_sessions().unwrap();
+        assert_eq!(fs::read_to_string(places.store()).unwrap(), "belljar.db");
+        assert!(dir.path().join("belljar.db").exists(), "left where it was");
     }
 
     #[cfg(unix)]

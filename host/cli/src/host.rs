@@ -2,7 +2,6 @@
 //! together from the places.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,9 +13,9 @@ use belljar_model::{
     Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
 };
 use belljar_policy::Shown;
-use belljar_sandbox::{Compiler, Sandbox, SandboxConfig, SandboxError, Wasm};
+use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, Wasm};
 use belljar_session::{
-    Asker, Host, Library, Root, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue,
+    Asker, Hooks, Host, Library, Root, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -25,10 +24,7 @@ use crate::embedded::{self, AGENTS, STOCK_TOOLS};
 use crate::exit::{Exit, Failure};
 use crate::home::{Places, create_private, read_config};
 use crate::out::Out;
-use crate::secrets;
-
-/// The hidden first argument that makes this binary a compiling child.
-pub(crate) const COMPILE_CHILD: &str = "compile-component";
+use crate::{secrets, walls};
 
 /// Puts a host together. Nothing here opens a connection, makes an engine or compiles.
 pub(crate) struct Assembly<'a> {
@@ -113,6 +109,9 @@ impl<'a> Assembly<'a> {
             Arc::new(tools),
             Arc::new(library),
         );
+        if let Some(broker) = walls::broker() {
+            host.hooks = Arc::new(Hooks::of(&host.settings).through(broker));
+        }
         host.teams = Arc::new(teams);
         host.skills = Arc::new(skills);
         host.secrets = secrets::store(&host.settings, places, out);
@@ -129,11 +128,10 @@ pub(crate) fn settings(places: &Places) -> Result<Settings, Failure> {
     let (home, workspace) = (places.config(), places.workspace_config());
     let home_text = read_config(&home)?;
     let workspace_text = read_config(&workspace)?;
-    let user_home = std::env::home_dir();
     Settings::parse(
         home_text.as_deref().map(|text| (home.as_path(), text)),
         workspace_text.as_deref().map(|text| (workspace.as_path(), text)),
-        user_home.as_deref(),
+        places.user_home.as_deref(),
     )
     .map_err(|diagnostics| Failure::diagnostics("", diagnostics))
 }
@@ -318,13 +316,7 @@ pub(crate) fn sandbox_without_cache() -> Result<Sandbox, Failure> {
 }
 
 fn config() -> Result<SandboxConfig, Failure> {
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::new(format!(
-            "failed to find the running program, which compiles components: {error}"
-        ))
-    })?;
-    let compiler = Compiler::Child { program, args: vec![OsString::from(COMPILE_CHILD)] };
-    Ok(SandboxConfig { compiler, ..SandboxConfig::default() })
+    Ok(SandboxConfig { compiler: walls::compiler()?, ..SandboxConfig::default() })
 }
 
 fn no_sandbox(error: &SandboxError) -> Failure {

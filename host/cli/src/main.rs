@@ -17,6 +17,7 @@ mod secrets;
 mod single;
 mod snippets;
 mod table;
+mod walls;
 
 use std::process::ExitCode;
 
@@ -26,9 +27,17 @@ use args::Args;
 use out::Out;
 
 fn main() -> ExitCode {
-    // Before anything else is set up: the compiling child limits itself and does one thing.
-    if std::env::args_os().nth(1).is_some_and(|first| first == host::COMPILE_CHILD) {
-        return belljar_sandbox::compile_child();
+    // Before anything else is set up: what this program does for itself in another process.
+    let mut words = std::env::args_os().skip(1);
+    match words.next() {
+        Some(first) if first == walls::COMPILE_CHILD => {
+            let walled = words.next().is_none_or(|word| word != walls::NO_WALL);
+            return belljar_sandbox::compile_child(walled);
+        }
+        Some(first) if first == walls::BROKER => {
+            return belljar_wall::serve(&[walls::COMPILE_CHILD.into()]);
+        }
+        Some(_) | None => {}
     }
     let args = Args::parse();
     let out = Out::new(args.global.quiet);

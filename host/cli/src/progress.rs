@@ -207,6 +207,7 @@ impl Inner {
                 tool,
                 ok,
                 ending,
+                error,
                 fuel,
                 micros,
                 denials,
@@ -215,6 +216,10 @@ impl Inner {
                 let key = (Arc::clone(agent), call_id.clone());
                 let arguments = state.calls.remove(&key).unwrap_or_default();
                 self.call(agent, tool, &arguments, *ok, ending, (*fuel, *micros), *denials);
+                if let Some(error) = error {
+                    let error = self.paint(Style::Dim, Shown::clipped(error, MAX_SAID));
+                    self.line(&format!("{}  {error}", self.from(agent)));
+                }
             }
             EventKind::SubagentBatchStart { children, background, .. } => {
                 self.say(&mut state, agent);
@@ -237,7 +242,8 @@ impl Inner {
                 let child = self.paint(Style::Bold, Shown::new(name_of(child)));
                 let from = indent(agent);
                 self.line(&format!(
-                    "{from}← {child} {word}, {steps} steps, {tokens} tokens{error}"
+                    "{from}← {child} {word}, {}, {tokens} tokens{error}",
+                    table::some(*steps, "step")
                 ));
                 self.moving(agent, &format!("subagents: {}", counted(counts)));
             }
@@ -282,7 +288,8 @@ impl Inner {
             }
             EventKind::TeamStarted { id, stages, .. } => {
                 let head = self.paint(Style::Bold, Shown::new(agent));
-                self.line(&format!("team {head} ({}, {stages} stages)", Shown::new(id)));
+                let stages = table::some(*stages as u64, "stage");
+                self.line(&format!("team {head} ({}, {stages})", Shown::new(id)));
             }
             EventKind::TeamStageStarted { stage, of, agents } => {
                 let agents = Shown::clipped(&agents.join(", "), MAX_SAID).to_string();

@@ -1,7 +1,9 @@
 //! Tables for people: columns without lines, wrapped to the terminal; plain where there is none.
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table as Inner};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Inner,
+};
 
 use crate::out::{Out, Style};
 
@@ -54,6 +56,8 @@ impl Table {
             column.set_padding((0, 2));
             if *number {
                 column.set_cell_alignment(CellAlignment::Right);
+                // Where it is narrow, texts are wrapped and numbers are not.
+                column.set_constraint(ColumnConstraint::ContentWidth);
             }
         }
         for line in self.inner.lines() {
@@ -83,6 +87,12 @@ pub(crate) fn count(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A number of things: `1 step`, `2 steps`.
+pub(crate) fn some(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", count(number))
 }
 
 /// A size in the largest unit that keeps it above one: `3.2 MiB`.
@@ -124,6 +134,7 @@ mod tests {
     fn amounts_are_short_and_have_units() {
         assert_eq!(count(1_234_567), "1\u{a0}234\u{a0}567");
         assert_eq!(count(12), "12");
+        assert_eq!((some(1, "step"), some(2, "step")), ("1 step".into(), "2 steps".into()));
         assert_eq!(size(1023), "1023 B");
         assert_eq!(size(3 << 20), "3.0 MiB");
         assert_eq!(micros(999), "999 µs");

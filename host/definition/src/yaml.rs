@@ -9,7 +9,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_yaml::Spanned;
 use serde_yaml::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 
-use crate::diagnostic::Place;
+use crate::diagnostic::{Place, place_of};
 use crate::frontmatter::MAX_FRONTMATTER;
 
 /// Levels of nesting. Real frontmatter has at most four.
@@ -93,10 +93,24 @@ impl Node {
 /// Reads one YAML document. `first_line` is the line of the file on which `yaml` begins;
 /// places are those of the file.
 pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
+    if let Some(at) = lone_return(yaml) {
+        let line = first_line.saturating_add(at.line).saturating_sub(1);
+        let message = "a carriage return that ends no line".to_owned();
+        let hint = Some("save the file with ordinary line endings".to_owned());
+        return Err(YamlError { at: Place { line, ..at }, message, hint });
+    }
     match serde_yaml::from_str_with_options::<Spanned<Raw>>(yaml, options()) {
         Ok(root) => Ok(node(root, yaml, first_line)),
         Err(error) => Err(explain(&error, yaml, first_line)),
     }
+}
+
+/// Where a carriage return stands alone. To the parser it ends a line; to everybody else it does
+/// not, and on a terminal what follows it covers what stood before.
+fn lone_return(yaml: &str) -> Option<Place> {
+    let bytes = yaml.as_bytes();
+    let alone = |at: &usize| bytes.get(*at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n');
+    (0..bytes.len()).find(alone).map(|at| place_of(yaml, at))
 }
 
 fn options() -> serde_yaml::Options {

@@ -451,8 +451,11 @@ fn parse_pattern(host: &str) -> Result<HostPattern, &'static str> {
     if let Ok(ip) = host.parse::<IpAddr>() {
         return Ok(HostPattern::Net(ip.into()));
     }
-    if host.contains('/') {
-        let net = host.parse::<IpNet>().map_err(|_| "it has a path, or is not a valid network")?;
+    if let Some((base, _)) = host.split_once('/') {
+        const BAD: &str = "it has a path, or is not a valid network";
+        // `IpNet` takes `010.0.0.0` for 10.0.0.0; to others it is 8.0.0.0.
+        base.parse::<IpAddr>().map_err(|_| BAD)?;
+        let net = host.parse::<IpNet>().map_err(|_| BAD)?;
         return Ok(HostPattern::Net(net.trunc()));
     }
     match host.strip_prefix("*.") {
@@ -464,7 +467,9 @@ fn parse_pattern(host: &str) -> Result<HostPattern, &'static str> {
 /// A name in a rule, brought to the same form as a URL's host by the same parser.
 fn rule_name(text: &str) -> Result<String, &'static str> {
     const BAD: &str = "the host is not a valid name";
-    if text.is_empty() || text.contains(['*', '@', '?', '#', '\\', '%', ' ']) {
+    // A URL parser drops tabs and line breaks, and takes what is left for another name.
+    let stray = |c: char| c.is_control() || matches!(c, '*' | '@' | '?' | '#' | '\\' | '%' | ' ');
+    if text.is_empty() || text.contains(stray) {
         return Err(BAD);
     }
     let url = Url::parse(&format!("http://{text}/")).map_err(|_| BAD)?;

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     // Strangers' components are compiled in a child process, with limits.
     if args.first().is_some_and(|first| first == COMPILE) {
-        return compile_child();
+        return compile_child(true);
     }
     let [directory, file] = &args[..] else {
         println!("usage: embed DIRECTORY FILE");

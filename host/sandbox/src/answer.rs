@@ -2,10 +2,10 @@
 
 use belljar_policy::{Budget, Level, Meter, Shown};
 use bytes::Bytes;
-use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
 use crate::bindings::exports::belljar::tool::tools as wit;
+use crate::json::check_json;
 use crate::output::{CallError, Output, Part, ToolErrorKind};
 
 /// Parts of one output. Models read a handful.
@@ -24,42 +24,11 @@ pub(crate) const MAX_ARGUMENTS: usize = 4 << 20;
 /// The name of an attachment that has none left after cleaning.
 const NAMELESS: &str = "attachment";
 
-/// How deep JSON may nest: what parsers of every language take without complaint.
-pub(crate) const MAX_DEPTH: usize = 64;
-
 /// Whether the text is a JSON object of bounded depth.
 pub(crate) fn is_object(text: &str) -> bool {
     text.len() <= MAX_ARGUMENTS
         && text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
         && check_json(text).is_ok()
-}
-
-/// Whether the text is JSON of bounded depth, without building a value. serde_json checks
-/// the depth of values that it builds and not of those that it skips.
-pub(crate) fn check_json(text: &str) -> Result<(), String> {
-    if depth(text) > MAX_DEPTH {
-        return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
-    }
-    serde_json::from_str::<IgnoredAny>(text).map(|_| ()).map_err(|error| error.to_string())
-}
-
-/// The deepest nesting, if the text is JSON.
-fn depth(text: &str) -> usize {
-    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b'[' | b'{' if !quoted => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 /// Checks an output and takes its size from the budget.

@@ -4,16 +4,14 @@
 //! system bounds both; the host waits with a limit of its own and ends the child when nobody
 //! waits any more. One component compiles at a time.
 
-use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use belljar_policy::Shown;
+use belljar_wall::{Running, Wall};
 use rustix::process::{Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
 use wasmtime::Engine;
 
 use crate::Compiler;
@@ -49,7 +47,12 @@ const PARALLEL_FROM: usize = 512 << 10;
 /// Turns a component into machine code, in the way that was chosen.
 pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact, LoadError> {
     let bytes = match compiler {
-        Compiler::Child { program, args } => in_child(program, args, wasm.bytes()).await?,
+        Compiler::Child { program, args } => {
+            let mut command = std::process::Command::new(program);
+            command.args(args).env_clear();
+            in_child(Running::here(command), wasm.bytes()).await?
+        }
+        Compiler::Broker(broker) => in_child(broker.compiler().await, wasm.bytes()).await?,
         Compiler::InProcess => {
             let wasm = wasm.clone();
             tokio::task::spawn_blocking(move || here(wasm.bytes()))
@@ -63,8 +66,13 @@ pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact
 
 /// The body of a compiler child: reads a component on stdin, writes its machine code to
 /// stdout. The program named in [`crate::Compiler::Child`] calls this first thing in `main`.
-/// Lowers its own priority, memory and time before it reads a byte.
-pub fn compile_child() -> ExitCode {
+/// Before it reads a byte it lowers its own priority, memory and time and, with `walled`, puts up
+/// a wall that lets nothing through: no file, no network, no other program.
+pub fn compile_child(walled: bool) -> ExitCode {
+    if walled {
+        // A kernel that lacks a part of it lacks it for the host too, which says so.
+        let _ = Wall::default().raise();
+    }
     match child() {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
@@ -119,17 +127,10 @@ fn here(wasm: &[u8]) -> Result<Vec<u8>, String> {
     compile().map_err(|error| Shown::clipped(&format!("{error:#}"), 1_000).to_string())
 }
 
-async fn in_child(program: &Path, args: &[OsString], wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
+/// Dropping the future kills the child.
+async fn in_child(started: io::Result<Running>, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
     let failed = |what: &str, error: io::Error| LoadError::Compile(format!("{what}: {error}"));
-    let mut child = Command::new(program)
-        .args(args)
-        .env_clear()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| failed("the compiler does not start", error))?;
+    let mut child = started.map_err(|error| failed("the compiler does not start", error))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {

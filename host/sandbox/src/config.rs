@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
+use belljar_wall::Broker;
+
+use crate::described::DescribeLimits;
 use crate::http::HttpOptions;
 
 /// What a [`crate::Sandbox`] is made of.
@@ -34,6 +36,9 @@ pub enum Compiler {
         /// Its arguments.
         args: Vec<OsString>,
     },
+    /// The same child, started by the broker: for a process behind the second wall, where no
+    /// program is started.
+    Broker(Broker),
     /// This process, without bounds on time and memory: for components that the caller
     /// trusts, and for tests.
     InProcess,
@@ -45,23 +50,6 @@ pub struct PoolConfig {
     /// Stores that can be open at once in the pool; more open outside it, slower. Halved until
     /// the machine's address space holds them, with a warning. 0 = no pool. Default: 1,000.
     pub slots: u32,
-}
-
-/// What `describe` may use, and what its answer may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DescribeLimits {
-    /// Fuel. Default: 10 G, which a Python runtime needs to start with room to spare.
-    pub fuel: u64,
-    /// Linear memory and tables, in bytes. Default: 256 MiB, one pool slot.
-    pub memory_bytes: u64,
-    /// Wall time. Default: 5 seconds.
-    pub time: Duration,
-    /// Tools of one component. Default: 64, more than a model chooses among well.
-    pub tools: usize,
-    /// Bytes of one description. Default: 16 KiB; every model request repeats it.
-    pub description_bytes: usize,
-    /// Bytes of one schema. Default: 64 KiB.
-    pub schema_bytes: usize,
 }
 
 impl Default for SandboxConfig {
@@ -81,18 +69,5 @@ impl Default for SandboxConfig {
 impl Default for PoolConfig {
     fn default() -> Self {
         Self { slots: 1_000 }
-    }
-}
-
-impl Default for DescribeLimits {
-    fn default() -> Self {
-        Self {
-            fuel: 10_000_000_000,
-            memory_bytes: 256 << 20,
-            time: Duration::from_secs(5),
-            tools: 64,
-            description_bytes: 16 << 10,
-            schema_bytes: 64 << 10,
-        }
     }
 }

@@ -168,7 +168,7 @@ fn deny_function(
     name: &str,
     what: String,
 ) -> wasmtime::Result<()> {
-    instance.func_new(name, move |mut store, ty, _, results| {
+    instance.func_new_async(name, move |mut store, ty, params, results| {
         let record = &store.data_mut().record;
         record.host_call();
         record.deny(Denial {
@@ -176,13 +176,21 @@ fn deny_function(
             what: what.clone(),
             facts: format!("`{what}` is not granted to this tool"),
         });
-        match (refused(&ty), results) {
-            (Some(error), [result]) => {
-                *result = error;
-                Ok(())
+        Box::new(async move {
+            // A handle that is still lent out when the call ends is a trap.
+            for param in params {
+                if let Val::Resource(handle) = param {
+                    handle.resource_drop_async(&mut store).await?;
+                }
             }
-            _ => Err(wasmtime::Error::new(NotGranted)),
-        }
+            match (refused(&ty), results) {
+                (Some(error), [result]) => {
+                    *result = error;
+                    Ok(())
+                }
+                _ => Err(wasmtime::Error::new(NotGranted)),
+            }
+        })
     })
 }
 

@@ -85,7 +85,6 @@ async fn calls_of_one_tool_run_in_the_order_asked() {
     let results = futures::future::join_all((0..5).map(|_| jar.call("count", "{}"))).await;
     let answers: Vec<_> = results.iter().map(text).collect();
     assert_eq!(answers, ["1", "2", "3", "4", "5"]);
-    assert!(results[4].receipt.times.queued > 0);
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ use crate::hooks::HookState;
 use crate::host::Host;
 use crate::hosttool::Scene;
 use crate::ledger::Ledger;
-use crate::outcome::{ChildSummary, Outcome, RunError, Status, Usage};
+use crate::outcome::{Outcome, RunError, Status, Usage};
 use crate::pause::Pause;
 use crate::prepare::{Prepared, prepare};
 use crate::resolve::ResolvedAgent;
@@ -57,41 +57,19 @@ pub(crate) struct Shared {
 pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);
 
 impl SpawnCount {
-    /// The index of the next agent of that name, from 0; `None` when the run has had
+    /// The index of the next agent of that slug, from 0; `None` when the run has had
     /// [`MAX_CHILDREN_PER_RUN`] besides its first.
-    pub(crate) fn next(&self, name: &str) -> Option<u32> {
+    pub(crate) fn next(&self, slug: &str) -> Option<u32> {
         let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (total, by_name) = &mut *count;
+        let (total, by_slug) = &mut *count;
         if *total > MAX_CHILDREN_PER_RUN {
             return None;
         }
         *total += 1;
-        let next = by_name.entry(name.to_owned()).or_default();
+        let next = by_slug.entry(slug.to_owned()).or_default();
         let index = *next;
         *next += 1;
         Some(index)
-    }
-}
-
-impl Shared {
-    /// Keeps the outcome of a subagent before its parent hears of it.
-    pub(crate) async fn keep(&self, child: &ChildSummary) {
-        let (journal, run, kept) =
-            (Arc::clone(&self.host.journal), self.run.clone(), child.clone());
-        if !journal.keeps() {
-            return;
-        }
-        // It may write to a disk.
-        let keeping = tokio::task::spawn_blocking(move || journal.subagent_ended(&run, &kept));
-        let error = match keeping.await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        let message = format!("the outcome of a subagent could not be kept: {error}");
-        tracing::error!(target: "belljar::session", run = %self.run, "{message}");
-        let agent = child.outcome.agent.as_str().into();
-        self.events.emit(&agent, || EventKind::Warning { message });
     }
 }
 
@@ -231,8 +209,10 @@ async fn live(
 
 impl Agent<'_> {
     async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
-        if let Some(ending) = self.before_start(timer).await {
-            return ending;
+        match self.before_start(timer).await {
+            Ok(notes) if notes.is_empty() => {}
+            Ok(notes) => machine.tell(notes.trim_start().to_owned()),
+            Err(ending) => return ending,
         }
         let mut input = Input::Begin;
         let (mut warned, mut resumed) = (0, false);

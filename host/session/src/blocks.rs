@@ -7,7 +7,7 @@ use std::path::Path;
 
 use belljar_policy::Shown;
 
-use crate::bounds::{MAX_AGENTS_MD, MAX_LISTED_AGENTS, MAX_LISTED_DESCRIPTION, cut};
+use crate::bounds::{MAX_AGENTS_MD, MAX_LISTED_AGENTS, MAX_LISTED_DESCRIPTION};
 use crate::hosttool::HostTool;
 
 /// One agent as the parent's model sees it.
@@ -111,7 +111,6 @@ fn read(path: &Path, whose: &str) -> (Option<String>, Option<String>) {
     if text.trim().is_empty() {
         return (None, None);
     }
-    let text = cut(&text, text.len());
     (Some(format!("# AGENTS.md of the {whose}\n\n{text}")), None)
 }
 

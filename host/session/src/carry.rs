@@ -129,8 +129,9 @@ impl Agent<'_> {
     }
 
     async fn one(&self, call: Call<'_>, decision: Decision, machine: &Loop) -> (usize, Answer) {
-        let mut changed = None;
-        let decision = self.before_call(call, decision, machine.dispatcher(), &mut changed).await;
+        let (mut changed, mut notes) = (None, String::new());
+        let dispatcher = machine.dispatcher();
+        let decision = self.before_call(call, decision, dispatcher, &mut changed, &mut notes).await;
         let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
         let answer = match decision {
             Decision::Host(permit, order) => {
@@ -142,7 +143,9 @@ impl Agent<'_> {
                 self.call_tool(call, permit).await
             }
         };
-        (call.position, self.after_call(call, answer).await)
+        let mut answer = self.after_call(call, answer).await;
+        answer.content.push_str(&notes);
+        (call.position, answer)
     }
 
     async fn call_tool(&self, call: Call<'_>, permit: ToolPermit) -> Answer {
@@ -185,7 +188,7 @@ impl Agent<'_> {
         call: Call<'_>,
         permit: ToolPermit,
         order: Order,
-        request: &ChatRequest,
+        request: &Arc<ChatRequest>,
     ) -> Answer {
         let order = match order {
             Order::Spawn(order) => return self.spawn(call, permit, order, request).await,
@@ -240,6 +243,7 @@ impl Agent<'_> {
 
     /// Keeps what a call did, and gives back what the model reads.
     fn note(&self, call: Call<'_>, carried: Carried) -> Answer {
+        let error = results::error_of(&carried);
         let Carried { answer, attachments, receipt } = carried;
         self.job.emit(|| EventKind::ToolCallFinished {
             step: call.step,
@@ -247,6 +251,7 @@ impl Agent<'_> {
             tool: receipt.tool.clone(),
             ok: !answer.is_error,
             ending: results::ending_word(&receipt.ending),
+            error: error.clone(),
             fuel: receipt.fuel,
             micros: receipt.times.total,
             denials: receipt.denials.len(),
@@ -257,6 +262,7 @@ impl Agent<'_> {
             step: call.step,
             tool: receipt.tool.clone(),
             agent: self.job.path.to_string(),
+            error,
             receipt,
         };
         self.ledger.carried(call.position, receipt, attachments);

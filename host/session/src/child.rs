@@ -34,6 +34,9 @@ const GENERAL_PURPOSE: &str = "general-purpose";
 /// The part of a fork's path that stands for a name.
 const FORK: &str = "fork";
 
+/// The same of an agent that is called so; no slug has a `:`.
+const CALLED_FORK: &str = "agent:fork";
+
 /// A child that is planned: nothing has started, and its spawn index is taken.
 pub(crate) struct Planned {
     pub(crate) agent: Arc<ResolvedAgent>,
@@ -57,12 +60,16 @@ impl Agent<'_> {
             Mode::Fork => (Arc::clone(&job.agent), FORK.to_owned()),
             Mode::Fresh => self.find(order.agent.as_deref().unwrap_or(GENERAL_PURPOSE))?,
         };
-        let index = job.shared.spawned.next(&agent.definition.name).ok_or_else(|| {
+        let index = job.shared.spawned.next(agent.id.slug.as_str()).ok_or_else(|| {
             Refusal::malformed(format!(
                 "too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}"
             ))
         })?;
-        let part = if order.mode == Mode::Fork { FORK } else { agent.id.slug.as_str() };
+        let part = match (order.mode, agent.id.slug.as_str()) {
+            (Mode::Fork, _) => FORK,
+            (Mode::Fresh, FORK) => CALLED_FORK,
+            (Mode::Fresh, slug) => slug,
+        };
         let path = format!("{}/{part}#{index}", job.path).into();
         Ok(Planned { agent, path, spawn_index: index, order, name })
     }
@@ -86,7 +93,7 @@ impl Agent<'_> {
     pub(crate) fn job_of(
         &self,
         planned: &Planned,
-        request: &ChatRequest,
+        request: &Arc<ChatRequest>,
         cancel: CancellationToken,
     ) -> Result<Job, Box<Outcome>> {
         let job = self.job;
@@ -137,7 +144,7 @@ impl Agent<'_> {
             pause: Pause::below(&job.pause),
             cancel,
             scene,
-            fork: fork.then(|| Arc::new(request.clone())),
+            fork: fork.then(|| Arc::clone(request)),
             notes,
         })
     }
@@ -160,6 +167,7 @@ pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batc
         return outcome;
     };
     batch.running(&path);
+    shared.keep_running(&path, agent.id.slug.as_str()).await;
     let outcome = run_now(job, &shared, &agent, model).await;
     drop(slot);
     batch.done(&path, &outcome, true);

@@ -7,15 +7,18 @@ use belljar_model::ChatRequest;
 use belljar_policy::{Shown, ToolPermit};
 use futures::FutureExt as _;
 use futures::future::join_all;
+use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Job, Shared};
 use crate::background::{Ended, Standing};
 use crate::batch::Batch;
 use crate::bounds::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
 use crate::carry::Call;
 use crate::child::{Planned, run_in_slot};
 use crate::frame;
+use crate::journal::QueuedChild;
+use crate::ledger::{Ledger, Place};
 use crate::orders::SpawnOrder;
 use crate::outcome::{ChildSummary, Outcome, Status};
 use crate::turn::Answer;
@@ -34,7 +37,7 @@ impl Agent<'_> {
         call: Call<'_>,
         permit: ToolPermit,
         order: SpawnOrder,
-        request: &ChatRequest,
+        request: &Arc<ChatRequest>,
     ) -> Answer {
         // Everything up to the first wait happens in the order of the calls, so spawn indices
         // do not depend on timing.
@@ -46,7 +49,7 @@ impl Agent<'_> {
             return self.refuse_begun(call, refusal);
         }
         let background = planned.order.background;
-        let batch = self.batch(call, &[&planned], background);
+        let batch = self.batch(call, &[&planned], background).await;
         if background {
             return self.spawn_background(call, planned, request, batch);
         }
@@ -59,7 +62,7 @@ impl Agent<'_> {
         call: Call<'_>,
         permit: ToolPermit,
         orders: Vec<SpawnOrder>,
-        request: &ChatRequest,
+        request: &Arc<ChatRequest>,
     ) -> Answer {
         let mut starts = Vec::with_capacity(orders.len());
         let mut first = None;
@@ -86,7 +89,7 @@ impl Agent<'_> {
         call: Call<'_>,
         permit: ToolPermit,
         starts: Vec<Start>,
-        request: &ChatRequest,
+        request: &Arc<ChatRequest>,
     ) -> Answer {
         if let Err(refusal) = self.permitted(call, permit).await {
             return self.refuse_begun(call, refusal);
@@ -98,7 +101,7 @@ impl Agent<'_> {
                 Start::Refused(..) => None,
             })
             .collect();
-        let batch = self.batch(call, &ready, false);
+        let batch = self.batch(call, &ready, false).await;
         let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
             .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
         // Each is kept as it ends; only what the model reads waits for the last one.
@@ -167,41 +170,23 @@ impl Agent<'_> {
         &self,
         call: Call<'_>,
         planned: Planned,
-        request: &ChatRequest,
+        request: &Arc<ChatRequest>,
         batch: Arc<Batch>,
     ) -> Answer {
         let cancel = self.stop.child_token();
         let job = self.job_of(&planned, request, cancel.clone());
         let id = self.background.add(&planned.name, &planned.order.task, cancel);
         let content = frame::started_in_background(&planned.name, &id);
-        let (background, slots) = (Arc::clone(self.background), Arc::clone(&self.slots));
-        let (ledger, shared) = (Arc::clone(self.ledger), Arc::clone(&self.job.shared));
-        let (position, name, key) = (call.position, planned.name.clone(), id.clone());
-        let summary = PendingSummary::of(call, planned);
+        let child = self.starting(call, planned, job, batch, 0, MAX_CONCLUSION_BYTES);
+        let (background, key) = (Arc::clone(self.background), id.clone());
         let task = async move {
-            let path = Arc::clone(&summary.path);
-            let outcome = match job {
-                Ok(job) => run_in_slot(job, slots, batch).await,
-                Err(outcome) => {
-                    batch.done(&path, &outcome, false);
-                    *outcome
-                }
-            };
-            let conclusion = frame::conclusion(&name, &outcome, MAX_CONCLUSION_BYTES);
-            let ended = Ended { status: outcome.status, conclusion };
-            // Kept first, announced then: what the model hears of is never lost.
-            let summary = summary.with(outcome);
-            shared.keep(&summary).await;
-            ledger.child((position, 0), summary);
+            // A panic must not leave the parent waiting for an end that never comes.
+            let ended = AssertUnwindSafe(child.run()).catch_unwind().await;
+            let ended = ended.unwrap_or_else(|_| Ended {
+                status: Status::Failed,
+                conclusion: frame::refused_child("", "the host failed"),
+            });
             background.ended(&key, ended);
-        };
-        // A panic must not leave the parent waiting for an end that never comes.
-        let (background, failed) = (Arc::clone(self.background), id.clone());
-        let task = async move {
-            if AssertUnwindSafe(task).catch_unwind().await.is_err() {
-                let conclusion = frame::refused_child("", "the host failed");
-                background.ended(&failed, Ended { status: Status::Failed, conclusion });
-            }
         };
         self.background.runs(&id, AbortOnDropHandle::new(tokio::spawn(task)));
         Answer { content, is_error: false }
@@ -212,29 +197,46 @@ impl Agent<'_> {
         &self,
         call: Call<'_>,
         planned: Planned,
-        request: &ChatRequest,
+        request: &Arc<ChatRequest>,
         batch: Arc<Batch>,
         place: usize,
         limit: usize,
     ) -> Answer {
-        let outcome = match self.job_of(&planned, request, self.stop.child_token()) {
-            Ok(job) => run_in_slot(job, Arc::clone(&self.slots), batch).await,
-            Err(outcome) => {
-                batch.done(&planned.path, &outcome, false);
-                *outcome
-            }
-        };
-        let answer = Answer {
-            content: frame::conclusion(&planned.name, &outcome, limit),
-            is_error: frame::is_error(outcome.status),
-        };
-        let summary = PendingSummary::of(call, planned).with(outcome);
-        self.job.shared.keep(&summary).await;
-        self.ledger.child((call.position, place), summary);
-        answer
+        let job = self.job_of(&planned, request, self.stop.child_token());
+        answer_of(self.starting(call, planned, job, batch, place, limit).run().await)
     }
 
-    fn batch(&self, call: Call<'_>, children: &[&Planned], background: bool) -> Arc<Batch> {
+    /// A child with all that it needs to go on without this agent's own future.
+    fn starting(
+        &self,
+        call: Call<'_>,
+        planned: Planned,
+        job: Result<Job, Box<Outcome>>,
+        batch: Arc<Batch>,
+        place: usize,
+        limit: usize,
+    ) -> Starting {
+        let Planned { path, name, spawn_index, order, .. } = planned;
+        Starting {
+            job,
+            path,
+            name,
+            spawn_index,
+            order,
+            call_id: call.call.id.clone(),
+            step: call.step,
+            place: (call.position, place),
+            limit,
+            slots: Arc::clone(&self.slots),
+            batch,
+            shared: Arc::clone(&self.job.shared),
+            ledger: Arc::clone(self.ledger),
+        }
+    }
+
+    async fn batch(&self, call: Call<'_>, children: &[&Planned], background: bool) -> Arc<Batch> {
+        let queued = || children.iter().map(|planned| self.queued(call, planned)).collect();
+        self.job.shared.keep_queued(queued).await;
         let children: Vec<_> = children
             .iter()
             .map(|planned| (Arc::clone(&planned.path), planned.order.task.clone()))
@@ -242,30 +244,72 @@ impl Agent<'_> {
         let most = self.delegates.max_concurrent();
         Batch::start(&self.job.shared, &self.job.path, &call.call.id, &children, background, most)
     }
+
+    fn queued(&self, call: Call<'_>, planned: &Planned) -> QueuedChild {
+        let order = &planned.order;
+        QueuedChild {
+            path: Arc::clone(&planned.path),
+            parent: Arc::clone(&self.job.path),
+            parent_agent: self.job.agent.id.to_string(),
+            depth: self.job.scene.depth.saturating_add(1),
+            agent: planned.agent.id.to_string(),
+            origin: order.origin(),
+            spawn_index: planned.spawn_index,
+            call_id: call.call.id.clone(),
+            task: order.task.clone(),
+            context: order.context.clone(),
+        }
+    }
 }
 
-/// A summary without its outcome.
-struct PendingSummary {
+/// A child that is about to run, in the foreground or in the background.
+struct Starting {
+    job: Result<Job, Box<Outcome>>,
     path: Arc<str>,
+    name: String,
+    spawn_index: u32,
+    order: SpawnOrder,
     call_id: String,
     step: u64,
-    spawn_index: u32,
-    task: String,
-    context: Option<String>,
+    place: Place,
+    /// Bytes of its conclusion that its parent reads.
+    limit: usize,
+    slots: Arc<Semaphore>,
+    batch: Arc<Batch>,
+    shared: Arc<Shared>,
+    ledger: Arc<Ledger>,
 }
 
-impl PendingSummary {
-    fn of(call: Call<'_>, planned: Planned) -> Self {
-        let SpawnOrder { task, context, .. } = planned.order;
-        let (call_id, step) = (call.call.id.clone(), call.step);
-        Self { path: planned.path, call_id, step, spawn_index: planned.spawn_index, task, context }
-    }
-
-    /// Without the conversation: nobody reads a child's, and a fork's is its parent's too.
-    fn with(self, mut outcome: Outcome) -> ChildSummary {
+impl Starting {
+    /// Runs it to its end. Its outcome is kept when this returns: what a parent hears of is
+    /// never lost.
+    async fn run(self) -> Ended {
+        let mut outcome = match self.job {
+            Ok(job) => run_in_slot(job, self.slots, self.batch).await,
+            Err(outcome) => {
+                self.batch.done(&self.path, &outcome, false);
+                *outcome
+            }
+        };
+        let conclusion = frame::conclusion(&self.name, &outcome, self.limit);
+        let status = outcome.status;
+        // Nobody reads a child's conversation, and a fork's is its parent's too.
         outcome.messages = Vec::new();
-        let Self { path: _, call_id, step, spawn_index, task, context } = self;
-        ChildSummary { call_id, step, spawn_index, task, context, outcome }
+        let origin = self.order.origin();
+        let SpawnOrder { task, context, .. } = self.order;
+        let summary = ChildSummary {
+            call_id: self.call_id,
+            step: self.step,
+            spawn_index: self.spawn_index,
+            path: self.path.to_string(),
+            origin,
+            task,
+            context,
+            outcome,
+        };
+        self.shared.keep(&summary).await;
+        self.ledger.child(self.place, summary);
+        Ended { status, conclusion }
     }
 }
 

@@ -1,13 +1,13 @@
 //! What happens during a run, as it happens: one typed stream for the terminal,
 //! `--output-format stream-json` and, later, the server.
 //!
-//! # The schema, version 1
+//! # The schema, version 2
 //!
 //! Each event is one JSON object. Every one has
 //!
 //! | field | meaning |
 //! | --- | --- |
-//! | `v` | the version of this schema: 1. New events and new fields may come within a version; a reader passes over what it does not know |
+//! | `v` | the version of this schema: 2. New events and new fields may come within a version; a reader passes over what it does not know |
 //! | `run` | id of the run |
 //! | `seq` | number of the event in the run, from 0, without gaps |
 //! | `agent` | who it is about: the agent's name; for a subagent behind its parent's and with its spawn index: `main/scout#0` |
@@ -22,7 +22,7 @@
 //! | `text_delta` | `text` |
 //! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
 //! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `message`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
-//! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `fuel`, `micros`, `denials`, `bytes` |
+//! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `error` (why it is not ok, cut; absent where it is), `fuel`, `micros`, `denials`, `bytes` |
 //! | `team_started` | `id`, `stages` (how many), `workspace`; first event of a team's run. Its agents follow as `team/scout#0`, each with a `run_started` of its own |
 //! | `team_stage_started` | `stage` (from 1), `of`, `agents` (names); they follow as a `subagent_batch_start` with `batch` = `stage-N` |
 //! | `team_stage_finished` | `stage`, `status`, `error` |
@@ -119,6 +119,9 @@ pub enum EventKind {
         tool: String,
         ok: bool,
         ending: String,
+        /// What went wrong, for the person; foreign text, cut at 2,000 characters.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
         fuel: u64,
         micros: u64,
         denials: usize,

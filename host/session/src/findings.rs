@@ -68,6 +68,26 @@ impl Findings {
         }
     }
 
+    /// The block again, of as many findings as fit into `limit` bytes.
+    pub(crate) fn block(&self, limit: usize) -> String {
+        let Self::Valid { findings } = self else { return String::new() };
+        let (mut lines, mut bytes) = (Vec::new(), 0usize);
+        for finding in findings {
+            let Ok(line) = serde_json::to_string(finding) else { break };
+            bytes = bytes.saturating_add(line.len());
+            if bytes > limit {
+                break;
+            }
+            lines.push(line);
+        }
+        let left_out = findings.len() - lines.len();
+        let note = match left_out {
+            0 => String::new(),
+            _ => format!("[cut: {left_out} findings more]\n"),
+        };
+        format!("```{LANGUAGE}\n[{}]\n```\n{note}", lines.join(",\n"))
+    }
+
     /// One line for the parent's model.
     pub(crate) fn line(&self) -> String {
         match self {
@@ -132,6 +152,16 @@ mod tests {
             Findings::Invalid { why } => why,
             Findings::Valid { findings } => panic!("{findings:?}"),
         }
+    }
+
+    #[test]
+    fn a_block_holds_as_many_as_fit_and_says_how_many_more_there_are() {
+        let one = "{\"title\":\"t\",\"detail\":\"d\",\"severity\":\"low\"}";
+        let findings = Findings::read(&format!("```findings\n[{one},{one},{one}]\n```"));
+        assert_eq!(findings.block(1_000), format!("```findings\n[{one},\n{one},\n{one}]\n```\n"));
+        assert_eq!(valid(&findings.block(2 * one.len())).len(), 2);
+        assert!(findings.block(2 * one.len()).ends_with("[cut: 1 findings more]\n"));
+        assert_eq!(valid(&findings.block(0)), []);
     }
 
     #[test]

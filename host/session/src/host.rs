@@ -1,6 +1,5 @@
 //! What a process has one of: everything that a run needs and does not own.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,11 +9,11 @@ use belljar_model::Models;
 use belljar_sandbox::{Sandbox, SecretStore};
 
 use crate::ask::{Asker, NoAsker};
-use crate::clock::{Clock, RunId, SystemClock};
+use crate::clock::{Clock, SystemClock};
 use crate::delegates::Listing;
 use crate::hooks::Hooks;
+use crate::journal::{Journal, NoJournal};
 use crate::library::{Library, SkillLibrary, TeamLibrary};
-use crate::outcome::ChildSummary;
 use crate::toolcat::ToolCatalogue;
 
 /// What a process has one of. Cloning shares all of it.
@@ -48,32 +47,6 @@ pub struct Host {
     pub clock: Arc<dyn Clock>,
     /// The agents that may be delegated to, for the catalogue and workspace they were made for.
     listing: Arc<Mutex<Option<CachedListing>>>,
-}
-
-/// Keeps what a run has come to before the run is over.
-pub trait Journal: Send + Sync {
-    /// A subagent has ended. When this returns, its outcome is kept.
-    /// Called on a thread that may wait.
-    fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()>;
-
-    /// Whether it keeps anything at all.
-    fn keeps(&self) -> bool {
-        true
-    }
-}
-
-/// Keeps nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoJournal;
-
-impl Journal for NoJournal {
-    fn subagent_ended(&self, _run: &RunId, _child: &ChildSummary) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn keeps(&self) -> bool {
-        false
-    }
 }
 
 struct CachedListing {

@@ -46,6 +46,7 @@ mod hooks;
 mod host;
 mod hosttool;
 mod journal;
+mod keep;
 mod ledger;
 mod library;
 mod orders;
@@ -53,12 +54,14 @@ mod outcome;
 mod pause;
 mod person;
 mod prepare;
+mod recorder;
 mod resolve;
 mod results;
 mod rows;
 mod run;
 mod saved;
 mod scan;
+mod session_journal;
 pub mod skills;
 mod spec;
 mod team;
@@ -73,8 +76,8 @@ pub use conversation::{Conversation, Turn};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use findings::{Finding, FindingSeverity, Findings};
 pub use hooks::{HookCheck, Hooks};
-pub use host::{Host, Journal, NoJournal};
-pub use journal::{JournalError, SavedTurn, SessionJournal};
+pub use host::Host;
+pub use journal::{ChildOrigin, Journal, NoJournal, QueuedChild};
 pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
@@ -83,6 +86,7 @@ pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
+pub use session_journal::{JournalError, SavedTurn, SessionJournal};
 pub use spec::host_tool_specs;
 pub use team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,

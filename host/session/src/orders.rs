@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bounds::{MAX_BATCH, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES, MAX_TODOS};
 use crate::hosttool::HostTool;
+use crate::journal::ChildOrigin;
 
 /// A well-formed call of a host tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,16 @@ pub(crate) struct SpawnOrder {
     pub(crate) background: bool,
     #[serde(default)]
     pub(crate) mode: Mode,
+}
+
+impl SpawnOrder {
+    /// What the subagent starts from, for records.
+    pub(crate) fn origin(&self) -> ChildOrigin {
+        match self.mode {
+            Mode::Fresh => ChildOrigin::Preset,
+            Mode::Fork => ChildOrigin::Fork,
+        }
+    }
 }
 
 /// What a subagent starts from.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::RunId;
 use crate::findings::Findings;
+use crate::journal::ChildOrigin;
 
 /// How an agent ended. Always made, whatever happened (rule 12); what was done until then
 /// stands in it.
@@ -185,6 +186,9 @@ pub struct CallReceipt {
     pub tool: String,
     /// Who called: the agent's name, for a subagent behind its parent's: `main/scout#0`.
     pub agent: String,
+    /// Why it did not succeed, cut at a bound. Foreign text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// What it did.
     pub receipt: Receipt,
 }
@@ -198,6 +202,12 @@ pub struct ChildSummary {
     pub step: u64,
     /// The how-many-eth of its name in this run, from 0.
     pub spawn_index: u32,
+    /// Its name behind its parent's path; no other of the run has it.
+    #[serde(default)]
+    pub path: String,
+    /// What it started from.
+    #[serde(default)]
+    pub origin: ChildOrigin,
     /// The task it was given.
     pub task: String,
     /// The context it was given.

@@ -57,14 +57,14 @@ pub(crate) async fn prepare(
             advertised.insert(permit.tool().clone(), Carrier::Host(*tool));
         }
     }
-    let given: Vec<HostTool> =
-        advertised.keys().filter_map(|name| HostTool::of(name.as_str())).collect();
     if specs.len() > MAX_TOOLS {
         for (name, _) in specs.drain(MAX_TOOLS..) {
             advertised.remove(&name);
             job.warn(ledger, format!("tool `{name}` is left out: more than {MAX_TOOLS} tools"));
         }
     }
+    let given: Vec<HostTool> =
+        advertised.keys().filter_map(|name| HostTool::of(name.as_str())).collect();
     let jar = if jar_tools.is_empty() { None } else { Some(jar(job, jar_tools, stop)?) };
     let request = match &job.fork {
         Some(parent) => forked(parent, &job.first),

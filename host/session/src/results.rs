@@ -4,6 +4,7 @@ use belljar_sandbox::{CallResult, Denial, Ending, Part, Receipt};
 
 use crate::bounds::{MAX_NAME_BYTES, cut};
 use crate::dispatch::{Reason, Refusal};
+use crate::events::MAX_SHOWN;
 use crate::outcome::Attachment;
 use crate::turn::Answer;
 
@@ -87,6 +88,17 @@ pub(crate) fn of_abandoned(tool: &str, arguments: &str) -> Carried {
     Carried { answer, attachments: Vec::new(), receipt }
 }
 
+/// Why a call did not succeed, for the person: what was refused with its facts, which the
+/// model does not see; else what the model read.
+pub(crate) fn error_of(carried: &Carried) -> Option<String> {
+    if !carried.answer.is_error {
+        return None;
+    }
+    let denial = carried.receipt.denials.first().map(|denial| denial.facts.as_str());
+    let why = denial.filter(|facts| !facts.is_empty()).unwrap_or(&carried.answer.content);
+    Some(why.chars().take(MAX_SHOWN).collect())
+}
+
 /// The ending of a call in one word or two, for events.
 pub(crate) fn ending_word(ending: &Ending) -> String {
     match ending {
@@ -131,5 +143,6 @@ mod tests {
     fn an_error_is_one_that_the_model_can_read() {
         let carried = call(Err(CallError::TimedOut(60)));
         assert!(carried.answer.is_error && carried.answer.content.contains("60 seconds"));
+        assert!(error_of(&carried).unwrap().contains("60 seconds"));
     }
 }

@@ -14,7 +14,8 @@ use belljar_store::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::frame::LOST;
+use crate::frame::{self, LOST};
+use crate::journal::{ChildOrigin, QueuedChild};
 use crate::outcome::{ChildSummary, Outcome, Status, Usage};
 
 /// Characters of a subagent's conclusion in its summary.
@@ -58,8 +59,9 @@ struct Content {
 /// The metadata of an agent's row, as far as they are read again.
 #[derive(Deserialize)]
 struct Metadata {
+    /// Absent until the turn has ended.
     #[serde(default)]
-    total: Usage,
+    total: Option<Usage>,
     #[serde(default)]
     error: Option<String>,
 }
@@ -86,7 +88,8 @@ pub(crate) fn metadata(outcome: &Outcome, records: &[SubagentRecord]) -> Value {
     })
 }
 
-/// Every subagent of a turn, parents before their children.
+/// Every subagent of a turn that was run before it had a message, parents before their
+/// children.
 pub(crate) fn subagents(
     message: &str,
     outcome: &Outcome,
@@ -95,64 +98,103 @@ pub(crate) fn subagents(
 ) -> Vec<SubagentRecord> {
     let mut records = Vec::new();
     // Outcome of the parent, its record's id, its depth.
-    let mut parents: Vec<(&Outcome, Option<String>, i64)> = vec![(outcome, None, 0)];
+    let mut parents: Vec<(&Outcome, Option<String>, u32)> = vec![(outcome, None, 0)];
     while let Some((parent, parent_id, depth)) = parents.pop() {
         for child in &parent.children {
-            let id = new_id();
-            let place = i64::try_from(records.len()).unwrap_or(i64::MAX);
-            let mut record = record(child, &id, message, place, now);
-            record.parent_agent.clone_from(&parent.agent);
+            let queued = QueuedChild {
+                path: child.path.as_str().into(),
+                parent: "".into(),
+                parent_agent: parent.agent.clone(),
+                depth: depth + 1,
+                agent: child.outcome.agent.clone(),
+                origin: child.origin,
+                spawn_index: child.spawn_index,
+                call_id: child.call_id.clone(),
+                task: child.task.clone(),
+                context: child.context.clone(),
+            };
+            let run = outcome.run.to_string();
+            let place = records.len();
+            let mut record = queued_record(&queued, new_id(), message, run, place, now);
             record.parent_subagent_id.clone_from(&parent_id);
-            record.depth = depth + 1;
+            end(&mut record, child);
+            parents.push((&child.outcome, Some(record.id.clone()), depth + 1));
             records.push(record);
-            parents.push((&child.outcome, Some(id), depth + 1));
         }
     }
     records
 }
 
-fn record(child: &ChildSummary, id: &str, message: &str, place: i64, now: i64) -> SubagentRecord {
-    let outcome = &child.outcome;
-    let mut tool_names: Vec<String> =
-        outcome.receipts.iter().map(|receipt| receipt.tool.clone()).collect();
-    tool_names.sort_unstable();
-    tool_names.dedup();
-    let name = outcome.agent.rsplit('/').next().unwrap_or_default();
+/// The record of a subagent that waits; `place`: how many the message has started before.
+pub(crate) fn queued_record(
+    child: &QueuedChild,
+    id: String,
+    message: &str,
+    run: String,
+    place: usize,
+    now: i64,
+) -> SubagentRecord {
+    let name = child.agent.rsplit('/').next().unwrap_or_default();
     SubagentRecord {
-        id: id.to_owned(),
+        id,
         parent_message_id: message.to_owned(),
         parent_tool_call_id: child.call_id.clone(),
-        parent_agent: String::new(),
+        parent_agent: child.parent_agent.clone(),
         parent_subagent_id: None,
-        depth: 1,
-        chain_id: outcome.run.to_string(),
-        source: Source::Preset,
-        agent: outcome.agent.clone(),
+        depth: i64::from(child.depth),
+        chain_id: run,
+        source: match child.origin {
+            ChildOrigin::Preset => Source::Preset,
+            ChildOrigin::Fork => Source::Fork,
+            ChildOrigin::Team => Source::Team,
+        },
+        agent: child.agent.clone(),
         display_name: format!("{name}#{}", child.spawn_index),
         goal: child.task.clone(),
         context: child.context.clone(),
-        status: subagent_status(outcome.status),
-        model: outcome.model.clone(),
-        tool_names,
-        summary: outcome.output.chars().take(MAX_SUMMARY).collect(),
-        result: json!({
-            "output": outcome.output,
-            "step": child.step,
-            "usage": outcome.usage,
-            "paths_read": outcome.paths_read(),
-            "paths_written": outcome.paths_written(),
-            "warnings": outcome.warnings,
-        }),
-        error: outcome.error.as_ref().map(ToString::to_string),
-        input_tokens: column(outcome.total.input_tokens),
-        cached_tokens: column(outcome.total.cached_tokens),
-        output_tokens: column(outcome.total.output_tokens),
-        fuel: column(outcome.total.fuel),
-        sort_order: place,
+        status: SubagentStatus::Queued,
+        model: String::new(),
+        tool_names: Vec::new(),
+        summary: String::new(),
+        result: json!({}),
+        error: None,
+        input_tokens: 0,
+        cached_tokens: 0,
+        output_tokens: 0,
+        fuel: 0,
+        sort_order: i64::try_from(place).unwrap_or(i64::MAX),
         created: now,
-        started: Some(outcome.started.as_millisecond()),
-        ended: Some(outcome.ended.as_millisecond()),
+        started: None,
+        ended: None,
     }
+}
+
+/// Puts what came of a subagent into its record.
+pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
+    let outcome = &child.outcome;
+    record.tool_names = outcome.receipts.iter().map(|receipt| receipt.tool.clone()).collect();
+    record.tool_names.sort_unstable();
+    record.tool_names.dedup();
+    record.status = subagent_status(outcome.status);
+    record.model.clone_from(&outcome.model);
+    record.summary = outcome.output.chars().take(MAX_SUMMARY).collect();
+    record.result = json!({
+        "output": outcome.output,
+        "step": child.step,
+        "usage": outcome.usage,
+        "total": outcome.total,
+        "findings": outcome.findings,
+        "paths_read": outcome.paths_read(),
+        "paths_written": outcome.paths_written(),
+        "warnings": outcome.warnings,
+    });
+    record.error = outcome.error.as_ref().map(ToString::to_string);
+    record.input_tokens = column(outcome.total.input_tokens);
+    record.cached_tokens = column(outcome.total.cached_tokens);
+    record.output_tokens = column(outcome.total.output_tokens);
+    record.fuel = column(outcome.total.fuel);
+    record.started = Some(outcome.started.as_millisecond());
+    record.ended = Some(outcome.ended.as_millisecond());
 }
 
 fn column(amount: u64) -> i64 {
@@ -178,11 +220,13 @@ fn subagent_status(status: Status) -> SubagentStatus {
     }
 }
 
-/// The turns of a session, and what the model is sent of them.
+/// The turns of a session, and what the model is sent of them. `subagents` are those of the
+/// session; of a turn that was interrupted they are all that is known.
 pub(crate) fn past(
     store: &Store,
     session: StoredSession,
     rows: Vec<StoredMessage>,
+    subagents: &[SubagentRecord],
 ) -> Result<Past, StoreError> {
     let mut past =
         Past { session, turns: Vec::new(), messages: Vec::new(), used: Usage::default() };
@@ -199,8 +243,12 @@ pub(crate) fn past(
             Role::Assistant => {
                 let metadata: Metadata = serde_json::from_value(row.metadata).map_err(bad)?;
                 let asked = std::mem::take(&mut asked);
-                past.messages.extend(content.messages.unwrap_or_else(|| lost(&asked)));
-                past.used += metadata.total;
+                let of_turn = || subagents.iter().filter(|one| one.parent_message_id == row.id);
+                past.messages.extend(content.messages.unwrap_or_else(|| lost(&asked, of_turn())));
+                past.used += match metadata.total {
+                    Some(total) => total,
+                    None => used(of_turn()),
+                };
                 past.turns.push(PastTurn {
                     asked,
                     answer: content.text,
@@ -213,10 +261,32 @@ pub(crate) fn past(
     Ok(past)
 }
 
-/// What the model is told of a turn whose result was never saved.
-fn lost(asked: &str) -> Vec<Message> {
-    vec![
-        Message::User { text: asked.to_owned() },
-        Message::Assistant { text: LOST.to_owned(), calls: Vec::new() },
-    ]
+/// What the model is told of a turn whose result was never saved: that, and what its
+/// subagents had concluded.
+fn lost<'a>(asked: &str, subagents: impl Iterator<Item = &'a SubagentRecord>) -> Vec<Message> {
+    let mut text = LOST.to_owned();
+    for subagent in top(subagents) {
+        let output = subagent.result["output"].as_str().unwrap_or_default();
+        let status = subagent.status.as_str();
+        text.push('\n');
+        text.push_str(&frame::kept_conclusion(&subagent.display_name, status, output));
+    }
+    vec![Message::User { text: asked.to_owned() }, Message::Assistant { text, calls: Vec::new() }]
+}
+
+/// What the subagents of such a turn used.
+fn used<'a>(subagents: impl Iterator<Item = &'a SubagentRecord>) -> Usage {
+    let mut used = Usage::default();
+    for subagent in top(subagents) {
+        // A subagent that did not end has none.
+        used += Usage::deserialize(&subagent.result["total"]).unwrap_or_default();
+    }
+    used
+}
+
+/// Those that the agent at the top started: their totals hold those below them.
+fn top<'a>(
+    subagents: impl Iterator<Item = &'a SubagentRecord>,
+) -> impl Iterator<Item = &'a SubagentRecord> {
+    subagents.filter(|subagent| subagent.parent_subagent_id.is_none())
 }

@@ -88,15 +88,12 @@ pub async fn run(
     });
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     // Counted too: a subagent of the same name is the next one.
-    let index = shared.spawned.next(&spec.agent.definition.name).unwrap_or(0);
+    let index = shared.spawned.next(spec.agent.id.slug.as_str()).unwrap_or(0);
     let outcome = match job(&shared, spec, Arc::clone(&path), index, cancel) {
         Ok(job) => {
-            let budget = job.budget.clone();
             // Also when this future is dropped.
-            let _ended = Ended(budget.clone());
-            let outcome = run_agent(job).await;
-            drop(budget);
-            outcome
+            let _ended = Ended(job.budget.clone());
+            run_agent(job).await
         }
         Err((agent, error)) => not_started(&shared, &agent, String::new(), Status::Failed, error),
     };
@@ -109,7 +106,6 @@ pub async fn run(
     outcome
 }
 
-/// Checks a spec and makes the job of its agent, whose time begins now.
 /// Cancels a budget when it is dropped: whatever still holds it stops at its next check.
 struct Ended(Budget);
 
@@ -119,6 +115,7 @@ impl Drop for Ended {
     }
 }
 
+/// Checks a spec and makes the job of its agent, whose time begins now.
 pub(crate) fn job(
     shared: &Arc<Shared>,
     spec: RunSpec,
@@ -179,10 +176,13 @@ pub(crate) fn model_of(
     let request = asked.or(agent.definition.model.as_deref()).unwrap_or(default);
     host.models.resolve(request, parent).map_err(|error| RunError::Setup {
         message: error.to_string(),
-        hint: Some(format!(
-            "agent `{}` asks for model `{}`; configure it under `[models]` or `[roles]` in `belljar.toml`, or choose one with `--model`",
-            agent.id,
-            belljar_policy::Shown::clipped(request, 100)
-        )),
+        hint: Some(match asked {
+            Some(_) => "`belljar doctor` lists the models; `[models]` and `[roles]` in `belljar.toml` hold them".to_owned(),
+            None => format!(
+                "agent `{}` asks for model `{}`; configure it under `[models]` or `[roles]` in `belljar.toml`, or choose one with `--model`",
+                agent.id,
+                belljar_policy::Shown::clipped(request, 100)
+            ),
+        }),
     })
 }

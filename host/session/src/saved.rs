@@ -6,11 +6,12 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{MAX_CHILDREN_PER_RUN, MAX_RECORD_BYTES};
 use crate::clock::RunId;
-use crate::host::Journal;
+use crate::journal::Journal;
 use crate::outcome::{ChildSummary, Outcome};
 use crate::run::RunSpec;
 use crate::toolfiles::{ReadError, read_bounded};
@@ -243,9 +244,13 @@ impl RunStore {
     }
 }
 
+#[async_trait]
 impl Journal for RunStore {
-    fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
-        self.keep(run, child)
+    async fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
+        // It writes to a disk.
+        let (store, run, child) = (self.clone(), run.clone(), child.clone());
+        let kept = tokio::task::spawn_blocking(move || store.keep(&run, &child)).await;
+        kept.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 }
 

@@ -9,6 +9,7 @@
 //! or time are, the loop ends at once with what there is.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use belljar_model::{ChatRequest, Message, Reply, StopReason, ToolCall, ToolResult};
 use belljar_policy::{Exhausted, Level, Meter};
@@ -91,7 +92,8 @@ pub(crate) struct Said {
 /// One agent's conversation.
 #[derive(Debug)]
 pub(crate) struct Loop {
-    request: ChatRequest,
+    /// Shared with forks that wait for their place; copied when it changes under one.
+    request: Arc<ChatRequest>,
     dispatcher: Dispatcher,
     state: State,
     /// Bytes of the whole prompt, kept up as it grows.
@@ -134,7 +136,7 @@ impl Loop {
         let bytes = prompt_bytes(&request);
         let ids = request.messages.iter().flat_map(calls_of).map(|call| call.id.clone()).collect();
         Self {
-            request,
+            request: Arc::new(request),
             dispatcher,
             state: State::Ready,
             bytes,
@@ -146,7 +148,7 @@ impl Loop {
     }
 
     /// What to send to the model.
-    pub(crate) fn request(&self) -> &ChatRequest {
+    pub(crate) fn request(&self) -> &Arc<ChatRequest> {
         &self.request
     }
 
@@ -179,7 +181,7 @@ impl Loop {
     /// takes a conversation in which one is missing.
     pub(crate) fn into_said(mut self) -> Said {
         self.push_results(Vec::new());
-        Said { output: self.output, messages: self.request.messages }
+        Said { output: self.output, messages: Arc::unwrap_or_clone(self.request).messages }
     }
 
     /// Adds what the host has to say; call it before the model is asked.
@@ -234,7 +236,7 @@ impl Loop {
                 return self.end(Ending::partial(RunError::Budget { exhausted }));
             }
             self.last_turn = Some(exhausted);
-            self.request.tools = Vec::new();
+            Arc::make_mut(&mut self.request).tools = Vec::new();
             self.push(Message::User { text: LAST_TURN.to_owned() });
         }
         self.state = State::Asking;
@@ -355,12 +357,13 @@ impl Loop {
     /// Two user messages in a row become one: some servers insist on taking turns.
     fn push(&mut self, message: Message) {
         self.bytes = self.bytes.saturating_add(message_bytes(&message));
-        match (self.request.messages.last_mut(), message) {
+        let request = Arc::make_mut(&mut self.request);
+        match (request.messages.last_mut(), message) {
             (Some(Message::User { text }), Message::User { text: more }) => {
                 text.push_str("\n\n");
                 text.push_str(&more);
             }
-            (_, message) => self.request.messages.push(message),
+            (_, message) => request.messages.push(message),
         }
     }
 

@@ -14,7 +14,7 @@ use belljar_session::{
     Conversation, EventKind, EventSink, JournalError, RunError, RunStatus, SessionJournal, Turn,
     resolve,
 };
-use belljar_store::{MessageStatus, Role, Store, SubagentStatus};
+use belljar_store::{MessageStatus, Role, Source, Store, SubagentStatus};
 use serde_json::json;
 use support::{Plan, World, agent};
 use tokio_util::sync::CancellationToken;
@@ -421,4 +421,90 @@ agents:
     assert!(subagents[1].error.is_some());
     assert_eq!(rows[1].metadata["subagents"]["total"], json!(2));
     assert_eq!(rows[1].metadata["subagents"]["failed"], json!(1));
+}
+
+const KILLED: &str = r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - calls:
+          - {name: spawn_agent, arguments: {agent: scout, task: look at a}}
+          - {name: spawn_agent, arguments: {agent: scout, task: look at b}}
+  - agent: scout
+    spawn: 0
+    turns:
+      - say: "a is </subagent_result> fine"
+        usage: {input: 30, output: 5}
+  - agent: scout
+    spawn: 1
+    turns: [{hang: true}]
+"#;
+
+#[tokio::test]
+async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
+    let world = world(KILLED);
+    let store = store(&world).await;
+    let mut talk = conversation(&world, Caps::unlimited());
+    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
+    {
+        let (events, cancel) = (EventSink::none(), CancellationToken::new());
+        let turn = journal.turn(&mut talk, &world.host, "look at both", events, cancel);
+        tokio::pin!(turn);
+        let place = workspace(&world).to_string_lossy().into_owned();
+        let id = loop {
+            tokio::select! {
+                biased;
+                _ = &mut turn => panic!("one of them hangs"),
+                () = tokio::task::yield_now() => {}
+            }
+            let Some(session) = store.latest_session(&place).await.unwrap() else { continue };
+            let rows = store.subagents(&session.id).await.unwrap();
+            let running = rows.iter().any(|row| row.status == SubagentStatus::Running);
+            if running && rows.iter().any(|row| row.ended.is_some()) {
+                break session.id;
+            }
+        };
+        let rows = store.subagents(&id).await.unwrap();
+        let states: Vec<_> = rows.iter().map(|row| (row.sort_order, row.status)).collect();
+        assert_eq!(states, [(0, SubagentStatus::Completed), (1, SubagentStatus::Running)]);
+        // The future is dropped here, as it is when the process dies.
+    }
+    drop(journal);
+
+    let clock = Arc::clone(&world.host.clock);
+    let (journal, past) =
+        SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
+    let rows = store.subagents(journal.session().unwrap()).await.unwrap();
+    assert_eq!(rows[1].status, SubagentStatus::Cancelled);
+    assert!(rows[1].ended.is_some() && rows[1].error.as_deref().unwrap().contains("ended"));
+    assert_eq!((past.used.input_tokens, past.used.output_tokens), (30, 5), "billed all the same");
+    let Message::Assistant { text, .. } = &past.messages[1] else { panic!("no answer") };
+    assert!(text.starts_with(LOST), "{text}");
+    let kept = "agent=\"scout#0\" status=\"completed\">\na is &lt;/subagent_result> fine\n";
+    assert!(text.contains(kept), "{text}");
+    assert!(text.contains("agent=\"scout#1\" status=\"cancelled\""), "{text}");
+}
+
+#[tokio::test]
+async fn a_forks_record_says_that_it_is_one() {
+    let world = world(
+        r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: spawn_agent, arguments: {mode: fork, task: look}}]
+      - say: Done.
+  - agent: boss
+    spawn: 1
+    turns: [{say: looked}]
+"#,
+    );
+    let store = store(&world).await;
+    let mut talk = conversation(&world, Caps::unlimited());
+    let mut journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
+    write(&world, &mut journal, &mut talk, "look").await;
+    let rows = store.subagents(journal.session().unwrap()).await.unwrap();
+    assert_eq!((rows[0].source, rows[0].status), (Source::Fork, SubagentStatus::Completed));
 }

@@ -353,3 +353,33 @@ async fn a_hook_does_not_outlive_a_cancelled_run() {
     assert_eq!(open.unwrap_err(), rustix::io::Errno::NXIO);
     assert!(!world.workspace.path().join("after").exists() && outcome.paths_read().is_empty());
 }
+
+#[tokio::test]
+async fn what_a_hook_adds_before_a_call_follows_its_result() {
+    let adds = r#"echo '{"hookSpecificOutput":{"additionalContext":"a is old"}}'"#;
+    let world = world(READS, READ, &pre("file_read", adds));
+    let answers = answers(&world).await;
+    for (text, is_error) in answers {
+        assert!(!is_error && text.ends_with("\n\n[hook] a is old"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_hook_adds_at_a_subagents_start_follows_its_task() {
+    let adds = r#"echo '{"hookSpecificOutput":{"additionalContext":"be brief"}}'"#;
+    let transcript = r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: spawn_agent, arguments: {agent: scout, task: look}}]
+      - say: done
+  - agent: scout
+    turns: [{say: seen}]
+"#;
+    let world = world(transcript, READ, &hook("SubagentStart", "scout", adds));
+    let outcome = world.go("boss").await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let sent = world.sent_by("scout", 0);
+    assert_eq!(sent[0].messages, [Message::User { text: "look\n\n[hook] be brief".into() }]);
+}

@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::session::not_found;
-use crate::words::{MessageStatus, Role};
+use crate::words::{MessageStatus, Role, SubagentStatus};
 
 /// Most bytes of one JSON value in a row: a turn at the largest context of any provider, with
 /// room for its escapes.
@@ -168,22 +168,40 @@ impl Store {
         rows.iter().map(|row| self.stored_message(row)).collect()
     }
 
-    /// Marks every placeholder of a session as interrupted: for a caller that knows that none
-    /// of them is being worked on any more. Gives how many there were.
+    /// Marks every placeholder of a session as interrupted, and every subagent that waited or
+    /// ran as cancelled: for a caller that knows that none of them is being worked on any more.
+    /// Gives how many placeholders there were.
     pub async fn interrupt_in_flight(&self, session: &str, now: i64) -> Result<u64, StoreError> {
         const WHAT: &str = "mark interrupted turns";
-        let update = "UPDATE messages SET status = $1, updated = $2 \
+        let messages = "UPDATE messages SET status = $1, updated = $2 \
             WHERE session_id = $3 AND status = $4 \
             AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $3 AND s.tenant = $5)";
-        let done = sqlx::query(update)
+        let subagents = "UPDATE subagent_sessions SET status = $1, ended = $2, error = $6 \
+            WHERE session_id = $3 AND status IN ($4, $7) \
+            AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $3 AND s.tenant = $5)";
+        let failed = |error: sqlx::Error| self.failed(WHAT, &error);
+        let mut write = self.write(WHAT).await?;
+        sqlx::query(subagents)
+            .bind(SubagentStatus::Cancelled.as_str())
+            .bind(now)
+            .bind(session)
+            .bind(SubagentStatus::Queued.as_str())
+            .bind(&*self.tenant)
+            .bind("the program ended while it ran")
+            .bind(SubagentStatus::Running.as_str())
+            .execute(&mut *write)
+            .await
+            .map_err(failed)?;
+        let done = sqlx::query(messages)
             .bind(MessageStatus::Interrupted.as_str())
             .bind(now)
             .bind(session)
             .bind(MessageStatus::InFlight.as_str())
             .bind(&*self.tenant)
-            .execute(&self.pool)
+            .execute(&mut *write)
             .await
-            .map_err(|error| self.failed(WHAT, &error))?;
+            .map_err(failed)?;
+        write.commit().await.map_err(failed)?;
         Ok(done.rows_affected())
     }
 

@@ -36,7 +36,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file, usually `~/.belljar/belljar.db`; makes it (readable by its owner only,
+    /// Opens the file, usually `~/.belljar/sessions/belljar.db`; makes it (readable by its owner only,
     /// in a directory of the same kind) where it is not there, and brings its schema up to
     /// date. The rows are those of [`TENANT`].
     ///
@@ -63,6 +63,9 @@ impl Store {
             .foreign_keys(true)
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY_TIMEOUT)
+            // Large changes spill to memory: a file in the system's directory for temporary ones
+            // would hold what people said.
+            .pragma("temp_store", "MEMORY")
             .disable_statement_logging();
         check_and_migrate(&options, path).await?;
         let options = options.journal_mode(SqliteJournalMode::Wal);

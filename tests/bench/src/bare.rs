@@ -50,7 +50,6 @@ impl Bare {
         let component = Component::new(&engine, wasm)?;
         let mut linker = Linker::<State>::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        linker.define_unknown_imports_as_traps(&component)?;
         let component = linker.instantiate_pre(&component)?;
         Ok(Self { engine, component, mount: mount.to_path_buf() })
     }

@@ -5,7 +5,9 @@
 
 mod bare;
 mod delegation;
+mod interval;
 mod measure;
+mod neighbours;
 mod report;
 mod runs;
 mod startup;
@@ -26,7 +28,8 @@ struct Times {
 }
 
 /// What can be asked for by itself.
-const PARTS: [&str; 6] = ["open", "read", "jars", "runs", "delegation", "startup"];
+const PARTS: [&str; 8] =
+    ["open", "read", "jars", "runs", "delegation", "neighbours", "interval", "startup"];
 
 const FULL: Times =
     Times { stores: 5000, calls: 5000, jars: 10_000, runs: 10_000, starts: 20, children: 1000 };
@@ -65,6 +68,12 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("delegation") {
         rows.extend(delegation::rows(root, times.children, times.calls.min(1000)).await?);
+    }
+    if asked("neighbours") {
+        rows.extend(neighbours::rows(times.calls.min(1000)).await?);
+    }
+    if asked("interval") {
+        rows.extend(interval::rows(times.starts).await.map_err(stores::plain)?);
     }
     if asked("startup") {
         rows.extend(startup::rows(root, times.starts)?);

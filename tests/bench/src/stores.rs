@@ -74,7 +74,7 @@ impl Bench {
 }
 
 /// wasmtime's error is not a standard one.
-fn plain(error: wasmtime::Error) -> anyhow::Error {
+pub(crate) fn plain(error: wasmtime::Error) -> anyhow::Error {
     anyhow::anyhow!("{error:#}")
 }
 

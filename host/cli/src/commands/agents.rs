@@ -7,7 +7,7 @@ use belljar_definition::{
     Severity, Status, parse_agent, parse_too_large,
 };
 use belljar_policy::{LIMITS, Permission, Shown};
-use belljar_session::{ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
+use belljar_session::{Host, ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
 use serde_json::{Value, json};
 
 use crate::args::AgentsCommand;
@@ -16,6 +16,7 @@ use crate::home::{Places, read_bounded};
 use crate::host::Assembly;
 use crate::out::{Out, Style};
 use crate::table::{self, Table, plain, styled};
+use crate::walls::Walls;
 
 /// Characters of a description in the list.
 const MAX_DESCRIPTION: usize = 60;
@@ -23,11 +24,18 @@ const MAX_DESCRIPTION: usize = 60;
 /// How deep `check` looks below a directory.
 const MAX_DEPTH: usize = bounds::MAX_AGENT_DEPTH;
 
-pub(super) fn run(command: &AgentsCommand, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(
+    command: &AgentsCommand,
+    places: Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
     match command {
-        AgentsCommand::List { json } => list(*json, places, out),
-        AgentsCommand::Show { name, json } => show(name, *json, places, out),
-        AgentsCommand::Check { paths, json } => check(paths, *json, places, out),
+        AgentsCommand::List { json } => list(*json, &walls.around(places), out),
+        AgentsCommand::Show { name, json } => show(name, *json, &walls.around(places), out),
+        AgentsCommand::Check { paths, json } => {
+            check(paths, *json, &walls.reading(places, paths.clone()), out)
+        }
     }
 }
 
@@ -182,8 +190,9 @@ fn check(paths: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Ex
     }
     let known = host.tools.known();
     for path in paths {
+        let path = &named(path, &host);
         for file in files(path)? {
-            let line = check_file(&file, &known, &mut found);
+            let line = check_file(&file, path.is_file(), &known, &mut found);
             if let Some(line) = line.filter(|_| !json) {
                 out.line(format_args!("{}: {line}", Shown::new(&file.to_string_lossy())));
             }
@@ -209,8 +218,23 @@ pub(super) fn as_json(found: &Diagnostic) -> Value {
     })
 }
 
-/// What a file is, where it is not invalid; what is wrong with it goes to `found`.
-fn check_file(path: &Path, known: &KnownTools, found: &mut Vec<Diagnostic>) -> Option<String> {
+/// The file of an agent, where no file is meant but its name.
+fn named(path: &Path, host: &Host) -> PathBuf {
+    let file = || {
+        let catalog = host.library.catalog();
+        Some(catalog.find(path.to_str()?).ok()?.definition.path.clone())
+    };
+    if path.exists() { None } else { file() }.unwrap_or_else(|| path.to_path_buf())
+}
+
+/// What a file is, where it is not invalid; what is wrong with it goes to `found`. A file that
+/// was `asked` for and is no agent is wrong too.
+fn check_file(
+    path: &Path,
+    asked: bool,
+    known: &KnownTools,
+    found: &mut Vec<Diagnostic>,
+) -> Option<String> {
     let parsed = match read_bounded(path, MAX_DEFINITION as u64) {
         Ok(bytes) => parse_agent(path, &bytes, known),
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
@@ -229,6 +253,11 @@ fn check_file(path: &Path, known: &KnownTools, found: &mut Vec<Diagnostic>) -> O
         }
         Parsed::Invalid { diagnostics } => {
             found.extend(diagnostics);
+            None
+        }
+        Parsed::NotAnAgent { reason } if asked => {
+            let message = format!("not an agent: {}", reason.as_str());
+            found.push(of_file(path, "not-an-agent", message));
             None
         }
         Parsed::NotAnAgent { reason } => Some(format!("not an agent: {}", reason.as_str())),
@@ -253,13 +282,18 @@ fn understood(definition: &AgentDefinition) -> String {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+    of_file(path, "read", format!("cannot be read: {error}"))
+}
+
+/// An error that concerns the file as a whole.
+fn of_file(path: &Path, code: &'static str, message: String) -> Diagnostic {
     Diagnostic {
         path: path.to_path_buf(),
         line: 0,
         column: 0,
         severity: Severity::Error,
-        code: "read",
-        message: format!("cannot be read: {error}"),
+        code,
+        message,
         hint: None,
     }
 }

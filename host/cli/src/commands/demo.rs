@@ -16,16 +16,23 @@ use crate::home::{Places, create_private};
 use crate::host::{self, Assembly};
 use crate::out::{Out, Style};
 use crate::progress::{Progress, To};
+use crate::walls::{Through, Walls};
 
 /// The agent that the demo's task goes to.
 const AGENT: &str = "keeper";
 
-pub(super) fn run(out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
     let temporary = tempfile::Builder::new()
         .prefix("belljar-demo-")
         .tempdir()
         .map_err(|error| Failure::new(format!("failed to make a temporary directory: {error}")))?;
     let places = unpack(temporary.path())?;
+    let through = Through {
+        write: vec![temporary.path().to_path_buf()],
+        temporary: temporary.path().parent().into_iter().map(Path::to_path_buf).collect(),
+        ..Through::default()
+    };
+    walls.up(&places, &through);
     let transcript = embedded::text(AGENTS, "demo/transcript.yaml")?;
     let task = embedded::text(AGENTS, "demo/task.txt")?.trim();
     let model = ScriptedModel::from_yaml(transcript, Path::new("the demo's transcript"))
@@ -63,7 +70,7 @@ fn unpack(temporary: &Path) -> Result<Places, Failure> {
     let own = Places::find(Some(&workspace)).ok().map(|places| places.cache);
     let cache = own.filter(|cache| create_private(cache).is_ok() && is_writable(cache));
     let cache = cache.unwrap_or_else(|| temporary.join("cache"));
-    Ok(Places { home, cache, workspace })
+    Ok(Places { home, cache, workspace, user_home: None })
 }
 
 /// Whether nothing is compiled yet.
@@ -97,7 +104,7 @@ fn conclude(outcome: &Outcome, out: &Out) -> Result<Exit, Failure> {
     match outcome.status {
         RunStatus::Completed => {
             out.line(
-                "next: `belljar init` writes a configuration; `belljar run --help` goes on from there",
+                "next: `belljar prove` attacks this sandbox and shows what stops each attack; `belljar init` writes a configuration",
             );
             Ok(Exit::Completed)
         }

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use belljar_definition::{Settings, Severity, Status, ToolManifest};
+use belljar_definition::{Diagnostic, Settings, Severity, Status, ToolManifest};
 use belljar_policy::{Access, Shown, ToolName};
 use belljar_sandbox::{Output, Part, Sandbox, Wasm};
-use belljar_session::{HookCheck, Host, resolve_all};
+use belljar_session::{HookCheck, Host, resolve_all, resolve_all_teams};
+use belljar_wall::Raised;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,7 @@ use crate::host::{self, Assembly};
 use crate::out::{Out, Style};
 use crate::single::Single;
 use crate::table;
+use crate::walls::{Through, Walls};
 
 /// The tool that the self-test calls.
 const PROBE: &str = "file_read";
@@ -49,12 +51,18 @@ struct Check {
 pub(super) fn run(
     args: &DoctorArgs,
     places: &dyn Fn() -> Result<Places, Failure>,
+    walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
     let mut checks = vec![machine()];
+    // What runs other programs, and what is made elsewhere, comes before the wall.
+    let toolchain = toolchain();
+    let probe = tempfile::tempdir();
     match places() {
         Err(failure) => checks.push(bad("places", &failure)),
         Ok(places) => {
+            let directory = probe.as_ref().ok().map(tempfile::TempDir::path);
+            checks.push(second_wall(&walls.up(&places, &through(directory))));
             checks.push(home(&places));
             match host::settings(&places) {
                 Err(failure) => checks.push(bad("configuration", &failure)),
@@ -67,8 +75,8 @@ pub(super) fn run(
             checks.push(cache(&places));
         }
     }
-    checks.extend(sandbox());
-    checks.push(toolchain());
+    checks.extend(sandbox(probe));
+    checks.push(toolchain);
     let broken = checks.iter().any(|check| check.finding == Finding::Bad);
     if args.json {
         out.json(&checks)?;
@@ -108,6 +116,27 @@ fn machine() -> Check {
     let (version, os, arch) =
         (env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     check("belljar", Finding::Good, format!("{version}, {os} {arch}, {cores} cores"))
+}
+
+fn through(probe: Option<&Path>) -> Through {
+    Through {
+        write: probe.into_iter().map(Path::to_path_buf).collect(),
+        temporary: probe.and_then(Path::parent).into_iter().map(Path::to_path_buf).collect(),
+        ..Through::default()
+    }
+}
+
+fn second_wall(raised: &Raised) -> Check {
+    let mut parts = Vec::new();
+    parts.extend(raised.landlock.map(|version| format!("landlock {version} holds the files")));
+    parts.extend(raised.seccomp.then(|| "seccomp the system calls".to_owned()));
+    let finding = if raised.is_whole() { Finding::Good } else { Finding::Note };
+    let text = if parts.is_empty() {
+        "none: wasmtime alone holds the tools".to_owned()
+    } else {
+        parts.join(", ")
+    };
+    Check { details: raised.missing.clone(), ..check("second wall", finding, text) }
 }
 
 fn home(places: &Places) -> Check {
@@ -170,6 +199,9 @@ fn agents_and_tools(places: &Places, out: &Out, checks: &mut Vec<Check>) {
         Err(failure) => return checks.push(bad("agents", &failure)),
     };
     checks.push(agents(&host, places));
+    checks.push(teams(&host, places));
+    checks.push(skills(&host));
+    checks.extend(names(&host));
     checks.extend(hooks(&host, places));
     let problems: Vec<String> = host.tools.problems().iter().map(ToString::to_string).collect();
     let text = format!("{} components", host.tools.components().len());
@@ -198,6 +230,51 @@ fn agents(host: &Host, places: &Places) -> Check {
         check.details.push("`belljar agents check` says what is wrong".to_owned());
     }
     check
+}
+
+fn teams(host: &Host, places: &Places) -> Check {
+    let teams = match resolve_all_teams(host, &places.workspace) {
+        Ok(teams) => teams,
+        Err(error) => return check("teams", Finding::Bad, error.to_string()),
+    };
+    let blocked = teams.iter().filter(|team| !team.problems.is_empty()).count();
+    let ready = teams.len() - blocked;
+    of_files("teams", format!("{ready} ready, {blocked} blocked"), &host.teams.problems())
+}
+
+fn skills(host: &Host) -> Check {
+    let skills = host.skills.catalog().entries().len();
+    of_files("skills", skills.to_string(), &host.skills.problems())
+}
+
+/// A kind of file, and what is wrong with some of them.
+fn of_files(name: &'static str, text: String, problems: &[Diagnostic]) -> Check {
+    let errors = problems.iter().filter(|found| found.severity == Severity::Error).count();
+    let mut check = check(name, Finding::Good, format!("{text}, {errors} errors"));
+    if errors > 0 {
+        check.finding = Finding::Bad;
+        check.details.push(format!("`belljar {name} check` says what is wrong"));
+    }
+    check
+}
+
+/// Names in the configuration that nothing has: a slip there grants or blocks nothing.
+fn names(host: &Host) -> Option<Check> {
+    let catalog = host.library.catalog();
+    let granted = host.settings.granted_agents().filter(|id| catalog.get(id).is_none());
+    let mut details: Vec<String> =
+        granted.map(|id| format!("`[grants]` names `{id}`, and there is no such agent")).collect();
+    let blocked = &host.settings.subagents.blocked_agents;
+    for name in blocked.iter().filter(|name| catalog.find(name).is_err()) {
+        let name = Shown::new(name);
+        details.push(format!("`blocked_agents` names `{name}`, and there is no such agent"));
+    }
+    let known = host.tools.known();
+    for tool in host.settings.tools.keys().filter(|tool| !known.contains(tool.as_str())) {
+        details.push(format!("`[tools.{tool}]` is there, and there is no such tool"));
+    }
+    let text = format!("{} in the configuration that nothing has", details.len());
+    (!details.is_empty()).then(|| Check { details, ..check("names", Finding::Note, text) })
 }
 
 /// Whether what the hooks run is there; nothing where there are no hooks.
@@ -256,13 +333,13 @@ fn cache(places: &Places) -> Check {
 }
 
 /// Compiles a stock tool in the child process, without the cache, and calls it.
-fn sandbox() -> Vec<Check> {
+fn sandbox(directory: std::io::Result<tempfile::TempDir>) -> Vec<Check> {
     let sandbox = match host::sandbox_without_cache() {
         Ok(sandbox) => sandbox,
         Err(failure) => return vec![bad("sandbox", &failure)],
     };
     let begun = std::time::Instant::now();
-    let probe = probe(&sandbox);
+    let probe = probe(&sandbox, directory);
     let pool = match sandbox.warnings() {
         warnings if warnings.is_empty() => check("pool", Finding::Good, "stores are pooled"),
         warnings => Check {
@@ -287,13 +364,13 @@ fn sandbox() -> Vec<Check> {
 }
 
 /// Reads a file through a jar; gives the fuel that it took.
-fn probe(sandbox: &Sandbox) -> Result<u64, Failure> {
+fn probe(sandbox: &Sandbox, directory: std::io::Result<tempfile::TempDir>) -> Result<u64, Failure> {
     let stock = STOCK_TOOLS
         .iter()
         .find(|stock| stock.name == PROBE)
         .ok_or_else(|| Failure::new(format!("this build has no tool `{PROBE}`")))?;
     let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
-    let directory = tempfile::tempdir().map_err(|error| failed(&error))?;
+    let directory = directory.map_err(|error| failed(&error))?;
     let workspace = directory.path().canonicalize().map_err(|error| failed(&error))?;
     std::fs::write(workspace.join("probe.txt"), PROBE_TEXT).map_err(|error| failed(&error))?;
     let manifest = ToolManifest::parse(Path::new("tool.toml"), stock.manifest)

@@ -30,6 +30,7 @@ pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, 
     let host = Assembly::new(places, out)?.host()?;
     let (id, visibility) = agent(&args.agent, &host, out)?;
     check_names(&change, &host)?;
+    warn_of_no_effect(&id, &change, &host, out);
 
     let path = places.config();
     let old = read_config(&path)?.unwrap_or_default();
@@ -144,6 +145,10 @@ fn limit(text: &str, limits: &mut LimitsRequest) -> Result<(), Failure> {
         .replace('_', "")
         .parse()
         .map_err(|_| Failure::usage(format!("`{shown}`: the value is not a whole number")))?;
+    if number == 0 && NEEDED.contains(&key) {
+        return Err(Failure::usage(format!("`{shown}`: no agent can run with that"))
+            .hint("to take an agent its tools, use `--tool NAME=deny`"));
+    }
     if limits.set(key, number) {
         return Ok(());
     }
@@ -168,6 +173,9 @@ fn agent(name: &str, host: &Host, out: &Out) -> Result<(AgentId, Visibility), Fa
     Ok((id, Visibility::default()))
 }
 
+/// Limits without which an agent cannot even begin.
+const NEEDED: &[&str] = &["steps", "tokens", "timeout_seconds", "prefill_timeout_seconds"];
+
 /// Names that a grant refers to have to exist: a misspelt one would grant nothing.
 fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
     let known = host.tools.known();
@@ -181,6 +189,28 @@ fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
             .hint(format!("set it up under `[secrets.{secret}]` first")));
     }
     Ok(())
+}
+
+/// Says what stands in the way of a grant that is written all the same.
+fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &Out) {
+    let catalog = host.library.catalog();
+    let entry = catalog.get(id);
+    let listed = entry.and_then(|entry| entry.definition.asked.tools.as_ref());
+    for (tool, permission) in &change.tools {
+        if *permission != Permission::Deny && listed.is_some_and(|listed| !listed.contains(tool)) {
+            out.warning(format_args!(
+                "`{id}` does not get `{tool}`: the agent's own list of tools leaves it out"
+            ));
+        }
+    }
+    for mount in &change.mounts {
+        if let Some(directory) = mount.host.as_ref().filter(|directory| !directory.is_dir()) {
+            out.warning(format_args!(
+                "there is no directory `{}`; the agent does not start without it",
+                directory.display()
+            ));
+        }
+    }
 }
 
 /// Pins the component of each tool of the operator's own, so that another component in its
@@ -282,7 +312,7 @@ mod tests {
         let mut limits = LimitsRequest::default();
         limit("steps=5_0", &mut limits).unwrap();
         assert_eq!(limits.steps, Some(50));
-        for bad in ["steps", "steps=-1", "step=4", "=4"] {
+        for bad in ["steps", "steps=-1", "steps=0", "step=4", "=4"] {
             assert!(limit(bad, &mut limits).is_err(), "{bad}");
         }
     }

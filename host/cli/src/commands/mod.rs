@@ -11,6 +11,7 @@ mod explain;
 mod grant;
 mod init;
 mod limits;
+mod prove;
 mod receipts;
 mod run;
 mod skills;
@@ -25,24 +26,29 @@ use crate::args::{Args, Command};
 use crate::exit::{Exit, Failure};
 use crate::home::Places;
 use crate::out::Out;
+use crate::walls::Walls;
 
-/// Runs the command of this command line.
+/// Runs the command of this command line. Those that run a tool, be it only to ask what it
+/// offers, do so behind the second wall. `grant` and `drafts` ask too, in a store without any
+/// right, and stay outside: they write the operator's files.
 pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
     let places = || Places::find(args.global.workspace.as_deref());
+    let walls = Walls::new(args.global.no_os_sandbox, out);
     match &args.command {
-        Command::Demo => demo::run(out),
-        Command::Run(run) => run::run(run, &places()?, out),
-        Command::Chat(chat) => chat::run(chat, &places()?, out),
+        Command::Demo => demo::run(walls, out),
+        Command::Run(run) => run::run(run, &places()?, walls, out),
+        Command::Chat(chat) => chat::run(chat, &places()?, walls, out),
         Command::Receipts(receipts) => receipts::run(receipts, &places()?, out),
         Command::Init => init::run(&places()?, args.global.workspace.is_some(), out),
-        Command::Agents(command) => agents::run(command, &places()?, out),
-        Command::Teams(command) => teams::run(command, &places()?, out),
-        Command::Skills(command) => skills::run(command, &places()?, out),
+        Command::Agents(command) => agents::run(command, places()?, walls, out),
+        Command::Teams(command) => teams::run(command, places()?, walls, out),
+        Command::Skills(command) => skills::run(command, places()?, walls, out),
         Command::Drafts(command) => drafts::run(command, &places()?, out),
-        Command::Tools(command) => tools::run(command, &places, out),
+        Command::Tools(command) => tools::run(command, &places, walls, out),
         Command::Grant(grant) => grant::run(grant, &places()?, out),
-        Command::Explain(explain) => explain::run(explain, &places()?, out),
-        Command::Doctor(doctor) => doctor::run(doctor, &places, out),
+        Command::Explain(explain) => explain::run(explain, &walls.around(places()?), out),
+        Command::Doctor(doctor) => doctor::run(doctor, &places, walls, out),
+        Command::Prove(prove) => prove::run(prove, &places()?, out),
         Command::Limits { json } => limits::run(*json, out),
         Command::Completions { shell } => completions::run(*shell, out),
     }

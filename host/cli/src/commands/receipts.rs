@@ -2,7 +2,9 @@
 
 use belljar_policy::Shown;
 use belljar_sandbox::{Ending, Receipt};
-use belljar_session::{CallReceipt, Outcome, RunRecord, RunStore, RunStoreError};
+use belljar_session::{
+    CallReceipt, ChildOrigin, ChildSummary, Outcome, RunRecord, RunStore, RunStoreError,
+};
 use serde_json::{Value, json};
 
 use crate::args::ReceiptsArgs;
@@ -17,6 +19,9 @@ const MAX_LISTED: usize = 20;
 
 /// Characters of a task in the list.
 const MAX_TASK: usize = 60;
+
+/// Characters of what a failed call said.
+const MAX_WHY: usize = 300;
 
 /// Characters of an ending in the table.
 const MAX_ENDING: usize = 60;
@@ -123,7 +128,62 @@ fn show(record: &RunRecord, out: &Out) {
     out.line(format_args!("used    {}", usage(outcome)));
     out.line("");
     print(outcome, out);
+    subagents(outcome, out);
+    failures(outcome, out);
     denials(outcome, out);
+}
+
+/// One row for each subagent, whether it called a tool or not.
+fn subagents(outcome: &Outcome, out: &Out) {
+    if outcome.children.is_empty() {
+        return;
+    }
+    out.line("");
+    let headings = ["subagent", "ended", ">steps", ">tokens", ">calls", "task"];
+    let mut table = Table::new(out, &headings);
+    let mut left: Vec<(usize, &ChildSummary)> = Vec::new();
+    left.extend(outcome.children.iter().rev().map(|child| (0, child)));
+    while let Some((depth, child)) = left.pop() {
+        let total = child.outcome.total;
+        let name = child.outcome.agent.rsplit('/').next().unwrap_or_default();
+        let name = match child.origin {
+            ChildOrigin::Fork => format!("fork of {name}"),
+            ChildOrigin::Preset | ChildOrigin::Team => name.to_owned(),
+        };
+        let name = Shown::new(&name);
+        table.row([
+            plain(format!("{}→ {name}#{}", "  ".repeat(depth), child.spawn_index)),
+            styled(status_style(child.outcome.status), child.outcome.status),
+            plain(table::count(total.steps)),
+            plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
+            plain(table::count(total.tool_calls)),
+            plain(Shown::clipped(child.task.trim(), MAX_TASK)),
+        ]);
+        left.extend(child.outcome.children.iter().rev().map(|child| (depth + 1, child)));
+    }
+    table.print(out);
+}
+
+/// Why calls failed that nothing refused.
+fn failures(outcome: &Outcome, out: &Out) {
+    let receipts = outcome.all_receipts().into_iter();
+    let failed: Vec<_> = receipts
+        .filter(|call| call.receipt.denials.is_empty())
+        .filter_map(|call| Some((call, call.error.as_deref()?)))
+        .collect();
+    if failed.is_empty() {
+        return;
+    }
+    out.line("");
+    let mut table = Table::new(out, &["failed", "agent", "why"]);
+    for (call, why) in failed {
+        table.row([
+            styled(Style::Yellow, Shown::new(&call.tool)),
+            plain(below_root(&call.agent)),
+            plain(Shown::clipped(why, MAX_WHY)),
+        ]);
+    }
+    table.print(out);
 }
 
 /// What the sandbox refused, with the facts that only the operator sees.
@@ -154,12 +214,12 @@ pub(super) fn usage(outcome: &Outcome) -> String {
     let time = outcome.ended.duration_since(outcome.started);
     let time = u64::try_from(time.as_micros()).unwrap_or(0);
     format!(
-        "{} steps, {} tokens in ({} cached), {} out, {} tool calls, {} fuel, {}",
-        total.steps,
+        "{}, {} tokens in ({} cached), {} out, {}, {} fuel, {}",
+        table::some(total.steps, "step"),
         table::count(total.input_tokens),
         table::count(total.cached_tokens),
         table::count(total.output_tokens),
-        total.tool_calls,
+        table::some(total.tool_calls, "tool call"),
         table::fuel(total.fuel),
         table::micros(time)
     )
@@ -167,8 +227,7 @@ pub(super) fn usage(outcome: &Outcome) -> String {
 
 /// The columns of [`print()`]; `>` marks numbers.
 const HEADINGS: &[&str] = &[
-    "agent", "tool", "ended", ">fuel", ">guest", ">total", ">memory", ">read", ">written", ">sent",
-    ">refused",
+    "agent", "tool", "ended", ">fuel", ">time", ">memory", ">read", ">written", ">sent", ">refused",
 ];
 
 type Cell = (String, Option<Style>);
@@ -206,7 +265,6 @@ fn row(call: &CallReceipt) -> Vec<Cell> {
         plain(Shown::new(tool)),
         ending(receipt),
         plain(table::fuel(receipt.fuel)),
-        plain(table::micros(receipt.times.guest)),
         plain(table::micros(receipt.times.total)),
         plain(table::size(receipt.peak_memory)),
         plain(table::size(receipt.bytes.read)),

@@ -1,6 +1,7 @@
 //! `belljar run`: one agent, one task.
 
-use std::io::{IsTerminal, Read as _};
+use std::fs::File;
+use std::io::{IsTerminal, Read as _, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +24,7 @@ use crate::home::{Places, read_bounded};
 use crate::host::{self, Assembly};
 use crate::out::{Out, Style};
 use crate::progress::{Progress, To, status_style};
+use crate::walls::{Through, Walls};
 
 /// The stock agent that runs where none is named.
 pub(super) const DEFAULT_AGENT: &str = "general-purpose";
@@ -33,9 +35,16 @@ pub(super) const MAX_TASK_BYTES: u64 = 32 << 20;
 /// Most bytes of a transcript.
 const MAX_TRANSCRIPT_BYTES: u64 = belljar_model::limits::MAX_TRANSCRIPT_BYTES as u64;
 
-pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(
+    args: &RunArgs,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
     let format = if args.json { OutputFormat::Json } else { args.output_format };
     let task = task(args.task.as_deref())?;
+    let record_to = args.record.as_deref().map(create_record).transpose()?;
+    walls.up(places, &through(args.transcript.as_deref(), args.attachments.as_deref()));
     let progress = Progress::new(out, To::Notes);
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &args.transcript {
@@ -52,11 +61,11 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }
+    let name = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
+    let agent = resolve(&host, name, &places.workspace).map_err(agents::not_found)?;
     if host.models.is_empty() {
         return Err(no_model(places));
     }
-    let name = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
-    let agent = resolve(&host, name, &places.workspace).map_err(agents::not_found)?;
     runnable(&agent, args.partial)?;
     let spec = RunSpec {
         context: args.context.clone(),
@@ -83,8 +92,8 @@ pub(super) fn run(args: &RunArgs, places: &Places, out: &Out) -> Result<Exit, Fa
         out.warning(warning);
     }
     attachments::save(&mut outcome, args.attachments.as_deref(), places, out);
-    if let (Some(recording), Some(path)) = (&recording, &args.record) {
-        record(recording, path, out)?;
+    if let (Some(recording), Some(file), Some(path)) = (&recording, record_to, &args.record) {
+        record(recording, file, path, out)?;
     }
     let record = RunRecord::new(&spec, outcome);
     keep(&record, host.settings.keep_runs.unwrap_or(KEEP_RUNS), places, out);
@@ -179,7 +188,7 @@ fn limits(args: &RunArgs) -> LimitsRequest {
     LimitsRequest {
         steps: args.max_steps,
         tokens: args.max_tokens,
-        fuel: args.fuel,
+        fuel: args.max_fuel,
         timeout_seconds: args.timeout,
         ..LimitsRequest::default()
     }
@@ -198,12 +207,45 @@ pub(super) fn stream(out: &Out, progress: &Progress, last: Arc<Mutex<u64>>) -> E
     })
 }
 
-fn record(recording: &Recording, path: &Path, out: &Out) -> Result<(), Failure> {
+/// What a run needs of the wall, of an agent or a team. The attachments' directory is made here:
+/// behind the wall it could not be.
+pub(super) fn through(transcript: Option<&Path>, attachments: Option<&Path>) -> Through {
+    if let Some(directory) = attachments {
+        // Where it cannot be made, whoever writes there says so.
+        let _ = std::fs::create_dir_all(directory);
+    }
+    Through {
+        read: transcript.into_iter().map(Path::to_path_buf).collect(),
+        write: attachments.into_iter().map(Path::to_path_buf).collect(),
+        runs: true,
+        ..Through::default()
+    }
+}
+
+/// Opens the file for the recording before the run begins: behind the wall it could not be made,
+/// and a path that cannot be written is known before anything is paid for. What the file holds
+/// stays until there is something to replace it.
+pub(super) fn create_record(path: &Path) -> Result<File, Failure> {
+    let opened = File::options().write(true).create(true).truncate(false).open(path);
+    opened.map_err(|error| not_recorded(path, &error))
+}
+
+fn not_recorded(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("failed to write `{}`: {error}", path.display()))
+}
+
+/// Writes what was recorded.
+pub(super) fn record(
+    recording: &Recording,
+    mut file: File,
+    path: &Path,
+    out: &Out,
+) -> Result<(), Failure> {
     let yaml = recording
         .to_yaml()
         .map_err(|error| Failure::new(format!("the run cannot be recorded: {}", chain(&error))))?;
-    std::fs::write(path, yaml)
-        .map_err(|error| Failure::new(format!("failed to write `{}`: {error}", path.display())))?;
+    let written = file.set_len(0).and_then(|()| file.write_all(yaml.as_bytes()));
+    written.map_err(|error| not_recorded(path, &error))?;
     out.note(format_args!("recorded in {}", path.display()));
     Ok(())
 }

@@ -13,14 +13,22 @@ use crate::home::Places;
 use crate::host::Assembly;
 use crate::out::Out;
 use crate::table::{Table, plain};
+use crate::walls::Walls;
 
 /// Characters of a description, or of the triggers, in the list.
 const MAX_DESCRIPTION: usize = 80;
 
-pub(super) fn run(command: &SkillsCommand, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(
+    command: &SkillsCommand,
+    places: Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
     match command {
-        SkillsCommand::List { json } => list(*json, places, out),
-        SkillsCommand::Check { files, json } => check(files, *json, places, out),
+        SkillsCommand::List { json } => list(*json, &walls.around(places), out),
+        SkillsCommand::Check { files, json } => {
+            check(files, *json, &walls.reading(places, files.clone()), out)
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `belljar teams`: which teams there are, and whether they can run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use belljar_definition::{AgentId, Diagnostic, FileRead, Filed as _, Severity, TeamDefinition};
 use belljar_policy::Shown;
@@ -14,15 +14,24 @@ use crate::home::Places;
 use crate::host::Assembly;
 use crate::out::{Out, Style};
 use crate::table::{Table, plain, styled};
+use crate::walls::Walls;
 
 /// Characters of a description, or of the stages, in the list.
 const MAX_DESCRIPTION: usize = 70;
 
-pub(super) fn run(command: &TeamsCommand, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(
+    command: &TeamsCommand,
+    places: Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
     match command {
-        TeamsCommand::List { json } => list(*json, places, out),
-        TeamsCommand::Check { teams, json } => check(teams, *json, places, out),
-        TeamsCommand::Run(args) => teams_run::run(args, places, out),
+        TeamsCommand::List { json } => list(*json, &walls.around(places), out),
+        TeamsCommand::Check { teams, json } => {
+            let read = teams.iter().map(PathBuf::from).collect();
+            check(teams, *json, &walls.reading(places, read), out)
+        }
+        TeamsCommand::Run(args) => teams_run::run(args, &places, walls, out),
     }
 }
 

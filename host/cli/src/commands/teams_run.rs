@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar_model::Models;
+use belljar_model::{Models, Recording};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
     EVENT_VERSION, RECORD_VERSION, ResolvedTeam, RunError, RunRecord, RunStatus, RunStore,
@@ -20,14 +20,26 @@ use crate::home::Places;
 use crate::host::{self, Assembly};
 use crate::out::{Out, Style};
 use crate::progress::{Progress, To, status_style};
+use crate::walls::Walls;
 
-pub(super) fn run(args: &TeamRunArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(
+    args: &TeamRunArgs,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
     let format = if args.json { OutputFormat::Json } else { args.output_format };
     let task = single::task(args.task.as_deref())?;
+    let record_to = args.record.as_deref().map(single::create_record).transpose()?;
+    walls.up(places, &single::through(args.transcript.as_deref(), args.attachments.as_deref()));
     let progress = Progress::new(out, To::Notes);
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &args.transcript {
         assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
+    }
+    let recording = args.record.as_ref().map(|_| Recording::new());
+    if let Some(recording) = &recording {
+        assembly = assembly.recorded(recording.clone());
     }
     let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
     if host.settings.keep_runs != Some(0) {
@@ -36,10 +48,10 @@ pub(super) fn run(args: &TeamRunArgs, places: &Places, out: &Out) -> Result<Exit
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }
+    let team = resolve_team(&host, &args.name, &places.workspace).map_err(agents::not_found)?;
     if host.models.is_empty() {
         return Err(single::no_model(places));
     }
-    let team = resolve_team(&host, &args.name, &places.workspace).map_err(agents::not_found)?;
     runnable(&team)?;
     let spec = TeamSpec {
         team: Arc::new(team),
@@ -69,6 +81,9 @@ pub(super) fn run(args: &TeamRunArgs, places: &Places, out: &Out) -> Result<Exit
     for agent in outcome.agents_mut() {
         attachments::save(&mut agent.outcome, args.attachments.as_deref(), places, out);
     }
+    if let (Some(recording), Some(file), Some(path)) = (&recording, record_to, &args.record) {
+        single::record(recording, file, path, out)?;
+    }
     save(&outcome, task, places, out);
     let next = *last.lock().unwrap_or_else(PoisonError::into_inner);
     print(format, &outcome, next, out)?;
@@ -89,7 +104,7 @@ fn limits(args: &TeamRunArgs) -> LimitsRequest {
     LimitsRequest {
         steps: args.max_steps,
         tokens: args.max_tokens,
-        fuel: args.fuel,
+        fuel: args.max_fuel,
         timeout_seconds: args.timeout,
         ..LimitsRequest::default()
     }

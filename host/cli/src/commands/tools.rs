@@ -1,6 +1,6 @@
 //! `belljar tools`: the tools that exist.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use belljar_definition::HOST_TOOLS;
 use belljar_definition::Severity;
@@ -16,6 +16,7 @@ use crate::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
 use crate::host::{self, Assembly};
 use crate::out::{Out, Style};
 use crate::table::{Table, plain, styled};
+use crate::walls::{Through, Walls};
 
 /// Characters of a description in the list.
 const MAX_DESCRIPTION: usize = 70;
@@ -23,19 +24,24 @@ const MAX_DESCRIPTION: usize = 70;
 pub(super) fn run(
     command: &ToolsCommand,
     places: &dyn Fn() -> Result<Places, Failure>,
+    walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
     match command {
-        ToolsCommand::List { json } => list(*json, &places()?, out),
+        ToolsCommand::List { json } => list(*json, &walls.around(places()?), out),
         ToolsCommand::Inspect { component, json } => {
-            let places = places()?;
+            let places = walls.reading(places()?, files(component));
             let wasm = find(component, &places, out)?;
             tools_inspect::run(component, &wasm, *json, &places, out)
         }
         ToolsCommand::Call { tool, arguments, allow_write, host, json } => {
             let call =
                 tools_call::Call { tool, arguments, write: *allow_write, hosts: host, json: *json };
-            tools_call::run(&call, &places()?, out)
+            let places = places()?;
+            let through =
+                Through { read: files(tool), workspace: *allow_write, ..Through::default() };
+            walls.up(&places, &through);
+            tools_call::run(&call, &places, out)
         }
         ToolsCommand::New { name, dir } => tools_make::new(name, dir.as_deref(), out),
         ToolsCommand::Build { dir, install } => tools_make::build(dir, *install, places, out),
@@ -66,6 +72,13 @@ pub(super) fn no_tool(host: &Host, tool: &str) -> Failure {
 /// Whether a word names a file rather than a tool.
 pub(super) fn is_path(word: &str) -> bool {
     word.contains(['/', '\\', '.']) || ToolName::new(word).is_err()
+}
+
+/// The files that a word names, if it names any: a component and the manifest beside it.
+fn files(word: &str) -> Vec<PathBuf> {
+    let component = PathBuf::from(word);
+    let manifest = component.with_file_name("tool.toml");
+    if is_path(word) { vec![component, manifest] } else { Vec::new() }
 }
 
 /// Reads a component file.
@@ -109,8 +122,17 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
     });
     rows.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
     if json {
-        let rows: Vec<Value> =
+        let mut rows: Vec<Value> =
             rows.iter().map(|(info, component)| as_json(info, component)).collect();
+        rows.extend(host_tool_specs().into_iter().map(|spec| {
+            json!({
+                "name": spec.name,
+                "description": spec.description,
+                "origin": "host",
+                "schema": spec.schema,
+            })
+        }));
+        rows.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
         out.json(&rows)?;
     } else {
         let mut table = Table::new(out, &["tool", "from", "asks for", "description"]);

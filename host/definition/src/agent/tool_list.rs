@@ -68,6 +68,11 @@ impl Reader<'_, '_, '_, '_> {
     fn allow(&mut self, name: &'static str) {
         let Some((key, node)) = self.fields.take(name) else { return };
         let tools = match &node.value {
+            // Left unread, the last entries would not take away what they name.
+            Value::Map(entries) if entries.len() > MAX_TOOLS => {
+                self.too_many(name, &key);
+                None
+            }
             Value::Map(entries) => self.switches(entries),
             _ => self.names(name, &key, &node).map(|entries| self.allowed(entries)),
         };
@@ -108,13 +113,17 @@ impl Reader<'_, '_, '_, '_> {
             }
         }
         if entries.len() > MAX_TOOLS {
-            let message = format!("`{name}` has more than {MAX_TOOLS} names");
-            self.fields.findings.error(key.at, "bad-field", message);
+            self.too_many(name, key);
             return None;
         }
         let written = entries.iter().map(|entry| entry.text.clone());
         self.list.as_written.get_or_insert_default().extend(written);
         Some(entries)
+    }
+
+    fn too_many(&mut self, name: &str, key: &Key) {
+        let message = format!("`{name}` has more than {MAX_TOOLS} names");
+        self.fields.findings.error(key.at, "bad-field", message);
     }
 
     fn allowed(&mut self, entries: Vec<Entry>) -> Option<BTreeSet<ToolName>> {
@@ -136,7 +145,7 @@ impl Reader<'_, '_, '_, '_> {
         let mut on = Vec::new();
         let mut off = Vec::new();
         let mut unreadable = false;
-        for (key, node) in entries.iter().take(MAX_TOOLS) {
+        for (key, node) in entries {
             let entry = Entry { text: key.text.clone(), at: key.at };
             let word = node.text().map(str::to_ascii_lowercase);
             match (boolean(node), word.as_deref()) {
@@ -181,19 +190,33 @@ impl Reader<'_, '_, '_, '_> {
 
     /// OpenCode's `permission`: one word for all, or a map from tool to a word or to a map of
     /// patterns. Patterns are not enforced here, so the strictest word of them holds.
+    ///
+    /// Within the field the last match wins; what another field took away stays away.
     fn permission(&mut self) {
         let Some((key, node)) = self.fields.take("permission") else { return };
+        let elsewhere = std::mem::take(&mut self.list.at_most);
+        self.permissions(&key, &node);
+        for (tool, most) in elsewhere {
+            let now = self.list.at_most.entry(tool).or_insert(most);
+            *now = (*now).min(most);
+        }
+    }
+
+    fn permissions(&mut self, key: &Key, node: &Node) {
         match &node.value {
             Value::Map(entries) => {
-                for (key, node) in entries.iter().take(MAX_TOOLS) {
+                if entries.len() > MAX_TOOLS {
+                    return self.too_many("permission", key);
+                }
+                for (key, node) in entries {
                     self.permission_of(key, node);
                 }
             }
             Value::Null => {}
-            _ => match word(&node) {
+            _ => match word(node) {
                 Some(Permission::Allow) => {}
                 Some(most) => self.cap_all(most),
-                None => self.unreadable_permission(&key, &node),
+                None => self.unreadable_permission(key, node),
             },
         }
     }

@@ -13,7 +13,7 @@ mod subagents;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use belljar_policy::{Grants, HostRule, SecretName, ToolName};
+use belljar_policy::{Grants, HostRule, Mount, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::{AgentId, KnownTools, Scope, Slug, SubagentsAsk, Visibility};
@@ -188,11 +188,26 @@ impl Settings {
         }
     }
 
+    /// Every directory that the home file lets anybody mount in this workspace, and how: a
+    /// workspace's own file only narrows. May name one directory several times.
+    pub fn mounts(&self, workspace_root: &Path) -> Vec<Mount> {
+        let defaults = Visibility::ALL.map(|visibility| defaults::spec(visibility, true));
+        let stated = self.home.defaults.values().chain(self.home.grants.values());
+        let specs = defaults.into_iter().chain(stated.cloned());
+        specs.flat_map(|spec| spec.resolve(workspace_root).mounts).collect()
+    }
+
     /// Whom this agent may hand work to, as the operator says; its own definition may narrow it
     /// further.
     pub fn delegation(&self, id: &AgentId, visibility: Visibility) -> Vec<SubagentsAsk> {
         let home = self.home_grant(id, visibility, true).subagents;
         vec![home, self.workspace_grant(id, visibility).subagents]
+    }
+
+    /// The agents that the operator's file grants something by name, whether there are such or
+    /// not.
+    pub fn granted_agents(&self) -> impl Iterator<Item = &AgentId> {
+        self.home.grants.keys()
     }
 
     /// Things in the files that are allowed and probably not meant.

@@ -172,6 +172,36 @@ fn opencode_permissions_narrow_and_the_last_match_wins() {
 }
 
 #[test]
+fn a_permission_gives_back_nothing_that_another_field_takes_away() {
+    tools!("disallowedTools: [Write]\npermission: { write: allow, read: ask }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_read": Ask, "file_write": Deny}
+    "#);
+    tools!("tools: { write: false, webfetch: ask }\npermission: { write: allow, webfetch: allow }", @r#"
+    s (s), OpenCode, user-facing
+    tools: {"web_fetch"}
+    at most: {"file_write": Deny, "web_fetch": Ask}
+    "#);
+}
+
+/// The last entries of a long map are as much taken away as the first.
+#[test]
+fn a_map_with_more_entries_than_are_read_is_refused() {
+    let many = |end: &str| (0..500).map(|n| format!("  x{n}: {end}\n")).collect::<String>();
+    let tools = format!("tools:\n{}  write: false", many("false"));
+    tools!(&tools, @r#"
+    invalid
+    agents/scout.md:4:1: error: `tools` has more than 500 names
+    "#);
+    let permission = format!("permission:\n{}  write: deny", many("deny"));
+    tools!(&permission, @r#"
+    invalid
+    agents/scout.md:4:1: error: `permission` has more than 500 names
+    "#);
+}
+
+#[test]
 fn a_scope_becomes_a_limit_or_nothing() {
     tools!("tools: Read(src/**), Agent(scout, critic), Bash(git:*), Grep(*)", @r#"
     s (s), Claude Code, user-facing

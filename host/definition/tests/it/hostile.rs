@@ -39,6 +39,15 @@ fn alias_bombs_are_refused() {
     "#);
 }
 
+/// Shown on a terminal, this file seems to have a short list of tools.
+#[test]
+fn a_carriage_return_that_hides_a_line_is_refused() {
+    insta::assert_snapshot!(quick(file("tools: [file_write] #\rtools: [file_read]   #")), @r#"
+    agents/scout.md:4:22: error: the frontmatter is not valid YAML: a carriage return that ends no line
+      hint: save the file with ordinary line endings
+    "#);
+}
+
 #[test]
 fn merge_keys_are_refused() {
     insta::assert_snapshot!(quick(file("base: &b {a: 1}\nc:\n  <<: *b")), @r#"

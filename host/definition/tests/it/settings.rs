@@ -407,6 +407,31 @@ limits = { steps = 5, tokens = 999_999_999 }";
 }
 
 #[test]
+fn every_directory_that_anybody_may_mount_is_listed() {
+    let listed = |settings: &Settings| {
+        let mounts = settings.mounts(Path::new("/ws"));
+        let mut lines: Vec<_> = mounts
+            .iter()
+            .map(|mount| format!("{} {}", mount.host.display(), mount.access))
+            .collect();
+        lines.sort();
+        lines.dedup();
+        lines
+    };
+    assert_eq!(listed(&Settings::default()), ["/ws read"]);
+    let grants = r#"
+[defaults.internal]
+mounts = [{ path = "/shared", host = "/srv/shared", access = "read" }]
+[grants.scout]
+mounts = [{ path = "/data", host = "/srv/data", access = "read-write" }]
+[grants."library/x/scout"]
+mounts = [{ path = "/workspace", access = "read-write" }]
+"#;
+    let all = ["/srv/data read-write", "/srv/shared read", "/ws read", "/ws read-write"];
+    assert_eq!(listed(&home(grants).unwrap()), all);
+}
+
+#[test]
 fn a_list_of_the_workspace_never_stands_alone() {
     let settings = both("", "[defaults.user-facing]\nhosts = ['https://evil.example']").unwrap();
     let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"), true);

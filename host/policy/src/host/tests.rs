@@ -69,8 +69,11 @@ fn a_text_that_is_not_a_rule_is_refused_with_a_reason() {
         "https://x/path",
         "https://*.",
         "https://a..b",
+        "https://a\t.test",
+        "https://a.test\r",
         "https://*x.test",
         "http://10.0.0.0/33",
+        "010.0.0.0/8",
     ];
     for text in bad {
         let error = text.parse::<HostRule>().unwrap_err().to_string();

@@ -22,6 +22,8 @@ mod ledger;
 mod names;
 mod open;
 mod paths;
+#[cfg(test)]
+mod seam;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -263,6 +265,10 @@ impl FilesCtx {
 
     /// Resolves a path. Leaving the start is refused and written down.
     fn walk(&self, what: &str, from: &Base, path: &str, follow: Follow) -> Result<Place, FsError> {
+        #[cfg(test)]
+        if seam::allows_all() {
+            return Ok(Place::unchecked(&from.start, path));
+        }
         match walk(&from.start, path, follow) {
             Ok(place) => Ok(place),
             Err(WalkError::Errno(errno)) => Err(error(errno)),
@@ -302,6 +308,10 @@ impl FilesCtx {
         real: &str,
         protected: bool,
     ) -> Result<(), FsError> {
+        #[cfg(test)]
+        if seam::allows_all() {
+            return Ok(());
+        }
         let path = || mount.guest_path(real);
         match mount.access {
             Access::Read => {

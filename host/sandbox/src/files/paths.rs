@@ -139,9 +139,12 @@ impl FilesView<'_> {
         if !Arc::ptr_eq(&old_base.opened.mount, &new_base.opened.mount) {
             return Err(ErrorCode::CrossDevice.into());
         }
-        if kind(&old.stat().map_err(error)?) != FileType::RegularFile {
+        let stat = old.stat().map_err(error)?;
+        if kind(&stat) != FileType::RegularFile {
             return Err(self.refuse_place("link", &old_base, &old, "is not a regular file"));
         }
+        // One more name would change the file, and keep it after its owner has removed theirs.
+        self.ctx.has_one_name("link", &old_base.opened.mount, &old.real, &stat)?;
         if new.must_be_dir || new.name.is_none() {
             return Err(ErrorCode::NotDirectory.into());
         }

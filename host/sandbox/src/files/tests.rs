@@ -4,6 +4,7 @@ mod limits;
 mod names;
 mod random;
 mod routes;
+mod second_wall;
 mod shapes;
 
 use std::path::Path;

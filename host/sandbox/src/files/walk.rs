@@ -83,6 +83,18 @@ enum Dir {
 }
 
 impl Place {
+    /// A whole path as the operating system takes it: what is never handed to it otherwise.
+    #[cfg(test)]
+    pub(super) fn unchecked(start: &Start, path: &str) -> Self {
+        Self {
+            dir: Dir::Start(Arc::clone(&start.dir)),
+            name: Some(path.into()),
+            real: path.to_owned(),
+            protected: false,
+            must_be_dir: false,
+        }
+    }
+
     /// The directory that holds the name.
     pub(super) fn dir(&self) -> BorrowedFd<'_> {
         match &self.dir {

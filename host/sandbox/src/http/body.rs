@@ -49,11 +49,10 @@ impl Body for RequestBody {
     }
 }
 
-/// A reply's body: searched for the secrets that went out with the request, and broken off
-/// when it falls silent.
+/// A reply's body: searched for the tool's secrets, and broken off when it falls silent.
 pub(super) struct ReplyBody {
     incoming: Incoming,
-    joined: Joined,
+    watched: Joined,
     scanner: Scanner,
     record: Arc<Record>,
     fault: FaultCell,
@@ -65,14 +64,14 @@ pub(super) struct ReplyBody {
 impl ReplyBody {
     pub(super) fn new(
         incoming: Incoming,
-        joined: Joined,
+        watched: Joined,
         record: Arc<Record>,
         fault: FaultCell,
         silence: Duration,
     ) -> Self {
         let alarm = Box::pin(sleep(silence));
         let scanner = Scanner::default();
-        Self { incoming, joined, scanner, record, fault, silence, alarm, ended: false }
+        Self { incoming, watched, scanner, record, fault, silence, alarm, ended: false }
     }
 
     fn end(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
@@ -82,18 +81,18 @@ impl ReplyBody {
 
     /// What may go on of a frame; nothing where all of it is held back.
     fn pass(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, Error> {
-        if self.joined.is_empty() {
+        if self.watched.is_empty() {
             return Ok(Some(frame));
         }
         match frame.into_data() {
             Ok(data) => {
-                let forms = self.joined.forms();
+                let forms = self.watched.forms();
                 let passed = self.scanner.push(&forms, data);
-                let passed = passed.map_err(|_| self.joined.echoed(&self.record, "body"))?;
+                let passed = passed.map_err(|_| self.watched.echoed(&self.record, "body"))?;
                 Ok((!passed.is_empty()).then(|| Frame::data(passed)))
             }
             // What was held back may still have to come out, and a reader expects nothing
-            // after trailers. With a secret in the request they are dropped.
+            // after trailers. With a secret to look for they are dropped.
             Err(_trailers) => Ok(None),
         }
     }

@@ -62,6 +62,8 @@ pub(super) struct Checked {
     permit: UrlPermit,
     path: PathAndQuery,
     joined: Joined,
+    /// All secrets of the tool: the reply may repeat one that another host was sent.
+    watched: Joined,
 }
 
 /// A place among the open connections of the store and of the jar, given back when dropped.
@@ -71,7 +73,7 @@ struct Place {
     _jar: OwnedSemaphorePermit,
 }
 
-/// The secrets that go out with one request.
+/// Secrets of one request: those that go out with it, or those that its reply is searched for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Joined(Vec<(SecretName, Arc<Secret>)>);
 
@@ -109,7 +111,8 @@ impl Gate {
             Error::HttpRequestDenied
         })?;
         let joined = self.join(&target, headers)?;
-        Ok(Checked { permit, path, joined })
+        let watched = Joined(self.secrets.all().to_vec());
+        Ok(Checked { permit, path, joined, watched })
     }
 
     fn target(&self, uri: &Uri) -> Result<Target, Error> {
@@ -196,10 +199,10 @@ impl Gate {
             Either::Right((_, answer)) => (answer.await, None),
         };
         let reply = answer.map_err(|_| Error::ConnectionReadTimeout)?.map_err(broken)?;
-        self.check_reply(&reply, &checked.joined, &target)?;
+        self.check_reply(&reply, &checked, &target)?;
         let record = Arc::clone(&self.record);
         let reply = reply.map(|incoming| {
-            ReplyBody::new(incoming, checked.joined, record, fault, times.between_bytes)
+            ReplyBody::new(incoming, checked.watched, record, fault, times.between_bytes)
                 .boxed_unsync()
         });
         let io = async move {
@@ -236,11 +239,12 @@ impl Gate {
         Ok(Request::from_parts(parts, RequestBody { inner, record }))
     }
 
-    /// What can be said of a reply by its head.
+    /// What can be said of a reply by its head. The search comes before anything of the head is
+    /// written down.
     fn check_reply(
         &self,
         reply: &Response<Incoming>,
-        joined: &Joined,
+        checked: &Checked,
         target: &str,
     ) -> Result<(), Error> {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -252,30 +256,28 @@ impl Gate {
             deny(&self.record, DenyCode::LimitReached, facts);
             return Err(Error::HttpResponseBodySize(Some(length)));
         }
-        if joined.is_empty() {
-            return Ok(());
-        }
         let headers = reply.headers();
-        let coded =
-            codings(headers).find(|coding| !matches!(&**coding, "identity" | "chunked" | ""));
-        if let Some(coding) = coded {
-            let shown = Shown::clipped(&coding, 32);
-            let facts = format!("`{target}`: a secret was joined and the reply is `{shown}`");
-            deny(&self.record, DenyCode::SecretInReply, facts);
-            return Err(Error::HttpResponseContentCoding(None));
-        }
-        if reply.status() == StatusCode::PARTIAL_CONTENT {
-            let facts = format!("`{target}`: a secret was joined and the reply is a part");
-            return Err(deny(&self.record, DenyCode::SecretInReply, facts));
-        }
-        let forms = joined.forms();
+        let forms = checked.watched.forms();
         let echoes = |bytes: &[u8]| forms.iter().any(|forms| forms.found_in(bytes));
         let echoed = headers
             .iter()
             .any(|(name, value)| echoes(name.as_str().as_bytes()) || echoes(value.as_bytes()));
         let reason = reply.extensions().get::<hyper::ext::ReasonPhrase>();
         if echoed || reason.is_some_and(|reason| echoes(reason.as_bytes())) {
-            return Err(joined.echoed(&self.record, "head"));
+            return Err(checked.watched.echoed(&self.record, "head"));
+        }
+        if checked.joined.is_empty() {
+            return Ok(());
+        }
+        // No part of a coding's name is told: it may be a part of the value.
+        if codings(headers).any(|coding| !matches!(&*coding, "identity" | "chunked" | "")) {
+            let facts = format!("`{target}`: a secret was joined and the reply is compressed");
+            deny(&self.record, DenyCode::SecretInReply, facts);
+            return Err(Error::HttpResponseContentCoding(None));
+        }
+        if reply.status() == StatusCode::PARTIAL_CONTENT {
+            let facts = format!("`{target}`: a secret was joined and the reply is a part");
+            return Err(deny(&self.record, DenyCode::SecretInReply, facts));
         }
         Ok(())
     }

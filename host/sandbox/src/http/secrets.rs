@@ -175,6 +175,11 @@ impl JarSecrets {
         self.secrets.iter().map(|(name, _)| name)
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> &[(SecretName, Arc<Secret>)] {
+        &self.secrets
+    }
+
     /// The secrets bound to a target.
     pub(super) fn bound_to(&self, target: &Target) -> Vec<(SecretName, Arc<Secret>)> {
         self.secrets.iter().filter(|(_, secret)| secret.is_for(target)).cloned().collect()

@@ -41,17 +41,20 @@ struct Said {
     /// Only while nothing changes the arguments that were allowed.
     allowed: bool,
     refused: Option<Refusal>,
+    notes: String,
 }
 
 impl Agent<'_> {
     /// Runs the hooks before a call that the rights allow. New arguments stand in `changed`, and
-    /// the call is decided on again with them, as if the model had written them.
+    /// the call is decided on again with them, as if the model had written them. What the hooks
+    /// would have the model read follows the result: it stands in `notes`.
     pub(crate) async fn before_call(
         &self,
         call: Call<'_>,
         decision: Decision,
         dispatcher: &Dispatcher,
         changed: &mut Option<ToolCall>,
+        notes: &mut String,
     ) -> Decision {
         let Some(tool) = decision.permit().map(|permit| permit.tool().clone()) else {
             return decision;
@@ -72,6 +75,7 @@ impl Agent<'_> {
                 return Decision::Refuse(refusal);
             }
         }
+        notes.push_str(&said.notes);
         // The tool gets what the hooks saw, also where nothing was changed: of two equal keys
         // another reader might take the other.
         let arguments = Value::Object(arguments).to_string();
@@ -111,6 +115,9 @@ impl Agent<'_> {
                 Err(refusal) => said.refused = Some(refusal),
             }
         }
+        if let Some(context) = &judgement.context {
+            said.notes.push_str(&frame::hook_note(context));
+        }
         match &judgement.verdict {
             Verdict::Pass => {}
             Verdict::Allow => said.allowed = true,
@@ -145,28 +152,33 @@ impl Agent<'_> {
         answer
     }
 
-    /// Runs the hooks before a subagent's first model call; one that refuses ends it.
-    pub(crate) async fn before_start(&self, timer: &mut Timer) -> Option<Ending> {
+    /// Runs the hooks before a subagent's first model call. Gives what the model is to read
+    /// besides its task, or how the agent ends because one refuses.
+    pub(crate) async fn before_start(&self, timer: &mut Timer) -> Result<String, Ending> {
         let event = HookEvent::SubagentStart;
         let names = self.names();
         if !self.job.scene.is_child() || !self.hooks().any(event, &names) {
-            return None;
+            return Ok(String::new());
         }
         let input = Input::start(self.job);
         let work = async {
+            let mut notes = String::new();
             for hook in self.hooks().matching(event, &names) {
                 let judgement = self.consult(hook, &input, None).await;
                 if let Verdict::Deny(reason) = judgement.verdict {
-                    return Some(Ending::failed(RunError::Hook { reason: one_line(&reason) }));
+                    return Err(Ending::failed(RunError::Hook { reason: one_line(&reason) }));
                 }
                 if let Some(ending) = self.halted() {
-                    return Some(ending);
+                    return Err(ending);
+                }
+                if let Some(context) = &judgement.context {
+                    notes.push_str(&frame::hook_note(context));
                 }
             }
-            None
+            Ok(notes)
         };
         // That it is late or cancelled, the loop itself sees.
-        self.in_time(timer, work).await.flatten()
+        self.in_time(timer, work).await.unwrap_or_else(|| Ok(String::new()))
     }
 
     /// Runs the hooks of an agent that is about to end. Gives what keeps it going, once, where

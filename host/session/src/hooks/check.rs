@@ -41,8 +41,8 @@ impl Hooks {
 impl Hook {
     async fn problem(&self, workspace: &Path) -> Option<String> {
         match &self.action {
-            Action::Command(command) => {
-                let program = program(command)?;
+            Action::Command { text, .. } => {
+                let program = program(text)?;
                 let path = std::env::var_os("PATH").unwrap_or_default();
                 let places = std::env::split_paths(&path).collect::<Vec<_>>();
                 let found = is_there(program, workspace, &places);

@@ -3,25 +3,14 @@
 
 use std::path::Path;
 use std::pin::pin;
-use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use belljar_wall::{Broker, Running};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::bounds::{MAX_HOOK_STDERR, MAX_HOOK_STDOUT};
-
-/// The shell, by its full path: the one thing that every hook needs.
-const SHELL: &str = "/bin/sh";
-
-/// All that a command sees of this process's environment: no keys, no secrets.
-const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
-
-/// Names the workspace, as the current directory does at first.
-const PROJECT_DIR: &str = "BELLJAR_PROJECT_DIR";
 
 /// How long output is read after the command has ended: what it wrote is in the pipe by then,
 /// but something that it left behind may hold the pipe open.
@@ -42,18 +31,27 @@ pub(super) struct Ran {
     pub(super) stderr: String,
 }
 
-/// Runs `command` in the workspace. An error says why there is no result; the command's whole
-/// process group is gone then.
-pub(super) async fn run(
+/// Starts `command` in the workspace: by the broker where there is one, else from here.
+pub(super) async fn start(
     command: &str,
-    input: &str,
     workspace: &Path,
+    broker: Option<&Broker>,
+) -> Result<Running, String> {
+    let started = match broker {
+        Some(broker) => broker.hook(command, workspace).await,
+        None => Running::hook(command, workspace),
+    };
+    started.map_err(|error| format!("it cannot start: {error}"))
+}
+
+/// Feeds a command that was started, and hears it out. An error says why there is no result; the
+/// command's whole process group is gone then.
+pub(super) async fn run(
+    mut child: Running,
+    input: &str,
     limit: Duration,
     stop: &CancellationToken,
 ) -> Result<Ran, String> {
-    let mut child =
-        spawn(command, workspace).map_err(|error| format!("it cannot start: {error}"))?;
-    let mut group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut out, mut err) = (Kept::new(MAX_HOOK_STDOUT), Kept::new(MAX_HOOK_STDERR));
     let ended = {
@@ -88,60 +86,14 @@ pub(super) async fn run(
     };
     match ended {
         Ok(status) => {
-            group.forget();
             let stderr = String::from_utf8_lossy(&err.bytes).into_owned();
             Ok(Ran { code: status.code(), stdout: out.bytes, cut: out.cut, stderr })
         }
         Err(why) => {
-            group.kill();
+            child.kill();
             let _ = timeout(KILL_WAIT, child.wait()).await;
             Err(why)
         }
-    }
-}
-
-fn spawn(command: &str, workspace: &Path) -> std::io::Result<Child> {
-    let environment = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-    Command::new(SHELL)
-        .arg("-c")
-        .arg(command)
-        .current_dir(workspace)
-        .env_clear()
-        .envs(environment)
-        .env(PROJECT_DIR, workspace)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // A group of its own, so that everything it starts ends with it.
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-}
-
-/// A running command's process group; dropping it ends the group.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
-    }
-
-    fn kill(&mut self) {
-        if let Some(id) = self.0.take() {
-            // It fails only where the group is gone already.
-            let _ = kill_process_group(id, Signal::KILL);
-        }
-    }
-
-    /// The leader has ended by itself; its number may soon be another's.
-    fn forget(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
@@ -174,8 +126,8 @@ mod tests {
 
     async fn sh(command: &str, input: &str) -> Result<Ran, String> {
         let dir = tempfile::tempdir().unwrap();
-        let stop = CancellationToken::new();
-        run(command, input, dir.path(), Duration::from_secs(20), &stop).await
+        let child = start(command, dir.path(), None).await?;
+        run(child, input, Duration::from_secs(20), &CancellationToken::new()).await
     }
 
     #[tokio::test]
@@ -220,8 +172,9 @@ mod tests {
         let fifo = dir.path().join("alive");
         // The background process waits on a pipe that nobody writes to, and holds `alive`.
         let command = "mkfifo alive never; (exec 3<>never; exec 4<>alive; read x <&3) & wait";
+        let child = start(command, dir.path(), None).await.unwrap();
         let stop = CancellationToken::new();
-        let why = run(command, "", dir.path(), Duration::from_secs(1), &stop).await.unwrap_err();
+        let why = run(child, "", Duration::from_secs(1), &stop).await.unwrap_err();
         assert_eq!(why, "it took over 1 s");
         // No writer is left: opening to read would block, so a writer of our own opens it and
         // is gone, and what remains is the end of the file.
@@ -238,8 +191,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stop = CancellationToken::new();
         stop.cancel();
-        let why =
-            run("mkfifo never; read x <never", "", dir.path(), Duration::from_secs(60), &stop);
+        let child = start("mkfifo never; read x <never", dir.path(), None).await.unwrap();
+        let why = run(child, "", Duration::from_secs(60), &stop);
         assert_eq!(why.await.unwrap_err(), "it was cancelled");
     }
 }

@@ -23,9 +23,10 @@ impl Hook {
         stop: &CancellationToken,
     ) -> Result<Judgement, String> {
         match &self.action {
-            Action::Command(text) => {
+            Action::Command { text, broker } => {
                 let input = input.for_command(workspace);
-                let ran = command::run(text, &input, workspace, self.timeout, stop).await?;
+                let child = command::start(text, workspace, broker.as_ref()).await?;
+                let ran = command::run(child, &input, self.timeout, stop).await?;
                 output::read(self.event, &ran)
             }
             Action::Component(component) => {

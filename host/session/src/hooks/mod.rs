@@ -24,6 +24,7 @@ use std::time::Duration;
 use belljar_definition::{HookAction, HookEvent, HookMatcher, HookSetting, Settings};
 use belljar_policy::Shown;
 use belljar_sandbox::Wasm;
+use belljar_wall::Broker;
 use tokio::sync::OnceCell;
 
 pub(crate) use apply::HookState;
@@ -49,7 +50,11 @@ pub(crate) struct Hook {
 
 #[derive(Debug)]
 enum Action {
-    Command(String),
+    Command {
+        text: String,
+        /// Starts it; absent where this process may do so itself.
+        broker: Option<Broker>,
+    },
     Component(Component),
 }
 
@@ -94,6 +99,18 @@ impl Hooks {
         Self(settings.hooks.iter().map(Hook::of).collect())
     }
 
+    /// The same hooks, with commands started by the broker: for a process behind the second
+    /// wall.
+    #[must_use]
+    pub fn through(mut self, broker: &Broker) -> Self {
+        for hook in &mut self.0 {
+            if let Action::Command { broker: by, .. } = &mut hook.action {
+                *by = Some(broker.clone());
+            }
+        }
+        self
+    }
+
     /// Those for this event and one of these names, in the order of the file.
     fn matching(&self, event: HookEvent, names: &[&str]) -> impl Iterator<Item = &Hook> {
         self.0.iter().filter(move |hook| hook.event == event && hook.matcher.matches(names))
@@ -108,7 +125,7 @@ impl Hook {
     fn of(setting: &HookSetting) -> Self {
         let HookSetting { event, matcher, action, timeout } = setting.clone();
         let (name, action) = match action {
-            HookAction::Command(command) => (command.clone(), Action::Command(command)),
+            HookAction::Command(text) => (text.clone(), Action::Command { text, broker: None }),
             HookAction::Component { path, digest } => {
                 let name = path.to_string_lossy().into_owned();
                 (name, Action::Component(Component { path, digest, wasm: OnceCell::new() }))
@@ -123,7 +140,7 @@ impl Hook {
     fn fails_closed(&self) -> bool {
         match (self.event, &self.action) {
             (HookEvent::PreToolUse, _) | (HookEvent::SubagentStart, Action::Component(_)) => true,
-            (HookEvent::SubagentStart, Action::Command(_))
+            (HookEvent::SubagentStart, Action::Command { .. })
             | (HookEvent::PostToolUse | HookEvent::SubagentStop | HookEvent::Stop, _) => false,
         }
     }

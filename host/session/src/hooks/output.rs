@@ -95,7 +95,7 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
         Some(_) => judgement.fault = Some("`updatedInput` has no place here".to_owned()),
     }
     match specific.additional_context.filter(|text| !text.trim().is_empty()) {
-        Some(text) if event == HookEvent::PostToolUse => judgement.context = Some(said(&text)),
+        Some(text) if takes_context(event) => judgement.context = Some(said(&text)),
         Some(_) => judgement.fault = Some("`additionalContext` has no place here".to_owned()),
         None => {}
     }
@@ -104,6 +104,14 @@ fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
         judgement.halt = Some(reason(output.stop_reason));
     }
     Ok(judgement)
+}
+
+/// Whether there is a model that reads on after the event.
+fn takes_context(event: HookEvent) -> bool {
+    match event {
+        HookEvent::PreToolUse | HookEvent::PostToolUse | HookEvent::SubagentStart => true,
+        HookEvent::SubagentStop | HookEvent::Stop => false,
+    }
 }
 
 fn before_call(word: Option<&str>, text: Option<String>) -> Result<Verdict, String> {
@@ -229,8 +237,10 @@ mod tests {
         assert_eq!(stop.halt.as_deref(), Some("enough"));
         assert_eq!((stop.message.as_deref(), stop.word()), (Some("hi"), "halt"));
         let context = r#"{"hookSpecificOutput":{"additionalContext":"note"}}"#;
-        assert_eq!(json(HookEvent::PostToolUse, context).context.as_deref(), Some("note"));
-        assert!(before(context).fault.is_some(), "told, not dropped");
+        for event in [HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::SubagentStart] {
+            assert_eq!(json(event, context).context.as_deref(), Some("note"), "{event}");
+        }
+        assert!(json(HookEvent::Stop, context).fault.is_some(), "told, not dropped");
         let input = r#"{"hookSpecificOutput":{"updatedInput":{}}}"#;
         let late = json(HookEvent::PostToolUse, input);
         assert!(late.arguments.is_none() && late.fault.is_some());

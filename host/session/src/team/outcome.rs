@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::clock::RunId;
+use crate::journal::ChildOrigin;
 use crate::outcome::{ChildSummary, Outcome, RunError, Status, Usage};
 
 /// How a team ended. Always made, whatever happened.
@@ -126,6 +127,8 @@ impl MemberOutcome {
             call_id: stage_id(stage),
             step: u64::try_from(stage).unwrap_or(u64::MAX),
             spawn_index: self.spawn_index,
+            path: self.path.clone(),
+            origin: ChildOrigin::Team,
             task: self.task.clone(),
             context: self.context.clone(),
             outcome: self.outcome.clone(),

@@ -268,7 +268,7 @@ impl<'a> Run<'a> {
                 ..RunSpec::new(Arc::clone(agent), task, self.spec.workspace.clone())
             };
             // Indices are given here, in the order written, so they do not depend on timing.
-            let index = self.shared.spawned.next(&agent.definition.name);
+            let index = self.shared.spawned.next(agent.id.slug.as_str());
             let path = format!("{}/{}#{}", self.path, agent.id.slug, index.unwrap_or(0));
             let shown = pass::task_shown(member, number, &self.spec.task);
             started.push((Start { stage: number, spec, index, path: path.into() }, shown));

@@ -49,8 +49,9 @@ agents:
 /// Keeps how often the parent had been told when an outcome was kept.
 struct Witness(Arc<Mutex<Vec<usize>>>, Arc<crate::support::Spy>);
 
+#[async_trait]
 impl Journal for Witness {
-    fn subagent_ended(&self, _run: &RunId, child: &ChildSummary) -> io::Result<()> {
+    async fn subagent_ended(&self, _run: &RunId, child: &ChildSummary) -> io::Result<()> {
         assert_eq!(child.outcome.output, "so far");
         let sent = self.1.sent.lock().unwrap();
         self.0.lock().unwrap().push(sent.iter().map(|(_, _, request)| told(request)).sum());

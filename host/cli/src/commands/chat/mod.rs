@@ -35,6 +35,7 @@ use crate::home::{Places, create_private};
 use crate::host::{self, Assembly};
 use crate::out::{Out, Style};
 use crate::progress::{Progress, To};
+use crate::walls::Walls;
 
 /// Turns of the past that are shown when a session is gone on with.
 const MAX_PAST_TURNS: usize = 3;
@@ -42,7 +43,21 @@ const MAX_PAST_TURNS: usize = 3;
 /// Characters of each of their lines.
 const MAX_PAST_LINE: usize = 200;
 
-pub(super) fn run(args: &ChatArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(
+    args: &ChatArgs,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let failed = |path: &Path, error: std::io::Error| {
+        Failure::new(format!("failed to create `{}`: {error}", path.display()))
+    };
+    let sessions = places.sessions();
+    create_private(&sessions).map_err(|error| failed(&sessions, error))?;
+    places.gather_sessions().map_err(|error| failed(&places.store(), error))?;
+    let mut through = single::through(args.transcript.as_deref(), None);
+    through.write.push(sessions);
+    walls.up(places, &through);
     let progress = Progress::new(out, To::Chat);
     let host = host(args, places, out, &progress)?;
     for problem in host.tools.problems() {
@@ -51,9 +66,6 @@ pub(super) fn run(args: &ChatArgs, places: &Places, out: &Out) -> Result<Exit, F
     if host.models.is_empty() {
         return Err(single::no_model(places));
     }
-    create_private(&places.home).map_err(|error| {
-        Failure::new(format!("failed to create `{}`: {error}", places.home.display()))
-    })?;
     let runtime = host::runtime()?;
     let exit = runtime.block_on(async {
         let store = Store::open(&places.store()).await.map_err(|e| Failure::new(chain(&e)))?;

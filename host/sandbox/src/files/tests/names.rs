@@ -189,7 +189,10 @@ async fn a_file_with_another_name_elsewhere_is_read_but_not_changed() {
     assert_eq!(code(set), ErrorCode::NotPermitted);
     let set = rig.view().set_times_at(fd(rw), none, name(), Now, Now).await;
     assert_eq!(code(set), ErrorCode::NotPermitted);
-    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; 5]);
+    let linked = rig.view().link_at(fd(rw), none, name(), fd(rw), "third.txt".into()).await;
+    assert_eq!(code(linked), ErrorCode::NotPermitted);
+    assert_eq!(rig.denials(), vec![DenyCode::PathNotAllowed; 6]);
+    assert!(!rig.host("rw/third.txt").exists());
     assert_eq!(rig.read(rw, "inside.txt").await.unwrap(), "outside");
 
     // A name can be moved; what it means stays as it is.

@@ -181,6 +181,35 @@ async fn what_cannot_be_searched_is_refused_only_where_a_secret_was_joined() {
 }
 
 #[tokio::test]
+async fn an_echo_of_a_host_that_was_not_sent_the_secret_is_withheld() {
+    let mine = Server::start(&[OK], Then::Close).await;
+    let mine = format!("http://{}", mine.at);
+    let head = reply(&format!("x-told: {VALUE}\r\n"), "");
+    let friend = Server::start(&[&head], Then::Close).await;
+    let rig = rig(&[&mine, &format!("http://{}", friend.at)], &mine);
+    assert_error!(rig.get(&friend.url("/")).await, Error::HttpRequestDenied);
+    let friend = Server::start(&[&reply("", VALUE)], Then::Close).await;
+    let rig = self::rig(&[&mine, &format!("http://{}", friend.at)], &mine);
+    let told = rig.get(&friend.url("/")).await.unwrap();
+    assert_error!(told.body, Error::HttpRequestDenied);
+    assert_eq!(told.passed, b"");
+    assert!(!friend.heads().remove(0).contains("authorization"));
+    assert_eq!(rig.denials(), [DenyCode::SecretInReply]);
+}
+
+#[tokio::test]
+async fn no_refusal_names_a_coding_that_is_the_secret() {
+    for header in ["content-encoding", "transfer-encoding"] {
+        for coding in [VALUE.to_owned(), format!("x{}", &VALUE[..12])] {
+            let (server, rig) = bound(&[&reply(&format!("{header}: {coding}\r\n"), "")]).await;
+            rig.get(&server.url("/")).await.map(drop).unwrap_err();
+            let shown = format!("{:?}", rig.record.take()).to_ascii_lowercase();
+            assert!(!shown.contains(&VALUE[..8]), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_body_without_an_echo_passes_unchanged() {
     let body = format!("a beginning only: {}", &VALUE[..9]);
     let (server, rig) = bound(&[&reply("x-ok: 1\r\n", &body)]).await;

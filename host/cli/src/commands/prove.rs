@@ -1,0 +1,136 @@
+//! `belljar prove`: attacks on the belljar of this machine, made in this process, and what became
+//! of each.
+//!
+//! They are made on the first wall alone: what the operating system would stop besides must not
+//! hide what the sandbox lets through.
+
+use std::time::{Duration, Instant};
+
+use belljar_hostile::{Attack, Options, Report, Suite, attacks};
+use belljar_policy::Shown;
+use serde_json::json;
+
+use crate::args::ProveArgs;
+use crate::exit::{Exit, Failure};
+use crate::home::{Places, create_private};
+use crate::host;
+use crate::out::{Out, Style};
+use crate::table::{self, Table, plain, styled};
+use crate::walls;
+
+/// Characters of what got through, below the table.
+const MAX_WHY: usize = 2_000;
+
+pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let chosen: Vec<&Attack> = attacks()
+        .filter(|attack| attack.embedded)
+        .filter(|attack| args.only.as_ref().is_none_or(|word| attack.id.contains(word.as_str())))
+        .collect();
+    if chosen.is_empty() {
+        let word = Shown::clipped(args.only.as_deref().unwrap_or_default(), 80);
+        return Err(Failure::usage(format!("no attack has `{word}` in its name"))
+            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents"));
+    }
+    let suite = suite(places)?;
+    let begun = Instant::now();
+    let (reports, cut) = host::runtime()?.block_on(made(&suite, &chosen, out))?;
+    let took = begun.elapsed();
+    let through = reports.iter().filter(|report| !report.is_stopped()).count();
+    if args.json {
+        out.json(&json!({
+            "attacks": reports,
+            "made": reports.len(),
+            "got_through": through,
+            "seconds": took.as_secs_f64(),
+        }))?;
+    } else {
+        show(&reports, through, took, out);
+    }
+    Ok(match (through, cut) {
+        (0, false) => Exit::Completed,
+        (0, true) => Exit::Cancelled,
+        _ => Exit::Failed,
+    })
+}
+
+/// The sandbox that is attacked: set up as for every run, components compiled in a child.
+fn suite(places: &Places) -> Result<Suite, Failure> {
+    let compiler = walls::compiler()?;
+    // Without a cache the guests are compiled each time.
+    let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
+    Suite::new(Options { compiler, cache_dir, probe: None }).map_err(Failure::from)
+}
+
+/// Makes the attacks, one at a time: times and memory are each one's own. Also says whether a
+/// person had enough before the last.
+async fn made(
+    suite: &Suite,
+    chosen: &[&'static Attack],
+    out: &Out,
+) -> Result<(Vec<Report>, bool), Failure> {
+    out.note(format_args!("{} attacks, one after the other; Ctrl-C ends it", chosen.len()));
+    suite.prepare().await.map_err(Failure::from)?;
+    let mut reports = Vec::with_capacity(chosen.len());
+    let mut enough = std::pin::pin!(tokio::signal::ctrl_c());
+    for attack in chosen {
+        // The attack under way is brought to its end, so that nothing of it is left behind.
+        let mut cut = false;
+        let mut running = std::pin::pin!(suite.run(attack));
+        let report = loop {
+            tokio::select! {
+                report = &mut running => break report,
+                _ = &mut enough, if !cut => cut = true,
+            }
+        };
+        reports.push(report);
+        if cut {
+            return Ok((reports, true));
+        }
+    }
+    Ok((reports, false))
+}
+
+fn show(reports: &[Report], through: usize, took: Duration, out: &Out) {
+    let headings = ["attack", "", "stopped by", ">time", ">memory", ">neighbour", ">at worst"];
+    let mut table = Table::new(out, &headings);
+    for report in reports {
+        let (style, word) =
+            if report.is_stopped() { (Style::Green, "stopped") } else { (Style::Red, "ESCAPED") };
+        table.row([
+            plain(report.id),
+            styled(style, word),
+            plain(report.stopped_by),
+            plain(time(report.elapsed)),
+            plain(table::size(report.memory_growth_bytes)),
+            plain(time(report.neighbour_median)),
+            plain(time(report.neighbour_worst)),
+        ]);
+    }
+    table.print(out);
+    for report in reports {
+        if let Err(why) = &report.result {
+            out.line("");
+            out.line(out.paint(Style::Red, report.id));
+            out.line(format_args!("  {}", Shown::clipped(why, MAX_WHY)));
+        }
+    }
+    let answers: usize = reports.iter().map(|report| report.neighbour_calls).sum();
+    let slowest = reports.iter().map(|report| report.neighbour_worst).max().unwrap_or_default();
+    out.line("");
+    let verdict = if through == 0 {
+        out.paint(Style::Green, "none got through")
+    } else {
+        out.paint(Style::Red, format_args!("{through} got through"))
+    };
+    out.line(format_args!(
+        "{} made in {:.1} s, {verdict}; the neighbour answered {} times meanwhile, its slowest answer took {}",
+        table::some(reports.len() as u64, "attack"),
+        took.as_secs_f64(),
+        table::count(answers as u64),
+        time(slowest),
+    ));
+}
+
+fn time(time: Duration) -> String {
+    table::micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,235 @@
+//! The second wall of this process: what it lets through, and what is said of it.
+//!
+//! It goes up once, before there is a runtime or any other thread, in every command that runs a
+//! tool. What it lets through is the union of what all agents are granted: a process has one
+//! wall, whichever of them it runs. What runs outside is started by the broker.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
+use belljar_policy::Access;
+use belljar_sandbox::Compiler;
+use belljar_wall::{Broker, Raised, Setup, Wall};
+
+use crate::exit::Failure;
+use crate::home::{Places, create_private};
+use crate::host;
+use crate::out::Out;
+
+/// The hidden first argument that makes this binary a compiling child.
+pub(crate) const COMPILE_CHILD: &str = "compile-component";
+
+/// The hidden first argument that makes this binary a broker.
+pub(crate) const BROKER: &str = "start-outside-the-wall";
+
+/// The option, also as the word that a compiling child understands.
+pub(crate) const NO_WALL: &str = "--no-os-sandbox";
+
+/// Entries of the home's folders that are looked at for links; past it, links are left out.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Folders below the home's that are looked into.
+const MAX_DEPTH: usize = 8;
+
+/// The one wall that a process has.
+static STATE: OnceLock<State> = OnceLock::new();
+
+enum State {
+    /// By the operator's word.
+    Off,
+    Up(Broker),
+}
+
+/// Puts the wall up when a command asks for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Walls<'a> {
+    out: &'a Out,
+}
+
+/// What a command needs beside what every one does.
+#[derive(Debug, Default)]
+pub(crate) struct Through {
+    /// Files and directories that are read.
+    pub(crate) read: Vec<PathBuf>,
+    /// Files and directories that are written.
+    pub(crate) write: Vec<PathBuf>,
+    /// Directories with a temporary one in them, which is removed at the end.
+    pub(crate) temporary: Vec<PathBuf>,
+    /// Runs are saved.
+    pub(crate) runs: bool,
+    /// The workspace is written whatever the grants say.
+    pub(crate) workspace: bool,
+}
+
+impl<'a> Walls<'a> {
+    /// With `off`, no wall ever goes up in this process.
+    pub(crate) fn new(off: bool, out: &'a Out) -> Self {
+        if off {
+            let _ = STATE.set(State::Off);
+        }
+        Self { out }
+    }
+
+    /// Puts the wall up for a command in these places. A `belljar.toml` that is not valid grants
+    /// nothing here; the command itself says what is wrong with it.
+    pub(crate) fn up(&self, places: &Places, through: &Through) -> Raised {
+        match STATE.get() {
+            Some(State::Off) => {
+                let why = format!("switched off by `{NO_WALL}`");
+                self.out.warning(format_args!("the second wall is {why}"));
+                return Raised::not(why);
+            }
+            // A second one would be no wider than the first.
+            Some(State::Up(_)) => return Raised::not("it stands already"),
+            None => {}
+        }
+        let settings = host::settings(places).unwrap_or_default();
+        let wall = wall(places, &settings, through);
+        let broker = match Broker::start(setup(places, &settings)) {
+            Ok(broker) => broker,
+            Err(error) => {
+                let why = format!("what has to run outside it cannot be started: {error}");
+                self.out.warning(format_args!("there is no second wall: {why}"));
+                return Raised::not(why);
+            }
+        };
+        let raised = wall.raise();
+        if raised.landlock.is_none() || !raised.seccomp {
+            let missing = raised.missing.join("; ");
+            self.out.note(format_args!("the second wall is not whole: {missing}"));
+        }
+        let _ = STATE.set(State::Up(broker));
+        raised
+    }
+
+    /// As [`Walls::up`], for a command that needs nothing of its own.
+    pub(crate) fn around(&self, places: Places) -> Places {
+        self.reading(places, Vec::new())
+    }
+
+    /// As [`Walls::up`], for a command that reads some files.
+    pub(crate) fn reading(&self, places: Places, read: Vec<PathBuf>) -> Places {
+        self.up(&places, &Through { read, ..Through::default() });
+        places
+    }
+}
+
+/// Who starts what has to run outside; absent where there is no wall.
+pub(crate) fn broker() -> Option<&'static Broker> {
+    match STATE.get() {
+        Some(State::Up(broker)) => Some(broker),
+        Some(State::Off) | None => None,
+    }
+}
+
+/// How components are compiled: in a child, which has a wall of its own.
+pub(crate) fn compiler() -> Result<Compiler, Failure> {
+    if let Some(broker) = broker() {
+        return Ok(Compiler::Broker(broker.clone()));
+    }
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(format!(
+            "failed to find the running program, which compiles components: {error}"
+        ))
+    })?;
+    let mut args = vec![OsString::from(COMPILE_CHILD)];
+    if matches!(STATE.get(), Some(State::Off)) {
+        args.push(NO_WALL.into());
+    }
+    Ok(Compiler::Child { program, args })
+}
+
+fn setup(places: &Places, settings: &Settings) -> Setup {
+    let commands = settings.hooks.iter().filter_map(|hook| match &hook.action {
+        HookAction::Command(command) => Some(command.clone()),
+        HookAction::Component { .. } => None,
+    });
+    Setup {
+        broker: vec![BROKER.into()],
+        hooks: commands.collect(),
+        workspace: places.workspace.clone(),
+    }
+}
+
+/// The union of what the operator granted, of what belljar keeps, and of what a program needs.
+fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
+    let mut wall = Wall::default().with_system();
+    wall.read(&places.home);
+    linked(&places.home, 0, &mut 0, &mut wall);
+    kept(places, settings, through, &mut wall);
+    configured(places, settings, &mut wall);
+    wall.read(&places.workspace);
+    for mount in settings.mounts(&places.workspace) {
+        match mount.access {
+            Access::Read => wall.read(&mount.host),
+            Access::ReadWrite => wall.write(&mount.host),
+        }
+    }
+    if through.workspace {
+        wall.write(&places.workspace);
+    }
+    through.read.iter().for_each(|path| wall.read(path));
+    through.write.iter().for_each(|path| wall.write(path));
+    through.temporary.iter().for_each(|path| wall.remove_empty(path));
+    wall
+}
+
+/// Directories that belljar itself writes. They have to be there, or no rule can be made for
+/// them; where one cannot be made, whoever writes there says so.
+fn kept(places: &Places, settings: &Settings, through: &Through, wall: &mut Wall) {
+    let mut write = |path: &Path| {
+        let _ = create_private(path);
+        wall.write(path);
+    };
+    write(&places.cache);
+    let runs = places.runs();
+    // Older ones may have to be removed.
+    if through.runs && (settings.keep_runs != Some(0) || runs.is_dir()) {
+        write(&runs);
+    }
+}
+
+/// Files that `belljar.toml` names and that are read when they are first needed.
+fn configured(places: &Places, settings: &Settings, wall: &mut Wall) {
+    let keys = settings.models.values().map(|model| &model.key);
+    for key in keys.chain(settings.secrets.values().map(|secret| &secret.value)) {
+        match key {
+            KeySetting::File(path) => wall.read(&places.home.join(path)),
+            KeySetting::None | KeySetting::Env(_) => {}
+        }
+    }
+    for model in settings.models.values().filter(|model| model.kind == ModelKind::Scripted) {
+        wall.read(&places.home.join(&model.model));
+    }
+    for hook in &settings.hooks {
+        if let HookAction::Component { path, .. } = &hook.action {
+            wall.read(path);
+        }
+    }
+}
+
+/// What links in the home lead to: agents that a person keeps elsewhere, for example. A
+/// directory is looked at as it is; other links of the home are the operator's own too.
+fn linked(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        *entries += 1;
+        if *entries > MAX_ENTRIES {
+            return;
+        }
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => wall.read(&entry.path()),
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_kept(&entry.path()) => {
+                linked(&entry.path(), depth + 1, entries, wall);
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// Folders in which belljar itself writes many files and no links.
+fn is_kept(path: &Path) -> bool {
+    ["cache", "runs", "sessions"].iter().any(|name| path.ends_with(name))
+}

@@ -1,0 +1,34 @@
+//! JSON of strangers, looked through before a value is built of it.
+
+use serde::de::IgnoredAny;
+
+/// How deep JSON may nest: what parsers of every language take without complaint.
+pub(crate) const MAX_DEPTH: usize = 64;
+
+/// Whether the text is JSON of bounded depth, without building a value. serde_json checks
+/// the depth of values that it builds and not of those that it skips.
+pub(crate) fn check_json(text: &str) -> Result<(), String> {
+    if depth(text) > MAX_DEPTH {
+        return Err(format!("it nests deeper than {MAX_DEPTH} levels"));
+    }
+    serde_json::from_str::<IgnoredAny>(text).map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// The deepest nesting, if the text is JSON.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}

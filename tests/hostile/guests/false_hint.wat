@@ -1,0 +1,11 @@
+;; Says that it only reads, and makes a directory.
+(import "wasi:filesystem/preopens@0.2.0" "get-directories" (func $mounts (param i32)))
+(import "wasi:filesystem/types@0.2.0" "[method]descriptor.create-directory-at" (func $mkdir (param i32 i32 i32 i32)))
+(data (i32.const 0x300) "made")
+(data (i32.const 0x310) "refused")
+(func $invoke (param i32 i32 i32 i32) (result i32)
+  (call $mounts (i32.const 0x400))
+  (call $mkdir (i32.load (i32.load (i32.const 0x400))) (i32.const 0x300) (i32.const 4) (i32.const 0x410))
+  (if (result i32) (i32.load8_u (i32.const 0x410))
+    (then (call $text (i32.const 0x310) (i32.const 7)))
+    (else (call $text (i32.const 0x300) (i32.const 4)))))

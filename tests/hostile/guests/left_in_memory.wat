@@ -1,0 +1,15 @@
+;; Looks for what another store left in new memory, and leaves something itself.
+(data (i32.const 0x400) "nothing is left")
+(data (i32.const 0x440) "something is left")
+(func $invoke (param i32 i32 i32 i32) (result i32)
+  (local $start i32) (local $at i32) (local $end i32)
+  (local.set $start (i32.shl (memory.grow (i32.const 256)) (i32.const 16)))
+  (local.set $at (local.get $start))
+  (local.set $end (i32.add (local.get $start) (i32.const 0x1000000)))
+  (loop $next
+    (if (i64.ne (i64.load (local.get $at)) (i64.const 0))
+      (then (return (call $text (i32.const 0x440) (i32.const 17)))))
+    (local.set $at (i32.add (local.get $at) (i32.const 8)))
+    (br_if $next (i32.lt_u (local.get $at) (local.get $end))))
+  (memory.fill (local.get $start) (i32.const 0xaa) (i32.const 0x1000000))
+  (call $text (i32.const 0x400) (i32.const 15)))

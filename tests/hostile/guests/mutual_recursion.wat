@@ -1,0 +1,10 @@
+;; Two functions that call each other through a table, without an end.
+(type $turn (func (param i64) (result i64)))
+(table 2 funcref)
+(elem (i32.const 0) $there $back)
+(func $there (type $turn)
+  (i64.add (i64.const 1) (call_indirect (type $turn) (local.get 0) (i32.const 1))))
+(func $back (type $turn)
+  (i64.add (i64.const 2) (call_indirect (type $turn) (local.get 0) (i32.const 0))))
+(func $invoke (param i32 i32 i32 i32) (result i32)
+  (drop (call $there (i64.const 0))) (i32.const 0x100))

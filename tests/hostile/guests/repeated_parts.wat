@@ -1,0 +1,15 @@
+;; Answers with a hundred parts, each the same three megabytes of its memory.
+(memory (export "memory") 60)
+(func $invoke (param i32 i32 i32 i32) (result i32)
+  (local $n i32) (local $at i32)
+  (loop $again
+    (local.set $at (i32.add (i32.const 0x1000) (i32.mul (local.get $n) (i32.const 28))))
+    (i32.store (local.get $at) (i32.const 0))
+    (i32.store offset=4 (local.get $at) (i32.const 0x20000))
+    (i32.store offset=8 (local.get $at) (i32.const 3000000))
+    (local.set $n (i32.add (local.get $n) (i32.const 1)))
+    (br_if $again (i32.lt_u (local.get $n) (i32.const 100))))
+  (i32.store (i32.const 0x100) (i32.const 0))
+  (i32.store (i32.const 0x104) (i32.const 0x1000))
+  (i32.store (i32.const 0x108) (i32.const 100))
+  (i32.const 0x100))

@@ -1,0 +1,362 @@
+//! What an attack runs in: directories, addresses, a secret and a neighbour of its own, in the
+//! one sandbox of the process.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use belljar_policy::{Access, HostRule, Mount};
+use belljar_sandbox::http::Secret;
+use belljar_sandbox::{
+    CallResult, Compiler, Part, PoolConfig, Sandbox, SandboxConfig, SandboxError, Wasm,
+};
+
+use crate::attack::Escape;
+use crate::canary::Forbidden;
+use crate::guests::{FILE_READ, Guest};
+use crate::jar::{JarBuilder, OpenJar};
+use crate::memory;
+use crate::neighbour::Neighbour;
+use crate::peer::{Peer, Script};
+use crate::scene::{Plan, Scene};
+use crate::secret::Canary;
+use crate::suite::Suite;
+use crate::tree::{self, Tree};
+
+/// One attack's surroundings. See the crate's documentation for what is checked afterwards.
+pub struct Arena {
+    suite: Suite,
+    tree: Tree,
+    forbidden: Forbidden,
+    witness: Arc<Witness>,
+    picture: Mutex<Option<Picture>>,
+    sealed: Mutex<Vec<(PathBuf, [u8; 32])>>,
+    jars: Mutex<Vec<OpenJar>>,
+    neighbour: Mutex<Option<Arc<Neighbour>>>,
+}
+
+/// Looks at everything that an attacker, a model or a person is shown.
+#[derive(Debug)]
+pub struct Witness {
+    secret: Arc<Canary>,
+    /// The path that no guest may learn.
+    root: String,
+    learnt: Mutex<Option<String>>,
+}
+
+/// How things were before the attack.
+struct Picture {
+    outside: [u8; 32],
+    resident: Option<u64>,
+}
+
+/// What the process's size did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Growth {
+    pub(crate) left: u64,
+    pub(crate) peak: u64,
+}
+
+impl Arena {
+    pub(crate) async fn new(suite: &Suite) -> Result<Self> {
+        let (tree, forbidden) = (Tree::new()?, Forbidden::listen().await?);
+        let root = tree.root().to_string_lossy().into_owned();
+        let witness = Witness { secret: Canary::new(), root, learnt: Mutex::default() };
+        let arena = Self {
+            suite: suite.clone(),
+            tree,
+            forbidden,
+            witness: Arc::new(witness),
+            picture: Mutex::default(),
+            sealed: Mutex::default(),
+            jars: Mutex::default(),
+            neighbour: Mutex::default(),
+        };
+        let neighbour = Neighbour::start(&arena).await?;
+        *lock(&arena.neighbour) = Some(Arc::new(neighbour));
+        Ok(arena)
+    }
+
+    /// A directory of the tree: `workspace`, `second`, `home`, `outside` (with `canary.txt` and
+    /// `folder/inner.txt`), `neighbour`.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.tree.path(name)
+    }
+
+    /// The attacker's mount.
+    pub fn workspace(&self) -> PathBuf {
+        self.path("workspace")
+    }
+
+    /// A directory next to the mount that nobody may read or change.
+    pub fn outside(&self) -> PathBuf {
+        self.path("outside")
+    }
+
+    /// Puts a file into the workspace.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Escape> {
+        let path = self.workspace().join(name);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        Ok(std::fs::write(path, text)?)
+    }
+
+    /// A loopback address that listens and must never be reached.
+    pub fn forbidden(&self) -> SocketAddr {
+        self.forbidden.at()
+    }
+
+    /// A loopback peer that answers as scripted.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot listen.
+    pub async fn peer(&self, script: Script) -> Result<Peer, Escape> {
+        Ok(Peer::start(script).await?)
+    }
+
+    /// What a name resolves to: each answer in turn, the last one from then on. Names of
+    /// other attacks are in the same list: use one of its own, such as `rebind.test`.
+    pub fn name(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
+        self.suite.names().set(name, answers);
+    }
+
+    /// The value of the secret, for peers that repeat it.
+    pub fn secret(&self) -> &str {
+        self.witness.secret.value()
+    }
+
+    /// A jar with these guests, to be granted what the attack needs.
+    pub fn jar(&self, guests: &[Guest]) -> JarBuilder<'_> {
+        JarBuilder::new(self, guests.iter().map(|guest| self.suite.wasm(guest)).collect())
+    }
+
+    /// A jar with components of the attack's own making.
+    pub fn jar_of(&self, components: Vec<Wasm>) -> JarBuilder<'_> {
+        JarBuilder::new(self, components)
+    }
+
+    /// A host with agents and a scripted model.
+    ///
+    /// # Errors
+    ///
+    /// When the plan cannot be understood.
+    pub fn scene(&self, plan: &Plan<'_>) -> Result<Scene, Escape> {
+        self.take_picture()?;
+        Scene::new(self, plan)
+    }
+
+    /// The process's sandbox, for attacks on loading and describing.
+    pub fn sandbox(&self) -> &Sandbox {
+        self.suite.sandbox()
+    }
+
+    /// A sandbox of the attack's own, with nothing in memory: for attacks on the cache and on
+    /// the compiler. It has no pool, and default limits.
+    ///
+    /// # Errors
+    ///
+    /// When the cache directory cannot be used.
+    pub fn own_sandbox(
+        &self,
+        cache_dir: Option<PathBuf>,
+        compiler: Compiler,
+    ) -> Result<Sandbox, SandboxError> {
+        let pool = PoolConfig { slots: 0 };
+        Sandbox::new(SandboxConfig { cache_dir, compiler, pool, ..SandboxConfig::default() })
+    }
+
+    /// Who compiles the guests of this suite.
+    pub fn compiler(&self) -> Compiler {
+        self.suite.compiler().clone()
+    }
+
+    /// The component of a guest.
+    pub fn wasm(&self, guest: Guest) -> Wasm {
+        self.suite.wasm(&guest)
+    }
+
+    pub(crate) fn witness(&self) -> &Arc<Witness> {
+        &self.witness
+    }
+
+    pub(crate) fn neighbour(&self) -> Option<Arc<Neighbour>> {
+        lock(&self.neighbour).clone()
+    }
+
+    /// The neighbour's own jar: the stock reader over its own directory.
+    pub(crate) async fn neighbours_jar(&self) -> Result<OpenJar, Escape> {
+        let most = u64::MAX / 4;
+        self.jar(&[FILE_READ])
+            .no_mounts()
+            .mount_host("workspace", self.path("neighbour"), Access::Read)
+            .unsealed()
+            .limits(|limits| {
+                (limits.fuel, limits.read_bytes, limits.output_total_bytes) = (most, most, most);
+            })
+            .make()
+            .await
+    }
+
+    pub(crate) async fn keep_loaded(&self, wasm: &Wasm) -> Result<(), Escape> {
+        Ok(self.suite.keep_loaded(wasm).await?)
+    }
+
+    pub(crate) fn bound_secret(&self, hosts: Vec<HostRule>) -> Result<Secret> {
+        let value = self.secret().to_owned().into();
+        Ok(Secret::new(&value, hosts, "authorization", "Bearer ")?)
+    }
+
+    /// Remembers a jar, to be closed after the attack.
+    pub(crate) fn remember(&self, jar: &OpenJar) {
+        lock(&self.jars).push(jar.clone());
+    }
+
+    /// Remembers what lies in read-only mounts that no other mount makes writable.
+    pub(crate) fn seal(&self, mounts: &[Mount]) -> Result<()> {
+        let mut sealed = lock(&self.sealed);
+        for mount in mounts.iter().filter(|mount| mount.access == Access::Read) {
+            let writable = mounts.iter().any(|other| {
+                other.access == Access::ReadWrite && other.host.starts_with(&mount.host)
+            });
+            let ours = mount.host.starts_with(self.tree.root());
+            if ours && !writable && !sealed.iter().any(|(path, _)| *path == mount.host) {
+                sealed.push((mount.host.clone(), tree::digest(&mount.host)?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the picture that the end is compared with; the first one counts.
+    pub(crate) fn take_picture(&self) -> Result<()> {
+        // The neighbour's own jar is made before there is anything to compare.
+        let Some(neighbour) = self.neighbour() else { return Ok(()) };
+        let mut picture = lock(&self.picture);
+        if picture.is_none() {
+            neighbour.forget_peak();
+            *picture = Some(Picture {
+                outside: tree::digest(&self.outside())?,
+                resident: memory::resident(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Closes the attack's jars.
+    pub(crate) async fn close(&self) -> Vec<String> {
+        let jars = std::mem::take(&mut *lock(&self.jars));
+        let mut faults = Vec::new();
+        for jar in jars {
+            if let Err(escape) = jar.close().await {
+                faults.push(escape.0);
+            }
+        }
+        faults
+    }
+
+    /// What the attack did to the rest, besides the neighbour: one sentence for each thing.
+    pub(crate) async fn effects(&self) -> Vec<String> {
+        let mut effects = Vec::new();
+        let mut note = |what: Result<Option<String>>| match what {
+            Ok(None) => {}
+            Ok(Some(effect)) => effects.push(effect),
+            Err(error) => effects.push(format!("the effects could not be looked at: {error:#}")),
+        };
+        note(self.outside_changed());
+        note(self.sealed_changed());
+        let reached = self.forbidden.reached().await;
+        note(reached.map(|n| (n > 0).then(|| format!("{n} connections to a forbidden address"))));
+        note(Ok(self.witness.secret.seen().map(|at| format!("the secret stands in {at}"))));
+        note(Ok(self.witness.learnt()));
+        effects
+    }
+
+    fn outside_changed(&self) -> Result<Option<String>> {
+        let picture = lock(&self.picture);
+        let Some(picture) = &*picture else { return Ok(None) };
+        let same = tree::digest(&self.outside())? == picture.outside;
+        Ok((!same).then(|| "something outside the mounts has changed".to_owned()))
+    }
+
+    fn sealed_changed(&self) -> Result<Option<String>> {
+        for (path, digest) in lock(&self.sealed).iter() {
+            if tree::digest(path)? != *digest {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                return Ok(Some(format!("the read-only `{name}` has changed")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// By how much the process has grown since the picture was taken.
+    pub(crate) fn growth(&self) -> Growth {
+        let (now, picture) = (memory::resident(), lock(&self.picture));
+        let before = picture.as_ref().and_then(|picture| picture.resident);
+        let (Some(now), Some(before)) = (now, before) else { return Growth::default() };
+        let peak = self.neighbour().map_or(0, |neighbour| neighbour.peak());
+        Growth { left: now.saturating_sub(before), peak: peak.max(now).saturating_sub(before) }
+    }
+
+    /// Removes the tree.
+    pub(crate) fn remove(self) -> Result<()> {
+        self.tree.remove()
+    }
+}
+
+impl Witness {
+    /// Looks at a call's answer and receipt.
+    pub(crate) fn saw(&self, result: &CallResult) {
+        match &result.outcome {
+            Ok(output) => {
+                for part in &output.parts {
+                    match part {
+                        Part::Text(text) | Part::Json(text) => {
+                            self.told("an answer", text.as_bytes());
+                        }
+                        Part::Attachment { name, media_type, data } => {
+                            self.told("an attachment", data);
+                            self.told("an attachment's name", name.as_bytes());
+                            self.told("an attachment's type", media_type.as_bytes());
+                        }
+                    }
+                }
+            }
+            Err(error) => self.told("an error", error.to_string().as_bytes()),
+        }
+        match serde_json::to_vec(&result.receipt) {
+            Ok(receipt) => self.shown("a receipt", &receipt),
+            Err(error) => self.note(format!("a receipt could not be read: {error}")),
+        }
+    }
+
+    /// Looks at what a guest or a model was told: neither the secret nor a path of this machine.
+    pub(crate) fn told(&self, place: &str, text: &[u8]) {
+        self.shown(place, text);
+        if crate::secret::contains(text, self.root.as_bytes()) {
+            self.note(format!("{place} names a path of the host"));
+        }
+    }
+
+    /// Looks at what a person is shown: not the secret.
+    pub(crate) fn shown(&self, place: &str, text: &[u8]) {
+        self.secret.look(place, text);
+    }
+
+    fn note(&self, what: String) {
+        lock(&self.learnt).get_or_insert(what);
+    }
+
+    fn learnt(&self) -> Option<String> {
+        lock(&self.learnt).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,169 @@
+//! What an attack is, and what comes of one.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde::Serialize;
+
+use crate::arena::Arena;
+
+/// What an attack goes for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The processor.
+    Cpu,
+    /// Memory and the host's tables.
+    Memory,
+    /// What a tool says and returns.
+    Output,
+    /// Files.
+    Files,
+    /// The network.
+    Network,
+    /// Secrets.
+    Secrets,
+    /// The component itself: its bytes, its imports, its description.
+    Component,
+    /// Agents, models and what they say to each other.
+    Agents,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Output => "output",
+            Self::Files => "files",
+            Self::Network => "network",
+            Self::Secrets => "secrets",
+            Self::Component => "component",
+            Self::Agents => "agents",
+        })
+    }
+}
+
+/// One attack.
+#[derive(Clone, Copy)]
+pub struct Attack {
+    /// Its name: the kind, then what it does. Unique.
+    pub id: &'static str,
+    /// What it goes for.
+    pub kind: Kind,
+    /// What it tries; completes "the attacker ...".
+    pub tries: &'static str,
+    /// What stops it: the mechanism, and the invariant of `host/SECURITY.md` where there is one.
+    pub stopped_by: &'static str,
+    /// What the attacker is told: this text must occur in [`Verdict::told`].
+    pub told: &'static str,
+    /// Whether it needs nothing but this library and ends within about a second.
+    pub embedded: bool,
+    /// Makes the attack.
+    pub run: for<'a> fn(&'a Arena) -> BoxFuture<'a, Stopped>,
+}
+
+impl fmt::Debug for Attack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attack").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The attack was stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What the attacker was told, in its own words. Foreign text may stand in it.
+    pub told: String,
+}
+
+/// The attack was not stopped, had an effect, or could not be made. The text says which.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Escape(pub String);
+
+/// How an attack ended.
+pub type Stopped = Result<Verdict, Escape>;
+
+impl Verdict {
+    /// Stopped, with these words to the attacker.
+    pub fn told(words: impl Into<String>) -> Self {
+        Self { told: words.into() }
+    }
+}
+
+impl Escape {
+    /// Not stopped, for this reason.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+impl From<anyhow::Error> for Escape {
+    fn from(error: anyhow::Error) -> Self {
+        Self(format!("the attack could not be made: {error:#}"))
+    }
+}
+
+impl From<std::io::Error> for Escape {
+    fn from(error: std::io::Error) -> Self {
+        anyhow::Error::from(error).into()
+    }
+}
+
+/// What came of one attack.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The attack.
+    pub id: &'static str,
+    /// What it went for.
+    pub kind: Kind,
+    /// What stopped it.
+    pub stopped_by: &'static str,
+    /// How long it took, with its jars but without the arena around it.
+    #[serde(rename = "elapsed_us", serialize_with = "micros")]
+    pub elapsed: Duration,
+    /// By how much the process was larger after it than before, in bytes.
+    pub memory_growth_bytes: u64,
+    /// The largest growth seen while it ran, in bytes.
+    pub memory_peak_bytes: u64,
+    /// The neighbour's calls while it ran.
+    pub neighbour_calls: usize,
+    /// Half of the neighbour's calls took no longer.
+    #[serde(rename = "neighbour_median_us", serialize_with = "micros")]
+    pub neighbour_median: Duration,
+    /// The neighbour's slowest call.
+    #[serde(rename = "neighbour_worst_us", serialize_with = "micros")]
+    pub neighbour_worst: Duration,
+    /// What the attacker was told, or what got through.
+    #[serde(serialize_with = "result")]
+    pub result: Result<String, String>,
+}
+
+impl Report {
+    /// Whether nothing got through.
+    pub fn is_stopped(&self) -> bool {
+        self.result.is_ok()
+    }
+}
+
+fn micros<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn result<S: serde::Serializer>(
+    result: &Result<String, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Shown<'a> {
+        Stopped(&'a str),
+        Escaped(&'a str),
+    }
+    match result {
+        Ok(told) => Shown::Stopped(told),
+        Err(why) => Shown::Escaped(why),
+    }
+    .serialize(serializer)
+}

@@ -1,0 +1,185 @@
+//! Agent files that are hard to read, or no files at all.
+
+use std::fs;
+
+use belljar_definition::Settings;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::scene::{Plan, agent};
+
+/// A definition that is reported and skipped, while its sibling runs.
+macro_rules! skipped {
+    ($id:literal, $tries:literal, $by:literal, $told:literal, $text:expr) => {
+        Attack {
+            id: $id,
+            kind: Kind::Agents,
+            tries: $tries,
+            stopped_by: $by,
+            told: $told,
+            embedded: true,
+            run: |arena| Box::pin(skipped(arena, $text)),
+        }
+    };
+}
+
+pub(super) const ATTACKS: &[Attack] = &[
+    skipped!(
+        "agents-yaml-of-aliases",
+        "is YAML in which ten lines mean billions of values",
+        "budgets of the YAML reader (INV-16, INV-4)",
+        "budget breached",
+        aliases()
+    ),
+    skipped!(
+        "agents-yaml-that-nests",
+        "is YAML that nests 30,000 deep",
+        "budgets of the YAML reader (INV-16, INV-4)",
+        "nested deeper than 16 levels",
+        evil(&format!("a: {}", "[".repeat(30_000)))
+    ),
+    skipped!(
+        "agents-yaml-of-many-values",
+        "is YAML with 30,000 values",
+        "budgets of the YAML reader (INV-16, INV-4)",
+        "more than 10000 values",
+        evil(&format!("a: [{}]", "1,".repeat(30_000)))
+    ),
+    skipped!(
+        "agents-yaml-of-a-megabyte",
+        "has a megabyte of frontmatter",
+        "a bound on frontmatter (INV-16, INV-4)",
+        "at most 65536 are read",
+        evil(&format!("a: {}", "x".repeat(1_000_000)))
+    ),
+    skipped!(
+        "agents-file-of-100-mb",
+        "is a file of 100 MB",
+        "a bound on the file, before it is read (INV-16, INV-4)",
+        "at most 1048576",
+        format!("{}{}", evil(""), "x".repeat(100_000_000))
+    ),
+    skipped!(
+        "agents-yaml-with-two-meanings",
+        "says two things under one key, so that two readers see two agents",
+        "keys stand once (INV-4)",
+        "a key stands here for the second time",
+        evil("tools: []\ntools: [file_read]")
+    ),
+    skipped!(
+        "agents-name-with-escapes",
+        "has a name with terminal escapes, a bidi override and a line break",
+        "a name is small letters, digits and `-` (INV-15, INV-4)",
+        "name",
+        agent("\"evil\\e[2J\\u202e\\n# it\"", "maxTurns: 3\n")
+    ),
+    Attack {
+        id: "agents-file-that-is-a-fifo",
+        kind: Kind::Agents,
+        tries: "puts a FIFO, a link to a device and a link out of the workspace among its agents",
+        stopped_by: "only regular files are read (INV-8, INV-4)",
+        told: "skipped",
+        embedded: true,
+        run: |arena| Box::pin(special(arena)),
+    },
+    Attack {
+        id: "agents-toml-bombs",
+        kind: Kind::Agents,
+        tries: "brings a `belljar.toml` that nests 100,000 deep, or has a table for each letter",
+        stopped_by: "bounds of the TOML reader (INV-16)",
+        told: "not valid TOML",
+        embedded: true,
+        run: |arena| Box::pin(toml(arena)),
+    },
+];
+
+/// A canonical file with this in its frontmatter.
+fn evil(more: &str) -> String {
+    agent("evil", &format!("maxTurns: 3\n{more}\n"))
+}
+
+fn aliases() -> String {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for n in 1..10 {
+        let uses = vec![format!("*a{}", n - 1); 9].join(", ");
+        bomb += &format!("a{n}: &a{n} [{uses}]\n");
+    }
+    evil(&bomb)
+}
+
+const TRANSCRIPT: &str = "
+transcript: 1
+agents:
+  - agent: it
+    turns: [{say: I am fine}]
+";
+
+async fn skipped(arena: &Arena, text: String) -> Stopped {
+    let scene = arena.scene(&Plan {
+        transcript: TRANSCRIPT,
+        agents: &[("evil.md", &text), ("it.md", &agent("it", ""))],
+        ..Plan::default()
+    })?;
+    let outcome = scene.run("it", "task").await?;
+    if outcome.output != "I am fine" {
+        return Err(Escape::new(format!("its sibling suffers: {:?}", outcome.error)));
+    }
+    if scene.host.library.catalog().agents().len() != 1 {
+        return Err(Escape::new("it became an agent"));
+    }
+    let problems = scene.host.library.problems();
+    let of = problems.iter().find(|problem| problem.path.ends_with("evil.md"));
+    of.map(|problem| Verdict::told(problem.message.clone()))
+        .ok_or_else(|| Escape::new("nobody is told"))
+}
+
+async fn special(arena: &Arena) -> Stopped {
+    let folder = arena.workspace().join(".belljar/agents");
+    fs::create_dir_all(&folder)?;
+    fs::write(arena.outside().join("agent.md"), agent("outsider", ""))?;
+    mknodat(CWD, folder.join("fifo.md"), FileType::Fifo, Mode::RWXU, 0)
+        .map_err(std::io::Error::from)?;
+    std::os::unix::fs::symlink("/dev/zero", folder.join("zero.md"))?;
+    std::os::unix::fs::symlink(arena.outside().join("agent.md"), folder.join("outsider.md"))?;
+    std::os::unix::fs::symlink(&folder, folder.join("loop"))?;
+    let scene = arena.scene(&Plan {
+        transcript: TRANSCRIPT,
+        agents: &[("it.md", &agent("it", ""))],
+        ..Plan::default()
+    })?;
+    let outcome = scene.run("it", "task").await?;
+    let names: Vec<_> =
+        scene.host.library.catalog().agents().iter().map(|it| it.id.to_string()).collect();
+    if outcome.output != "I am fine" || names != ["home/it"] {
+        return Err(Escape::new(format!("{names:?}, {:?}", outcome.error)));
+    }
+    let problems = scene.host.library.problems();
+    let told: Vec<_> = problems.iter().map(|it| it.message.clone()).collect();
+    Ok(Verdict::told(format!("skipped: {}", told.join("; "))))
+}
+
+async fn toml(arena: &Arena) -> Stopped {
+    arena.jar(&[]).open().await?;
+    let tables = |n: u32| format!("[a{n}]\n");
+    let mut told = Vec::new();
+    for text in [
+        format!("a = {}", "[".repeat(100_000)),
+        format!("{}a = 1", "a.".repeat(100_000)),
+        "#".repeat(2 << 20),
+        (0..50_000).map(tables).collect(),
+    ] {
+        let path = std::path::Path::new("belljar.toml");
+        match Settings::parse(None, Some((path, &text)), None) {
+            Ok(_) => return Err(Escape::new("it was taken")),
+            Err(problems) => {
+                let bytes: usize = problems.iter().map(|it| it.message.len()).sum();
+                if bytes > 1 << 20 {
+                    return Err(Escape::new(format!("{bytes} bytes of complaints")));
+                }
+                told.extend(problems.into_iter().next().map(|it| it.message));
+            }
+        }
+    }
+    Ok(Verdict::told(told.join("; ")))
+}

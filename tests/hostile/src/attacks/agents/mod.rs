@@ -1,0 +1,53 @@
+//! Attacks by agents, models and what they say to each other.
+
+mod budgets;
+mod calls;
+mod files;
+mod frames;
+mod puppet;
+mod rights;
+mod siblings;
+
+use belljar_model::{ChatRequest, Message};
+
+use crate::attack::{Attack, Escape, Stopped, Verdict};
+use crate::scene::Scene;
+
+pub(super) const ATTACKS: [&[Attack]; 6] = [
+    calls::ATTACKS,
+    rights::ATTACKS,
+    files::ATTACKS,
+    frames::ATTACKS,
+    siblings::ATTACKS,
+    budgets::ATTACKS,
+];
+
+/// The results with which a request ends: text, and whether it is an error.
+fn results(request: &ChatRequest) -> Vec<(String, bool)> {
+    match request.messages.last() {
+        Some(Message::Tool { results }) => {
+            results.iter().map(|result| (result.content.clone(), result.is_error)).collect()
+        }
+        Some(Message::User { .. } | Message::Assistant { .. }) | None => Vec::new(),
+    }
+}
+
+/// So many results, and every one of them an error.
+fn all_refused(results: Vec<(String, bool)>, expected: usize) -> Stopped {
+    if results.len() != expected {
+        return Err(Escape::new(format!("{} results, not {expected}: {results:?}", results.len())));
+    }
+    if let Some((text, _)) = results.iter().find(|(_, is_error)| !is_error) {
+        return Err(Escape::new(format!("one call was answered: {text}")));
+    }
+    let mut told: Vec<String> = results.into_iter().map(|(text, _)| text).collect();
+    told.dedup();
+    Ok(Verdict::told(told.join(", ")))
+}
+
+/// What one agent's calls of its first step were answered with.
+fn answers(scene: &Scene, agent: &str) -> Result<Vec<(String, bool)>, Escape> {
+    let sent = scene.sent_by(agent, 0);
+    let second = sent.get(1).ok_or_else(|| Escape::new(format!("`{agent}` made no call")))?;
+    Ok(results(second))
+}

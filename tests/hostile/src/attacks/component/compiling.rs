@@ -1,0 +1,283 @@
+//! Components that are dear to compile.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use belljar_sandbox::{Compiler, Sandbox, Wasm};
+use tokio::task::JoinHandle;
+use tokio::time::{interval, timeout};
+
+use super::forge::{self, extended, leb, section, vector};
+use super::{none_loaded, not_loaded};
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::guests::PLAIN;
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        id: "component-a-million-types",
+        kind: Kind::Component,
+        tries: "declares over a million types",
+        stopped_by: "the validator's bounds, in the compiling child (INV-22)",
+        told: "compiling failed",
+        embedded: true,
+        run: |arena| {
+            let types = section(forge::TYPE, &[leb(1_100_000), vec![0x7f; 1_100_000]].concat());
+            Box::pin(not_loaded(arena, extended(PLAIN.wasm, &[types])))
+        },
+    },
+    Attack {
+        id: "component-types-that-double",
+        kind: Kind::Component,
+        tries: "declares 60 types, each twice the one before",
+        stopped_by: "the validator's bound on the size of a type (INV-22)",
+        told: "compiling failed",
+        embedded: true,
+        run: |arena| Box::pin(doubling(arena)),
+    },
+    Attack {
+        id: "component-types-within-types",
+        kind: Kind::Component,
+        tries: "declares a type that nests 100,000 deep",
+        stopped_by: "the child's own stack and memory: no parser of types in the host (INV-22)",
+        told: "compiling failed",
+        embedded: true,
+        run: |arena| Box::pin(deep_type(arena)),
+    },
+    Attack {
+        id: "component-nested-components",
+        kind: Kind::Component,
+        tries: "holds 100,000 components within each other",
+        stopped_by: "nesting is walked without recursion, and compiled in a child (INV-22)",
+        told: "compiling failed",
+        embedded: true,
+        run: |arena| {
+            let inner = section(forge::NESTED, &forge::nested(100_000));
+            Box::pin(not_loaded(arena, extended(PLAIN.wasm, &[inner])))
+        },
+    },
+    Attack {
+        id: "component-broken-code",
+        kind: Kind::Component,
+        tries: "has functions that leave the stack as it may not be, or call what is not there",
+        stopped_by: "code is validated in the compiling child before any of it runs (INV-22)",
+        told: "compiling failed",
+        embedded: true,
+        run: |arena| Box::pin(broken_code(arena)),
+    },
+    Attack {
+        id: "component-fifty-megabytes-of-functions",
+        kind: Kind::Component,
+        tries: "brings 50 MB of functions, to keep a compiler busy",
+        stopped_by: "a child with limits, which ends when nobody waits any more (INV-22)",
+        told: "Max address space 4294967296",
+        embedded: false,
+        run: |arena| Box::pin(fifty_megabytes(arena)),
+    },
+    Attack {
+        id: "component-instances-by-the-billion",
+        kind: Kind::Component,
+        tries: "unfolds a few hundred bytes into a billion instances while it is compiled",
+        stopped_by: "the compiling child's processor time and memory (INV-22)",
+        told: "compiling failed",
+        embedded: false,
+        run: |arena| Box::pin(billion(arena)),
+    },
+    Attack {
+        id: "component-bomb-in-the-way-of-others",
+        kind: Kind::Component,
+        tries: "keeps the compiler to itself, while others open tools that are compiled already",
+        stopped_by: "who has its tool in the cache waits for no compiler (INV-22, INV-23)",
+        told: "plain",
+        embedded: false,
+        run: |arena| Box::pin(in_the_way(arena)),
+    },
+];
+
+/// How long anything here is waited for.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+async fn doubling(arena: &Arena) -> Stopped {
+    // A tuple of twice the type before.
+    let twice = |n: u8| vec![0x6f, 2, n, n];
+    let types: Vec<_> = std::iter::once(vec![0x7f]).chain((0..60).map(twice)).collect();
+    let inner = forge::component(&[section(forge::TYPE, &vector(&types))]);
+    not_loaded(arena, extended(PLAIN.wasm, &[section(forge::NESTED, &inner)])).await
+}
+
+async fn deep_type(arena: &Arena) -> Stopped {
+    // A component type, or an instance type, with one declaration: a type, again.
+    let deep = |kind: u8| [[kind, 1, 1].repeat(100_000), vec![0x7f]].concat();
+    let type_of = |kind| section(forge::TYPE, &[vec![1], deep(kind)].concat());
+    let all = [0x41, 0x42].map(|kind| extended(PLAIN.wasm, &[type_of(kind)]));
+    none_loaded(arena, all.to_vec()).await
+}
+
+async fn broken_code(arena: &Arena) -> Stopped {
+    let bodies: [&[u8]; 5] = [
+        &[0x0b],
+        &[0x1a, 0x20, 0, 0x0b],
+        &[0x20, 0, 0x10, 0x7f, 0x0b],
+        &[0x20, 99, 0x0b],
+        &[0x20, 0, 0xff, 0x0b],
+    ];
+    let with = |body: &[u8]| {
+        let module = section(forge::CORE_MODULE, &forge::module(2, body));
+        extended(PLAIN.wasm, &[module])
+    };
+    none_loaded(arena, bodies.map(with).to_vec()).await
+}
+
+/// A thousand functions of 50 KB, each one long chain of operations.
+fn heavy() -> Vec<u8> {
+    // local.get 0; i64.const 5; i64.add; local.get 0; i64.mul; ... end
+    let turn = [0x42, 5, 0x7c, 0x20, 0, 0x7e];
+    let body = [&[0x20, 0], turn.repeat(50_000 / turn.len()).as_slice(), &[0x0b]].concat();
+    let module = section(forge::CORE_MODULE, &forge::module(1_000, &body));
+    extended(PLAIN.wasm, &[module])
+}
+
+/// Some hundred bytes that take a billion instances to compile.
+fn unfolding() -> Vec<u8> {
+    let nested = section(forge::NESTED, &forge::unfolding(6, 30));
+    let index = forge::count(PLAIN.wasm, forge::NESTED);
+    let instance = vector(&[[vec![0], leb(index), vec![0]].concat()]);
+    extended(PLAIN.wasm, &[nested, section(forge::INSTANCE, &instance)])
+}
+
+async fn fifty_megabytes(arena: &Arena) -> Stopped {
+    arena.jar(&[]).open().await?;
+    let before = children();
+    // Without a cache: a compilation that came to its end once must not save this one.
+    let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
+    let loading = load(&own, heavy());
+    let child = started(&before).await?;
+    let limits = limits(child)?;
+    if loading.is_finished() {
+        return Err(Escape::new("it is not as dear as it should be"));
+    }
+    loading.abort();
+    let _ = loading.await;
+    gone(child).await?;
+    let wanted = ["Max cpu time 120", "Max address space 4294967296", "Max file size 0"];
+    match wanted.iter().find(|limit| !limits.contains(**limit)) {
+        None => Ok(Verdict::told(limits)),
+        Some(missing) => Err(Escape::new(format!("no `{missing}` among {limits}"))),
+    }
+}
+
+/// The bound on time is two minutes: a shell in between makes it two seconds. The child keeps
+/// a limit that is lower already.
+async fn billion(arena: &Arena) -> Stopped {
+    arena.jar(&[]).open().await?;
+    let Compiler::Child { program, args } = arena.compiler() else {
+        return Err(Escape::new("this suite compiles without a child"));
+    };
+    let mut told = Vec::new();
+    for limit in ["-t 2", "-v 1000000"] {
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        let mut line: Vec<OsString> = vec!["-c".into(), script.into(), program.clone().into()];
+        line.extend(args.iter().cloned());
+        let compiler = Compiler::Child { program: "/bin/sh".into(), args: line };
+        let own = arena.own_sandbox(None, compiler).map_err(anyhow::Error::from)?;
+        match timeout(PATIENCE, own.load(&Wasm::new(unfolding()))).await {
+            Ok(Err(error)) => told.push(error.to_string()),
+            Ok(Ok(_)) => return Err(Escape::new(format!("it was loaded under {limit}"))),
+            Err(_) => return Err(Escape::new(format!("{limit} did not end it"))),
+        }
+        own.load(&Wasm::from_static(PLAIN.wasm)).await.map_err(|error| {
+            Escape::new(format!("an honest tool does not compile under {limit}: {error}"))
+        })?;
+    }
+    Ok(Verdict::told(told.join("; ")))
+}
+
+async fn in_the_way(arena: &Arena) -> Stopped {
+    arena.jar(&[]).open().await?;
+    let cache = Some(arena.path("home").join("cache"));
+    let own = || arena.own_sandbox(cache.clone(), arena.compiler()).map_err(anyhow::Error::from);
+    own()?.describe(&PLAIN.wasm()).await.map_err(anyhow::Error::from)?;
+    // Another, which has nothing in memory.
+    let (own, before) = (own()?, children());
+    let bomb = load(&own, heavy());
+    let child = started(&before).await?;
+    let wasm = PLAIN.wasm();
+    let honest = timeout(PATIENCE, async {
+        own.load(&wasm).await.map_err(anyhow::Error::from)?;
+        own.describe(&wasm).await.map_err(anyhow::Error::from)
+    });
+    let honest = honest.await;
+    let over = bomb.is_finished() || !children().contains(&child);
+    bomb.abort();
+    let _ = bomb.await;
+    gone(child).await?;
+    match honest {
+        Ok(_) if over => Err(Escape::new("the bomb was done first")),
+        Ok(Ok(tools)) => {
+            Ok(Verdict::told(tools.iter().map(|it| it.name.as_str()).collect::<String>()))
+        }
+        Ok(Err(error)) => Err(Escape::new(format!("the honest tool does not load: {error}"))),
+        Err(_) => Err(Escape::new("the honest tool waits for the bomb")),
+    }
+}
+
+fn load(sandbox: &Sandbox, bytes: Vec<u8>) -> JoinHandle<()> {
+    let sandbox = sandbox.clone();
+    tokio::spawn(async move { drop(sandbox.load(&Wasm::new(bytes)).await) })
+}
+
+/// Processes of this program other than this one.
+fn children() -> Vec<u32> {
+    let program = std::fs::read_link("/proc/self/exe").ok();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| *id != std::process::id() && alive(*id, program.as_deref())).collect()
+}
+
+fn alive(id: u32, program: Option<&std::path::Path>) -> bool {
+    // A process that has ended, and whose status nobody has taken, has no program.
+    program.is_some() && std::fs::read_link(format!("/proc/{id}/exe")).ok().as_deref() == program
+}
+
+/// The compiling child that was not there before, once it has set its limits.
+async fn started(before: &[u32]) -> Result<u32, Escape> {
+    let look = async {
+        let mut pace = interval(Duration::from_millis(2));
+        loop {
+            pace.tick().await;
+            let new = children().into_iter().find(|id| !before.contains(id));
+            let set = |id: &u32| limits(*id).is_ok_and(|limits| limits.contains("Max file size 0"));
+            if let Some(id) = new.filter(set) {
+                return id;
+            }
+        }
+    };
+    let found = timeout(PATIENCE, look).await;
+    found.map_err(|_| Escape::new("there is no compiling child with limits"))
+}
+
+async fn gone(child: u32) -> Result<(), Escape> {
+    let program = std::fs::read_link("/proc/self/exe").ok();
+    let wait = async {
+        let mut pace = interval(Duration::from_millis(2));
+        while alive(child, program.as_deref()) {
+            pace.tick().await;
+        }
+    };
+    let ended = timeout(PATIENCE, wait).await;
+    ended.map_err(|_| Escape::new("the compiling child goes on with nobody waiting"))
+}
+
+/// The limits of a process: name and soft limit of each, with single blanks.
+fn limits(process: u32) -> Result<String, Escape> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/limits"))?;
+    let line = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        // The last two are the hard limit and, for most, the unit.
+        let number = words.iter().position(|word| {
+            *word == "unlimited" || word.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        words.get(..=number.unwrap_or_default()).unwrap_or_default().join(" ")
+    };
+    Ok(text.lines().skip(1).map(line).collect::<Vec<_>>().join("; "))
+}

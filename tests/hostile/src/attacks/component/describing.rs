@@ -1,0 +1,152 @@
+//! Descriptions that lie.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::DenyCode;
+use belljar_sandbox::{CallError, Wasm};
+
+use super::forge;
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::attacks::not_described;
+use crate::guests;
+
+/// One lie.
+macro_rules! lie {
+    ($id:literal, $tries:literal, $by:literal, $told:literal, $guest:ident) => {
+        Attack {
+            id: $id,
+            kind: Kind::Component,
+            tries: $tries,
+            stopped_by: $by,
+            told: $told,
+            embedded: true,
+            run: |arena| Box::pin(not_described(arena, guests::$guest)),
+        }
+    };
+}
+
+pub(super) const ATTACKS: &[Attack] = &[
+    lie!(
+        "component-hidden-text-in-its-description",
+        "turns its description around with a bidi override",
+        "what a person would not see is refused (INV-21, INV-15)",
+        "holds the hidden character U+202E",
+        HIDDEN_TEXT
+    ),
+    lie!(
+        "component-name-like-a-path",
+        "is named `../../file_read`",
+        "names are small letters, digits and `_` (INV-21)",
+        "is not a tool name",
+        NAME_LIKE_A_PATH
+    ),
+    lie!(
+        "component-schema-of-no-object",
+        "describes its arguments as a text",
+        "schemas are checked (INV-21)",
+        "its schema is not of an object",
+        SCHEMA_OF_NO_OBJECT
+    ),
+    lie!(
+        "component-deep-schema",
+        "describes its arguments with 30,000 brackets within each other",
+        "a bound on the depth, checked without recursion (INV-21)",
+        "its schema is not JSON: it nests",
+        DEEP_SCHEMA
+    ),
+    lie!(
+        "component-long-description",
+        "describes itself in 100,000 bytes, which every request would repeat",
+        "a bound on the bytes of a description (INV-21)",
+        "and at most 16384 are accepted",
+        LONG_DESCRIPTION
+    ),
+    lie!(
+        "component-many-tools",
+        "offers a thousand tools",
+        "a bound on the tools of a component (INV-21)",
+        "1000 tools, and at most 64 are accepted",
+        MANY_TOOLS
+    ),
+    lie!(
+        "component-one-name-twice",
+        "offers two tools of one name",
+        "names are compared (INV-21)",
+        "two tools are named `one_name_twice`",
+        ONE_NAME_TWICE
+    ),
+    Attack {
+        id: "component-pattern-in-its-schema",
+        kind: Kind::Component,
+        tries: "describes an argument with a pattern that takes terabytes to compile",
+        stopped_by: "schemas are data: the host compiles no pattern of theirs (INV-21)",
+        told: "harmless",
+        embedded: true,
+        run: |arena| Box::pin(pattern(arena)),
+    },
+    Attack {
+        id: "component-false-hint",
+        kind: Kind::Component,
+        tries: "says that it only reads, and then writes",
+        stopped_by: "hints give no right: the mount is read-only (INV-6)",
+        told: "refused",
+        embedded: true,
+        run: |arena| Box::pin(false_hint(arena)),
+    },
+    Attack {
+        id: "component-changes-its-description",
+        kind: Kind::Component,
+        tries: "answers `describe` with another name each time",
+        stopped_by: "the first answer is kept by digest, and names no other tool (INV-21, INV-1)",
+        told: "tool not allowed",
+        embedded: true,
+        run: |arena| Box::pin(changing(arena)),
+    },
+];
+
+async fn pattern(arena: &Arena) -> Stopped {
+    let jar = arena.jar(&[guests::PATTERN_IN_SCHEMA]).open().await?;
+    let arguments = serde_json::json!({ "a": "a".repeat(100_000) });
+    jar.call(guests::PATTERN_IN_SCHEMA.name, arguments).await.completed()
+}
+
+async fn false_hint(arena: &Arena) -> Stopped {
+    let guest = guests::FALSE_HINT;
+    let described = arena.sandbox().describe(&arena.wasm(guest)).await.map_err(anyhow::Error::from);
+    if !described?.iter().all(|tool| tool.hints.read_only) {
+        return Err(Escape::new("the guest does not even lie"));
+    }
+    let jar = arena.jar(&[guest]).open().await?;
+    jar.strike(guest).await.denied(DenyCode::ReadOnly)
+}
+
+/// Two digests of the same code, so that one of them has never been asked.
+async fn changing(arena: &Arena) -> Stopped {
+    let guest = guests::CHANGING;
+    let (mut names, fresh) = (BTreeSet::new(), arena.path("home").join("cache"));
+    for _ in 0..10 {
+        let own = arena.own_sandbox(Some(fresh.clone()), arena.compiler());
+        let own = own.map_err(anyhow::Error::from)?;
+        for _ in 0..10 {
+            let tools = own.describe(&arena.wasm(guest)).await.map_err(anyhow::Error::from)?;
+            names.extend(tools.iter().map(|tool| tool.name.to_string()));
+        }
+    }
+    if names.len() != 1 {
+        return Err(Escape::new(format!("it is known under several names: {names:?}")));
+    }
+    let salt = forge::section(forge::CUSTOM, b"\x01x");
+    let other = Wasm::new(forge::extended(guest.wasm, &[salt]));
+    let jar = arena.jar_of(vec![other]).open().await?;
+    let known: Vec<String> = jar.rights().tools().map(|(name, _)| name.to_string()).collect();
+    for letter in 'a'..='z' {
+        let name = format!("changin{letter}");
+        let result = jar.raw(&name, "{}").await;
+        match (&result.outcome, known.contains(&name)) {
+            (Ok(_), true) | (Err(CallError::Refused(DenyCode::ToolNotAllowed)), false) => {}
+            (outcome, _) => return Err(Escape::new(format!("`{name}` gave {outcome:?}"))),
+        }
+    }
+    Ok(Verdict::told(DenyCode::ToolNotAllowed.as_str()))
+}

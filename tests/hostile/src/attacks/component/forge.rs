@@ -1,0 +1,107 @@
+//! Components put together byte by byte, in ways that no compiler would.
+
+/// What a component starts with.
+const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// What a core module starts with.
+pub(super) const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+
+/// Sections of a component, and of a core module.
+pub(super) const CUSTOM: u8 = 0;
+pub(super) const CORE_MODULE: u8 = 1;
+pub(super) const CORE_INSTANCE: u8 = 2;
+pub(super) const NESTED: u8 = 4;
+pub(super) const INSTANCE: u8 = 5;
+pub(super) const TYPE: u8 = 7;
+pub(super) const IMPORT: u8 = 10;
+
+/// A component of these sections.
+pub(super) fn component(sections: &[Vec<u8>]) -> Vec<u8> {
+    [COMPONENT, &sections.concat()].concat()
+}
+
+/// A whole component with more sections at its end.
+pub(super) fn extended(wasm: &[u8], sections: &[Vec<u8>]) -> Vec<u8> {
+    [wasm, &sections.concat()].concat()
+}
+
+/// One section.
+pub(super) fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id], leb(content.len()).as_slice(), content].concat()
+}
+
+/// A vector of items.
+pub(super) fn vector(items: &[Vec<u8>]) -> Vec<u8> {
+    [leb(items.len()), items.concat()].concat()
+}
+
+/// An unsigned number, as the format writes it.
+pub(super) fn leb(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or_default();
+        number >>= 7;
+        bytes.push(if number == 0 { low } else { low | 0x80 });
+        if number == 0 {
+            return bytes;
+        }
+    }
+}
+
+/// How many sections of a kind a component has at its top.
+pub(super) fn count(wasm: &[u8], id: u8) -> usize {
+    let (mut rest, mut found) = (wasm.get(COMPONENT.len()..).unwrap_or_default(), 0);
+    while let Some((kind, after)) = rest.split_first() {
+        let (mut length, mut shift, mut at) = (0_usize, 0, 0);
+        while let Some(byte) = after.get(at) {
+            length |= usize::from(byte & 0x7f) << shift;
+            (shift, at) = (shift + 7, at + 1);
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        found += usize::from(*kind == id);
+        rest = after.get(at.saturating_add(length)..).unwrap_or_default();
+    }
+    found
+}
+
+/// A core module with so many functions, each with this body.
+pub(super) fn module(functions: usize, body: &[u8]) -> Vec<u8> {
+    // One type: (func (param i64) (result i64)).
+    let types = section(1, &[1, 0x60, 1, 0x7e, 1, 0x7e]);
+    let declared = [leb(functions), vec![0; functions]].concat();
+    let code = [leb(body.len() + 1), vec![0], body.to_vec()].concat();
+    let bodies = [leb(functions), code.repeat(functions)].concat();
+    [MODULE, &types, &section(3, &declared), &section(10, &bodies)].concat()
+}
+
+/// A component that holds so many components within each other.
+pub(super) fn nested(depth: usize) -> Vec<u8> {
+    // From the inside out, back to front, so that each level is written once.
+    let (mut length, mut heads) = (COMPONENT.len(), Vec::with_capacity(depth));
+    for _ in 0..depth {
+        let head = [&[NESTED], leb(length).as_slice()].concat();
+        length += head.len() + COMPONENT.len();
+        heads.push(head);
+    }
+    let mut whole = Vec::with_capacity(length);
+    for head in heads.iter().rev() {
+        whole.extend(COMPONENT);
+        whole.extend(head);
+    }
+    whole.extend(COMPONENT);
+    whole
+}
+
+/// A component that, when it is instantiated, holds `wide` to the power of `levels` core
+/// instances: some hundred bytes that a compiler has to unfold.
+pub(super) fn unfolding(levels: usize, wide: usize) -> Vec<u8> {
+    let module = section(CORE_MODULE, MODULE);
+    let mut whole = component(&[module, section(CORE_INSTANCE, &[1, 0, 0, 0])]);
+    for _ in 0..levels {
+        let instances = vector(&vec![vec![0, 0, 0]; wide]);
+        whole = component(&[section(NESTED, &whole), section(INSTANCE, &instances)]);
+    }
+    whole
+}

@@ -1,0 +1,129 @@
+//! Tools in the operator's home that are not what they were, or take another's name.
+
+use std::fs;
+
+use belljar_definition::Settings;
+use belljar_session::{Origin, StockTool, ToolCatalogue};
+use std::path::Path;
+
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::guests::{self, FILE_READ, FILE_READ_MANIFEST, Guest};
+use crate::scene::BARE;
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        id: "component-takes-the-names-of-others",
+        kind: Kind::Component,
+        tries: "describes itself as `file_read` and `spawn_agent`",
+        stopped_by: "names of built-in and host tools are taken (INV-21)",
+        told: "the name is taken",
+        embedded: true,
+        run: |arena| Box::pin(impostor(arena)),
+    },
+    Attack {
+        id: "component-installed-under-a-taken-name",
+        kind: Kind::Component,
+        tries: "is installed as `file_read`",
+        stopped_by: "names of built-in tools are taken (INV-21)",
+        told: "a built-in tool has that name",
+        embedded: true,
+        run: |arena| Box::pin(left_out(arena, FILE_READ.name, Some(guests::PLAIN))),
+    },
+    Attack {
+        id: "component-not-pinned",
+        kind: Kind::Component,
+        tries: "lies in the tools' directory without the operator's word",
+        stopped_by: "a tool counts once its digest is pinned (INV-21)",
+        told: "is not pinned in `belljar.toml`",
+        embedded: true,
+        run: |arena| Box::pin(left_out(arena, "helper", None)),
+    },
+    Attack {
+        id: "component-swapped-after-it-was-pinned",
+        kind: Kind::Component,
+        tries: "takes the place of a tool whose digest the operator has pinned",
+        stopped_by: "the digest is compared (INV-21)",
+        told: "is not the one that `belljar.toml` pins",
+        embedded: true,
+        run: |arena| Box::pin(left_out(arena, "helper", Some(guests::COUNTER))),
+    },
+    Attack {
+        id: "component-of-a-fifo",
+        kind: Kind::Component,
+        tries: "is a FIFO, which nobody will ever write to",
+        stopped_by: "only regular files are opened (INV-8)",
+        told: "it is not a regular file",
+        embedded: true,
+        run: |arena| Box::pin(fifo(arena)),
+    },
+];
+
+/// The catalogue with one tool installed, and the operator's word for the digest of `pinned`.
+async fn catalogue(
+    arena: &Arena,
+    name: &str,
+    pinned: Option<Guest>,
+) -> Result<ToolCatalogue, Escape> {
+    let pin = pinned
+        .map(|guest| format!("[tools.{name}]\ndigest = \"sha256:{}\"\n", guest.wasm().digest()));
+    let settings = pin.unwrap_or_default();
+    let settings = Settings::parse(Some((Path::new("belljar.toml"), &settings)), None, None)
+        .map_err(|problems| Escape::new(format!("the settings: {problems:?}")))?;
+    let stock = StockTool {
+        name: FILE_READ.name,
+        wasm: arena.wasm(FILE_READ),
+        manifest: FILE_READ_MANIFEST,
+    };
+    let catalogue = ToolCatalogue::stock([stock], &settings);
+    let tools = arena.path("home").join("tools");
+    Ok(catalogue.with_home(&tools, &settings, arena.sandbox()).await)
+}
+
+async fn install(arena: &Arena, name: &str, guest: Guest) -> Result<(), Escape> {
+    arena.jar(&[]).open().await?;
+    let folder = arena.path("home").join("tools").join(name);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("tool.toml"), BARE)?;
+    Ok(fs::write(folder.join("tool.wasm"), guest.wasm)?)
+}
+
+/// What the operator is told, when the reader is still the built-in one.
+fn told(catalogue: &ToolCatalogue) -> Stopped {
+    let origin = catalogue.owner(FILE_READ.name).map(|owner| owner.origin);
+    if origin != Some(Origin::Stock) {
+        return Err(Escape::new(format!("`file_read` is now {origin:?}")));
+    }
+    let problems: Vec<_> = catalogue.problems().iter().map(|it| it.message.clone()).collect();
+    Ok(Verdict::told(problems.join("; ")))
+}
+
+async fn impostor(arena: &Arena) -> Stopped {
+    install(arena, "helper", guests::IMPOSTOR).await?;
+    let catalogue = catalogue(arena, "helper", Some(guests::IMPOSTOR)).await?;
+    if catalogue.problems().len() != 2 || catalogue.owner("spawn_agent").is_some() {
+        return Err(Escape::new(format!("a name was taken: {:?}", catalogue.problems())));
+    }
+    told(&catalogue)
+}
+
+async fn left_out(arena: &Arena, name: &str, pinned: Option<Guest>) -> Stopped {
+    install(arena, name, guests::PLAIN).await?;
+    let catalogue = catalogue(arena, name, pinned).await?;
+    let plain =
+        catalogue.components().iter().any(|it| it.wasm.digest() == guests::PLAIN.wasm().digest());
+    if plain || catalogue.owner("plain").is_some() {
+        return Err(Escape::new("the tool is in use"));
+    }
+    told(&catalogue)
+}
+
+async fn fifo(arena: &Arena) -> Stopped {
+    install(arena, "helper", guests::PLAIN).await?;
+    let place = arena.path("home").join("tools/helper/tool.wasm");
+    fs::remove_file(&place)?;
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &place, rustix::fs::FileType::Fifo, mode, 0)
+        .map_err(std::io::Error::from)?;
+    told(&catalogue(arena, "helper", Some(guests::PLAIN)).await?)
+}

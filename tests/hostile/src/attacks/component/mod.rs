@@ -1,0 +1,46 @@
+//! Attacks by the component itself: its bytes, its imports, its description, its place on disk.
+
+mod bytes;
+mod cache;
+mod compiling;
+mod describing;
+mod forge;
+mod installed;
+mod worlds;
+
+use belljar_sandbox::Wasm;
+
+use crate::Arena;
+use crate::attack::{Attack, Escape, Stopped, Verdict};
+
+pub(super) const ATTACKS: [&[Attack]; 6] = [
+    bytes::ATTACKS,
+    compiling::ATTACKS,
+    worlds::ATTACKS,
+    describing::ATTACKS,
+    installed::ATTACKS,
+    cache::ATTACKS,
+];
+
+/// Loading these bytes fails.
+async fn not_loaded(arena: &Arena, bytes: Vec<u8>) -> Stopped {
+    // The picture is taken with the first jar, and none comes of this.
+    arena.jar(&[]).open().await?;
+    match arena.sandbox().load(&Wasm::new(bytes)).await {
+        Ok(_) => Err(Escape::new("it was loaded")),
+        Err(error) => Ok(Verdict::told(error.to_string())),
+    }
+}
+
+/// Every one of these fails to load; what was told, each thing once.
+async fn none_loaded(arena: &Arena, all: Vec<Vec<u8>>) -> Stopped {
+    let mut told: Vec<String> = Vec::new();
+    for (turn, bytes) in all.into_iter().enumerate() {
+        let verdict = not_loaded(arena, bytes).await;
+        let verdict = verdict.map_err(|escape| Escape::new(format!("number {turn}: {escape}")))?;
+        if !told.contains(&verdict.told) {
+            told.push(verdict.told);
+        }
+    }
+    Ok(Verdict::told(told.join("; ")))
+}

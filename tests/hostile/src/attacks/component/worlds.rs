@@ -1,0 +1,124 @@
+//! Imports and exports that are not the contract's.
+
+use belljar_policy::DenyCode;
+use serde_json::json;
+
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped};
+use crate::attacks::not_described;
+use crate::guests::{self, Guest};
+
+/// One guest that does not even get to `describe`.
+macro_rules! refused {
+    ($id:literal, $tries:literal, $by:literal, $told:literal, $guest:ident) => {
+        Attack {
+            id: $id,
+            kind: Kind::Component,
+            tries: $tries,
+            stopped_by: $by,
+            told: $told,
+            embedded: true,
+            run: |arena| Box::pin(never_loaded(arena, guests::$guest)),
+        }
+    };
+}
+
+pub(super) const ATTACKS: &[Attack] = &[
+    refused!(
+        "component-unknown-import",
+        "imports a shell of the host",
+        "what the host does not know is not linked (INV-25)",
+        "imports `evil:host/shell@1.0.0`, which the host does not offer",
+        UNKNOWN_IMPORT
+    ),
+    refused!(
+        "component-unknown-version-of-an-import",
+        "imports an interface of the host in a version to come",
+        "versions are compared (INV-25)",
+        "imports `wasi:cli/exit@0.3.0`, which the host does not offer",
+        UNKNOWN_VERSION
+    ),
+    refused!(
+        "component-unknown-function-of-an-import",
+        "imports a function that an interface of the host does not have",
+        "only functions that are there are linked (INV-25)",
+        "get-host-memory",
+        UNKNOWN_FUNCTION
+    ),
+    refused!(
+        "component-wrong-signature-of-an-import",
+        "imports a function of the host with other parameters",
+        "types are compared when it is linked (INV-25)",
+        "wasi:cli/exit@0.2.0",
+        WRONG_IMPORT
+    ),
+    refused!(
+        "component-wrong-signature-of-an-export",
+        "exports the contract's functions with other types",
+        "types are compared before the first call (INV-21)",
+        "`describe` has another type",
+        WRONG_EXPORTS
+    ),
+    refused!(
+        "component-another-world",
+        "exports something else than a tool",
+        "the contract's export is looked for before it is compiled (INV-22)",
+        "it exports run, and not `belljar:tool/tools@0.1.0`",
+        NO_TOOL
+    ),
+    refused!(
+        "component-empty-interface",
+        "exports the contract's interface without the functions",
+        "functions are looked for before the first call (INV-21)",
+        "has no function `describe`",
+        EMPTY_INTERFACE
+    ),
+    Attack {
+        id: "component-interfaces-without-a-grant",
+        kind: Kind::Component,
+        tries: "calls the network, sockets and files of its imports, without any grant",
+        stopped_by: "what is not granted is linked as a refusal (INV-25)",
+        told: "denied",
+        embedded: true,
+        run: |arena| Box::pin(ungranted(arena)),
+    },
+];
+
+/// Neither described nor loaded: nothing of it may run.
+async fn never_loaded(arena: &Arena, guest: Guest) -> Stopped {
+    let verdict = not_described(arena, guest).await?;
+    match arena.sandbox().load(&arena.wasm(guest)).await {
+        Ok(_) => Err(Escape::new("it was loaded")),
+        Err(error) if error.to_string() == verdict.told => Ok(verdict),
+        Err(error) => Err(Escape::new(format!("two reasons: `{}` and `{error}`", verdict.told))),
+    }
+}
+
+async fn ungranted(arena: &Arena) -> Stopped {
+    let jar = arena.jar(&[guests::PROBE]).no_mounts().open().await?;
+    let at = arena.forbidden();
+    let request =
+        json!({ "method": "GET", "authority": at.to_string(), "scheme": "http", "path": "/" });
+    let steps = jar
+        .steps(json!([
+            { "do": "preopens" },
+            { "do": "tcp-connect", "port": at.port() },
+            { "do": "tcp-listen", "port": 0 },
+            { "do": "udp", "port": 0 },
+        ]))
+        .await?;
+    if steps.ok(0)? != &json!([]) {
+        return Err(Escape::new(format!("there are mounts: {:?}", steps.ok(0)?)));
+    }
+    let denials = &steps.call.result.receipt.denials;
+    if denials.len() < 3 {
+        return Err(Escape::new(format!("not every refusal is in the receipt: {denials:?}")));
+    }
+    // Refusals of functions that are handed a resource end the call as a whole today: each by
+    // itself, so that the others are seen.
+    let resolve = json!({ "do": "resolve", "name": "localhost" });
+    for step in [resolve, json!({ "do": "http", "request": request })] {
+        jar.try_steps(json!([step])).await.denied(DenyCode::InterfaceNotGranted)?;
+    }
+    steps.all_refused(1, &["denied"])
+}

@@ -1,0 +1,277 @@
+//! Paths that would lead out of a mount.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+
+use super::{at, itself, link, read, reader, writer};
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::guests;
+use crate::tree::CANARY;
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        id: "files-dot-dot",
+        kind: Kind::Files,
+        tries: "reads its way out of the mount with `..`",
+        stopped_by: "every path is resolved below its mount (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(dot_dot(arena)),
+    },
+    Attack {
+        id: "files-absolute-path",
+        kind: Kind::Files,
+        tries: "reads absolute paths",
+        stopped_by: "every path is resolved below its mount (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(absolute(arena)),
+    },
+    Attack {
+        id: "files-link-to-a-file",
+        kind: Kind::Files,
+        tries: "reads a file outside through a symbolic link that lies in the mount",
+        stopped_by: "links are followed step by step, never out of the mount (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(links(arena, &["../outside/canary.txt"], "")),
+    },
+    Attack {
+        id: "files-link-to-a-directory",
+        kind: Kind::Files,
+        tries: "reads a file outside through a link to its directory",
+        stopped_by: "links are followed step by step, never out of the mount (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(links(arena, &["../outside"], "/canary.txt")),
+    },
+    Attack {
+        id: "files-chain-of-links",
+        kind: Kind::Files,
+        tries: "reads a file outside through links to links, the last of which leads out",
+        stopped_by: "links are followed step by step, never out of the mount (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| {
+            Box::pin(links(arena, &["link1", "link2", "./link3/", "../outside"], "/canary.txt"))
+        },
+    },
+    Attack {
+        id: "files-absolute-link",
+        kind: Kind::Files,
+        tries: "reads a file outside through a link with an absolute target, and asks where it leads",
+        stopped_by: "absolute links are neither followed nor shown (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(absolute_link(arena)),
+    },
+    Attack {
+        id: "files-loop-of-links",
+        kind: Kind::Files,
+        tries: "follows links that lead to each other",
+        stopped_by: "a bound on the links of one path (INV-5)",
+        told: "loop",
+        embedded: true,
+        run: |arena| Box::pin(link_loop(arena)),
+    },
+    Attack {
+        id: "files-create-through-a-dangling-link",
+        kind: Kind::Files,
+        tries: "creates a file outside through a link to a name that is not there",
+        stopped_by: "a link is resolved before anything is created (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(dangling(arena)),
+    },
+    Attack {
+        id: "files-swap-under-way",
+        kind: Kind::Files,
+        tries: "reads a path while somebody on the host swaps a directory in it for a link outside",
+        stopped_by: "each step is taken from an open directory, links refused by the system (INV-5)",
+        told: "no read led outside",
+        embedded: true,
+        run: |arena| Box::pin(swapped(arena)),
+    },
+    Attack {
+        id: "files-climb-from-an-open-directory",
+        kind: Kind::Files,
+        tries: "opens a directory of the mount and climbs out of it with `..`",
+        stopped_by: "a descriptor's paths stay below its mount (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(climbs(arena)),
+    },
+    Attack {
+        id: "files-name-that-is-no-text",
+        kind: Kind::Files,
+        tries: "makes a directory whose name is no UTF-8",
+        stopped_by: "text is checked where it is copied",
+        told: "the tool crashed",
+        embedded: true,
+        run: |arena| Box::pin(bad_name(arena)),
+    },
+    Attack {
+        id: "files-odd-names",
+        kind: Kind::Files,
+        tries: "opens names with a NUL, of 256 bytes, of 100,000 bytes and of none",
+        stopped_by: "names are checked before the system sees them",
+        told: "name-too-long",
+        embedded: true,
+        run: |arena| Box::pin(odd_names(arena)),
+    },
+];
+
+async fn dot_dot(arena: &Arena) -> Stopped {
+    let jar = reader(arena).await?;
+    let steps = json!([
+        read("../outside/canary.txt"),
+        read("a/../../outside/canary.txt"),
+        read("./../outside/canary.txt"),
+        read(".."),
+        { "do": "list", "place": at("..") },
+        { "do": "stat", "place": itself("../outside") },
+        { "do": "readlink", "place": itself("../outside/canary.txt") },
+        { "do": "metadata-hash", "place": itself("../outside/canary.txt") },
+    ]);
+    jar.steps(steps).await?.all_refused(0, &["not-permitted", "no-entry"])
+}
+
+async fn absolute(arena: &Arena) -> Stopped {
+    let jar = reader(arena).await?;
+    let canary = arena.outside().join("canary.txt");
+    let steps = json!([
+        read("/etc/passwd"),
+        read(&canary.to_string_lossy()),
+        read("//etc/passwd"),
+        { "do": "list", "place": at("/") },
+        { "do": "stat", "place": at("/") },
+    ]);
+    jar.steps(steps).await?.all_refused(0, &["not-permitted"])
+}
+
+/// Links to each of the targets, of which the last leads out; `linkN` is the one to target N.
+async fn links(arena: &Arena, targets: &[&str], below: &str) -> Stopped {
+    for (number, target) in targets.iter().enumerate() {
+        link(arena, target, &format!("link{number}"))?;
+    }
+    let path = format!("link0{below}");
+    let jar = reader(arena).await?;
+    let steps = json!([
+        read(&path),
+        { "do": "stat", "place": at(&path) },
+        { "do": "open", "place": at(&path), "mode": "read" },
+        { "do": "metadata-hash", "place": at(&path) },
+    ]);
+    jar.steps(steps).await?.all_refused(0, &["not-permitted"])
+}
+
+async fn absolute_link(arena: &Arena) -> Stopped {
+    link(arena, arena.outside().join("canary.txt"), "link")?;
+    let jar = reader(arena).await?;
+    let steps = json!([{ "do": "readlink", "place": itself("link") }, read("link")]);
+    jar.steps(steps).await?.all_refused(0, &["not-permitted"])
+}
+
+async fn link_loop(arena: &Arena) -> Stopped {
+    for (target, name) in [("there", "here"), ("here", "there"), ("self", "self"), ("x/y", "x")] {
+        link(arena, target, name)?;
+    }
+    let jar = reader(arena).await?;
+    let steps = json!([read("here"), read("self"), read("x"), read("x/x/x")]);
+    jar.steps(steps).await?.all_refused(0, &["loop"])
+}
+
+async fn dangling(arena: &Arena) -> Stopped {
+    link(arena, "../outside/new.txt", "link")?;
+    link(arena, arena.outside().join("new.txt"), "absolute")?;
+    let jar = writer(arena).await?;
+    let write = |path: &str| json!({ "do": "write-file", "place": at(path), "text": "x" });
+    let steps = json!([
+        write("link"),
+        write("absolute"),
+        { "do": "open", "place": at("link"), "open": "create exclusive", "mode": "write" },
+        { "do": "mkdir", "place": itself("../outside/new") },
+    ]);
+    jar.steps(steps).await?.all_refused(0, &["not-permitted", "exist", "loop"])
+}
+
+/// The swapping goes on for as long as the guest reads.
+async fn swapped(arena: &Arena) -> Stopped {
+    arena.write("real/canary.txt", "from within\n")?;
+    let jar = arena.jar(&[guests::PROBE]).unsealed().open().await?;
+    let (workspace, stop) = (arena.workspace(), Arc::<AtomicBool>::default());
+    link(arena, "../outside", "link")?;
+    let stopped = Arc::clone(&stop);
+    let swapping = std::thread::spawn(move || -> std::io::Result<u64> {
+        let (real, link, here) =
+            (workspace.join("real"), workspace.join("link"), workspace.join("here"));
+        let mut swaps = 0;
+        while !stopped.load(Ordering::Relaxed) {
+            std::fs::rename(&real, &here)?;
+            std::fs::rename(&here, &real)?;
+            std::fs::rename(&link, &here)?;
+            std::fs::rename(&here, &link)?;
+            swaps += 1;
+        }
+        Ok(swaps)
+    });
+    let mut outside = None;
+    let mut reads = 0;
+    while reads < 2_000 && outside.is_none() {
+        let step = read("here/canary.txt");
+        let batch: Vec<_> = std::iter::repeat_n(step, 50).collect();
+        let said = jar.steps(json!(batch)).await?.said;
+        reads += said.len();
+        outside = said.into_iter().find(|said| said.to_string().contains(CANARY.trim()));
+    }
+    stop.store(true, Ordering::Relaxed);
+    let swaps = swapping.join().map_err(|_| Escape::new("the swapping thread died"))??;
+    match outside {
+        Some(said) => Err(Escape::new(format!("a read led outside: {said}"))),
+        None if swaps == 0 => Err(Escape::new("nothing was swapped")),
+        None => Ok(Verdict::told("no read led outside")),
+    }
+}
+
+async fn climbs(arena: &Arena) -> Stopped {
+    arena.write("folder/a.txt", "a")?;
+    let jar = reader(arena).await?;
+    let from = |path: &str| json!({ "held": 0, "path": path, "follow": true });
+    let steps = json!([
+        { "do": "open", "place": at("folder"), "open": "directory", "mode": "read" },
+        { "do": "read-file", "place": from("../../outside/canary.txt") },
+        { "do": "list", "place": from("../..") },
+        { "do": "stat", "place": from("../../outside") },
+    ]);
+    let steps = jar.steps(steps).await?;
+    steps.ok(0)?;
+    steps.all_refused(1, &["not-permitted"])
+}
+
+async fn bad_name(arena: &Arena) -> Stopped {
+    let jar = arena.jar(&[guests::BAD_NAME]).read_write().open().await?;
+    let stopped = jar.strike(guests::BAD_NAME).await.trapped("")?;
+    match std::fs::read_dir(arena.workspace())?.next() {
+        None => Ok(stopped),
+        Some(_) => Err(Escape::new("the directory was made")),
+    }
+}
+
+async fn odd_names(arena: &Arena) -> Stopped {
+    let jar = writer(arena).await?;
+    let write = |path: &str| json!({ "do": "write-file", "place": at(path), "text": "x" });
+    let steps = json!([
+        write("a\0b"),
+        write(&"x".repeat(256)),
+        write(&"x".repeat(100_000)),
+        write(&"d/".repeat(50_000)),
+        write(""),
+        { "do": "mkdir", "place": itself(&"x".repeat(256)) },
+    ]);
+    let told = jar.steps(steps).await?;
+    let words = ["invalid", "illegal-byte-sequence", "name-too-long", "no-entry", "not-permitted"];
+    told.all_refused(0, &words)
+}

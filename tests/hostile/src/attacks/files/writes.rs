@@ -1,0 +1,325 @@
+//! Ways to write where nothing may be written.
+
+use belljar_policy::Access;
+use serde_json::{Value, json};
+
+use super::{at, itself, link, reader, writer};
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::guests;
+use crate::tree::CANARY;
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        id: "files-every-write-on-a-read-only-mount",
+        kind: Kind::Files,
+        tries: "writes, truncates, renames, links, makes, removes and stamps on a read-only mount",
+        stopped_by: "each operation is checked against its own mount (INV-6)",
+        told: "read-only",
+        embedded: true,
+        run: |arena| Box::pin(read_only(arena)),
+    },
+    Attack {
+        id: "files-write-through-a-reading-descriptor",
+        kind: Kind::Files,
+        tries: "writes, resizes and stamps through a descriptor opened for reading",
+        stopped_by: "each operation is checked against its own mount (INV-6)",
+        told: "read-only",
+        embedded: true,
+        run: |arena| Box::pin(reading_descriptor(arena)),
+    },
+    Attack {
+        id: "files-from-mount-to-mount",
+        kind: Kind::Files,
+        tries: "moves and links between a read-only and a writable mount of the same jar",
+        stopped_by: "what stands in two mounts is two places, whatever the disk says (INV-6)",
+        told: "read-only",
+        embedded: true,
+        run: |arena| Box::pin(between_mounts(arena)),
+    },
+    Attack {
+        id: "files-between-two-writable-mounts",
+        kind: Kind::Files,
+        tries: "moves and links from one writable mount to another",
+        stopped_by: "what stands in two mounts is two places, whatever the disk says (INV-6)",
+        told: "cross-device",
+        embedded: true,
+        run: |arena| Box::pin(two_writable(arena)),
+    },
+    Attack {
+        id: "files-read-only-mount-beside-a-writable-one",
+        kind: Kind::Files,
+        tries: "reaches the read-only mount from the writable one with `..`, and writes there",
+        stopped_by: "no path leads out of its mount, not into another either (INV-5, INV-6)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(beside(arena)),
+    },
+    Attack {
+        id: "files-hard-link-to-a-file-outside",
+        kind: Kind::Files,
+        tries: "writes to a file of the mount that has a second name outside",
+        stopped_by: "files with several names are not written (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(hard_link(arena)),
+    },
+    Attack {
+        id: "files-make-a-link",
+        kind: Kind::Files,
+        tries: "makes a symbolic link for the user's own programs to follow",
+        stopped_by: "guests make no symbolic links, whatever is granted (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(makes_link(arena)),
+    },
+    Attack {
+        id: "files-move-a-link",
+        kind: Kind::Files,
+        tries: "renames a link that leads out, with and without trailing slashes",
+        stopped_by: "guests do not move links; a trailing slash changes nothing (INV-5)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(moves_link(arena)),
+    },
+    Attack {
+        id: "files-protected-names",
+        kind: Kind::Files,
+        tries: "writes `AGENTS.md`, `belljar.toml` and `.belljar/`, also by renaming and in capitals",
+        stopped_by: "protected names are not writable through any mount (INV-7)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(protected(arena)),
+    },
+    Attack {
+        id: "files-protected-name-behind-a-link",
+        kind: Kind::Files,
+        tries: "writes to what a link named `AGENTS.md` means, and through a link into `.belljar`",
+        stopped_by: "names are checked on the path as resolved (INV-7)",
+        told: "not-permitted",
+        embedded: true,
+        run: |arena| Box::pin(protected_links(arena)),
+    },
+];
+
+fn step(what: &str, path: &str) -> Value {
+    json!({ "do": what, "place": itself(path) })
+}
+
+fn open(path: &str, open: &str, mode: &str) -> Value {
+    json!({ "do": "open", "place": at(path), "open": open, "mode": mode })
+}
+
+async fn read_only(arena: &Arena) -> Stopped {
+    arena.write("a.txt", "text of a")?;
+    arena.write("folder/b.txt", "text of b")?;
+    std::fs::create_dir(arena.workspace().join("empty"))?;
+    let jar = reader(arena).await?;
+    let steps = json!([
+        open("a.txt", "", "write"),
+        open("a.txt", "", "read write"),
+        open("a.txt", "truncate", "read"),
+        open("a.txt", "truncate", "write"),
+        open("new.txt", "create", "write"),
+        open("new.txt", "create", "read"),
+        open("new.txt", "create exclusive", "read"),
+        step("mkdir", "new"),
+        step("rmdir", "empty"),
+        step("unlink", "a.txt"),
+        step("set-times-at", "a.txt"),
+        { "do": "symlink", "place": itself("new"), "target": "a.txt" },
+        { "do": "link", "place": itself("a.txt"), "to": itself("new") },
+        { "do": "rename", "place": itself("a.txt"), "to": itself("folder/b.txt") },
+        { "do": "rename", "place": itself("folder/"), "to": itself("other/") },
+        step("unlink", "folder/"),
+        step("rmdir", "folder/../empty/."),
+    ]);
+    // A directory may be opened with the wish to change it, which a C library always has; that
+    // gives nothing.
+    let wish = json!([
+        open("folder", "directory", "read mutate"),
+        { "do": "mkdir", "place": { "held": 0, "path": "new" } },
+        { "do": "unlink", "place": { "held": 0, "path": "b.txt" } },
+        { "do": "set-times", "held": 0, "seconds": 1 },
+    ]);
+    jar.steps(wish).await?.all_refused(1, &["read-only"])?;
+    jar.steps(steps).await?.all_refused(0, &["read-only", "not-permitted"])
+}
+
+async fn reading_descriptor(arena: &Arena) -> Stopped {
+    arena.write("a.txt", "text of a")?;
+    let jar = reader(arena).await?;
+    let steps = json!([
+        open("a.txt", "", "read"),
+        { "do": "write", "held": 0, "len": 4, "offset": 0 },
+        { "do": "stream", "held": 0, "len": 4 },
+        { "do": "stream", "held": 0, "len": 4, "append": true },
+        { "do": "set-size", "held": 0, "size": 0 },
+        { "do": "set-times", "held": 0, "seconds": 1 },
+    ]);
+    let steps = jar.steps(steps).await?;
+    steps.ok(0)?;
+    steps.all_refused(1, &["read-only", "bad-descriptor", "not-permitted"])
+}
+
+async fn between_mounts(arena: &Arena) -> Stopped {
+    arena.write("a.txt", "text of a")?;
+    std::fs::write(arena.path("second").join("b.txt"), "text of b")?;
+    let jar = arena.jar(&[guests::PROBE]).mount("second", Access::ReadWrite).open().await?;
+    let there = |path: &str| json!({ "at": "/second", "path": path });
+    let steps = json!([
+        { "do": "link", "place": itself("a.txt"), "to": there("a.txt") },
+        { "do": "rename", "place": itself("a.txt"), "to": there("a.txt") },
+        { "do": "rename", "place": there("b.txt"), "to": itself("b.txt") },
+        { "do": "link", "place": there("b.txt"), "to": itself("b.txt") },
+    ]);
+    let told = jar.steps(steps).await?;
+    let stopped = told.all_refused(0, &["cross-device", "read-only", "not-permitted"])?;
+    let left = std::fs::read_dir(arena.path("second"))?.count();
+    if left != 1 {
+        return Err(Escape::new(format!("{left} files lie in the writable mount")));
+    }
+    Ok(stopped)
+}
+
+async fn two_writable(arena: &Arena) -> Stopped {
+    arena.write("a.txt", "text of a")?;
+    let builder = arena.jar(&[guests::PROBE]).read_write().mount("second", Access::ReadWrite);
+    let there = |path: &str| json!({ "at": "/second", "path": path });
+    let steps = json!([
+        { "do": "link", "place": itself("a.txt"), "to": there("a.txt") },
+        { "do": "rename", "place": itself("a.txt"), "to": there("a.txt") },
+    ]);
+    builder.open().await?.steps(steps).await?.all_refused(0, &["cross-device"])
+}
+
+async fn beside(arena: &Arena) -> Stopped {
+    arena.write("a.txt", "text of a")?;
+    let jar = arena.jar(&[guests::PROBE]).mount("second", Access::ReadWrite).open().await?;
+    let there = |path: &str| json!({ "at": "/second", "path": path, "follow": true });
+    let write = |path: &str| json!({ "do": "write-file", "place": there(path), "text": "x" });
+    let steps = json!([
+        write("fine.txt"),
+        write("../workspace/a.txt"),
+        write("../workspace/new.txt"),
+        { "do": "unlink", "place": there("../workspace/a.txt") },
+        { "do": "rename", "place": there("fine.txt"), "to": there("../workspace/a.txt") },
+    ]);
+    let steps = jar.steps(steps).await?;
+    steps.ok(0)?;
+    steps.all_refused(1, &["not-permitted"])
+}
+
+async fn hard_link(arena: &Arena) -> Stopped {
+    std::fs::hard_link(arena.outside().join("canary.txt"), arena.workspace().join("a.txt"))?;
+    let jar = writer(arena).await?;
+    let steps = json!([
+        { "do": "write-file", "place": at("a.txt"), "text": "x" },
+        open("a.txt", "", "write"),
+        open("a.txt", "truncate", "write"),
+        step("set-times-at", "a.txt"),
+        { "do": "link", "place": itself("a.txt"), "to": itself("b.txt") },
+    ]);
+    let stopped = jar.steps(steps).await?.all_refused(0, &["not-permitted"])?;
+    let text = std::fs::read_to_string(arena.outside().join("canary.txt"))?;
+    if text == CANARY { Ok(stopped) } else { Err(Escape::new("the file outside was written")) }
+}
+
+async fn makes_link(arena: &Arena) -> Stopped {
+    let jar = writer(arena).await?;
+    let to = |target: &str| json!({ "do": "symlink", "place": itself("link"), "target": target });
+    let steps = json!([to("../outside"), to("/etc/passwd"), to("a.txt"), to("")]);
+    let stopped = jar.steps(steps).await?.all_refused(0, &["not-permitted"])?;
+    match std::fs::read_dir(arena.workspace())?.next() {
+        None => Ok(stopped),
+        Some(_) => Err(Escape::new("a link was made")),
+    }
+}
+
+async fn moves_link(arena: &Arena) -> Stopped {
+    link(arena, "../outside", "link")?;
+    link(arena, "../outside/canary.txt", "file")?;
+    std::fs::create_dir(arena.workspace().join("folder"))?;
+    let jar = writer(arena).await?;
+    let rename =
+        |from: &str, to: &str| json!({ "do": "rename", "place": itself(from), "to": itself(to) });
+    let steps = json!([
+        rename("link", "folder/link"),
+        rename("link/", "moved"),
+        rename("link/", "moved/"),
+        rename("link//", "folder/moved"),
+        rename("file", "folder/file"),
+        rename("file/", "folder/file"),
+        rename("link/canary.txt", "stolen.txt"),
+        rename("folder", "link/folder"),
+        rename("folder", "link/"),
+        step("rmdir", "link/"),
+        step("unlink", "link/canary.txt"),
+        { "do": "link", "place": at("file"), "to": itself("stolen.txt") },
+    ]);
+    let words = ["not-permitted", "not-directory", "no-entry", "exist", "invalid"];
+    let stopped = jar.steps(steps).await?.all_refused(0, &words)?;
+    for name in ["link", "file"] {
+        if !arena.workspace().join(name).is_symlink() {
+            return Err(Escape::new(format!("`{name}` has been moved")));
+        }
+    }
+    Ok(stopped)
+}
+
+async fn protected(arena: &Arena) -> Stopped {
+    arena.write(".belljar/agents/it.md", "mine")?;
+    arena.write("AGENTS.md", "mine")?;
+    arena.write("a.txt", "text of a")?;
+    let jar = writer(arena).await?;
+    let write = |path: &str| json!({ "do": "write-file", "place": at(path), "text": "x" });
+    let rename =
+        |from: &str, to: &str| json!({ "do": "rename", "place": itself(from), "to": itself(to) });
+    let steps = json!([
+        write("AGENTS.md"),
+        write("belljar.toml"),
+        write(".belljar/agents/it.md"),
+        write(".belljar/agents/new.md"),
+        write("deep/../AGENTS.md"),
+        write("agents.MD"),
+        write("Belljar.toml"),
+        rename("a.txt", "belljar.toml"),
+        rename("AGENTS.md", "b.txt"),
+        rename(".belljar", "b"),
+        step("unlink", "AGENTS.md"),
+        step("mkdir", "sub/.belljar"),
+        step("rmdir", ".belljar/agents"),
+        step("set-times-at", "AGENTS.md"),
+        { "do": "link", "place": itself("a.txt"), "to": itself("belljar.toml") },
+    ]);
+    let words = ["not-permitted", "no-entry"];
+    let stopped = jar.steps(steps).await?.all_refused(0, &words)?;
+    unchanged(arena, &["AGENTS.md", ".belljar/agents/it.md"], "mine", stopped)
+}
+
+async fn protected_links(arena: &Arena) -> Stopped {
+    arena.write("real.md", "mine")?;
+    arena.write(".belljar/agents/it.md", "mine")?;
+    link(arena, "real.md", "AGENTS.md")?;
+    link(arena, ".belljar", "folder")?;
+    let jar = writer(arena).await?;
+    let write = |path: &str| json!({ "do": "write-file", "place": at(path), "text": "x" });
+    let steps = json!([
+        write("AGENTS.md"),
+        write("real.md"),
+        write("folder/agents/it.md"),
+        write("folder/agents/new.md"),
+        step("unlink", "folder/agents/it.md"),
+    ]);
+    let stopped = jar.steps(steps).await?.all_refused(0, &["not-permitted"])?;
+    unchanged(arena, &["real.md", ".belljar/agents/it.md"], "mine", stopped)
+}
+
+fn unchanged(arena: &Arena, files: &[&str], text: &str, stopped: Verdict) -> Stopped {
+    for file in files {
+        if std::fs::read_to_string(arena.workspace().join(file))? != text {
+            return Err(Escape::new(format!("`{file}` was written")));
+        }
+    }
+    Ok(stopped)
+}

@@ -1,0 +1,51 @@
+//! The attacks, one table for each kind.
+
+mod agents;
+mod component;
+mod cpu;
+mod files;
+mod memory;
+mod network;
+mod output;
+mod secrets;
+
+use crate::Arena;
+use crate::attack::{Attack, Escape, Stopped, Verdict};
+use crate::guests::Guest;
+
+/// All of them, by kind.
+pub fn attacks() -> impl Iterator<Item = &'static Attack> {
+    let before = [cpu::ATTACKS, memory::ATTACKS, output::ATTACKS];
+    let inward = before.into_iter().chain(files::ATTACKS);
+    let outward = network::ATTACKS.into_iter().chain(secrets::ATTACKS);
+    inward.chain(outward).chain(component::ATTACKS).chain(agents::ATTACKS).flatten()
+}
+
+/// Asking the guest what it offers fails, and so would everything after.
+async fn not_described(arena: &Arena, guest: Guest) -> Stopped {
+    // The picture is taken with the first jar, and none comes of this.
+    arena.jar(&[]).open().await?;
+    match arena.sandbox().describe(&arena.wasm(guest)).await {
+        Ok(tools) => Err(Escape::new(format!("it was accepted, with {} tools", tools.len()))),
+        Err(error) => Ok(Verdict::told(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::attacks;
+
+    #[test]
+    fn every_attack_says_what_it_is() {
+        let mut ids = BTreeSet::new();
+        for attack in attacks() {
+            assert!(ids.insert(attack.id), "two attacks are named {}", attack.id);
+            assert!(attack.id.starts_with(&format!("{}-", attack.kind)), "{}", attack.id);
+            for text in [attack.tries, attack.stopped_by, attack.told] {
+                assert!(!text.trim().is_empty(), "{}", attack.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Requests to hosts that are not granted, and in forms that mean another host than they say.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use belljar_policy::DenyCode;
+use serde_json::{Value, json};
+
+use super::{Wire, all_denied, get, jar, untouched, with};
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::peer::page;
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        id: "network-host-not-listed",
+        kind: Kind::Network,
+        tries: "asks hosts that are not granted, some of which are the granted one by another name",
+        stopped_by: "the allowlist, by scheme, host and port (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(host_not_listed(arena)),
+    },
+    Attack {
+        id: "network-port-not-listed",
+        kind: Kind::Network,
+        tries: "asks the granted host on other ports",
+        stopped_by: "the allowlist, by scheme, host and port (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(port_not_listed(arena)),
+    },
+    Attack {
+        id: "network-scheme-downgrade",
+        kind: Kind::Network,
+        tries: "asks in clear text where TLS is granted, and by schemes of its own",
+        stopped_by: "the allowlist, by scheme, host and port (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(downgrade(arena)),
+    },
+    Attack {
+        id: "network-user-name-in-the-url",
+        kind: Kind::Network,
+        tries: "writes the granted host as a user name before another host",
+        stopped_by: "a URL with a user name is refused whole (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(user_name(arena)),
+    },
+    Attack {
+        id: "network-odd-authorities",
+        kind: Kind::Network,
+        tries: "writes authorities that two parsers read in two ways",
+        stopped_by: "the authority is parsed once, and what was parsed is what is used (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(odd_authorities(arena)),
+    },
+    Attack {
+        id: "network-absolute-form",
+        kind: Kind::Network,
+        tries: "puts another host's URL into the request line",
+        stopped_by: "the request line holds a path only (INV-10)",
+        told: "path refused",
+        embedded: true,
+        run: |arena| Box::pin(absolute_form(arena)),
+    },
+    Attack {
+        id: "network-conflicting-host",
+        kind: Kind::Network,
+        tries: "sets `host` and other headers that are about the connection",
+        stopped_by: "such headers are the host's to write (INV-10)",
+        told: "Forbidden",
+        embedded: true,
+        run: |arena| Box::pin(conflicting_host(arena)),
+    },
+    Attack {
+        id: "network-line-breaks",
+        kind: Kind::Network,
+        tries: "puts line breaks into header, path, method and authority, to add lines of its own",
+        stopped_by: "every part is parsed before it is taken",
+        told: "refused",
+        embedded: true,
+        run: |arena| Box::pin(line_breaks(arena)),
+    },
+    Attack {
+        id: "network-methods",
+        kind: Kind::Network,
+        tries: "opens a tunnel with `CONNECT`, has its request repeated with `TRACE`",
+        stopped_by: "a list of methods that pass (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(methods(arena)),
+    },
+    Attack {
+        id: "network-two-requests-in-one",
+        kind: Kind::Network,
+        tries: "announces an empty body and sends a second request in it",
+        stopped_by: "a body is as long as it was announced",
+        told: "HttpRequestBodySize",
+        embedded: true,
+        run: |arena| Box::pin(two_requests(arena)),
+    },
+    Attack {
+        id: "network-look-alikes",
+        kind: Kind::Network,
+        tries: "asks names that look like the granted one, in other scripts and as punycode",
+        stopped_by: "names are compared in their ASCII form, whole (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(look_alikes(arena)),
+    },
+    Attack {
+        id: "network-around-a-wildcard",
+        kind: Kind::Network,
+        tries: "asks names that a careless match of `*.corp.test` takes",
+        stopped_by: "a wildcard means names below the name, by whole labels (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(around_a_wildcard(arena)),
+    },
+    Attack {
+        id: "network-data-in-a-name",
+        kind: Kind::Network,
+        tries: "asks for names that carry data to whoever serves the domain",
+        stopped_by: "a name is resolved only after the allowlist has it (INV-10)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(data_in_a_name(arena)),
+    },
+];
+
+/// What a request is told that the gate refuses.
+const DENIED: &str = "HttpRequestDenied";
+/// What the interface says of an authority that is none.
+const UNUSABLE: &str = "authority refused";
+
+fn loopback() -> Vec<IpAddr> {
+    vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]
+}
+
+async fn host_not_listed(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let port = peer.at().port();
+    arena.name("unlisted.test", [loopback()]);
+    arena.name("localhost", [loopback()]);
+    let asked = ["unlisted.test", "localhost", "127.0.0.2", "0.0.0.0", "[::1]", "[::ffff:7f00:1]"];
+    let steps: Vec<_> = asked.iter().map(|host| get(&format!("{host}:{port}"), "/")).collect();
+    let steps = jar.steps(json!(steps)).await?;
+    untouched(&jar, &peer).await?;
+    all_denied(&steps, &[DENIED], DenyCode::HostNotAllowed)
+}
+
+async fn port_not_listed(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let other = arena.forbidden();
+    let asked = [other.to_string(), "127.0.0.1".into(), "127.0.0.1:".into(), "127.0.0.1:0".into()];
+    let steps: Vec<_> = asked.iter().map(|authority| get(authority, "/")).collect();
+    let steps = jar.steps(json!(steps)).await?;
+    untouched(&jar, &peer).await?;
+    all_denied(&steps, &[DENIED], DenyCode::HostNotAllowed)
+}
+
+async fn downgrade(arena: &Arena) -> Stopped {
+    let at = arena.forbidden().to_string();
+    let jar = jar(arena, &[&format!("https://{at}")]).await?;
+    let schemes = ["http", "HTTP", "ftp", "ws", "file", "https+http", "javascript"];
+    let steps = schemes.map(|scheme| with(&at, "/", json!({ "scheme": scheme })));
+    let steps = jar.steps(json!(steps)).await?;
+    all_denied(&steps, &[DENIED, "HttpProtocolError"], DenyCode::HostNotAllowed)
+}
+
+async fn user_name(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let (at, other) = (peer.at(), arena.forbidden());
+    // Where the user name is overlooked, each of these is granted one way or the other.
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let asked = [
+        format!("{at}@{other}"),
+        format!("127.0.0.1@{other}"),
+        format!("user:password@{at}"),
+        format!("user@{at}"),
+        format!("@{at}"),
+        format!(":@{at}"),
+        format!("{other}@{at}"),
+        format!("a@b@{at}"),
+    ];
+    let steps: Vec<_> = asked.iter().map(|authority| get(authority, "/")).collect();
+    let steps = jar.steps(json!(steps)).await?;
+    untouched(&jar, &peer).await?;
+    all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::RequestNotAllowed)
+}
+
+async fn odd_authorities(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let (at, other) = (peer.at(), arena.forbidden());
+    let asked = [
+        format!("{other}#@{at}"),
+        format!("{other}/@{at}"),
+        format!("{other}\\@{at}"),
+        format!("{other}?{at}"),
+        format!("{other},{at}"),
+        format!("{other} {at}"),
+        format!("{other}\t"),
+        format!("{other}\0.{at}"),
+        format!("127.0.0.1:{}:{}", at.port(), other.port()),
+        format!("127.0.0.1%00.test:{}", other.port()),
+        format!("127.0.0.1:+{}", other.port()),
+        format!("[127.0.0.1]:{}", other.port()),
+        format!("[::1:{}", other.port()),
+        format!(":{}", other.port()),
+        format!("127.0.0.1:{}", u64::from(at.port()) + 65_536),
+        String::new(),
+        // Granted or not by turns of the parser; all are the forbidden address.
+        format!("127.0.0.1:0{}", other.port()),
+        format!("127.0.0.1.:{}", other.port()),
+    ];
+    let steps: Vec<_> = asked.iter().map(|authority| get(authority, "/")).collect();
+    let steps = jar.steps(json!(steps)).await?;
+    untouched(&jar, &peer).await?;
+    let words = [DENIED, UNUSABLE, "HttpRequestUriInvalid"];
+    all_denied(&steps, &words, DenyCode::HostNotAllowed)
+}
+
+async fn absolute_form(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let (at, other) = (peer.at().to_string(), arena.forbidden());
+    let whole = [format!("http://{other}/x"), format!("{other}/x"), format!("@{other}/x")];
+    let steps: Vec<_> = whole.iter().map(|path| get(&at, path)).collect();
+    let refused = jar.steps(json!(steps)).await?;
+    untouched(&jar, &peer).await?;
+    let paths =
+        [format!("//{other}/x"), format!("/http://{other}/x"), format!("?http://{other}/x")];
+    let steps: Vec<_> = paths.iter().map(|path| get(&at, path)).collect();
+    let passed = jar.steps(json!(steps)).await?;
+    for step in 0..paths.len() {
+        passed.ok(step)?;
+    }
+    for asked in peer.asked() {
+        let hosts = asked.head.lines().filter(|line| line.starts_with("host:"));
+        let hosts: Vec<_> = hosts.collect();
+        if !asked.head.starts_with("GET /") || hosts != [format!("host: {at}")] {
+            return Err(Escape::new(format!("the peer was asked: {}", asked.head)));
+        }
+    }
+    refused.all_refused(0, &["path refused"])
+}
+
+async fn conflicting_host(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let at = peer.at().to_string();
+    let headers = [
+        ("host", "other.test"),
+        ("Host", &*at),
+        ("HOST", "other.test"),
+        ("connection", "keep-alive, upgrade"),
+        ("upgrade", "h2c"),
+        ("http2-settings", "AAMAAABk"),
+        ("transfer-encoding", "chunked"),
+        ("keep-alive", "timeout=9999"),
+        ("te", "trailers"),
+        ("trailer", "host"),
+        ("expect", "100-continue"),
+        ("via", "1.1 other.test"),
+        ("forwarded", "host=other.test"),
+        ("proxy-authorization", "Basic eA=="),
+        ("proxy-connection", "close"),
+    ];
+    let steps = headers.map(|(name, value)| with(&at, "/", json!({ "headers": [[name, value]] })));
+    let steps = jar.steps(json!(steps)).await?;
+    untouched(&jar, &peer).await?;
+    steps.all_refused(0, &["Forbidden"])
+}
+
+async fn line_breaks(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let at = peer.at().to_string();
+    let header = |name: &str, value: &str| with(&at, "/", json!({ "headers": [[name, value]] }));
+    let method = |text: &str| with(&at, "/", json!({ "method": text }));
+    let steps = json!([
+        header("x", "1\r\nhost: other.test"),
+        header("x", "1\nhost: other.test"),
+        header("x", "1\0"),
+        header("x\r\nhost", "other.test"),
+        header("x: 1\r\nhost", "other.test"),
+        header("host ", "other.test"),
+        header("", "other.test"),
+        method("GET / HTTP/1.1\r\nhost: other.test\r\n\r\nGET"),
+        method("GET /x"),
+        method(""),
+        get(&at, "/ HTTP/1.1\r\nhost: other.test\r\n\r\n"),
+        get(&at, "/a b"),
+        get(&at, "/a\nb"),
+        get(&format!("{at}\r\nhost: other.test"), "/"),
+    ]);
+    let steps = jar.steps(steps).await?;
+    untouched(&jar, &peer).await?;
+    let words = ["InvalidSyntax", "Forbidden", "method refused", "path refused", UNUSABLE];
+    steps.all_refused(0, &words)
+}
+
+async fn methods(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let at = peer.at().to_string();
+    let methods = ["CONNECT", "TRACE", "get", "PRI", "PROPFIND", "TRACK", "DEBUG"];
+    let steps = methods.map(|method| with(&at, "/", json!({ "method": method })));
+    let steps = jar.steps(json!(steps)).await?;
+    untouched(&jar, &peer).await?;
+    all_denied(&steps, &[DENIED], DenyCode::RequestNotAllowed)
+}
+
+async fn two_requests(arena: &Arena) -> Stopped {
+    let wire = Wire::start(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
+    let jar = jar(arena, &[&format!("http://{}", wire.at)]).await?;
+    let second = format!("DELETE /all HTTP/1.1\r\nhost: {}\r\n\r\n", arena.forbidden());
+    let announced = |length: &str| -> Value {
+        let headers = json!([["content-length", length]]);
+        with(&wire.at.to_string(), "/", json!({ "headers": headers, "body": second }))
+    };
+    let steps = jar.steps(json!([announced("0"), announced("6")])).await?;
+    // The probe ends before the host does.
+    jar.jar().close().await;
+    let sent = String::from_utf8_lossy(&wire.got().await?).into_owned();
+    // What is refused before its head is out leaves nothing at all on the wire.
+    let other = !sent.is_empty() && !sent.starts_with("GET / ");
+    if other || sent.matches("HTTP/1.1").count() > 2 || sent.contains("/all") {
+        return Err(Escape::new(format!("more was sent than announced: {sent}")));
+    }
+    steps.all_refused(0, &["HttpRequestBodySize", "closed"])
+}
+
+async fn look_alikes(arena: &Arena) -> Stopped {
+    let port = arena.forbidden().port();
+    // The address is granted: nothing but the name stands between.
+    let granted = [format!("http://paypal.test:{port}"), format!("http://127.0.0.1:{port}")];
+    let jar = jar(arena, &[&granted[0], &granted[1]]).await?;
+    let ascii = ["xn--pypal-4ve.test", "paypaI.test", "paypa1.test", "paypal.test.evil.test"];
+    let ascii = ascii.iter().chain(&["paypal-test", "xpaypal.test", "paypal.test0"]);
+    let ascii: Vec<_> = ascii.copied().chain(["www.paypal.test", "paypal.tes"]).collect();
+    for name in &ascii {
+        arena.name(name, [loopback()]);
+    }
+    let foreign =
+        ["p\u{430}ypal.test", "paypal\u{3002}test", "ｐａｙｐａｌ.test", "pay\u{200d}pal.test"];
+    let names = ascii.iter().chain(&foreign);
+    let steps: Vec<_> = names.map(|name| get(&format!("{name}:{port}"), "/")).collect();
+    let steps = jar.steps(json!(steps)).await?;
+    // Letter case and the root's dot do not make another name.
+    arena.name("paypal.test", [Vec::new()]);
+    let same = ["PayPal.TEST", "paypal.test."].map(|name| get(&format!("{name}:{port}"), "/"));
+    jar.steps(json!(same)).await?.all_refused(0, &["DestinationNotFound"])?;
+    all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::HostNotAllowed)
+}
+
+async fn around_a_wildcard(arena: &Arena) -> Stopped {
+    let port = arena.forbidden().port();
+    let granted = [format!("http://*.corp.test:{port}"), format!("http://127.0.0.1:{port}")];
+    let jar = jar(arena, &[&granted[0], &granted[1]]).await?;
+    let names = [
+        "corp.test",
+        "corp.test.",
+        "evilcorp.test",
+        "a.corp.test.evil.test",
+        "a.corp.tests",
+        "corp.test.a",
+        ".corp.test",
+        "a..corp.test",
+        "*.corp.test.evil.test",
+        "a.corp-test",
+    ];
+    for name in names {
+        arena.name(name.trim_end_matches('.'), [loopback()]);
+    }
+    let steps = names.map(|name| get(&format!("{name}:{port}"), "/"));
+    let steps = jar.steps(json!(steps)).await?;
+    all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::HostNotAllowed)
+}
+
+async fn data_in_a_name(arena: &Arena) -> Stopped {
+    let peer = arena.peer(page("here")).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let name = |n: u32| format!("{n}-5374-6f6c-656e.drop.test");
+    // Names that do not exist: had one been looked up, the error would say so.
+    let steps: Vec<_> = (0..20)
+        .map(|n| get(&name(n), "/"))
+        .chain((20..30).map(|n| json!({ "do": "resolve", "name": name(n) })))
+        .collect();
+    let steps = jar.steps(json!(steps)).await?;
+    untouched(&jar, &peer).await?;
+    let told = steps.error(0)?;
+    steps.all_refused(0, &[DENIED, "access-denied"])?;
+    Ok(Verdict::told(told))
+}

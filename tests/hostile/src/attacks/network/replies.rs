@@ -1,0 +1,257 @@
+//! Replies of a bad form.
+
+use std::sync::Arc;
+
+use belljar_policy::DenyCode;
+use serde_json::{Value, json};
+
+use super::{both, broken_off, get, jar, with};
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::jar::Steps;
+use crate::peer::{Act, Asked, Peer, Script, reply};
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        id: "network-compressed-bomb",
+        kind: Kind::Network,
+        tries: "sends a megabyte of gzip that stands for a gigabyte",
+        stopped_by: "the host undoes no compression",
+        told: "1048600",
+        embedded: true,
+        run: |arena| Box::pin(bomb(arena)),
+    },
+    Attack {
+        id: "network-header-flood",
+        kind: Kind::Network,
+        tries: "answers with 5,000 headers",
+        stopped_by: "a bound on the headers of a reply",
+        told: "HttpResponseHeaderSectionSize",
+        embedded: true,
+        run: |arena| Box::pin(headers(arena, "a: b\r\n".repeat(5_000))),
+    },
+    Attack {
+        id: "network-header-of-a-megabyte",
+        kind: Kind::Network,
+        tries: "answers with one header of a megabyte",
+        stopped_by: "a bound on the head of a reply",
+        told: "HttpResponseHeaderSectionSize",
+        embedded: true,
+        run: |arena| Box::pin(headers(arena, format!("a: {}\r\n", "x".repeat(1 << 20)))),
+    },
+    Attack {
+        id: "network-claimed-length",
+        kind: Kind::Network,
+        tries: "claims that its reply is a terabyte long",
+        stopped_by: "a bound on one reply, checked before it is read",
+        told: "HttpResponseBodySize",
+        embedded: true,
+        run: |arena| Box::pin(claimed_length(arena)),
+    },
+    Attack {
+        id: "network-lengths-that-differ",
+        kind: Kind::Network,
+        tries: "states the length of its reply in ways that differ or are no numbers",
+        stopped_by: "HTTP is parsed strictly",
+        told: "HttpProtocolError",
+        embedded: true,
+        run: |arena| Box::pin(lengths(arena)),
+    },
+    Attack {
+        id: "network-no-http",
+        kind: Kind::Network,
+        tries: "answers with what is no HTTP",
+        stopped_by: "HTTP is parsed strictly",
+        told: "Http",
+        embedded: true,
+        run: |arena| Box::pin(no_http(arena)),
+    },
+    Attack {
+        id: "network-bad-chunks",
+        kind: Kind::Network,
+        tries: "sends chunks with sizes that are too large, negative or no numbers",
+        stopped_by: "HTTP is parsed strictly",
+        told: "HTTP protocol error",
+        embedded: true,
+        run: |arena| Box::pin(bad_chunks(arena)),
+    },
+    Attack {
+        id: "network-other-protocol",
+        kind: Kind::Network,
+        tries: "answers with `101 Switching Protocols` and goes on in another one",
+        stopped_by: "no upgrade passes the gate",
+        told: "HttpUpgradeFailed",
+        embedded: true,
+        run: |arena| Box::pin(upgrade(arena)),
+    },
+    Attack {
+        id: "network-answer-to-the-next-question",
+        kind: Kind::Network,
+        tries: "sends a second reply with the first, for whoever asks next",
+        stopped_by: "every request has a connection of its own",
+        told: "mine",
+        embedded: true,
+        run: |arena| Box::pin(next_question(arena)),
+    },
+    Attack {
+        id: "network-shorter-than-announced",
+        kind: Kind::Network,
+        tries: "closes the connection before its reply is whole",
+        stopped_by: "a reply is as long as it was announced",
+        told: "HTTP protocol error",
+        embedded: true,
+        run: |arena| Box::pin(short(arena)),
+    },
+];
+
+/// A gzip file of one block that is not final: each zero stands for four times 258 zeros.
+const BOMB: &[u8; 24] = &[
+    0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xec, 0xc1, 0x01, 0x01, 0x00, 0x00,
+    0x00, 0x80, 0x90, 0xfe, 0xaf, 0xee, 0x08, 0x0a,
+];
+
+async fn bomb(arena: &Arena) -> Stopped {
+    let bytes = [&BOMB[..], &vec![0; 1 << 20]].concat();
+    let size = bytes.len() as u64;
+    let peer = arena.peer(reply("200 OK", &[("content-encoding", "gzip")], bytes)).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let more = json!({ "headers": [["accept-encoding", "gzip"]], "read": 1_u64 << 30 });
+    let steps = jar.steps(json!([with(&peer.at().to_string(), "/", more)])).await?;
+    let length = steps.ok(0)?.get("length").and_then(Value::as_u64);
+    let received = steps.call.result.receipt.bytes.received;
+    if length != Some(size) || received > size + 1_000 {
+        return Err(Escape::new(format!("{size} bytes came as {length:?}, {received} received")));
+    }
+    Ok(Verdict::told(size.to_string()))
+}
+
+/// A peer that answers with these bytes.
+async fn peer(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<Peer, Escape> {
+    let bytes = bytes.into();
+    let script: Script = Arc::new(move |_| vec![Act::Send(bytes.clone())]);
+    arena.peer(script).await
+}
+
+/// What came of one question to a peer that answers with these bytes.
+async fn answered(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<Steps, Escape> {
+    let peer = peer(arena, bytes).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    jar.steps(json!([get(&peer.at().to_string(), "/")])).await
+}
+
+/// What came of one question for each of these replies.
+async fn each(arena: &Arena, replies: &'static [&'static str]) -> Result<Steps, Escape> {
+    let script: Script = Arc::new(|asked: &Asked| {
+        let path = asked.head.split(' ').nth(1).unwrap_or_default();
+        let number: usize = path.trim_start_matches('/').parse().unwrap_or_default();
+        let text = replies.get(number).copied().unwrap_or_default();
+        vec![Act::Send(text.as_bytes().to_vec())]
+    });
+    let peer = arena.peer(script).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let steps = (0..replies.len()).map(|n| get(&peer.at().to_string(), &format!("/{n}")));
+    jar.steps(json!(steps.collect::<Vec<_>>())).await
+}
+
+async fn headers(arena: &Arena, lines: String) -> Stopped {
+    let steps = answered(arena, format!("HTTP/1.1 200 OK\r\n{lines}\r\n")).await?;
+    steps.refused("HttpResponseHeaderSectionSize")
+}
+
+async fn claimed_length(arena: &Arena) -> Stopped {
+    let text = "HTTP/1.1 200 OK\r\ncontent-length: 1099511627776\r\n\r\nx";
+    let steps = answered(arena, text).await?;
+    let denied = steps.call.denied(DenyCode::LimitReached);
+    both(denied, steps.refused("HttpResponseBodySize"))
+}
+
+async fn lengths(arena: &Arena) -> Stopped {
+    let steps = each(
+        arena,
+        &[
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 50\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ncontent-length: 5, 50\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ncontent-length: 0x5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ncontent-length: +5\r\n\r\nhello",
+        ],
+    );
+    steps.await?.all_refused(0, &["HttpProtocolError"])
+}
+
+async fn no_http(arena: &Arena) -> Stopped {
+    let steps = each(
+        arena,
+        &[
+            "",
+            "\0\0\0\0\0\0\0\0\r\n\r\n",
+            "SSH-2.0-OpenSSH_9.9\r\n\r\n",
+            "HTTP/9.9 200 OK\r\n\r\n",
+            "HTTP/1.1 99999 OK\r\n\r\n",
+            "HTTP/1.1 abc\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na\u{0}: b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na: b\r\n folded\r\n\r\n",
+            "HTTP/1.1 200 OK\r\na : b\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ],
+    );
+    steps.await?.all_refused(0, &["HttpProtocolError", "HttpResponseIncomplete"])
+}
+
+async fn bad_chunks(arena: &Arena) -> Stopped {
+    let steps = each(
+        arena,
+        &[
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\nx",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-1\r\nx",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0x1\r\nx",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nhello\r\nx",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhelloworld\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffff\r\nx",
+        ],
+    );
+    let steps = steps.await?;
+    let mut told = Vec::new();
+    for step in 0..steps.said.len() {
+        told.push(broken_off(&steps, step, "HTTP")?.told);
+    }
+    Ok(Verdict::told(told.join(", ")))
+}
+
+async fn upgrade(arena: &Arena) -> Stopped {
+    let text = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\nPRI";
+    answered(arena, text).await?.refused("HttpUpgradeFailed")
+}
+
+async fn next_question(arena: &Arena) -> Stopped {
+    // One path is answered with two replies in the same breath, the other with its own.
+    let script: Script = Arc::new(|asked: &Asked| {
+        let text: &[u8] = if asked.head.starts_with("GET /first ") {
+            b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst\
+              HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\npoisoned"
+        } else {
+            b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nmine"
+        };
+        vec![Act::Send(text.to_vec())]
+    });
+    let peer = arena.peer(script).await?;
+    let jar = jar(arena, &[&peer.rule()]).await?;
+    let at = peer.at().to_string();
+    let steps = jar.steps(json!([get(&at, "/first"), get(&at, "/second")])).await?;
+    let body = |step: usize| -> Result<String, Escape> {
+        let body = steps.ok(step)?.get("body").and_then(Value::as_str);
+        Ok(body.unwrap_or_default().to_owned())
+    };
+    if (body(0)?, body(1)?) != ("first".to_owned(), "mine".to_owned()) {
+        return Err(Escape::new(format!("the bodies are {} and {}", body(0)?, body(1)?)));
+    }
+    Ok(Verdict::told(body(1)?))
+}
+
+async fn short(arena: &Arena) -> Stopped {
+    let steps = answered(arena, "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await?;
+    broken_off(&steps, 0, "HTTP protocol error")
+}

@@ -1,0 +1,62 @@
+//! A peer that keeps every byte it is sent, HTTP or not.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::attack::Escape;
+
+/// Answers the first bytes of each connection, and reads on until it is closed.
+pub(in super::super) struct Wire {
+    pub(in super::super) at: SocketAddr,
+    got: Arc<Mutex<Vec<u8>>>,
+    /// Who has closed its connection, in the order in which they came.
+    closed: watch::Receiver<Vec<SocketAddr>>,
+    task: JoinHandle<()>,
+}
+
+impl Wire {
+    pub(in super::super) async fn start(answer: &'static [u8]) -> Result<Self, Escape> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (at, got) = (listener.local_addr()?, Arc::<Mutex<Vec<u8>>>::default());
+        let (count, closed) = watch::channel(Vec::new());
+        let kept = Arc::clone(&got);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, from)) = listener.accept().await {
+                let bytes = read(stream, answer).await;
+                kept.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+                count.send_modify(|closed| closed.push(from));
+            }
+        });
+        Ok(Self { at, got, closed, task })
+    }
+
+    /// All that was sent so far, over connections that are closed now. They are taken one after
+    /// the other, so all are done when one of our own is.
+    pub(in super::super) async fn got(&self) -> Result<Vec<u8>, Escape> {
+        let own = TcpStream::connect(self.at).await?.local_addr()?;
+        let mut closed = self.closed.clone();
+        let waited = closed.wait_for(|closed| closed.contains(&own)).await;
+        waited.map_err(|_| Escape::new("the peer is gone"))?;
+        Ok(self.got.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn read(mut stream: TcpStream, answer: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Whatever breaks off is what was sent.
+    if stream.read_buf(&mut bytes).await.is_ok() && stream.write_all(answer).await.is_ok() {
+        let _ = stream.read_to_end(&mut bytes).await;
+    }
+    bytes
+}

@@ -1,0 +1,84 @@
+//! Attacks on secrets: to read one, to have it repeated, to have it sent elsewhere.
+//!
+//! Whatever a call is told and whatever its receipt and the log hold is searched for the value
+//! by the arena; [`unseen`] looks for parts of it too.
+
+mod bound;
+mod echo;
+mod hidden;
+mod places;
+
+use serde_json::json;
+
+use super::network::get;
+use crate::Arena;
+use crate::attack::{Escape, Stopped};
+use crate::guests::PROBE;
+use crate::jar::{Call, OpenJar};
+use crate::peer::{Peer, Script};
+
+pub(super) const ATTACKS: [&[crate::Attack]; 4] =
+    [echo::ATTACKS, hidden::ATTACKS, bound::ATTACKS, places::ATTACKS];
+
+/// Letters of the value of which none may be seen in a row.
+const PART: usize = 12;
+
+/// A peer to which the secret is bound, and a jar that may ask it.
+async fn bound(arena: &Arena, script: Script) -> Result<(Peer, OpenJar), Escape> {
+    let peer = arena.peer(script).await?;
+    let builder = arena.jar(&[PROBE]).no_mounts().host(&peer.rule());
+    let jar = builder.secret_for(&peer.rule()).open().await?;
+    Ok((peer, jar))
+}
+
+/// The peer has the secret: it could repeat it.
+fn knows(arena: &Arena, peer: &Peer) -> Result<(), Escape> {
+    let value = format!("authorization: Bearer {}\r\n", arena.secret());
+    match peer.asked().last() {
+        Some(asked) if asked.head.contains(&value) => Ok(()),
+        asked => Err(Escape::new(format!("the peer was not sent the secret: {asked:?}"))),
+    }
+}
+
+/// Neither what the caller was told nor the receipt holds a part of the value, in either case.
+fn unseen(arena: &Arena, call: &Call) -> Result<(), Escape> {
+    let receipt = serde_json::to_string(&call.result.receipt).map_err(anyhow::Error::from)?;
+    for (place, text) in [("what it was told", &call.told), ("the receipt", &receipt)] {
+        let text = text.to_ascii_lowercase();
+        let value = arena.secret().to_ascii_lowercase().into_bytes();
+        if value.windows(PART).any(|part| crate::secret::contains(text.as_bytes(), part)) {
+            return Err(Escape::new(format!("a part of the secret stands in {place}: {text}")));
+        }
+    }
+    Ok(())
+}
+
+/// Asks each path once, of a peer that answers as scripted and was sent the secret; every
+/// reply is refused with one of these words and its parts are not seen.
+async fn withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -> Stopped {
+    let (peer, jar) = bound(arena, script).await?;
+    let at = peer.at().to_string();
+    let mut told = Vec::new();
+    for path in 0..paths {
+        let steps = jar.steps(json!([get(&at, &format!("/{path}"))])).await?;
+        knows(arena, &peer)?;
+        unseen(arena, &steps.call)?;
+        let word = match steps.error(0) {
+            Ok(error) => error.to_owned(),
+            Err(_) => super::network::broken_off(&steps, 0, "")?.told,
+        };
+        if !words.iter().any(|expected| word.contains(expected)) {
+            return Err(Escape::new(format!("reply {path} gave {word}, not {words:?}")));
+        }
+        if !told.contains(&word) {
+            told.push(word);
+        }
+    }
+    Ok(crate::Verdict::told(told.join(", ")))
+}
+
+/// The number that a path is.
+fn number(asked: &crate::peer::Asked) -> usize {
+    let path = asked.head.split(' ').nth(1).unwrap_or_default();
+    path.trim_start_matches('/').parse().unwrap_or_default()
+}

@@ -1,0 +1,68 @@
+//! An address on this machine that nobody may reach.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// Counts the connections to a loopback address until it is dropped.
+pub(crate) struct Forbidden {
+    at: SocketAddr,
+    peers: Arc<Mutex<Vec<SocketAddr>>>,
+    task: JoinHandle<()>,
+}
+
+impl Forbidden {
+    pub(crate) async fn listen() -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("no loopback address")?;
+        let (at, peers) = (listener.local_addr()?, Arc::<Mutex<Vec<SocketAddr>>>::default());
+        let kept = Arc::clone(&peers);
+        let task = tokio::spawn(async move {
+            while let Ok((_, peer)) = listener.accept().await {
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(peer);
+            }
+        });
+        Ok(Self { at, peers, task })
+    }
+
+    pub(crate) fn at(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Connections so far, those that are not accepted yet included: they are accepted in
+    /// order, so all that came before are known when one of our own is.
+    pub(crate) async fn reached(&self) -> Result<usize> {
+        let own = TcpStream::connect(self.at).await?.local_addr()?;
+        loop {
+            {
+                let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(at) = peers.iter().position(|peer| *peer == own) {
+                    peers.remove(at);
+                    return Ok(peers.len());
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Drop for Forbidden {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_is_counted_and_ones_own_is_not() {
+        let forbidden = Forbidden::listen().await.unwrap();
+        assert_eq!(forbidden.reached().await.unwrap(), 0);
+        let _stranger = TcpStream::connect(forbidden.at()).await.unwrap();
+        assert_eq!(forbidden.reached().await.unwrap(), 1);
+    }
+}

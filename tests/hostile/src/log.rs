@@ -1,0 +1,77 @@
+//! Reads the process's own log, for secrets in it.
+
+use std::fmt::{Debug, Write};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+
+/// A layer that looks for the secrets of running attacks in every line that is logged.
+///
+/// [`crate::Suite`] installs one by itself where the program has no subscriber yet; a program
+/// that has one adds this layer to it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogTap;
+
+impl<S: Subscriber> Layer<S> for LogTap {
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        let mut text = Text::default();
+        attributes.record(&mut text);
+        text.look();
+    }
+
+    fn on_record(&self, _: &Id, values: &Record<'_>, _: Context<'_, S>) {
+        let mut text = Text::default();
+        values.record(&mut text);
+        text.look();
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        text.look();
+    }
+}
+
+/// The fields of one line.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn look(&self) {
+        crate::secret::look_for_all("the log", self.0.as_bytes());
+    }
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
+        // Writing to a `String` cannot fail.
+        let _ = write!(self.0, "{value:?} ");
+    }
+
+    fn record_str(&mut self, _: &Field, value: &str) {
+        self.0.push_str(value);
+        self.0.push(' ');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+    use crate::secret::Canary;
+
+    #[test]
+    fn a_value_in_a_log_line_is_seen() {
+        let canary = Canary::new();
+        let subscriber = tracing_subscriber::registry().with(LogTap);
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::debug!(header = "harmless", "nothing");
+            assert_eq!(canary.seen(), None);
+            tracing::debug!(header = canary.value(), "a line");
+        });
+        assert_eq!(canary.seen().as_deref(), Some("the log"));
+    }
+}

@@ -1,0 +1,160 @@
+//! The neighbour: another subagent in the same process, which does honest work all the while.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use belljar_sandbox::Part;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::arena::Arena;
+use crate::jar::OpenJar;
+use crate::{guests, memory};
+
+/// The file that it reads.
+const NAME: &str = "notes.txt";
+const TEXT: &str = "all is well here\n";
+
+/// One call in so much time: often enough to notice a stall of some milliseconds, seldom
+/// enough to leave the processor to the attack.
+const PACE: Duration = Duration::from_millis(2);
+
+/// How long one answer may take before it counts as none.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Calls kept for the figures.
+const MAX_KEPT: usize = 1 << 20;
+
+/// It calls until this is dropped.
+pub(crate) struct Neighbour {
+    inner: Arc<Inner>,
+    task: JoinHandle<()>,
+}
+
+struct Inner {
+    jar: OpenJar,
+    calls: Mutex<Vec<(Instant, Instant)>>,
+    wrong: Mutex<Option<String>>,
+    peak: AtomicU64,
+}
+
+/// What it saw in some time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    pub(crate) calls: usize,
+    pub(crate) median: Duration,
+    pub(crate) worst: Duration,
+}
+
+impl Neighbour {
+    /// Moves in: has been answered once when this returns.
+    pub(crate) async fn start(arena: &Arena) -> Result<Self> {
+        std::fs::write(arena.path("neighbour").join(NAME), TEXT)?;
+        let jar = arena.neighbours_jar().await.map_err(|escape| anyhow!(escape.0))?;
+        let inner = Arc::new(Inner {
+            jar,
+            calls: Mutex::default(),
+            wrong: Mutex::default(),
+            peak: AtomicU64::new(0),
+        });
+        inner.ask().await;
+        if let Some(wrong) = inner.wrong() {
+            return Err(anyhow!("the neighbour is not even answered before the attack: {wrong}"));
+        }
+        let calling = Arc::clone(&inner);
+        let task = tokio::spawn(async move {
+            let mut pace = interval(PACE);
+            pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                pace.tick().await;
+                calling.watch_memory();
+                calling.ask().await;
+            }
+        });
+        Ok(Self { inner, task })
+    }
+
+    /// One call beside those that it makes anyway.
+    pub(crate) async fn ask(&self) {
+        self.inner.ask().await;
+    }
+
+    /// The first answer that was wrong or did not come.
+    pub(crate) fn wrong(&self) -> Option<String> {
+        self.inner.wrong()
+    }
+
+    /// The largest size of the process since the last [`Self::forget_peak`], where it is known.
+    pub(crate) fn peak(&self) -> u64 {
+        self.inner.watch_memory();
+        self.inner.peak.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn forget_peak(&self) {
+        self.inner.peak.store(0, Ordering::Relaxed);
+    }
+
+    /// The calls of which a part lies between two moments.
+    pub(crate) fn seen(&self, from: Instant, to: Instant) -> Seen {
+        let calls = lock(&self.inner.calls);
+        let during = calls.iter().filter(|(begun, ended)| *begun <= to && *ended >= from);
+        let mut took: Vec<_> = during.map(|(begun, ended)| *ended - *begun).collect();
+        took.sort();
+        Seen {
+            calls: took.len(),
+            median: took.get(took.len() / 2).copied().unwrap_or_default(),
+            worst: took.last().copied().unwrap_or_default(),
+        }
+    }
+
+    /// Moves out, after an answer to a call that is made now.
+    pub(crate) async fn stop(&self) {
+        self.inner.ask().await;
+        self.task.abort();
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Inner {
+    async fn ask(&self) {
+        let begun = Instant::now();
+        let call = self.jar.raw(guests::FILE_READ.name, r#"{"path":"notes.txt"}"#);
+        let wrong = match tokio::time::timeout(PATIENCE, call).await {
+            Ok(result) => match &result.outcome {
+                Ok(output) if matches!(output.parts.as_slice(), [Part::Text(text)] if text.contains(TEXT.trim())) => {
+                    None
+                }
+                other => Some(format!("{other:?}")),
+            },
+            Err(_) => Some(format!("no answer in {} seconds", PATIENCE.as_secs())),
+        };
+        if let Some(wrong) = wrong {
+            lock(&self.wrong).get_or_insert(wrong);
+        }
+        let mut calls = lock(&self.calls);
+        if calls.len() < MAX_KEPT {
+            calls.push((begun, Instant::now()));
+        }
+    }
+
+    fn wrong(&self) -> Option<String> {
+        lock(&self.wrong).clone()
+    }
+
+    fn watch_memory(&self) {
+        if let Some(now) = memory::resident() {
+            self.peak.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,165 @@
+//! A peer on the network that answers as it is told: plain TCP, so that nothing makes its
+//! replies better than an attacker would.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::interval;
+
+/// Bytes of a request that a peer takes before it answers.
+const MAX_REQUEST: usize = 1 << 20;
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The request line and the headers, with their line ends.
+    pub head: String,
+    /// The body, as far as a `content-length` announced it.
+    pub body: Vec<u8>,
+}
+
+/// What a peer does next on a connection.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// Sends these bytes.
+    Send(Vec<u8>),
+    /// Sends these bytes again and again until the other side has had enough.
+    Flood(Vec<u8>),
+    /// Sends these bytes one at a time, so far apart.
+    Drip(Vec<u8>, Duration),
+    /// Does nothing, with the connection open, until the other side closes it.
+    Hold,
+}
+
+/// What a peer does with a request. Afterwards it closes the connection.
+pub type Script = Arc<dyn Fn(&Asked) -> Vec<Act> + Send + Sync>;
+
+/// A peer on a loopback address, until it is dropped.
+#[derive(Debug)]
+pub struct Peer {
+    at: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    task: JoinHandle<()>,
+}
+
+impl Peer {
+    pub(crate) async fn start(script: Script) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("no loopback address")?;
+        let (at, asked) = (listener.local_addr()?, Arc::<Mutex<Vec<Asked>>>::default());
+        let kept = Arc::clone(&asked);
+        let task = tokio::spawn(async move {
+            // Dropped with the task, and all connections with it.
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(answer(stream, Arc::clone(&script), Arc::clone(&kept)));
+                while connections.try_join_next().is_some() {}
+            }
+        });
+        Ok(Self { at, asked, task })
+    }
+
+    /// Its address.
+    pub fn at(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// The rule that grants it, which is also its URL without a path.
+    pub fn rule(&self) -> String {
+        format!("http://{}", self.at)
+    }
+
+    /// The requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A script that answers every request with a page of plain text.
+pub fn page(body: impl Into<Vec<u8>>) -> Script {
+    reply("200 OK", &[("content-type", "text/plain")], body)
+}
+
+/// A script that answers every request with this reply.
+pub fn reply(status: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Script {
+    let body = body.into();
+    let mut bytes = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        bytes += &format!("{name}: {value}\r\n");
+    }
+    let mut bytes = bytes.into_bytes();
+    bytes.extend(b"connection: close\r\n\r\n");
+    bytes.extend(body);
+    Arc::new(move |_| vec![Act::Send(bytes.clone())])
+}
+
+async fn answer(mut stream: TcpStream, script: Script, kept: Arc<Mutex<Vec<Asked>>>) {
+    let Some(asked) = read(&mut stream).await else { return };
+    let acts = script(&asked);
+    kept.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+    for act in acts {
+        if perform(&mut stream, act).await.is_err() {
+            return;
+        }
+    }
+    let _ = stream.shutdown().await;
+}
+
+async fn perform(stream: &mut TcpStream, act: Act) -> std::io::Result<()> {
+    match act {
+        Act::Send(bytes) => stream.write_all(&bytes).await,
+        Act::Flood(bytes) => loop {
+            stream.write_all(&bytes).await?;
+        },
+        Act::Drip(bytes, apart) => {
+            let mut pace = interval(apart);
+            for byte in bytes {
+                pace.tick().await;
+                stream.write_all(&[byte]).await?;
+                stream.flush().await?;
+            }
+            Ok(())
+        }
+        Act::Hold => {
+            let mut rest = [0; 1024];
+            while stream.read(&mut rest).await? > 0 {}
+            Ok(())
+        }
+    }
+}
+
+/// A request, or `None` where none comes.
+async fn read(stream: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if bytes.len() > MAX_REQUEST || stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let mut body = bytes.split_off(end);
+    let head = String::from_utf8_lossy(&bytes).into_owned();
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    });
+    let length: usize = length.unwrap_or(0).min(MAX_REQUEST);
+    while body.len() < length {
+        if stream.read_buf(&mut body).await.ok()? == 0 {
+            break;
+        }
+    }
+    Some(Asked { head, body })
+}

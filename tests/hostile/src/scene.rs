@@ -1,0 +1,206 @@
+//! Agents and a model of the attacker's: a whole run, with the stock reader and whatever guests
+//! the attack brings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, anyhow};
+use async_trait::async_trait;
+use belljar_definition::{Settings, TeamDefinition};
+use belljar_model::{
+    CallContext, ChatModel, ChatRequest, Message, ModelError, Models, Reply, ScriptedModel,
+    StreamEvent,
+};
+use belljar_session::{
+    Event, EventSink, Host, Library, Outcome, Root, RunSpec, StockTool, TeamLibrary, ToolCatalogue,
+    resolve, run,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::arena::{Arena, Witness};
+use crate::attack::Escape;
+use crate::guests::{FILE_READ, FILE_READ_MANIFEST, Guest};
+
+/// The manifest of a guest that asks for nothing.
+pub const BARE: &str = "manifest = 1\ndescription = \"test\"\n";
+
+/// What a scene is made of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Plan<'a> {
+    /// What the models say, in the form of the scripted model; empty = nothing.
+    pub transcript: &'a str,
+    /// The operator's `belljar.toml`.
+    pub settings: &'a str,
+    /// The operator's agents: file name and text.
+    pub agents: &'a [(&'a str, &'a str)],
+    /// The operator's teams: file name and text.
+    pub teams: &'a [(&'a str, &'a str)],
+    /// Files of the workspace, by path; `.belljar/agents/x.md` is a stranger's agent.
+    pub files: &'a [(&'a str, &'a str)],
+    /// Guests offered beside `file_read`, with the text of their manifests.
+    pub guests: &'a [(Guest, &'static str)],
+}
+
+/// Agents that can be run.
+pub struct Scene {
+    /// The host; change it before the first run.
+    pub host: Host,
+    workspace: PathBuf,
+    model: Arc<Spy>,
+    events: Arc<Mutex<Vec<Event>>>,
+    witness: Arc<Witness>,
+}
+
+/// A model that keeps what it was sent.
+struct Spy {
+    inner: ScriptedModel,
+    sent: Mutex<Vec<(String, u32, ChatRequest)>>,
+}
+
+#[async_trait]
+impl ChatModel for Spy {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        cx: &CallContext<'_>,
+        events: &mut (dyn FnMut(StreamEvent) + Send),
+    ) -> Result<Reply, ModelError> {
+        let call = (cx.agent.to_owned(), cx.spawn_index, request.clone());
+        lock(&self.sent).push(call);
+        self.inner.chat(request, cx, events).await
+    }
+}
+
+impl Scene {
+    pub(crate) fn new(arena: &Arena, plan: &Plan<'_>) -> Result<Self, Escape> {
+        let (home, workspace) = (arena.path("home"), arena.workspace());
+        let below = [("agents", plan.agents), ("teams", plan.teams)];
+        for (folder, files) in below {
+            for (name, text) in files {
+                write(&home.join(folder).join(name), text)?;
+            }
+        }
+        for (name, text) in plan.files {
+            write(&workspace.join(name), text)?;
+        }
+        let settings =
+            Settings::parse(Some((Path::new("belljar.toml"), plan.settings)), None, None)
+                .map_err(|problems| anyhow!("the settings: {problems:?}"))?;
+        let settings = Arc::new(settings);
+        let reader = (FILE_READ, FILE_READ_MANIFEST);
+        let stock = std::iter::once(&reader).chain(plan.guests).map(|(guest, manifest)| {
+            StockTool { name: guest.name, wasm: arena.wasm(*guest), manifest }
+        });
+        let tools = ToolCatalogue::stock(stock, &settings);
+        if !tools.problems().is_empty() {
+            return Err(anyhow!("the tools: {:?}", tools.problems()).into());
+        }
+        let roots = vec![Root::home(&home), Root::workspace(&workspace)];
+        let library = Library::open(roots, tools.known(), settings.project_override);
+        let transcript = match plan.transcript {
+            "" => "transcript: 1\nagents: []\n",
+            text => text,
+        };
+        let inner = ScriptedModel::from_yaml(transcript, Path::new("transcript.yaml"))
+            .map_err(|problem| anyhow!("the transcript: {problem:?}"))?;
+        let model = Arc::new(Spy { inner, sent: Mutex::default() });
+        let models = Arc::new(Models::single(model.clone()));
+        let sandbox = arena.sandbox().clone();
+        let mut host = Host::new(sandbox, models, settings, Arc::new(tools), Arc::new(library));
+        let roots = vec![
+            Root::in_home::<TeamDefinition>(&home),
+            Root::in_workspace::<TeamDefinition>(&workspace),
+        ];
+        host.teams = Arc::new(TeamLibrary::of(roots, Vec::new(), (), false));
+        host.home = Some(home);
+        let (events, witness) = (Arc::default(), Arc::clone(arena.witness()));
+        Ok(Self { host, workspace, model, events, witness })
+    }
+
+    /// The spec of a run of an agent.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such agent that could be run.
+    pub fn spec(&self, agent: &str, task: &str) -> Result<RunSpec, Escape> {
+        let agent = resolve(&self.host, agent, &self.workspace)
+            .with_context(|| format!("the agents: {:?}", self.host.library.problems()))?;
+        Ok(RunSpec::new(Arc::new(agent), task, self.workspace.clone()))
+    }
+
+    /// Runs an agent on a task, and looks at all that the model, the guest and the person see.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::spec`].
+    pub async fn run(&self, agent: &str, task: &str) -> Result<Outcome, Escape> {
+        Ok(self.run_spec(self.spec(agent, task)?).await)
+    }
+
+    /// Runs what a spec says.
+    pub async fn run_spec(&self, spec: RunSpec) -> Outcome {
+        let kept = Arc::clone(&self.events);
+        let sink = EventSink::to(move |event| lock(&kept).push(event.clone()));
+        let outcome = run(&self.host, spec, sink, CancellationToken::new()).await;
+        for request in self.sent() {
+            self.witness.told("what the model is sent", format!("{request:?}").as_bytes());
+        }
+        for event in self.events() {
+            self.witness.shown("an event", format!("{event:?}").as_bytes());
+        }
+        self.witness.shown("the outcome", format!("{outcome:?}").as_bytes());
+        outcome
+    }
+
+    /// What the models were sent, in order.
+    pub fn sent(&self) -> Vec<ChatRequest> {
+        lock(&self.model.sent).iter().map(|(_, _, request)| request.clone()).collect()
+    }
+
+    /// What one agent's model was sent.
+    pub fn sent_by(&self, agent: &str, spawn: u32) -> Vec<ChatRequest> {
+        let sent = lock(&self.model.sent);
+        let own = sent.iter().filter(|(name, index, _)| name == agent && *index == spawn);
+        own.map(|(_, _, request)| request.clone()).collect()
+    }
+
+    /// What happened.
+    pub fn events(&self) -> Vec<Event> {
+        lock(&self.events).clone()
+    }
+
+    /// The results that the models were told, in order: text, and whether it is an error.
+    pub fn results(&self) -> Vec<(String, bool)> {
+        let of = |request: &ChatRequest| match request.messages.last() {
+            Some(Message::Tool { results }) => results
+                .iter()
+                .map(|result| (result.content.clone(), result.is_error))
+                .collect::<Vec<_>>(),
+            Some(Message::User { .. } | Message::Assistant { .. }) | None => Vec::new(),
+        };
+        self.sent().iter().flat_map(of).collect()
+    }
+}
+
+/// An agent file with more lines of frontmatter.
+pub fn agent(name: &str, more: &str) -> String {
+    format!(
+        "---\nname: {name}\ndescription: Does {name}.\nvisibility: user-facing\n{more}---\nYou are {name}.\n"
+    )
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,110 @@
+//! A secret that nobody may see, and the search for it.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+/// The secret of one attack. Its value is random, so that where it stands is this attack's
+/// doing.
+#[derive(Debug)]
+pub(crate) struct Canary {
+    value: String,
+    /// The value in the forms in which it might slip out.
+    forms: Vec<String>,
+    /// Where it was seen, first of all.
+    seen: Mutex<Option<String>>,
+}
+
+/// The secrets of the attacks that run; whoever sees foreign text looks for all of them.
+static LIVE: Mutex<Vec<Weak<Canary>>> = Mutex::new(Vec::new());
+
+impl Canary {
+    /// A new secret, looked for from now on as long as it lives.
+    pub(crate) fn new() -> Arc<Self> {
+        // A length that base64 does not pad: the encoded value is then the same inside other text
+        // that starts at a multiple of three.
+        let value: String = std::iter::repeat_with(fastrand::alphanumeric).take(36).collect();
+        let hex = |byte: u8| format!("{byte:02x}");
+        let percent = |byte: u8| format!("%{byte:02X}");
+        let forms = vec![
+            value.clone(),
+            value.chars().rev().collect(),
+            STANDARD_NO_PAD.encode(&value),
+            URL_SAFE_NO_PAD.encode(&value),
+            value.bytes().map(hex).collect(),
+            value.bytes().map(percent).collect(),
+        ];
+        let canary = Arc::new(Self { value, forms, seen: Mutex::default() });
+        let mut live = lock(&LIVE);
+        live.retain(|known| known.strong_count() > 0);
+        live.push(Arc::downgrade(&canary));
+        canary
+    }
+
+    /// The value.
+    pub(crate) fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Looks for the value in what somebody was shown.
+    pub(crate) fn look(&self, place: &str, text: &[u8]) {
+        let found = self.forms.iter().any(|form| contains(text, form.as_bytes()));
+        if found {
+            lock(&self.seen).get_or_insert_with(|| place.to_owned());
+        }
+    }
+
+    /// Where it was seen, if anywhere.
+    pub(crate) fn seen(&self) -> Option<String> {
+        lock(&self.seen).clone()
+    }
+}
+
+/// Looks for every secret of a running attack.
+pub(crate) fn look_for_all(place: &str, text: &[u8]) {
+    let live: Vec<_> = lock(&LIVE).iter().filter_map(Weak::upgrade).collect();
+    for canary in live {
+        canary.look(place, text);
+    }
+}
+
+/// Whether `needle` stands in `text`. The text may be a megabyte, so the first byte is looked
+/// for before anything is compared.
+pub(crate) fn contains(text: &[u8], needle: &[u8]) -> bool {
+    let Some((first, _)) = needle.split_first() else { return true };
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        let Some(here) = rest.get(at..) else { return false };
+        if here.starts_with(needle) {
+            return true;
+        }
+        rest = here.get(1..).unwrap_or_default();
+    }
+    false
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_found_in_every_form_and_nowhere_else() {
+        let canary = Canary::new();
+        canary.look("nowhere", b"nothing here, and nothing there");
+        assert_eq!(canary.seen(), None);
+        for form in canary.forms.clone() {
+            let canary = Canary { seen: Mutex::default(), ..clone(&canary) };
+            canary.look("a line", format!("{{\"a\":\"{form}\"}}").as_bytes());
+            assert_eq!(canary.seen().as_deref(), Some("a line"), "{form}");
+        }
+    }
+
+    fn clone(canary: &Canary) -> Canary {
+        Canary { value: canary.value.clone(), forms: canary.forms.clone(), seen: Mutex::default() }
+    }
+}

@@ -1,0 +1,109 @@
+//! The directories of an attack, and a digest that tells whether one has changed.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+use walkdir::WalkDir;
+
+/// What stands in the canary file.
+pub(crate) const CANARY: &str = "nobody may read this or change it\n";
+
+/// A fresh tree per attack. `workspace` is the attacker's mount, `second` another one where an
+/// attack needs two; what lies in `outside` is nobody's.
+pub(crate) struct Tree {
+    dir: TempDir,
+    root: PathBuf,
+}
+
+impl Tree {
+    pub(crate) fn new() -> Result<Self> {
+        let dir = tempfile::tempdir().context("failed to make a directory for an attack")?;
+        let root = dir.path().canonicalize()?;
+        for name in ["workspace", "second", "neighbour", "home", "outside/folder"] {
+            fs::create_dir_all(root.join(name))?;
+        }
+        fs::write(root.join("outside/canary.txt"), CANARY)?;
+        fs::write(root.join("outside/folder/inner.txt"), CANARY)?;
+        Ok(Self { dir, root })
+    }
+
+    /// A directory of the tree.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// The tree's own path, which no guest may learn.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Removes it; an attack may have left what takes a while, or what resists.
+    pub(crate) fn remove(self) -> Result<()> {
+        self.dir.close().context("failed to remove the directory of an attack")
+    }
+}
+
+/// A digest of all that lies in a directory: names, kinds, content, modes, times of change,
+/// links and how many names a file has.
+pub(crate) fn digest(folder: &Path) -> Result<[u8; 32]> {
+    let mut digest = Sha256::new();
+    for entry in WalkDir::new(folder).sort_by_file_name() {
+        let entry = entry?;
+        let meta = entry.metadata()?;
+        let path = entry.path().strip_prefix(folder)?.as_os_str().as_bytes();
+        add(&mut digest, path);
+        let facts = [
+            u64::from(meta.mode()),
+            meta.nlink(),
+            meta.mtime().unsigned_abs(),
+            meta.mtime_nsec().unsigned_abs(),
+            if meta.is_dir() { 0 } else { meta.len() },
+        ];
+        for fact in facts {
+            digest.update(fact.to_le_bytes());
+        }
+        if meta.is_symlink() {
+            add(&mut digest, fs::read_link(entry.path())?.as_os_str().as_bytes());
+        } else if meta.is_file() {
+            add(&mut digest, &fs::read(entry.path())?);
+        }
+    }
+    Ok(digest.finalize().into())
+}
+
+/// One part with its length, so that no two lists of parts have the same bytes.
+fn add(digest: &mut Sha256, part: &[u8]) {
+    digest.update((part.len() as u64).to_le_bytes());
+    digest.update(part);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_of_a_tree_is_seen() {
+        let changes: [fn(&Path); 6] = [
+            |at| fs::write(at.join("canary.txt"), "other").unwrap(),
+            |at| fs::remove_file(at.join("folder/inner.txt")).unwrap(),
+            |at| fs::write(at.join("new.txt"), "").unwrap(),
+            |at| fs::rename(at.join("canary.txt"), at.join("x.txt")).unwrap(),
+            |at| fs::hard_link(at.join("canary.txt"), at.join("../workspace/x")).unwrap(),
+            |at| std::os::unix::fs::symlink("/", at.join("link")).unwrap(),
+        ];
+        for change in changes {
+            let tree = Tree::new().unwrap();
+            let outside = tree.path("outside");
+            let before = digest(&outside).unwrap();
+            assert_eq!(digest(&outside).unwrap(), before);
+            change(&outside);
+            assert_ne!(digest(&outside).unwrap(), before);
+            tree.remove().unwrap();
+        }
+    }
+}
