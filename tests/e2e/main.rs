@@ -8,6 +8,7 @@ mod chat;
 mod cli;
 mod demo;
 mod drafts;
+mod foreign;
 mod grants;
 mod init;
 mod inspect;

@@ -216,7 +216,8 @@ impl Inner {
                 let key = (Arc::clone(agent), call_id.clone());
                 let arguments = state.calls.remove(&key).unwrap_or_default();
                 self.call(agent, tool, &arguments, *ok, ending, (*fuel, *micros), *denials);
-                if let Some(error) = error {
+                // A refusal by the host is its own ending.
+                if let Some(error) = error.as_ref().filter(|error| !ending.contains(*error)) {
                     let error = self.paint(Style::Dim, Shown::clipped(error, MAX_SAID));
                     self.line(&format!("{}  {error}", self.from(agent)));
                 }

@@ -100,8 +100,9 @@ impl Recorder {
 impl Journal for Recorder {
     async fn subagents_queued(&self, run: &RunId, children: &[QueuedChild]) -> io::Result<()> {
         let new: Vec<_> = children.iter().map(|child| self.queue(run, child)).collect();
-        self.write(&new).await?;
-        self.next.subagents_queued(run, children).await
+        let kept = self.write(&new).await;
+        // One that fails does not keep the other from it.
+        self.next.subagents_queued(run, children).await.and(kept)
     }
 
     async fn subagent_running(&self, run: &RunId, path: &str) -> io::Result<()> {
@@ -110,13 +111,12 @@ impl Journal for Recorder {
             record.status = SubagentStatus::Running;
             record.started = Some(now);
         };
-        self.change(path, begin).await?;
-        self.next.subagent_running(run, path).await
+        let kept = self.change(path, begin).await;
+        self.next.subagent_running(run, path).await.and(kept)
     }
 
     async fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
         let kept = self.change(&child.path, |record| rows::end(record, child)).await;
-        // One that fails does not keep the other from it.
         self.next.subagent_ended(run, child).await.and(kept)
     }
 }

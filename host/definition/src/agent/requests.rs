@@ -228,8 +228,13 @@ fn mounts(key: &Key, node: &Node, findings: &mut Findings<'_>) -> Vec<MountAsk> 
         findings.error_hint(key.at, "bad-field", message, SHAPE);
         return Vec::new();
     };
+    if items.len() > MAX_ENTRIES {
+        let message = format!("`mounts` has more than {MAX_ENTRIES} entries");
+        findings.error_hint(key.at, "bad-field", message, "name a directory that holds them all");
+        return Vec::new();
+    }
     let mut mounts: Vec<MountAsk> = Vec::new();
-    for item in items.iter().take(MAX_ENTRIES) {
+    for item in items {
         let Some(mount) = mount(item, findings) else { continue };
         if mounts.iter().any(|other| other.guest == mount.guest) {
             let message = format!("`mounts` names `{}` twice", mount.guest);

@@ -1,9 +1,10 @@
 use std::path::Path;
 
 use belljar_definition::{Dialect, KnownTools, Parsed, parse_agent};
-use belljar_policy::ToolName;
+use belljar_policy::{Asked, Grants, Permission, Rights, ToolName};
 
 use super::*;
+use crate::dispatch::{Carrier, Decision, Dispatcher};
 
 const TOOLS: &[&str] = &[
     "attach_file",
@@ -169,6 +170,32 @@ fn every_face_has_a_schema_that_a_call_with_just_the_required_arguments_satisfie
             own(dialect, face.name, call).unwrap();
         }
     }
+}
+
+#[test]
+fn a_tool_shown_under_another_name_is_not_called_by_its_own() {
+    let mut specs = specs(&["attach_file", "file_read"]);
+    let facade = Facade::put_up(&definition("tools: Read, attach_file"), &mut specs);
+    let mut grants = Grants::none();
+    for name in ["attach_file", "file_read", "file_write"] {
+        grants.tools.insert(ToolName::new(name).unwrap(), Permission::Allow);
+    }
+    let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+    let shown = ["attach_file", "file_read"].map(|name| (ToolName::new(name).unwrap(), Carrier::Jar));
+    let it = Dispatcher::new(rights, BTreeMap::from(shown), facade);
+    let call = |name: &str| {
+        let arguments = r#"{"file_path": "a"}"#.to_owned();
+        it.translate(&ToolCall { id: "1".into(), name: name.into(), arguments })
+    };
+    assert_eq!(call("Read").unwrap().unwrap().name, "file_read");
+    assert!(call("attach_file").unwrap().is_none());
+    let refused = call("file_read").unwrap_err();
+    assert_eq!(refused.text, "tool not allowed: the available tools are `attach_file`, `Read`");
+    // A name of the dialect's that this agent was not given is nobody's.
+    let write = call("Write").unwrap();
+    assert!(write.is_none());
+    let write = ToolCall { id: "1".into(), name: "Write".into(), arguments: "{}".into() };
+    assert!(matches!(it.decide(&write, 0), Decision::Refuse(_)));
 }
 
 fn example(arguments: &[Argument]) -> Value {

@@ -1,0 +1,91 @@
+//! Agents written for other programs run as they are: their tools have the names and arguments
+//! that their authors used.
+
+use serde_json::Value;
+
+use crate::kit::World;
+
+/// As people write them for Claude Code.
+const REVIEWER: &str = "---
+name: reviewer
+description: Reviews code and mends small things.
+tools: Read, Grep, Glob, Edit, MultiEdit, TodoWrite
+model: inherit
+---
+You review code. Start with Grep, then Read with `file_path`, then Edit.
+";
+
+const TRANSCRIPT: &str = r#"
+transcript: 1
+agents:
+  - agent: reviewer
+    turns:
+      - calls:
+          - {name: Grep, arguments: {pattern: "fn \\w+", path: src, output_mode: content, "-n": true}}
+          - {name: Read, arguments: {file_path: /workspace/src/a.rs, offset: 2}}
+          - {name: Glob, arguments: {pattern: "**/*.rs"}}
+      - expect:
+          results:
+            - {name: Grep, contains: "src/a.rs:1:fn one() {}", is_error: false}
+            - {name: Read, contains: "     2\tfn two() {}", is_error: false}
+            - {name: Glob, contains: src/a.rs, is_error: false}
+        calls:
+          - {name: Edit, arguments: {file_path: src/a.rs, old_string: one, new_string: eins}}
+          - name: MultiEdit
+            arguments:
+              file_path: src/a.rs
+              edits: [{old_string: two, new_string: zwei}, {old_string: three, new_string: drei}]
+          - {name: TodoWrite, arguments: {todos: [{content: look, status: completed, activeForm: looking}]}}
+      - expect:
+          results:
+            - {name: Edit, is_error: false}
+            - {name: MultiEdit, is_error: false}
+            - {name: TodoWrite, is_error: false}
+        calls:
+          - {name: Edit, arguments: {file_path: src/a.rs, old_string: gone, new_string: x}}
+          - {name: file_read, arguments: {path: src/a.rs}}
+          - {name: Write, arguments: {file_path: b.rs, content: x}}
+          - {name: Read, arguments: {path: src/a.rs}}
+      - expect:
+          results:
+            - {name: Edit, contains: "old_string", is_error: true}
+            - {name: file_read, contains: "tool not allowed: the available tools are `Edit`", is_error: true}
+            - {name: Write, contains: "tool not allowed", is_error: true}
+            - {name: Read, contains: "`file_path` is missing", is_error: true}
+        say: Done.
+"#;
+
+const GRANT: &str = "[grants.reviewer]
+tools = [\"file_read\", \"file_search\", \"file_find\", \"file_edit\", \"todo_write\"]
+mounts = [{ path = \"/workspace\", access = \"read-write\" }]
+";
+
+#[test]
+fn the_model_calls_tools_by_the_names_of_its_author_and_receipts_know_belljars() {
+    let world = World::new();
+    world.home_file("agents/reviewer.md", REVIEWER);
+    world.home_file("belljar.toml", GRANT);
+    let path = world.file("src/a.rs", "fn one() {}\nfn two() {}\nfn three() {}\n");
+    let transcript = world.other("transcript.yaml", TRANSCRIPT.as_bytes());
+    let transcript = transcript.to_str().unwrap();
+    let done = world.run(&["run", "--agent", "reviewer", "--json", "--transcript", transcript, "x"]);
+    let outcome = done.exits(0).json();
+    assert_eq!(outcome["output"], "Done.");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text, "fn eins() {}\nfn zwei() {}\nfn drei() {}\n");
+    assert!(!world.workspace().join("b.rs").exists());
+    let receipts = outcome["receipts"].as_array().unwrap();
+    let tools: Vec<&Value> = receipts.iter().map(|receipt| &receipt["tool"]).collect();
+    assert_eq!(tools[..5], ["file_search", "file_read", "file_find", "file_edit", "file_edit"]);
+}
+
+#[test]
+fn the_table_of_names_is_printed() {
+    let world = World::new();
+    world.run(&["tools", "aliases"]).exits(0).says("MultiEdit").says("works with limits");
+    let json = world.run(&["tools", "aliases", "--json"]).exits(0).json();
+    assert_eq!(json[0]["dialect"], "claude-code");
+    let page = world.run(&["tools", "aliases", "--markdown"]).exits(0);
+    page.says("| `Read` | `file_read` | `file_path` | path |");
+    world.run(&["tools", "aliases", "--json", "--markdown"]).exits(2).complains("--markdown");
+}
