@@ -305,6 +305,7 @@ mod tests {
             "file_read",
             "file_write",
             "file_edit",
+            "notebook_edit",
             "file_find",
             "file_search",
             "file_list",
