@@ -1,7 +1,10 @@
 //! `file_list`: what is in a directory.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod ignored;
+
 use belljar_guest::prelude::*;
+use ignored::Ignored;
 use std::fmt::Write as _;
 use std::fs::{self, DirEntry, FileType};
 
@@ -25,6 +28,10 @@ struct Args {
     /// Most entries to show, up to 5000. Default: 500.
     #[schemars(range(min = 1, max = 5000))]
     limit: Option<usize>,
+    /// Globs of entries to leave out, with all below them: `node_modules` or `*.pyc` by name,
+    /// `src/*/gen` by path. Default: none.
+    #[schemars(length(max = 100))]
+    ignore: Option<Vec<String>>,
 }
 
 fn file_list(args: Args) -> ToolResult {
@@ -35,6 +42,7 @@ fn file_list(args: Args) -> ToolResult {
             "`depth` is 1 to {MAX_DEPTH} and `limit` at least 1"
         )));
     }
+    let ignored = Ignored::new(args.ignore.as_deref().unwrap_or_default())?;
     let given = args.path.as_deref().unwrap_or(".");
     let path = WorkspacePath::parse(given)?;
     let metadata = fs::metadata(&path).at(given)?;
@@ -43,9 +51,9 @@ fn file_list(args: Args) -> ToolResult {
             "`{given}` is a file, not a directory; read it with `file_read`"
         )));
     }
-    let mut listing = Listing { text: String::new(), shown: 0, left: 0, unread: 0, limit };
+    let mut listing = Listing::new(limit, ignored);
     let entries = sorted(&path).at(given)?;
-    listing.add(&path, entries, depth);
+    listing.add(&path, "", entries, depth);
     Ok(Output::text(listing.finish()))
 }
 
@@ -57,24 +65,43 @@ struct Listing {
     left: usize,
     unread: usize,
     limit: usize,
+    ignored: Ignored,
+    /// Entries that the caller wanted left out.
+    hidden: usize,
 }
 
 impl Listing {
-    fn add(&mut self, directory: &WorkspacePath, entries: Vec<(String, DirEntry)>, depth: u32) {
+    fn new(limit: usize, ignored: Ignored) -> Listing {
+        Listing { text: String::new(), shown: 0, left: 0, unread: 0, limit, ignored, hidden: 0 }
+    }
+
+    /// Adds the entries of a directory; `below` is its path from where the listing began.
+    fn add(
+        &mut self,
+        directory: &WorkspacePath,
+        below: &str,
+        entries: Vec<(String, DirEntry)>,
+        depth: u32,
+    ) {
         for (name, entry) in entries {
+            let kind = entry.file_type();
+            let is_directory = kind.as_ref().is_ok_and(FileType::is_dir);
+            let path = directory.join(&name);
+            let below = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+            if self.ignored.matches(&below, path.shown(), is_directory) {
+                self.hidden += 1;
+                continue;
+            }
             if self.shown == self.limit {
                 self.left += 1;
                 continue;
             }
             self.shown += 1;
-            let path = directory.join(&name);
-            let kind = entry.file_type();
             self.line(&path, kind.as_ref().ok(), &entry);
-            let is_directory = kind.is_ok_and(|kind| kind.is_dir());
             // Nobody lists a repository to see Git's own files.
             if is_directory && depth > 1 && name != ".git" {
                 match sorted(&path) {
-                    Ok(entries) => self.add(&path, entries, depth - 1),
+                    Ok(entries) => self.add(&path, &below, entries, depth - 1),
                     Err(_) => self.unread += 1,
                 }
             }
@@ -97,6 +124,9 @@ impl Listing {
     }
 
     fn finish(mut self) -> String {
+        if self.shown == 0 && self.hidden > 0 {
+            return format!("[belljar: `ignore` leaves out all {} entries]", self.hidden);
+        }
         if self.shown == 0 {
             return "[belljar: the directory is empty]".to_owned();
         }
@@ -128,7 +158,7 @@ fn sorted(path: &WorkspacePath) -> std::io::Result<Vec<(String, DirEntry)>> {
 belljar_guest::tools! {
     file_list(Args): "Lists a directory of the workspace: one line per entry with its kind (dir, file, \
         link, other), its path and the size of files, sorted by name. Use `depth` to see a small tree at \
-        once. Links are shown, not followed. To find files by name anywhere use `file_find`.",
+        once, and `ignore` to leave entries out. Links are shown, not followed. To find files by name anywhere use `file_find`.",
         hints: read_only | idempotent;
 }
 
@@ -138,7 +168,14 @@ mod tests {
 
     #[test]
     fn an_answer_says_what_it_left_out() {
-        let listing = Listing { text: "dir   a/\n".into(), shown: 1, left: 2, unread: 1, limit: 1 };
+        let none = Ignored::new(&[]).unwrap();
+        let listing = Listing {
+            text: "dir   a/\n".into(),
+            shown: 1,
+            left: 2,
+            unread: 1,
+            ..Listing::new(1, none)
+        };
         assert_eq!(
             listing.finish(),
             "dir   a/\n\

@@ -27,6 +27,31 @@ struct Args {
     /// Most lines to return. Default: 2000.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
+    /// Put the line's number before each line: `tab` as `cat -n` does, `arrow` with `→` instead
+    /// of the tab, `bar` as `00001| `. Default: no numbers.
+    #[serde(default)]
+    #[schemars(with = "LineNumbers")]
+    line_numbers: Option<LineNumbers>,
+}
+
+/// How a line's number stands before it.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LineNumbers {
+    Tab,
+    Arrow,
+    Bar,
+}
+
+impl LineNumbers {
+    /// What stands before the text of this line.
+    pub(crate) fn before(self, line: u64) -> String {
+        match self {
+            LineNumbers::Tab => format!("{line:>6}\t"),
+            LineNumbers::Arrow => format!("{line:>6}→"),
+            LineNumbers::Bar => format!("{line:05}| "),
+        }
+    }
 }
 
 fn file_read(args: Args) -> ToolResult {
@@ -37,7 +62,7 @@ fn file_read(args: Args) -> ToolResult {
     }
     let path = WorkspacePath::parse(&args.path)?;
     let mut file = File::open(&path).at(&args.path)?;
-    match read(&mut file, Window::new(offset, limit)) {
+    match read(&mut file, Window::new(offset, limit, args.line_numbers)) {
         Ok(window) => match window.binary() {
             Some(kind) => Err(not_text(&file, kind, &args.path)),
             None => window.finish(&args.path).map(Output::text),
@@ -83,7 +108,7 @@ fn explain(file: &File, error: &io::Error, path: &str) -> ToolError {
 
 belljar_guest::tools! {
     file_read(Args): "Reads a text file of the workspace and returns its text as it is, without line \
-        numbers. Returns the first 2000 lines unless `offset` and `limit` say otherwise; a result that \
+        numbers unless `line_numbers` is set. Returns the first 2000 lines unless `offset` and `limit` say otherwise; a result that \
         was cut ends with a `[belljar: ...]` line that says where to continue. To look for something in \
         many files use `file_search` instead of reading them one by one.",
         hints: read_only | idempotent;

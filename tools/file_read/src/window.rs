@@ -1,5 +1,6 @@
 //! The lines of a text that were asked for, found while it streams by.
 
+use crate::LineNumbers;
 use belljar_guest::ToolError;
 use std::fmt::Write as _;
 
@@ -9,6 +10,10 @@ const MAX_TEXT: usize = 256 * 1024;
 
 /// Bytes shown of one line: a minified file is one line of megabytes.
 const MAX_LINE: usize = 8 * 1024;
+
+/// Bytes that the last line may need besides its own: its number, that it was cut, and where
+/// to continue.
+const MAX_NOTES: usize = 256;
 
 /// How far past the window lines are still counted, so that the marker can say "of 8123".
 /// A log of gigabytes is not read to its end for that.
@@ -31,6 +36,7 @@ pub(crate) enum Reading {
 pub(crate) struct Window {
     offset: u64,
     limit: u64,
+    numbers: Option<LineNumbers>,
     /// The number of the line that the next byte belongs to.
     line: u64,
     /// Lines in `text`, the unfinished one included.
@@ -50,10 +56,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(offset: u64, limit: u64) -> Window {
+    pub(crate) fn new(offset: u64, limit: u64, numbers: Option<LineNumbers>) -> Window {
         Window {
             offset,
             limit,
+            numbers,
             line: 1,
             shown: 0,
             text: Vec::new(),
@@ -115,11 +122,14 @@ impl Window {
         let newline = bytes.iter().position(|byte| *byte == b'\n');
         let (body, rest) = bytes.split_at(newline.unwrap_or(bytes.len()));
         if self.line_bytes == 0 {
-            if self.shown >= self.limit || self.text.len() >= MAX_TEXT - MAX_LINE {
+            if self.shown >= self.limit || self.text.len() >= MAX_TEXT - MAX_LINE - MAX_NOTES {
                 self.next = Some(self.line);
                 return bytes;
             }
             self.shown += 1;
+            if let Some(numbers) = self.numbers {
+                self.text.extend_from_slice(numbers.before(self.line).as_bytes());
+            }
         }
         let room = MAX_LINE.saturating_sub(self.line_bytes);
         self.text.extend_from_slice(&body[..body.len().min(room)]);
@@ -221,8 +231,17 @@ mod tests {
 
     /// Reads a text in chunks of every small size: where a chunk ends must not matter.
     fn read(text: &str, offset: u64, limit: u64) -> Result<String, String> {
+        read_with(None, text, offset, limit)
+    }
+
+    fn read_with(
+        numbers: Option<LineNumbers>,
+        text: &str,
+        offset: u64,
+        limit: u64,
+    ) -> Result<String, String> {
         let run = |size: usize| {
-            let mut window = Window::new(offset, limit);
+            let mut window = Window::new(offset, limit, numbers);
             for chunk in text.as_bytes().chunks(size) {
                 assert_eq!(window.feed(chunk), Reading::More);
             }
@@ -253,6 +272,29 @@ mod tests {
     }
 
     #[test]
+    fn lines_carry_the_numbers_they_have_in_the_file() {
+        let numbered = |numbers, text, offset| read_with(Some(numbers), text, offset, 2).unwrap();
+        assert_eq!(numbered(LineNumbers::Tab, "a\n\n", 1), "     1\ta\n     2\t\n");
+        assert_eq!(numbered(LineNumbers::Arrow, "a\r\nb", 1), "     1→a\r\n     2→b");
+        assert_eq!(numbered(LineNumbers::Bar, "a\nb\n", 2), "00002| b\n");
+        let many = "x\n".repeat(1_234_567);
+        assert_eq!(read_with(Some(LineNumbers::Tab), &many, 1_234_567, 1).unwrap(), "1234567\tx\n");
+    }
+
+    #[test]
+    fn what_is_no_line_of_the_file_has_no_number() {
+        let numbered = |text, limit| read_with(Some(LineNumbers::Tab), text, 1, limit).unwrap();
+        assert_eq!(numbered("", 9), "[belljar: the file is empty]");
+        assert_eq!(
+            numbered("a\nb\nc\n", 2),
+            "     1\ta\n     2\tb\n[belljar: cut after 2 of 3 lines; continue with offset 3]"
+        );
+        assert!(
+            numbered(&"x".repeat(9_000), 9).ends_with("x [belljar: line cut, 9000 bytes in all]")
+        );
+    }
+
+    #[test]
     fn an_offset_past_the_end_names_the_number_of_lines() {
         assert!(read("1\n2\n", 3, 1).unwrap_err().contains("which has 2 lines"));
         assert!(read("1\n2", 3, 1).unwrap_err().contains("which has 2 lines"));
@@ -269,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_huge_file_is_not_read_to_its_end_for_a_count() {
-        let mut window = Window::new(1, 1);
+        let mut window = Window::new(1, 1, None);
         let chunk = "line\n".repeat(10_000);
         let mut fed = 0_u64;
         while window.feed(chunk.as_bytes()) == Reading::More {
@@ -284,17 +326,20 @@ mod tests {
 
     #[test]
     fn an_answer_stays_below_its_bound() {
-        let mut window = Window::new(1, u64::MAX);
-        for _ in 0..50 {
-            window.feed("0123456789abcde\n".repeat(1_024).as_bytes());
+        let wide = format!("{}\n", "y".repeat(2 * MAX_LINE));
+        let shapes = ["0123456789abcde\n".repeat(1_024), "\n".repeat(16_384), wide.repeat(8)];
+        for numbers in [None, Some(LineNumbers::Tab), Some(LineNumbers::Bar)] {
+            for chunk in &shapes {
+                let mut window = Window::new(1, u64::MAX, numbers);
+                for _ in 0..50 {
+                    window.feed(chunk.as_bytes());
+                }
+                window.end();
+                let text = window.finish("a").unwrap();
+                assert!(text.len() <= MAX_TEXT, "{} bytes, {numbers:?}", text.len());
+                assert!(text.contains("; continue with offset "), "{numbers:?}");
+            }
         }
-        window.end();
-        let text = window.finish("a").unwrap();
-        assert!(
-            text.len() <= MAX_TEXT && text.ends_with("of 51200 lines; continue with offset 15873]"),
-            "{}",
-            text.len()
-        );
     }
 
     #[test]

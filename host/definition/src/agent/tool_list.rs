@@ -282,7 +282,8 @@ impl Reader<'_, '_, '_, '_> {
         };
         // OpenCode's `edit` stands for everything that changes files.
         if written.name == "edit" && self.dialect == Dialect::OpenCode {
-            tools.extend(ToolName::new("file_write").ok());
+            let others = ["file_write", "notebook_edit"];
+            tools.extend(others.into_iter().filter_map(|name| ToolName::new(name).ok()));
         }
         tools
     }

@@ -308,6 +308,7 @@ mod tests {
             "file_read",
             "file_write",
             "file_edit",
+            "notebook_edit",
             "file_find",
             "file_search",
             "file_list",

@@ -148,22 +148,22 @@ fn opencode_permissions_narrow_and_the_last_match_wins() {
     tools!("permission: { edit: deny, webfetch: ask }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"file_edit": Deny, "file_write": Deny, "web_fetch": Ask}
+    at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny, "web_fetch": Ask}
     "#);
     tools!("permission: { edit: { '*': allow, '*.env': deny } }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"file_edit": Deny, "file_write": Deny}
+    at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
     "#);
     tools!("permission: deny", @r#"
     s (s), OpenCode, user-facing
     tools: {}
-    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
     "#);
     tools!("permission: { '*': ask, read: allow }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"attach_file": Ask, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
+    at most: {"attach_file": Ask, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "notebook_edit": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
     "#);
     tools!("permission: { edit: perhaps }", @r#"
     invalid

@@ -17,6 +17,7 @@ pub(crate) fn known() -> KnownTools {
         "file_search",
         "file_write",
         "file_edit",
+        "notebook_edit",
         "attach_file",
         "web_fetch",
         "web_search",

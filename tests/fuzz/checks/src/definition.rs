@@ -21,6 +21,7 @@ const TOOLS: &[&str] = &[
     "file_read",
     "file_search",
     "file_write",
+    "notebook_edit",
     "web_fetch",
     "web_search",
 ];
