@@ -68,7 +68,8 @@ fn the_model_calls_tools_by_the_names_of_its_author_and_receipts_know_belljars()
     let path = world.file("src/a.rs", "fn one() {}\nfn two() {}\nfn three() {}\n");
     let transcript = world.other("transcript.yaml", TRANSCRIPT.as_bytes());
     let transcript = transcript.to_str().unwrap();
-    let done = world.run(&["run", "--agent", "reviewer", "--json", "--transcript", transcript, "x"]);
+    let done =
+        world.run(&["run", "--agent", "reviewer", "--json", "--transcript", transcript, "x"]);
     let outcome = done.exits(0).json();
     assert_eq!(outcome["output"], "Done.");
     let text = std::fs::read_to_string(path).unwrap();

@@ -86,7 +86,7 @@ mod tests {
         let long = || {
             turns.take(|| {
                 begun.set(begun.get() + 1);
-                tokio::time::sleep(PATIENCE * 3)
+                tokio::time::sleep(PATIENCE * 4)
             })
         };
         join(long(), long()).await;
