@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_policy::Shown;
 
-use crate::agent::{AgentDefinition, KnownTools, NO_TOOLS, NotAnAgent};
+use crate::agent::{AgentContext, AgentDefinition, NO_TOOLS, NotAnAgent};
 use crate::diagnostic::{Diagnostic, Findings, Place, Severity};
 use crate::filed::{FileRead, Filed, Kind};
 use crate::{AgentId, Scope, Slug, suggest};
@@ -136,8 +136,12 @@ impl<D> Default for Catalog<D> {
 
 impl Catalog {
     /// The agents of these files; see [`Catalog::of`].
-    pub fn build(files: Vec<SourceFile>, known_tools: &KnownTools, project_override: bool) -> Self {
-        Self::of(files, known_tools, project_override)
+    pub fn build(
+        files: Vec<SourceFile>,
+        context: impl Into<AgentContext>,
+        project_override: bool,
+    ) -> Self {
+        Self::of(files, &context.into(), project_override)
     }
 
     /// The agents that are in use.

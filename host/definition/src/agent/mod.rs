@@ -3,6 +3,7 @@
 //! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with
 //! diagnostics, or is not an agent at all. What it cannot read never becomes a right.
 
+mod canonical;
 pub mod host_tools;
 mod keys;
 mod leftovers;
@@ -24,11 +25,12 @@ use belljar_policy::{Asked, ToolName};
 use crate::diagnostic::Diagnostic;
 use crate::{Dialect, Slug, Visibility};
 
+pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
 pub(crate) use parse::{NO_TOOLS, is_documentation, no_agent, opens_with_fence, say_no_split};
 pub use parse::{parse_agent, parse_agent_in, parse_too_large};
 pub use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
-pub use shapes::Shapes;
+pub use shapes::{AgentContext, Shapes};
 pub use status::{Status, status};
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 

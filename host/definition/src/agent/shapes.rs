@@ -4,6 +4,7 @@
 //! how some files are published. A page of documentation that shows an agent looks the same, so
 //! none of it is taken for one by itself.
 
+use super::tools::KnownTools;
 use crate::diagnostic::{Findings, count};
 use crate::frontmatter::{self, Lines, Split};
 use crate::yaml::{Key, Node, Value};
@@ -26,6 +27,27 @@ pub enum Shapes {
     Ordinary,
     /// Frontmatter in a code fence or after a heading too, and fields under `meta:`.
     Lenient,
+}
+
+/// What reading an agent file takes besides its text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentContext {
+    /// The tools that exist.
+    pub known: KnownTools,
+    /// The shapes that are read.
+    pub shapes: Shapes,
+}
+
+impl From<KnownTools> for AgentContext {
+    fn from(known: KnownTools) -> Self {
+        Self { known, shapes: Shapes::default() }
+    }
+}
+
+impl From<&KnownTools> for AgentContext {
+    fn from(known: &KnownTools) -> Self {
+        known.clone().into()
+    }
 }
 
 /// The frontmatter that stands in a code fence or after a heading, if there is such.
