@@ -14,6 +14,7 @@
 use belljar_policy::Shown;
 
 use super::keys;
+use super::names::split_names;
 use crate::diagnostic::{Findings, Place, Severity, count};
 use crate::dialect::CANONICAL_ONLY;
 use crate::frontmatter::Split;
@@ -197,9 +198,35 @@ impl Piece<'_> {
     fn parse_lines(&self, lines: &[&str]) -> Option<Vec<(Key, Node)>> {
         let root = yaml::parse(&lines.join("\n"), self.line).ok()?;
         match root.value {
+            // A description that is empty but for fields of nobody's is a block without its
+            // indentation.
+            Value::Map(entries) if self.key == "description" && entries.len() > 1 => {
+                let (_, first) = entries.first()?;
+                first.text().is_some_and(|text| !text.trim().is_empty()).then_some(entries)
+            }
             Value::Map(entries) if entries.first()?.0.text == self.key => Some(entries),
             _ => None,
         }
+    }
+
+    /// The names of tools that the value consists of, between commas; `None` where anything else
+    /// stands there too.
+    fn names(&self) -> Option<String> {
+        let rest = self.lines.iter().skip(1).map(|line| line.trim());
+        let items: Option<Vec<&str>> =
+            rest.filter(|line| !line.is_empty()).map(|line| line.strip_prefix("- ")).collect();
+        let folded = self.folded();
+        let text = match items.filter(|items| self.value.trim().is_empty() && !items.is_empty()) {
+            Some(items) => items.join(", "),
+            None => {
+                let inner = folded.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+                inner.unwrap_or(&folded).to_owned()
+            }
+        };
+        let entries = split_names(&text, Place::default());
+        let names: Vec<&str> = entries.iter().map(|entry| unquoted(&entry.text)).collect();
+        let plain = !names.is_empty() && names.iter().all(|name| is_plain_name(name));
+        plain.then(|| names.join(", "))
     }
 
     /// The value as one line of text.
@@ -256,10 +283,11 @@ impl Recovered {
         let field = keys::meant(piece.key);
         let text = piece.folded();
         self.look_for_hidden_in(piece);
-        let value = match field {
-            "tools" | "allowedTools" if is_plain_list(&text) => text,
-            _ if keys::narrows(field) => return self.lose(field, at),
-            _ => text,
+        let names = || piece.names().filter(|_| matches!(field, "tools" | "allowedTools"));
+        let value = match names() {
+            Some(names) => names,
+            None if keys::narrows(field) => return self.lose(field, at),
+            None => text,
         };
         let key = Key { text: piece.key.to_owned(), at };
         self.entries.push((key, Node { value: Value::Text(value), at, written: None }));
@@ -297,16 +325,16 @@ impl Recovered {
     }
 }
 
-/// Whether a text is a list of names and nothing else: no comment, no alias, no tag, no prose.
-fn is_plain_list(text: &str) -> bool {
-    text == "*"
-        || text.split(',').all(|name| {
-            let name = name.trim();
-            !name.is_empty()
-                && name
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.'))
-        })
+/// Whether a text is the name of a tool, with a scope or without: no comment, no alias, no tag,
+/// no prose.
+fn is_plain_name(text: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
+    let (name, scope) = match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
+        Some((name, scope)) => (name, scope),
+        None => (text, ""),
+    };
+    let plain_scope = !scope.contains(['(', ')', '#', '\n']);
+    text == "*" || (plain_scope && name.starts_with(letter) && name.chars().all(letter))
 }
 
 #[cfg(test)]
@@ -334,11 +362,12 @@ mod tests {
 
     #[test]
     fn only_names_are_a_plain_list() {
-        assert!(is_plain_list("Read, mcp__x__y, edit/editFiles"));
-        assert!(is_plain_list("*"));
-        for other in ["", "Read, ", "Read # Write", "*x", "!Read", "Read Write", "[Read", "Bash(a)"]
+        for name in ["Read", "mcp__x__y", "edit/editFiles", "*", "Bash(git diff: *)"] {
+            assert!(is_plain_name(name), "{name}");
+        }
+        for other in ["", "Read # Write", "*x", "!Read", "Read Write", "[Read", "Bash(a", "(a)", "A(#)"]
         {
-            assert!(!is_plain_list(other), "{other}");
+            assert!(!is_plain_name(other), "{other}");
         }
     }
 }

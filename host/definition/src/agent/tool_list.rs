@@ -101,7 +101,13 @@ impl Reader<'_, '_, '_, '_> {
                 let hint = "write `[]`, or remove the line to take all that the grants give";
                 self.fields.findings.warning(key.at, "empty-tools", message, Some(hint.to_owned()));
             }
-            Value::Text(text) => entries.extend(split_names(text, node.at)),
+            Value::Text(text) => {
+                entries.extend(split_names(text, node.at));
+                if entries.is_empty() {
+                    let message = format!("`{name}` names nothing, which means no tools");
+                    self.fields.findings.warning(key.at, "empty-tools", message, None);
+                }
+            }
             Value::List(items) => {
                 for item in items {
                     match item.text() {

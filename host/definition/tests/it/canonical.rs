@@ -13,14 +13,37 @@ fn form(text: &str) -> Result<String, NoCanonicalForm> {
 #[test]
 fn the_form_has_belljars_names_and_the_body_byte_for_byte() {
     let text = "---\r\nname: Code Reviewer\r\ndescription: 'a: \"b\" # c'\r\ntools: Read, Task, Agent(x y), Bash\r\nmodel: sonnet\r\nmaxTurns: 7\r\n---\r\n\r\n  body \r\n---\r\nend";
-    insta::assert_snapshot!(form(text).unwrap().replace('\r', "<CR>"), @"");
+    insta::assert_snapshot!(form(text).unwrap().replace('\r', "<CR>"), @r#"
+    ---
+    name: "Code Reviewer"
+    description: "a: \"b\" # c"
+    tools: [file_read, spawn_agent]
+    model: "sonnet"
+    maxTurns: 7
+    subagents: { allowed_agents: ["x y"] }
+    visibility: user-facing
+    ---
+    <CR>
+      body <CR>
+    ---<CR>
+    end
+    "#);
     let left = canonical_form(&definition(text), &known()).unwrap().left_out;
     assert_eq!(left, ["Bash"]);
 }
 
 #[test]
 fn what_was_taken_away_or_asked_for_stays_so() {
-    insta::assert_snapshot!(form("---\ndescription: d\npermission: { edit: deny, webfetch: ask }\n---\nb").unwrap(), @"");
+    insta::assert_snapshot!(form("---\ndescription: d\npermission: { edit: deny, webfetch: ask }\n---\nb").unwrap(), @r#"
+    ---
+    name: "scout"
+    description: "d"
+    disallowedTools: [file_edit, file_write]
+    permission: { web_fetch: ask }
+    visibility: user-facing
+    ---
+    b
+    "#);
 }
 
 #[test]

@@ -18,36 +18,130 @@ macro_rules! tools {
 
 #[test]
 fn patterns_and_other_spellings_take_away() {
-    tools!("disallowedTools: 'web*, WRITE, mcp__x__*'", @"");
-    tools!("tools: { 'web*': false, Edit: false }", @"");
-    tools!("tools: '*, !Write'", @"");
-    tools!("Tools: Read", @"");
-    tools!("disallowedTools: Wriet", @"");
+    tools!("disallowedTools: 'web*, WRITE, mcp__x__*'", @r#"
+    s (s), unknown, user-facing
+    tools: all that is granted
+    at most: {"file_write": Deny, "web_fetch": Deny, "web_search": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    "#);
+    tools!("tools: { 'web*': false, Edit: false }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_edit": Deny, "file_write": Deny, "web_fetch": Deny, "web_search": Deny}
+    "#);
+    tools!("tools: '*, !Write'", @r#"
+    s (s), unknown, user-facing
+    tools: all that is granted
+    at most: {"file_write": Deny}
+    "#);
+    tools!("Tools: Read", @r#"
+    s (s), Claude Code, user-facing
+    tools: {"file_read"}
+    agents/scout.md:4:1: warning: `Tools` is read as `tools`
+    "#);
+    tools!("disallowedTools: Wriet", @r#"
+    s (s), unknown, user-facing
+    tools: all that is granted
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:4:18: warning: `Wriet` is no tool that is known here, so nothing is taken away
+    "#);
 }
 
 #[test]
 fn permissions_of_either_spelling_narrow() {
-    tools!("permissions: { edit: { '**/*': deny }, bash: { '*': deny } }", @"");
-    tools!("permission: { '*': deny, read: allow, 'web*': ask }", @"");
-    tools!("permission: { write: deny, edit: allow }", @"");
-    tools!("permission: { write: deny, '*': allow }", @"");
-    tools!("permission: [read]", @"");
-    tools!("permission: { external_directory: deny, doom_loop: ask }", @"");
+    tools!("permissions: { edit: { '**/*': deny }, bash: { '*': deny } }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_edit": Deny, "file_write": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    "#);
+    tools!("permission: { '*': deny, read: allow, 'web*': ask }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Allow, "file_search": Deny, "file_write": Deny, "spawn_agent": Deny, "web_fetch": Ask, "web_search": Ask}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    "#);
+    tools!("permission: { write: deny, edit: allow }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_edit": Allow, "file_write": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    "#);
+    tools!("permission: { write: deny, '*': allow }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_write": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    "#);
+    tools!("permission: [read]", @r#"
+    s (s), OpenCode, user-facing
+    tools: {}
+    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:4:1: warning: `permission` is a list, none of `allow`, `ask`, `deny`: denied
+    "#);
+    tools!("permission: { external_directory: deny, doom_loop: ask }", @r#"
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    "#);
 }
 
 #[test]
 fn items_that_are_no_names_give_nothing_and_say_so() {
-    tools!("tools:\n  - Read\n  - Bash(git diff: *)\n  - [Write]", @"");
-    tools!("disallowedTools:\n  - Write: x", @"");
-    tools!("tools: |\n  - Read\n  - Grep", @"");
+    tools!("tools:\n  - Read\n  - Bash: x\n  - [Write]", @r#"
+    s (s), Claude Code, user-facing
+    tools: {"file_read"}
+    agents/scout.md:6:5: warning: `tools` holds a map, not a name
+    agents/scout.md:7:5: warning: `tools` holds a list, not a name
+    "#);
+    tools!("disallowedTools:\n  - Write: x", @r#"
+    s (s), unknown, user-facing
+    tools: {}
+    agents/scout.md:5:5: warning: `disallowedTools` holds a map, not a name
+    "#);
+    tools!("tools: |\n  - Read\n  - Grep", @r#"
+    s (s), unknown, user-facing
+    tools: {"file_read", "file_search"}
+    "#);
 }
 
 #[test]
 fn a_stranger_s_odd_values_never_reject_the_file() {
-    tools!("maxTurns: many\nmodel: { a: b }\ntools: true", @"");
-    tools!("maxTurns: 100000\ntools: Read", @"");
-    tools!("mode: subagent\ndisable: perhaps\nsteps: 0\ntools: Read", @"");
-    insta::assert_snapshot!(agent("---\nname: [a, b]\ndescription: [Draft] it: works\ntools: Read\n---\nb"), @"");
+    tools!("maxTurns: many\nmodel: { a: b }\ntools: true", @r#"
+    s (s), Claude Code, user-facing
+    tools: {}
+    limits: steps = 1
+    agents/scout.md:4:1: warning: `maxTurns` is `many`, not a whole number
+      hint: write a number from 1 to 1000
+    agents/scout.md:5:1: warning: `model` is a map, not a name
+    agents/scout.md:6:1: warning: `tools` is `true`, not a list of names
+      hint: write `[file_read, file_search]`, or `[]` for none
+    "#);
+    tools!("maxTurns: 100000\ntools: Read", @r#"
+    s (s), Claude Code, user-facing
+    tools: {"file_read"}
+    limits: steps = 1000
+    agents/scout.md:4:1: warning: `maxTurns` is 100000, out of range
+      hint: write a number from 1 to 1000
+    "#);
+    tools!("mode: subagent\ndisable: perhaps\nsteps: 0\ntools: Read", @r#"
+    s (s), OpenCode, user-facing
+    tools: {"file_read"}
+    limits: steps = 1
+    agents/scout.md:4:1: note: ignored: `mode`
+    agents/scout.md:5:1: warning: `disable` is `perhaps`, neither `true` nor `false`
+    agents/scout.md:6:1: warning: `steps` is 0, out of range
+      hint: write a number from 1 to 1000
+    "#);
+    insta::assert_snapshot!(agent("---\nname: [a, b]\ndescription: [Draft] it: works\ntools: Read\n---\nb"), @r#"
+    scout (scout), Claude Code, user-facing
+    tools: {"file_read"}
+    agents/scout.md:2:1: warning: `name` is a list, not a text
+    agents/scout.md:2:1: warning: it has no `name`; the file's name serves: `scout`
+    agents/scout.md:3:22: warning: the frontmatter is not valid YAML, so it was read field by field; `description` is taken as text: while parsing a block mapping, did not find expected key, in `description: [Draft] it: works`
+      hint: quote the value of `description`: it holds `: `
+    "#);
 }
 
 #[test]
