@@ -348,6 +348,15 @@ pub(crate) enum ToolsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Show what the tool names and arguments of other programs become here
+    Aliases {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Print the page of the documentation
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
+    },
     /// Start a tool of your own: a Rust project with the SDK
     New {
         /// Its name: a letter, then letters, digits and `_`

@@ -12,6 +12,7 @@ mod diagnostic;
 mod dialect;
 mod fields;
 mod filed;
+mod foreign;
 mod frontmatter;
 mod manifest;
 mod settings;
@@ -35,6 +36,7 @@ pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped,
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 pub use dialect::Dialect;
 pub use filed::{FileRead, Filed, Kind};
+pub use foreign::{Argument, ArgumentKind, Becomes, ForeignTool, Given, SELF};
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{

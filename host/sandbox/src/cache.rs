@@ -16,8 +16,9 @@ use sha2::Sha256;
 
 use crate::error::SandboxError;
 
-/// The largest entry that is read. A Python tool's machine code has about 40 MB.
-pub(crate) const MAX_ENTRY: u64 = 512 << 20;
+/// The largest entry that is read or made, which bounds what one component's machine code takes
+/// of the host's memory. A Python tool's has about 40 MB.
+pub(crate) const MAX_ENTRY: u64 = 128 << 20;
 
 const MAGIC: &[u8; 16] = b"belljar-cache-1\n";
 const TAG: usize = 32;

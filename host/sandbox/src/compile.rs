@@ -2,7 +2,7 @@
 //!
 //! A component can be written so that compiling it takes hours or all memory. In a child, the
 //! system bounds both; the host waits with a limit of its own and ends the child when nobody
-//! waits any more. One component compiles at a time.
+//! waits any more.
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -147,8 +147,13 @@ async fn in_child(started: io::Result<Running>, wasm: &[u8]) -> Result<Vec<u8>, 
         .await
         .map_err(|_| LoadError::Compile(format!("it took over {} seconds", WAIT.as_secs())))?
         .map_err(|error| failed("talking to the compiler", error))?;
-    if status.success() && code.len() as u64 <= MAX_ENTRY {
+    let fits = code.len() as u64 <= MAX_ENTRY;
+    if status.success() && fits {
         return Ok(code);
+    }
+    if !fits {
+        let most = MAX_ENTRY >> 20;
+        return Err(LoadError::Compile(format!("its machine code has more than {most} MiB")));
     }
     let complaint = String::from_utf8_lossy(&complaint);
     let shown = Shown::clipped(complaint.trim(), 1_000).to_string();

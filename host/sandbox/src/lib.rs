@@ -69,6 +69,7 @@ mod stdio;
 mod store;
 mod throwaway;
 mod tool_info;
+mod turns;
 mod wasm;
 
 pub use compile::compile_child;

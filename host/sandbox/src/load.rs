@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 use wasmtime::component::Component;
 
 use crate::Compiler;
@@ -14,6 +14,7 @@ use crate::engine::{Engines, POOL_MEMORY, PoolPermit, TABLES, compatibility};
 use crate::error::LoadError;
 use crate::inspect::check;
 use crate::link::{Bound, Exports, Granted, link};
+use crate::turns::Turns;
 use crate::wasm::{Digest, Wasm};
 
 /// Components kept in memory though no jar uses them.
@@ -25,8 +26,7 @@ pub(crate) struct Loader {
     compiler: Compiler,
     cache: Option<Arc<Cache>>,
     engines: Arc<Engines>,
-    /// One compilation at a time: each takes all cores and much memory.
-    compiling: Semaphore,
+    turns: Turns,
     entries: Mutex<HashMap<Digest, Arc<Entry>>>,
 }
 
@@ -66,7 +66,7 @@ impl Loader {
         cache: Option<Arc<Cache>>,
         engines: Arc<Engines>,
     ) -> Self {
-        Self { compiler, cache, engines, compiling: Semaphore::new(1), entries: Mutex::default() }
+        Self { compiler, cache, engines, turns: Turns::new(), entries: Mutex::default() }
     }
 
     /// A tool; see [`Self::load_any`].
@@ -189,8 +189,11 @@ impl Loader {
 
     async fn compile(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
         check(wasm.bytes())?;
-        let _turn = self.compiling.acquire().await;
-        compile(&self.compiler, wasm).await
+        let work = || compile(&self.compiler, wasm);
+        match self.compiler {
+            Compiler::InProcess => self.turns.keep(work()).await,
+            Compiler::Child { .. } | Compiler::Broker(_) => self.turns.take(work).await,
+        }
     }
 
     async fn place_first(

@@ -51,7 +51,7 @@ impl Agent<'_> {
     ) -> Input {
         let calls = machine.calls();
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
-        for group in groups(machine.current_step(), calls, decisions) {
+        for group in groups(machine.current_step(), &calls, decisions) {
             if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
                 return Input::Interrupted { heard: String::new(), answers, ending };
             }
@@ -145,7 +145,8 @@ impl Agent<'_> {
         };
         let mut answer = self.after_call(call, answer).await;
         answer.content.push_str(&notes);
-        (call.position, answer)
+        let called = machine.asked().get(call.position).map_or("", |asked| &asked.name);
+        (call.position, dispatcher.reword(called, answer))
     }
 
     async fn call_tool(&self, call: Call<'_>, permit: ToolPermit) -> Answer {
@@ -271,9 +272,9 @@ impl Agent<'_> {
 }
 
 /// Splits the calls where their kind changes. A refusal goes with whatever it stands beside.
-fn groups(step: u64, calls: &[ToolCall], decisions: Vec<Decision>) -> Vec<Group<'_>> {
-    let mut groups: Vec<(Option<Kind>, Group<'_>)> = Vec::with_capacity(1);
-    for ((position, call), decision) in calls.iter().enumerate().zip(decisions) {
+fn groups<'c>(step: u64, calls: &[&'c ToolCall], decisions: Vec<Decision>) -> Vec<Group<'c>> {
+    let mut groups: Vec<(Option<Kind>, Group<'c>)> = Vec::with_capacity(1);
+    for ((position, call), decision) in calls.iter().copied().enumerate().zip(decisions) {
         let kind = match &decision {
             Decision::Tool(_) => Some(Kind::Tools),
             Decision::Host(_, order) if order.spawns() => Some(Kind::Agents),

@@ -12,8 +12,10 @@ use belljar_policy::{Denied, DenyCode, Rights, Shown, Source, ToolName, ToolPerm
 use serde::de::IgnoredAny;
 
 use crate::bounds::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
+use crate::facade::{self, Facade};
 use crate::hosttool::HostTool;
 use crate::orders::Order;
+use crate::turn::Answer;
 
 /// What carries out an advertised tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,7 @@ pub(crate) enum Carrier {
 pub(crate) struct Dispatcher {
     rights: Rights,
     advertised: BTreeMap<ToolName, Carrier>,
+    facade: Facade,
 }
 
 /// One call's fate, before anything happened.
@@ -62,18 +65,48 @@ pub(crate) enum Reason {
 
 impl Dispatcher {
     /// `advertised` is narrowed to what `rights` allow, so that a mistake above cannot widen.
-    pub(crate) fn new(rights: Rights, advertised: BTreeMap<ToolName, Carrier>) -> Self {
+    /// `facade` says under which names the model was shown them.
+    pub(crate) fn new(
+        rights: Rights,
+        advertised: BTreeMap<ToolName, Carrier>,
+        facade: Facade,
+    ) -> Self {
         let mut advertised = advertised;
         advertised.retain(|name, _| rights.tool(name.as_str()).is_ok());
-        Self { rights, advertised }
+        Self { rights, advertised, facade }
     }
 
-    /// The names that may be called.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &ToolName> {
-        self.advertised.keys()
+    /// The names that the model may call.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.advertised.keys().flat_map(|tool| {
+            let shown = self.facade.names(tool.as_str());
+            if shown.is_empty() { vec![tool.as_str()] } else { shown }
+        })
     }
 
-    /// Decides on the call at `position` (from 0) of its step.
+    /// A call of the model as belljar's own; `None` where it is that already.
+    pub(crate) fn translate(&self, call: &ToolCall) -> Result<Option<ToolCall>, Refusal> {
+        match self.facade.face(&call.name) {
+            Some(face) if self.advertised.contains_key(face.tool) => {
+                check_arguments(&call.arguments)?;
+                facade::translate(face, call).map(Some).map_err(Refusal::malformed)
+            }
+            None if self.facade.names(&call.name).is_empty() => Ok(None),
+            Some(_) | None => {
+                // The name is cut where it is shown.
+                let facts = format!("tool `{}` is not offered by that name", call.name);
+                let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
+                Err(self.not_allowed(denied))
+            }
+        }
+    }
+
+    /// What the model reads as the answer to `called`.
+    pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
+        self.facade.reword(called, answer)
+    }
+
+    /// Decides on the call at `position` (from 0) of its step, which is under belljar's name.
     pub(crate) fn decide(&self, call: &ToolCall, position: usize) -> Decision {
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
@@ -185,7 +218,7 @@ mod tests {
         }
         let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
         let advertised = shown.iter().map(|name| (ToolName::new(name).unwrap(), Carrier::Jar));
-        Dispatcher::new(rights, advertised.collect())
+        Dispatcher::new(rights, advertised.collect(), Facade::default())
     }
 
     fn call(name: &str, arguments: &str) -> ToolCall {

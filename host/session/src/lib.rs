@@ -39,6 +39,7 @@ mod delegate;
 mod delegates;
 mod dispatch;
 pub mod events;
+mod facade;
 mod findings;
 pub mod frame;
 mod held;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use belljar_model::{ChatRequest, Message, ToolCall, ToolResult};
+use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
 use belljar_sandbox::{Jar, JarSpec, JarTool};
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +11,7 @@ use crate::blocks;
 use crate::bounds::MAX_TOOLS;
 use crate::delegates::Delegates;
 use crate::dispatch::{Carrier, Dispatcher};
+use crate::facade::Facade;
 use crate::frame::{self, FORK_PLACEHOLDER};
 use crate::hosttool::HostTool;
 use crate::ledger::Ledger;
@@ -45,11 +46,11 @@ pub(crate) async fn prepare(
         specs.iter().map(|(name, _)| (name.clone(), Carrier::Jar)).collect();
     let delegates = delegates(job);
     let listed = delegates.listed();
-    let index = skills::index_block(&host.skills);
+    let skills = skills::index_block(&host.skills, HostTool::Skill.name()).is_some();
     let offered: Vec<HostTool> = HostTool::ALL
         .into_iter()
         .filter(|tool| job.scene.offers(*tool) && (!listed.is_empty() || !tool.delegates()))
-        .filter(|tool| *tool != HostTool::Skill || index.is_some())
+        .filter(|tool| *tool != HostTool::Skill || skills)
         .collect();
     for tool in &offered {
         if let Ok(permit) = job.rights.tool(tool.name()) {
@@ -65,6 +66,8 @@ pub(crate) async fn prepare(
     }
     let given: Vec<HostTool> =
         advertised.keys().filter_map(|name| HostTool::of(name.as_str())).collect();
+    let mut specs: Vec<ToolSpec> = specs.into_iter().map(|(_, spec)| spec).collect();
+    let facade = Facade::put_up(&job.agent.definition, &mut specs);
     let jar = if jar_tools.is_empty() { None } else { Some(jar(job, jar_tools, stop)?) };
     let request = match &job.fork {
         Some(parent) => forked(parent, &job.first),
@@ -72,14 +75,14 @@ pub(crate) async fn prepare(
             let mut messages = job.history.clone();
             messages.push(Message::User { text: job.first.clone() });
             ChatRequest {
-                system: system(job, ledger, &listed, &given, index),
+                system: system(job, ledger, &listed, &given, &facade),
                 messages,
-                tools: specs.into_iter().map(|(_, spec)| spec).collect(),
+                tools: specs,
                 ..ChatRequest::default()
             }
         }
     };
-    let dispatcher = Dispatcher::new(job.rights.clone(), advertised);
+    let dispatcher = Dispatcher::new(job.rights.clone(), advertised, facade);
     Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates })
 }
 
@@ -100,7 +103,7 @@ fn system(
     ledger: &Ledger,
     listed: &[blocks::ListedAgent],
     given: &[HostTool],
-    index: Option<String>,
+    facade: &Facade,
 ) -> Vec<String> {
     let definition = &job.agent.definition;
     let mut system = vec![definition.body.clone()];
@@ -108,8 +111,12 @@ fn system(
         let findings = definition.emit_structured_findings;
         system.push(frame::contract(job.scene.supervises(), findings));
     }
-    system.extend(blocks::subagents(listed, given));
-    system.extend(index.filter(|_| given.contains(&HostTool::Skill)));
+    system.extend(blocks::subagents(listed, given, facade));
+    let skill = facade.names(HostTool::Skill.name()).first().copied();
+    let skill = skill.unwrap_or(HostTool::Skill.name());
+    if given.contains(&HostTool::Skill) {
+        system.extend(skills::index_block(&job.shared.host.skills, skill));
+    }
     if !job.scene.is_child() {
         let shared = &job.shared;
         let (text, warning) = blocks::agents_md(&shared.workspace, shared.host.home.as_deref());

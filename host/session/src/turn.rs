@@ -102,6 +102,9 @@ pub(crate) struct Loop {
     step: u64,
     output: String,
     last_turn: Option<Exhausted>,
+    /// The calls of the step that runs now which the model knows under another name, as
+    /// belljar's own.
+    translated: Vec<Option<ToolCall>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +147,7 @@ impl Loop {
             step: 0,
             output: String::new(),
             last_turn: None,
+            translated: Vec::new(),
         }
     }
 
@@ -152,9 +156,15 @@ impl Loop {
         &self.request
     }
 
-    /// The calls of the step that runs now.
-    pub(crate) fn calls(&self) -> &[ToolCall] {
+    /// The calls of the step that runs now, as the model made them.
+    pub(crate) fn asked(&self) -> &[ToolCall] {
         self.request.messages.last().map_or(&[], calls_of)
+    }
+
+    /// The same calls under belljar's names.
+    pub(crate) fn calls(&self) -> Vec<&ToolCall> {
+        let own = self.translated.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        self.asked().iter().zip(own).map(|(asked, own)| own.unwrap_or(asked)).collect()
     }
 
     /// The number of the current step, from 1.
@@ -282,15 +292,22 @@ impl Loop {
         for (position, call) in reply.calls.iter_mut().enumerate() {
             self.give_own_id(call, position);
         }
-        let decide = |(position, call)| self.dispatcher.decide(call, position);
-        let decisions = reply.calls.iter().enumerate().map(decide).collect();
+        let decide = |(position, call)| match self.dispatcher.translate(call) {
+            Ok(own) => {
+                let decision = self.dispatcher.decide(own.as_ref().unwrap_or(call), position);
+                (own, decision)
+            }
+            Err(refusal) => (None, Decision::Refuse(refusal)),
+        };
+        let (translated, decisions) = reply.calls.iter().enumerate().map(decide).unzip();
+        self.translated = translated;
         self.push(Message::Assistant { text: reply.text, calls: reply.calls });
         self.state = State::Calling;
         Effect::Call(decisions)
     }
 
     fn answered(&mut self, answers: Vec<Answer>, gauge: &Gauge) -> Effect {
-        if answers.len() != self.calls().len() {
+        if answers.len() != self.asked().len() {
             let message = "a step has calls without an answer".to_owned();
             return self.end(Ending::failed(RunError::Internal { message }));
         }
@@ -348,7 +365,7 @@ impl Loop {
                 is_error: answer.is_error,
             }
         };
-        let results: Vec<_> = self.calls().iter().map(&mut result).collect();
+        let results: Vec<_> = self.asked().iter().map(&mut result).collect();
         if !results.is_empty() {
             self.push(Message::Tool { results });
         }

@@ -10,6 +10,7 @@ mod measure;
 mod neighbours;
 mod report;
 mod runs;
+mod soak;
 mod startup;
 mod stores;
 
@@ -25,16 +26,24 @@ struct Times {
     runs: usize,
     starts: usize,
     children: usize,
+    attacks: u64,
 }
 
 /// What can be asked for by itself.
-const PARTS: [&str; 8] =
-    ["open", "read", "jars", "runs", "delegation", "neighbours", "interval", "startup"];
+const PARTS: [&str; 9] =
+    ["open", "read", "jars", "runs", "delegation", "neighbours", "interval", "soak", "startup"];
 
-const FULL: Times =
-    Times { stores: 5000, calls: 5000, jars: 10_000, runs: 10_000, starts: 20, children: 1000 };
+const FULL: Times = Times {
+    stores: 5000,
+    calls: 5000,
+    jars: 10_000,
+    runs: 10_000,
+    starts: 20,
+    children: 1000,
+    attacks: 100_000,
+};
 const QUICK: Times =
-    Times { stores: 300, calls: 300, jars: 300, runs: 300, starts: 3, children: 50 };
+    Times { stores: 300, calls: 300, jars: 300, runs: 300, starts: 3, children: 50, attacks: 1000 };
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -74,6 +83,9 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("interval") {
         rows.extend(interval::rows(times.starts).await.map_err(stores::plain)?);
+    }
+    if asked("soak") {
+        rows.push(soak::row(times.attacks).await?);
     }
     if asked("startup") {
         rows.extend(startup::rows(root, times.starts)?);

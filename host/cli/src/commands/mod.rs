@@ -19,6 +19,7 @@ mod skills;
 mod teams;
 mod teams_run;
 mod tools;
+mod tools_aliases;
 mod tools_call;
 mod tools_inspect;
 mod tools_make;

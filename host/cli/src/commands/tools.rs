@@ -9,7 +9,7 @@ use belljar_sandbox::{ToolInfo, Wasm};
 use belljar_session::{Host, Origin, ToolComponent, host_tool_specs};
 use serde_json::{Value, json};
 
-use super::{tools_call, tools_inspect, tools_make};
+use super::{tools_aliases, tools_call, tools_inspect, tools_make};
 use crate::args::ToolsCommand;
 use crate::exit::{Exit, Failure};
 use crate::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
@@ -43,6 +43,7 @@ pub(super) fn run(
             walls.up(&places, &through);
             tools_call::run(&call, &places, out)
         }
+        ToolsCommand::Aliases { json, markdown } => tools_aliases::run(*json, *markdown, out),
         ToolsCommand::New { name, dir } => tools_make::new(name, dir.as_deref(), out),
         ToolsCommand::Build { dir, install } => tools_make::build(dir, *install, places, out),
     }

@@ -142,7 +142,10 @@ impl<'a> Written<'a> {
     }
 }
 
-const SHELL: &str = "there is no shell in the sandbox";
+const SHELL: &str =
+    "the sandbox's own shell and utilities: no git, compilers, package managers or interpreters";
+const BACKGROUND: &str = "a command ends with its call: none goes on in the background";
+const TASKS: &str = "it runs an editor's own tasks";
 const EDITOR: &str = "it belongs to an editor";
 const LATER: &str = "belljar has no such tool";
 
@@ -165,25 +168,25 @@ use AliasStatus::{Limited, Unavailable, Works};
 
 aliases! {
     ClaudeCode {
-        "Read" => Limited("text only: no images, PDF pages or notebooks"), "file_read";
+        "Read" => Limited("text only: no images or PDF pages; a notebook is its JSON"), "file_read";
         "Write" => Works, "file_write";
         "Edit" => Works, "file_edit";
-        "MultiEdit" => Limited("one edit for each call"), "file_edit";
+        "MultiEdit" => Works, "file_edit";
         "Glob" => Works, "file_find";
         "Grep" => Works, "file_search";
         "LS" => Works, "file_list";
         "WebFetch" => Limited("gives the page; no model answers a question about it"), "web_fetch";
         "WebSearch" => Works, "web_search";
-        "Task" => Works, "spawn_agent";
-        "Agent" => Works, "spawn_agent";
-        "Bash" => Unavailable(SHELL);
-        "BashOutput" => Unavailable(SHELL);
-        "KillShell" => Unavailable(SHELL);
-        "KillBash" => Unavailable(SHELL);
+        "Task" => Limited("waits for the conclusion; nothing in the background"), "spawn_agent";
+        "Agent" => Limited("waits for the conclusion; nothing in the background"), "spawn_agent";
+        "Bash" => Limited(SHELL), "shell";
+        "BashOutput" => Unavailable(BACKGROUND);
+        "KillShell" => Unavailable(BACKGROUND);
+        "KillBash" => Unavailable(BACKGROUND);
         "TodoWrite" => Works, "todo_write";
         "TodoRead" => Unavailable(LATER);
-        "NotebookRead" => Unavailable(LATER);
-        "NotebookEdit" => Unavailable(LATER);
+        "NotebookRead" => Limited("gives the notebook's JSON; no pictures"), "file_read";
+        "NotebookEdit" => Works, "notebook_edit";
         "ExitPlanMode" => Unavailable(LATER);
         "EnterPlanMode" => Unavailable(LATER);
         "AskUserQuestion" => Limited("one question for each call"), "clarify";
@@ -200,14 +203,14 @@ aliases! {
         "read" => Works, "file_read";
         "write" => Works, "file_write";
         "edit" => Works, "file_edit";
-        "multiedit" => Limited("one edit for each call"), "file_edit";
+        "multiedit" => Works, "file_edit";
         "glob" => Works, "file_find";
         "grep" => Works, "file_search";
         "list" => Works, "file_list";
         "webfetch" => Works, "web_fetch";
         "websearch" => Works, "web_search";
         "task" => Works, "spawn_agent";
-        "bash" => Unavailable(SHELL);
+        "bash" => Limited(SHELL), "shell";
         "patch" => Unavailable(LATER);
         "apply_patch" => Unavailable(LATER);
         "todowrite" => Works, "todo_write";
@@ -241,24 +244,24 @@ aliases! {
         "agent/runSubagent" => Works, "spawn_agent";
         "runSubagent" => Works, "spawn_agent";
         "edit/createDirectory" => Unavailable(LATER);
-        "edit/editNotebook" => Unavailable(LATER);
-        "execute" => Unavailable(SHELL);
-        "execute/runInTerminal" => Unavailable(SHELL);
-        "execute/getTerminalOutput" => Unavailable(SHELL);
-        "execute/runTask" => Unavailable(SHELL);
-        "execute/createAndRunTask" => Unavailable(SHELL);
-        "execute/runTests" => Unavailable(SHELL);
+        "edit/editNotebook" => Works, "notebook_edit";
+        "execute" => Limited(SHELL), "shell";
+        "execute/runInTerminal" => Limited(SHELL), "shell";
+        "execute/getTerminalOutput" => Unavailable(BACKGROUND);
+        "execute/runTask" => Unavailable(TASKS);
+        "execute/createAndRunTask" => Unavailable(TASKS);
+        "execute/runTests" => Unavailable(TASKS);
         "execute/testFailure" => Unavailable(EDITOR);
         "execute/runNotebookCell" => Unavailable(EDITOR);
-        "runInTerminal" => Unavailable(SHELL);
-        "runCommands" => Unavailable(SHELL);
-        "runCommands/runInTerminal" => Unavailable(SHELL);
-        "runTasks" => Unavailable(SHELL);
-        "runTests" => Unavailable(SHELL);
+        "runInTerminal" => Limited(SHELL), "shell";
+        "runCommands" => Limited(SHELL), "shell";
+        "runCommands/runInTerminal" => Limited(SHELL), "shell";
+        "runTasks" => Unavailable(TASKS);
+        "runTests" => Unavailable(TASKS);
         "runNotebooks" => Unavailable(EDITOR);
-        "shell" => Unavailable(SHELL);
-        "terminal" => Unavailable(SHELL);
-        "terminalCommand" => Unavailable(SHELL);
+        "shell" => Limited(SHELL), "shell";
+        "terminal" => Limited(SHELL), "shell";
+        "terminalCommand" => Limited(SHELL), "shell";
         "terminalLastCommand" => Unavailable(EDITOR);
         "terminalSelection" => Unavailable(EDITOR);
         "read/terminalLastCommand" => Unavailable(EDITOR);
@@ -308,6 +311,8 @@ mod tests {
             "file_find",
             "file_search",
             "file_list",
+            "notebook_edit",
+            "shell",
             "web_fetch",
             "web_search",
             "attach_file",

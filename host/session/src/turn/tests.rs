@@ -7,6 +7,7 @@ use belljar_policy::{Asked, Grants, Permission, Rights, ToolName};
 
 use super::*;
 use crate::dispatch::Carrier;
+use crate::facade::Facade;
 
 const FREE: Gauge = Gauge { halt: None, steps: None, tokens_left: u64::MAX };
 
@@ -29,7 +30,7 @@ fn new_loop() -> Loop {
         }],
         ..ChatRequest::default()
     };
-    Loop::new(request, Dispatcher::new(rights, BTreeMap::from([(name, Carrier::Jar)])))
+    Loop::new(request, Dispatcher::new(rights, BTreeMap::from([(name, Carrier::Jar)]), Facade::default()))
 }
 
 fn reply(text: &str, calls: &[(&str, &str)]) -> Input {

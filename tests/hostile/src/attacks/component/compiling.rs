@@ -92,6 +92,15 @@ pub(super) const ATTACKS: &[Attack] = &[
         embedded: false,
         run: |arena| Box::pin(in_the_way(arena)),
     },
+    Attack {
+        id: "component-bombs-before-an-honest-one",
+        kind: Kind::Component,
+        tries: "keeps the compiler to itself, while others wait for a tool's first compilation",
+        stopped_by: "what compiles for long lets the others by (INV-68)",
+        told: "plain",
+        embedded: false,
+        run: |arena| Box::pin(before_an_honest_one(arena)),
+    },
 ];
 
 /// How long anything here is waited for.
@@ -218,6 +227,32 @@ async fn in_the_way(arena: &Arena) -> Stopped {
         }
         Ok(Err(error)) => Err(Escape::new(format!("the honest tool does not load: {error}"))),
         Err(_) => Err(Escape::new("the honest tool waits for the bomb")),
+    }
+}
+
+async fn before_an_honest_one(arena: &Arena) -> Stopped {
+    arena.jar(&[]).open().await?;
+    let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
+    let before = children();
+    // Told apart by a custom section, so that each is compiled for itself.
+    let bomb = |n: u8| [heavy(), section(forge::CUSTOM, &[1, b'n', n])].concat();
+    let bombs = [0, 1, 2, 3].map(|n| load(&own, bomb(n)));
+    started(&before).await?;
+    let honest = timeout(PATIENCE, own.load(&Wasm::from_static(PLAIN.wasm))).await;
+    let going = bombs.iter().filter(|bomb| !bomb.is_finished()).count();
+    for bomb in bombs {
+        bomb.abort();
+        let _ = bomb.await;
+    }
+    for child in children().into_iter().filter(|id| !before.contains(id)) {
+        gone(child).await?;
+    }
+    match honest {
+        // One may have been in line before the honest tool.
+        Ok(Ok(_)) if going < 3 => Err(Escape::new("the bombs were done first")),
+        Ok(Ok(_)) => Ok(Verdict::told("plain")),
+        Ok(Err(error)) => Err(Escape::new(format!("the honest tool does not load: {error}"))),
+        Err(_) => Err(Escape::new("the honest tool waits for the bombs")),
     }
 }
 

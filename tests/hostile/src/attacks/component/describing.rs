@@ -122,8 +122,27 @@ async fn false_hint(arena: &Arena) -> Stopped {
 }
 
 /// Two digests of the same code, so that one of them has never been asked.
+/// Whether sandboxes that remember nothing hear different names. With 26 letters, 20 in a row
+/// that are the same do not occur.
+async fn is_changing(arena: &Arena) -> Result<bool, Escape> {
+    let mut first = None;
+    for _ in 0..20 {
+        let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
+        let tools = own.describe(&arena.wasm(guests::CHANGING)).await;
+        let tools = tools.map_err(anyhow::Error::from)?;
+        let name = tools.first().map(|tool| tool.name.to_string());
+        if *first.get_or_insert_with(|| name.clone()) != name {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 async fn changing(arena: &Arena) -> Stopped {
     let guest = guests::CHANGING;
+    if !is_changing(arena).await? {
+        return Err(Escape::new("it says the same each time that it is asked anew"));
+    }
     let (mut names, fresh) = (BTreeSet::new(), arena.path("home").join("cache"));
     for _ in 0..10 {
         let own = arena.own_sandbox(Some(fresh.clone()), arena.compiler());

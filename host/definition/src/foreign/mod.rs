@@ -1,0 +1,217 @@
+//! Tools as the models of other programs know them: the names and arguments under which an
+//! agent's author wrote of them, and what each becomes here.
+//!
+//! [`TOOL_ALIASES`](crate::TOOL_ALIASES) says what a name in a file's `tools` gives; this table
+//! says under which face such a tool is offered to the model, so that a system prompt that
+//! speaks of `Read` and `file_path` stays true, word for word. Data only: `belljar-session`
+//! translates calls by it.
+
+mod claude_code;
+mod copilot;
+mod opencode;
+
+use crate::Dialect;
+
+/// One tool under its author's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForeignTool {
+    /// The name that the model calls.
+    pub name: &'static str,
+    /// Belljar's tool.
+    pub tool: &'static str,
+    /// What the model reads of it.
+    pub description: &'static str,
+    /// Its arguments, in the order shown.
+    pub arguments: &'static [Argument],
+    /// Belljar's arguments that are given where the model's own do not set them, with their
+    /// values.
+    pub given: &'static [(&'static str, Given)],
+}
+
+/// One argument under its author's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Argument {
+    /// The name that the model writes.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: ArgumentKind,
+    /// Whether a call without it is malformed.
+    pub required: bool,
+    /// What the model reads of it.
+    pub description: &'static str,
+    /// What it is here.
+    pub becomes: Becomes,
+}
+
+/// The type of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// A text.
+    Text,
+    /// A whole number.
+    Number,
+    /// True or false.
+    Flag,
+    /// One of these words, each with the one that belljar's tool has for it.
+    Word(&'static [(&'static str, &'static str)]),
+    /// A list of texts.
+    Texts,
+    /// A list of objects with these members.
+    Items(&'static [Argument]),
+}
+
+/// What an argument becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Becomes {
+    /// Belljar's argument of this name, with the same value.
+    Argument(&'static str),
+    /// The only element of the list is belljar's argument of this name; a list of more is
+    /// refused, as one call does one thing here.
+    OnlyElement(&'static str),
+    /// The only object of the list: its members are arguments of the call; a list of more is
+    /// refused.
+    OnlyObject,
+    /// Further terms of the text argument of this name: pages of these sites, or of all others.
+    Sites {
+        /// The argument that holds the terms.
+        of: &'static str,
+        /// Whether the sites are the only ones searched, or those left out.
+        only: bool,
+    },
+    /// Unless it is true, the text argument of this name is meant as it is, not as a regular
+    /// expression.
+    IsPattern(&'static str),
+    /// Nothing: it is taken and has no effect here, for this reason.
+    Nothing(&'static str),
+    /// Nothing, and a call that sets it is refused with these words.
+    Never(&'static str),
+}
+
+/// A value that is always given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given {
+    /// A text.
+    Text(&'static str),
+    /// True or false.
+    Flag(bool),
+}
+
+impl ForeignTool {
+    /// The faces that a dialect has for its tools. One that is not known has none: there the
+    /// tools keep belljar's own names.
+    pub fn of(dialect: Dialect) -> &'static [ForeignTool] {
+        match dialect {
+            Dialect::ClaudeCode => claude_code::TOOLS,
+            Dialect::OpenCode => opencode::TOOLS,
+            Dialect::Copilot => copilot::TOOLS,
+            Dialect::Canonical | Dialect::SmallCode | Dialect::Unknown => &[],
+        }
+    }
+
+    /// The faces under which an agent of this dialect is offered a tool: those that its author
+    /// wrote in `tools`, else the first that the dialect has. None: it keeps its own name, also
+    /// where the author wrote that.
+    pub fn offered(
+        dialect: Dialect,
+        tool: &str,
+        written: &[&str],
+    ) -> Vec<&'static ForeignTool> {
+        if written.contains(&tool) {
+            return Vec::new();
+        }
+        let faces = || Self::of(dialect).iter().filter(|face| face.tool == tool);
+        let named: Vec<_> = faces().filter(|face| written.contains(&face.name)).collect();
+        if named.is_empty() { faces().take(1).collect() } else { named }
+    }
+
+    /// The limits that its arguments have: what is taken without an effect, and what is refused.
+    pub fn limits(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.arguments.iter().filter_map(|argument| match argument.becomes {
+            Becomes::Nothing(why) | Becomes::Never(why) => Some((argument.name, why)),
+            Becomes::Argument(_)
+            | Becomes::OnlyElement(_)
+            | Becomes::OnlyObject
+            | Becomes::Sites { .. }
+            | Becomes::IsPattern(_) => None,
+        })
+    }
+}
+
+/// The name that the one member of an object has which stands for the object as a whole: a list
+/// of such objects becomes a list of these members.
+pub const SELF: &str = ".";
+
+/// An argument that is only renamed.
+const fn argument(
+    name: &'static str,
+    kind: ArgumentKind,
+    becomes: &'static str,
+    description: &'static str,
+) -> Argument {
+    Argument { name, kind, required: false, description, becomes: Becomes::Argument(becomes) }
+}
+
+impl Argument {
+    /// The same, without which a call is malformed.
+    const fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    /// The same, which becomes something else.
+    const fn becomes(self, becomes: Becomes) -> Self {
+        Self { becomes, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::TOOL_ALIASES;
+
+    const DIALECTS: [Dialect; 3] = [Dialect::ClaudeCode, Dialect::OpenCode, Dialect::Copilot];
+
+    fn names(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static str> {
+        ForeignTool::offered(dialect, tool, written).iter().map(|face| face.name).collect()
+    }
+
+    #[test]
+    fn every_tool_that_a_dialects_names_give_has_a_face_there() {
+        for dialect in DIALECTS {
+            let rows = TOOL_ALIASES.iter().filter(|row| row.dialect == dialect);
+            let given: BTreeSet<_> = rows.flat_map(|row| row.canonical).collect();
+            for tool in given {
+                let known = ForeignTool::of(dialect).iter().any(|face| face.tool == *tool);
+                // Copilot has no tool of its own that searches the web.
+                let exempt = (dialect, *tool) == (Dialect::Copilot, "web_search");
+                assert!(known || exempt, "{dialect}: {tool}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_author_wrote_is_what_the_model_is_offered() {
+        let claude = |tool, written: &[&str]| names(Dialect::ClaudeCode, tool, written);
+        assert_eq!(claude("file_edit", &[]), ["Edit"]);
+        assert_eq!(claude("file_edit", &["MultiEdit"]), ["MultiEdit"]);
+        assert_eq!(claude("file_edit", &["Edit", "MultiEdit", "Read"]), ["Edit", "MultiEdit"]);
+        assert!(claude("file_edit", &["file_edit", "Edit"]).is_empty());
+        assert!(claude("attach_file", &[]).is_empty());
+        assert_eq!(names(Dialect::Copilot, "file_edit", &["edit"]), ["replace_string_in_file"]);
+        assert!(names(Dialect::Unknown, "file_read", &["Read"]).is_empty());
+    }
+
+    #[test]
+    fn names_are_unique_and_every_required_argument_becomes_something() {
+        for dialect in DIALECTS {
+            let faces = ForeignTool::of(dialect);
+            let names: BTreeSet<_> = faces.iter().map(|face| face.name).collect();
+            assert_eq!(names.len(), faces.len(), "{dialect}");
+            for argument in faces.iter().flat_map(|face| face.arguments) {
+                let lost = matches!(argument.becomes, Becomes::Never(_));
+                assert!(!(argument.required && lost), "{dialect}: {}", argument.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Who compiles when: a component that takes long lets the others by.
+//!
+//! Each compilation takes all cores and much memory, so one runs at a time; but a component can
+//! be written so that it compiles for minutes, and nobody else's first call may wait for that.
+//! Whoever is not done after [`PATIENCE`] goes on among the long ones, of which there are few;
+//! while those places are taken it is ended, and begins anew when one is free.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// How long a compilation has the compiler to itself. The stock tools take under a second each,
+/// a tool with a Python interpreter 14 s.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Compilations that go on after that. With the one that is quick, the most there are, each as
+/// large as a compiler child may become.
+const LONG: usize = 2;
+
+/// The places at the compiler.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    quick: Semaphore,
+    long: Semaphore,
+}
+
+impl Turns {
+    pub(crate) fn new() -> Self {
+        Self { quick: Semaphore::new(1), long: Semaphore::new(LONG) }
+    }
+
+    /// Does the work when its turn comes. Dropping the work's future must end it: `work` is
+    /// called again for a second beginning.
+    pub(crate) async fn take<T, W: Future<Output = T>>(&self, work: impl Fn() -> W) -> T {
+        {
+            let quick = self.quick.acquire().await;
+            let mut first = pin!(work());
+            if let Ok(done) = timeout(PATIENCE, &mut first).await {
+                return done;
+            }
+            if let Ok(_long) = self.long.try_acquire() {
+                drop(quick);
+                return first.await;
+            }
+        }
+        let _long = self.long.acquire().await;
+        work().await
+    }
+
+    /// As [`Self::take`] for work that cannot be ended: it keeps its turn until it is done.
+    pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> T {
+        let _quick = self.quick.acquire().await;
+        work.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::{pending, ready};
+
+    use futures::future::{join, select_all};
+
+    use super::*;
+
+    /// The clock is tokio's own, which goes on by itself while everything waits.
+    #[tokio::test(start_paused = true)]
+    async fn work_without_end_does_not_keep_the_others_waiting() {
+        let turns = Turns::new();
+        let endless = (0..5).map(|_| Box::pin(turns.take(pending::<()>)));
+        let quick = async {
+            for _ in 0..20 {
+                turns.take(|| ready(())).await;
+            }
+        };
+        let both = futures::future::select(Box::pin(quick), select_all(endless));
+        timeout(PATIENCE * 20, both).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_work_is_done_once_where_there_is_room_and_again_where_there_is_none() {
+        let turns = Turns::new();
+        let begun = Cell::new(0);
+        let long = || {
+            turns.take(|| {
+                begun.set(begun.get() + 1);
+                tokio::time::sleep(PATIENCE * 3)
+            })
+        };
+        join(long(), long()).await;
+        assert_eq!(begun.replace(0), 2, "one is quick at first, then both are long");
+        join(join(long(), long()), long()).await;
+        assert_eq!(begun.get(), 4, "the third found no place");
+    }
+}
