@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use belljar_policy::ToolName;
 
+use super::host_tools::{
+    AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
+};
 use super::tools::{KnownTools, TOOL_ALIASES};
 use crate::diagnostic::Place;
 
@@ -24,6 +27,14 @@ pub(super) struct Behind {
 
 /// Words of OpenCode's `permission` that are no tools; what they are about does not exist here.
 const NO_TOOLS: &[&str] = &["external_directory", "doom_loop"];
+
+/// Tools of belljar's own that do what another program's tool does besides the one that its name
+/// is translated to. They have no name there, and go with it.
+const TOGETHER: &[(&str, &[&str])] = &[
+    (SPAWN_AGENT, &[DELEGATE_PARALLEL, AGENT_STATUS, AGENT_RESULT, AGENT_CANCEL]),
+    ("file_read", &["attach_file"]),
+    ("file_edit", &["notebook_edit"]),
+];
 
 /// Cuts at commas and line ends that stand outside parentheses.
 pub(super) fn split_names(text: &str, at: Place) -> Vec<Entry> {
@@ -52,7 +63,9 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
     let matches = |other: &str| matches(&name, &other.to_ascii_lowercase());
     for row in TOOL_ALIASES.iter().filter(|row| matches(row.name)) {
         behind.is_known = true;
-        let tools = row.canonical.iter();
+        let others = TOGETHER.iter().filter(|(tool, _)| row.canonical.contains(tool));
+        let others = others.flat_map(|(_, others)| others.iter());
+        let tools = row.canonical.iter().chain(others);
         behind
             .tools
             .extend(tools.filter_map(|tool| known.iter().find(|k| k.as_str() == *tool).cloned()));
@@ -110,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_name_takes_away_all_that_it_may_mean() {
-        let known: KnownTools = ["file_edit", "file_write", "web_fetch", "web_search"]
+        let known: KnownTools = ["file_edit", "file_write", "web_fetch", "web_search", SPAWN_AGENT, DELEGATE_PARALLEL]
             .iter()
             .map(|name| ToolName::new(name).unwrap())
             .collect();
@@ -122,6 +135,8 @@ mod tests {
         assert_eq!(behind("edit").0, ["file_edit", "file_write"]);
         assert_eq!(behind("Write(src").0, ["file_write"]);
         assert_eq!(behind("web*").0, ["web_fetch", "web_search"]);
+        assert_eq!(behind("Task").0, ["delegate_parallel", "spawn_agent"]);
+        assert_eq!(behind("spawn_agent").0, ["spawn_agent"]);
         assert_eq!(behind("mcp__x__*"), (vec![], true));
         assert_eq!(behind("Wriet"), (vec![], false));
     }

@@ -38,6 +38,8 @@ pub(super) struct Recovered {
 /// A field with its lines.
 struct Piece<'a> {
     key: &'a str,
+    /// The field that the key stands for.
+    field: &'a str,
     /// The line of the file on which it begins, from 1.
     line: u32,
     /// What follows the colon of the first line.
@@ -70,7 +72,7 @@ pub(super) fn recover(
     let mut seen: Vec<&str> = Vec::new();
     recovered.look_for_hidden(&preamble, split.yaml_line);
     for piece in &pieces {
-        let key = keys::meant(piece.key);
+        let key = piece.field;
         let at = Place { line: piece.line, column: 1 };
         if seen.contains(&key) && keys::narrows(key) {
             let message =
@@ -137,7 +139,8 @@ fn pieces<'a>(split: &Split<'a>, kind: YamlErrorKind) -> (Vec<&'a str>, Vec<Piec
             (Some((key, value)), _) => {
                 prose = false;
                 let line_no = split.yaml_line.saturating_add(count(n));
-                pieces.push(Piece { key, line: line_no, value, lines: vec![line] });
+                let (field, lines) = (keys::meant(key), vec![line]);
+                pieces.push(Piece { key, field, line: line_no, value, lines });
             }
             (None, Some(piece)) => piece.lines.push(line),
             (None, None) => preamble.push(line),
@@ -154,7 +157,8 @@ fn ends_in_prose(pieces: &[Piece<'_>], key: &str) -> bool {
 }
 
 fn stands_in(pieces: &[Piece<'_>], key: &str) -> bool {
-    pieces.iter().any(|piece| keys::meant(piece.key) == keys::meant(key))
+    let field = keys::meant(key);
+    pieces.iter().any(|piece| piece.field == field)
 }
 
 /// Whether a line that begins so is a field. Some names of fields are words that begin a line
@@ -280,7 +284,7 @@ impl Recovered {
 
     /// Takes a piece that is not valid: as text, or as nothing where it decides about rights.
     fn as_text(&mut self, piece: &Piece<'_>, at: Place) {
-        let field = keys::meant(piece.key);
+        let field = piece.field;
         let text = piece.folded();
         self.look_for_hidden_in(piece);
         let names = || piece.names().filter(|_| matches!(field, "tools" | "allowedTools"));
@@ -365,7 +369,8 @@ mod tests {
         for name in ["Read", "mcp__x__y", "edit/editFiles", "*", "Bash(git diff: *)"] {
             assert!(is_plain_name(name), "{name}");
         }
-        for other in ["", "Read # Write", "*x", "!Read", "Read Write", "[Read", "Bash(a", "(a)", "A(#)"]
+        for other in
+            ["", "Read # Write", "*x", "!Read", "Read Write", "[Read", "Bash(a", "(a)", "A(#)"]
         {
             assert!(!is_plain_name(other), "{other}");
         }

@@ -143,7 +143,10 @@ pub(super) fn subagents(
     tools: &ToolList,
     known: &KnownTools,
 ) -> Option<SubagentsAsk> {
-    let listed = if dialect == Dialect::Copilot { agents(fields) } else { None };
+    // In whose file it stands does not matter: to read it can only take away.
+    let is_list = fields.structured("agents").is_some();
+    let read = dialect == Dialect::Copilot || (is_list && dialect != Dialect::Canonical);
+    let listed = if read { agents(fields) } else { None };
     let named = match (tools.agents.clone(), listed) {
         (Some(a), Some(b)) => Some(a.into_iter().filter(|name| b.contains(name)).collect()),
         (a, b) => a.or(b),

@@ -57,8 +57,19 @@ fn an_agent_that_would_become_another_has_no_form() {
 /// A field about tools, in all shapes.
 fn field() -> impl Strategy<Value = String> {
     let name = prop::sample::select(vec![
-        "Read", "Write", "Edit", "Bash", "*", "edit", "web*", "WebFetch", "Task(a, b)", "file_read", "Frob",
-        "mcp__a__b", "search/codebase",
+        "Read",
+        "Write",
+        "Edit",
+        "Bash",
+        "*",
+        "edit",
+        "web*",
+        "WebFetch",
+        "Task(a, b)",
+        "file_read",
+        "Frob",
+        "mcp__a__b",
+        "search/codebase",
     ]);
     let names = prop::collection::vec(name.clone(), 0..5);
     let word = prop::sample::select(vec!["allow", "ask", "deny", "true", "false"]);

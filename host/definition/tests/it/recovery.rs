@@ -77,7 +77,9 @@ or: like: that", @r#"
     agents/scout.md:4:1: error: `tools` stands here again, in frontmatter that is no valid YAML
       hint: one of the two may be prose: correct the YAML, and keep the field that counts
     "#);
-    for field in ["disallowedTools: Write", "permission: deny", "allowed-tools: Read", "maxTurns: 3"] {
+    for field in
+        ["disallowedTools: Write", "permission: deny", "allowed-tools: Read", "maxTurns: 3"]
+    {
         let file = format!("---\ndescription: a: b\n{field}\n{field}\n---\nbody");
         assert!(agent(file).starts_with("invalid"), "{field}");
     }

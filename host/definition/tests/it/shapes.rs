@@ -164,7 +164,10 @@ fn names_of_any_letters_are_looked_up_by_a_slug() {
         let shown = agent_at(path, text);
         shown.lines().next().unwrap_or_default().to_owned()
     };
-    assert_eq!(slug("a.md", "Team: Code/Review er"), "Team: Code/Review er (team-code-review-er), unknown, user-facing");
+    assert_eq!(
+        slug("a.md", "Team: Code/Review er"),
+        "Team: Code/Review er (team-code-review-er), unknown, user-facing"
+    );
     assert!(slug("\u{4ee3}.md", "\u{7801}").starts_with("\u{7801} (u7801)"));
     assert!(slug("Some Plan.agent.md", " ").starts_with("Some Plan (some-plan), Copilot"));
 }
@@ -173,9 +176,8 @@ const FIELDS: &str = "---\nname: s\ndescription: d\ntools: Read\n---\n";
 
 #[test]
 fn unusual_shapes_are_read_only_where_the_operator_says_so() {
-    let read = |text: &str, shapes| {
-        parse_agent_in(Path::new("a/b.md"), text.as_bytes(), &known(), shapes)
-    };
+    let read =
+        |text: &str, shapes| parse_agent_in(Path::new("a/b.md"), text.as_bytes(), &known(), shapes);
     let wrapped = [
         format!("# S\n\n```yaml\n{FIELDS}```\n\nbody\n"),
         format!("```markdown\n{FIELDS}\nbody\n```\n"),
