@@ -5,6 +5,7 @@
 mod agents;
 mod cancel;
 mod chat;
+mod check;
 mod cli;
 mod demo;
 mod drafts;

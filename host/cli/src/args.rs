@@ -194,14 +194,33 @@ pub(crate) enum AgentsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Check agent files, or all agents
-    Check {
-        /// Files or directories [default: the agents of home and workspace]
-        paths: Vec<PathBuf>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    /// Say what agent files are (ready, ready with warnings, blocked, invalid, not an agent), what
+    /// each would get under this machine's grants, and what is wrong. Exits with 2 if a file is
+    /// invalid, else with 4 if one is blocked, else with 0
+    Check(CheckArgs),
+}
+
+/// Options of `agents check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// Files, directories or names of agents [default: the agents of home and workspace]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Print a JSON array: path, status, reasons, dialect, name, tools, ask, unavailable, needs
+    /// and diagnostics of each file
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print a table: a row for each folder directly below the given directories
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) by_library: bool,
+    /// Read frontmatter in a code fence or after a heading too, and fields under `meta:`
+    #[arg(long)]
+    pub(crate) lenient: bool,
+    /// Write files of other programs in belljar's own form: FILE.md as FILE.md.fixed
+    #[arg(long, requires = "paths", conflicts_with = "json")]
+    pub(crate) fix: bool,
+    /// With --fix: replace the files themselves
+    #[arg(long, requires = "fix")]
+    pub(crate) in_place: bool,
 }
 
 #[derive(Debug, Subcommand)]

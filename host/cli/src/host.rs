@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_definition::{
-    Content, Filed, KeySetting, ModelKind, ModelSetting, Scope, Settings, Skill, SourceFile,
-    TeamDefinition,
+    AgentContext, Content, Filed, KeySetting, ModelKind, ModelSetting, Scope, Settings, Skill,
+    SourceFile, TeamDefinition,
 };
 use belljar_model::{
     Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
@@ -83,13 +83,13 @@ impl<'a> Assembly<'a> {
         } else {
             tools
         };
-        let known = tools.known();
-        for warning in settings.check_tools(&known) {
+        let context = AgentContext { known: tools.known(), shapes: settings.shapes };
+        for warning in settings.check_tools(&context.known) {
             out.diagnostic(&warning);
         }
         let roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
         let project_override = settings.project_override;
-        let library = Library::open_with_stock(roots, stock_agents(), known, project_override);
+        let library = Library::open_with_stock(roots, stock_agents(), context, project_override);
         let teams = TeamLibrary::of(
             roots_of::<TeamDefinition>(places),
             stock_files::<TeamDefinition>(),

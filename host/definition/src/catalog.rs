@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_policy::Shown;
 
-use crate::agent::{AgentDefinition, KnownTools, NotAnAgent};
+use crate::agent::{AgentContext, AgentDefinition, NO_TOOLS, NotAnAgent};
 use crate::diagnostic::{Diagnostic, Findings, Place, Severity};
 use crate::filed::{FileRead, Filed, Kind};
 use crate::{AgentId, Scope, Slug, suggest};
@@ -136,8 +136,12 @@ impl<D> Default for Catalog<D> {
 
 impl Catalog {
     /// The agents of these files; see [`Catalog::of`].
-    pub fn build(files: Vec<SourceFile>, known_tools: &KnownTools, project_override: bool) -> Self {
-        Self::of(files, known_tools, project_override)
+    pub fn build(
+        files: Vec<SourceFile>,
+        context: impl Into<AgentContext>,
+        project_override: bool,
+    ) -> Self {
+        Self::of(files, &context.into(), project_override)
     }
 
     /// The agents that are in use.
@@ -179,10 +183,11 @@ impl<D: Filed> Catalog<D> {
     }
 
     /// Everything a person should hear about the files: errors of the skipped ones, then
-    /// warnings and notes of the agents.
+    /// warnings and notes of the agents. That an agent takes the default tools, as most of some
+    /// libraries do, is not repeated for each.
     pub fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let own = self.entries.iter().flat_map(|entry| &entry.diagnostics);
-        self.diagnostics.iter().chain(own)
+        self.diagnostics.iter().chain(own.filter(|found| found.code != NO_TOOLS))
     }
 
     /// The agent with this identity.

@@ -40,7 +40,7 @@ pub(crate) const CANONICAL_ONLY: &[&str] = &[
 
 /// Fields of a canonical file that other formats have too.
 pub(crate) const CANONICAL_SHARED: &[&str] =
-    &["name", "description", "tools", "disallowedTools", "model", "maxTurns"];
+    &["name", "description", "tools", "disallowedTools", "permission", "model", "maxTurns"];
 
 /// The tiers that SmallCode writes where others name a model.
 const TIERS: &[&str] = &["fast", "default", "medium", "strong"];
@@ -77,7 +77,15 @@ impl Dialect {
         let tool_map = get("tools").is_some_and(|node| matches!(node.value, Value::Map(_)));
         if tool_map
             || matches!(mode, "primary" | "subagent" | "all")
-            || has(&["permission", "steps", "maxSteps", "top_p", "disable", "hidden"])
+            || has(&[
+                "permission",
+                "permissions",
+                "steps",
+                "maxSteps",
+                "top_p",
+                "disable",
+                "hidden",
+            ])
         {
             return Self::OpenCode;
         }

@@ -2,7 +2,7 @@
 
 use belljar_policy::Shown;
 
-use crate::diagnostic::{Findings, Place};
+use crate::diagnostic::{Findings, Place, Severity};
 use crate::suggest;
 use crate::yaml::{self, Key, Node, Value};
 
@@ -17,10 +17,19 @@ pub(crate) fn entries(
         Ok(root) => root,
         Err(error) => {
             let message = format!("{what} is not valid YAML: {}", error.message);
-            findings.add(crate::Severity::Error, error.at, "yaml", message, error.hint);
+            findings.add(Severity::Error, error.at, "yaml", message, error.hint);
             return None;
         }
     };
+    map_of(root, what, findings)
+}
+
+/// The fields of a document.
+pub(crate) fn map_of(
+    root: Node,
+    what: &str,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<(Key, Node)>> {
     match root.value {
         Value::Map(entries) => Some(entries),
         Value::Null => Some(Vec::new()),
@@ -40,6 +49,8 @@ pub(crate) struct Fields<'f, 'p> {
     opening: Place,
     /// Where a missing field would stand, for a hint.
     within: &'static str,
+    /// How bad a value of the wrong kind is.
+    fault: Severity,
     pub(crate) findings: &'f mut Findings<'p>,
 }
 
@@ -50,7 +61,26 @@ impl<'f, 'p> Fields<'f, 'p> {
         findings: &'f mut Findings<'p>,
     ) -> Self {
         let places = entries.iter().map(|(key, _)| (key.text.clone(), key.at)).collect();
-        Self { entries, places, opening, within: "between the fences", findings }
+        let (within, fault) = ("between the fences", Severity::Error);
+        Self { entries, places, opening, within, fault, findings }
+    }
+
+    /// The same fields in a file whose author had another program in mind: a value of the wrong
+    /// kind is a warning, and what it would have narrowed is narrowed as far as it goes.
+    pub(crate) fn of_a_stranger(mut self) -> Self {
+        self.fault = Severity::Warning;
+        self
+    }
+
+    /// Reports a value of the wrong kind.
+    pub(crate) fn fault(
+        &mut self,
+        at: Place,
+        code: &'static str,
+        message: String,
+        hint: Option<String>,
+    ) {
+        self.findings.add(self.fault, at, code, message, hint);
     }
 
     /// The same fields in something without fences, such as `to the stage`.
@@ -63,6 +93,12 @@ impl<'f, 'p> Fields<'f, 'p> {
     pub(crate) fn take(&mut self, name: &str) -> Option<(Key, Node)> {
         let at = self.entries.iter().position(|(key, _)| key.text == name)?;
         Some(self.entries.remove(at))
+    }
+
+    /// The key of a field that is there and holds a list or a map.
+    pub(crate) fn structured(&self, name: &str) -> Option<Key> {
+        let (key, node) = self.entries.iter().find(|(key, _)| key.text == name)?;
+        matches!(node.value, Value::List(_) | Value::Map(_)).then(|| key.clone())
     }
 
     /// Where a field stands, taken or not; the opening fence for one that is absent.
@@ -120,7 +156,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         let text = node.text().map(str::to_owned);
         if text.is_none() {
             let message = format!("`{name}` is {}, not a text", node.kind());
-            self.findings.error(key.at, "bad-field", message);
+            self.fault(key.at, "bad-field", message, None);
         }
         text
     }
@@ -132,12 +168,13 @@ impl<'f, 'p> Fields<'f, 'p> {
         if value.is_none() {
             let shown = shown(&node);
             let message = format!("`{name}` is {shown}, neither `true` nor `false`");
-            self.findings.error(key.at, "bad-field", message);
+            self.fault(key.at, "bad-field", message, None);
         }
         value
     }
 
-    /// A field that holds a whole number of the range.
+    /// A field that holds a whole number of the range. A stranger's number past the range counts
+    /// as its nearest end, and what is no number as the lowest.
     pub(crate) fn number(&mut self, name: &'static str, range: (u64, u64)) -> Option<u64> {
         let (key, node) = self.take(name)?;
         let (low, high) = range;
@@ -150,7 +187,11 @@ impl<'f, 'p> Fields<'f, 'p> {
                 Some(n) => format!("`{name}` is {n}, out of range"),
                 None => message,
             };
-            self.findings.error_hint(key.at, "bad-field", message, hint);
+            self.fault(key.at, "bad-field", message, Some(hint));
+            if self.fault < Severity::Error {
+                let above = node.integer().is_some_and(|n| n > i128::from(high));
+                return Some(if above { high } else { low });
+            }
         }
         value
     }

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use belljar_policy::Shown;
 
-use crate::agent::{AgentDefinition, KnownTools, NotAnAgent, Parsed, parse_agent, parse_too_large};
+use crate::agent::{
+    AgentContext, AgentDefinition, NotAnAgent, Parsed, parse_agent_in, parse_too_large,
+};
 use crate::diagnostic::{Diagnostic, Findings, Place};
 use crate::{MAX_DEFINITION, Slug};
 
@@ -100,14 +102,14 @@ impl Filed for AgentDefinition {
     const KIND: &'static Kind =
         &Kind { noun: "agent", a_noun: "an agent", folder: "agents", max_bytes: MAX_DEFINITION };
 
-    type Context = KnownTools;
+    type Context = AgentContext;
 
     fn wants(below: &Path) -> bool {
         is_markdown(below)
     }
 
-    fn read(path: &Path, bytes: &[u8], known: &KnownTools) -> FileRead<Self> {
-        match parse_agent(path, bytes, known) {
+    fn read(path: &Path, bytes: &[u8], context: &AgentContext) -> FileRead<Self> {
+        match parse_agent_in(path, bytes, &context.known, context.shapes) {
             Parsed::Agent { definition, diagnostics } => {
                 FileRead::Item { item: *definition, diagnostics }
             }

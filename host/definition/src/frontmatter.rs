@@ -21,6 +21,8 @@ pub(crate) struct Split<'a> {
     pub(crate) body: &'a str,
     /// The line of the closing fence.
     pub(crate) fence_line: u32,
+    /// The white space before the fences, and so before every line between them.
+    pub(crate) indent: &'a str,
 }
 
 /// Why a file has no two parts.
@@ -45,26 +47,41 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Place> {
     })
 }
 
-/// Cuts the text. A byte order mark, blank lines before the opening fence, CRLF and a closing
-/// fence of more than three dashes are all fine.
+/// Cuts the text. A byte order mark, blank lines before the opening fence, CRLF, a closing
+/// fence of more than three dashes and a file that is indented as a whole are all fine.
 pub(crate) fn split(text: &str) -> Result<Split<'_>, NoSplit> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = Lines { rest: text, line: 0 };
+    split_from(text.strip_prefix('\u{feff}').unwrap_or(text), 0)
+}
+
+/// As [`split`], for text that begins after `lines_before` lines of its file.
+pub(crate) fn split_from(text: &str, lines_before: u32) -> Result<Split<'_>, NoSplit> {
+    let mut lines = Lines { rest: text, line: lines_before };
     let opening = loop {
         let line = lines.next().ok_or(NoSplit::Empty)?;
         if !line.trim().is_empty() {
             break line;
         }
     };
-    if opening.trim_end() != "---" {
+    let Some(indent) = opening.trim_end().strip_suffix("---") else {
+        return Err(NoSplit::NoFrontmatter);
+    };
+    if !indent.chars().all(|c| matches!(c, ' ' | '\t')) {
         return Err(NoSplit::NoFrontmatter);
     }
     let (opening_line, start) = (lines.line, lines.rest);
     loop {
         let before = lines.rest;
-        let Some(line) = lines.next() else {
-            return Err(NoSplit::Unclosed(opening_line));
+        // A rule of an indented text looks like a fence; only a whole frontmatter makes it one.
+        let unclosed = if indent.is_empty() {
+            NoSplit::Unclosed(opening_line)
+        } else {
+            NoSplit::NoFrontmatter
         };
+        let line = lines.next().ok_or(unclosed)?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let line = line.strip_prefix(indent).ok_or(NoSplit::NoFrontmatter)?;
         if !is_closing(line) {
             continue;
         }
@@ -77,6 +94,7 @@ pub(crate) fn split(text: &str) -> Result<Split<'_>, NoSplit> {
             yaml_line: opening_line + 1,
             body: lines.rest,
             fence_line: lines.line,
+            indent,
         });
     }
 }
@@ -87,9 +105,10 @@ fn is_closing(line: &str) -> bool {
 }
 
 /// Lines with their ends cut off, and what is left of the text after each.
-struct Lines<'a> {
-    rest: &'a str,
-    line: u32,
+pub(crate) struct Lines<'a> {
+    pub(crate) rest: &'a str,
+    /// The number of the line that came last, from 1.
+    pub(crate) line: u32,
 }
 
 impl<'a> Iterator for Lines<'a> {
@@ -125,11 +144,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_indented_as_a_whole_has_its_fields() {
+        let split = split("\n  ---\n  a: 1\n\n  b: 2\n  ----\n  body\n").unwrap();
+        assert_eq!((split.yaml, split.indent), ("  a: 1\n\n  b: 2\n", "  "));
+        assert_eq!(split.body, "  body\n");
+    }
+
+    #[test]
     fn files_without_two_fences_say_why() {
         assert_eq!(split(""), Err(NoSplit::Empty));
         assert_eq!(split("\n \n"), Err(NoSplit::Empty));
         assert_eq!(split("# Title\n---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
         assert_eq!(split("  ---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
+        assert_eq!(split("  ---\n  a: 1\n"), Err(NoSplit::NoFrontmatter));
+        assert_eq!(split("x---\na: 1\n---\n"), Err(NoSplit::NoFrontmatter));
         assert_eq!(split("\n---\na: 1\n --- \n"), Err(NoSplit::Unclosed(2)));
         let long = format!("---\n{}\n---\nbody", "a".repeat(MAX_FRONTMATTER + 1));
         assert_eq!(split(&long), Err(NoSplit::TooLong(1, MAX_FRONTMATTER + 2)));

@@ -28,9 +28,9 @@ mod yaml;
 pub use agent::host_tools;
 pub use agent::host_tools::HOST_TOOLS;
 pub use agent::{
-    AgentDefinition, AliasStatus, KnownTools, MODEL_ROLES, NotAnAgent, Parsed, Status,
-    SubagentsAsk, TOOL_ALIASES, ToolAlias, Translated, Unavailable, parse_agent, parse_too_large,
-    status,
+    AgentContext, AgentDefinition, AliasStatus, CanonicalForm, KnownTools, MODEL_ROLES,
+    NoCanonicalForm, NotAnAgent, Parsed, Shapes, Status, SubagentsAsk, TOOL_ALIASES, ToolAlias,
+    Translated, Unavailable, canonical_form, parse_agent, parse_agent_in, parse_too_large, status,
 };
 pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};

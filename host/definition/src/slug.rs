@@ -70,6 +70,19 @@ impl Slug {
         (!slug.is_empty()).then(|| Self(slug.to_owned()))
     }
 
+    /// The slug of a name without any ASCII letter or digit: its characters by their numbers.
+    pub(crate) fn spelt_out(name: &str) -> Option<Self> {
+        let mut slug = String::new();
+        for c in name.chars().filter(|c| c.is_alphanumeric()) {
+            let next = format!("{}u{:x}", if slug.is_empty() { "" } else { "-" }, u32::from(c));
+            if slug.len() + next.len() > MAX_SLUG {
+                break;
+            }
+            slug.push_str(&next);
+        }
+        (!slug.is_empty()).then_some(Self(slug))
+    }
+
     /// The slug as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -185,6 +198,10 @@ mod tests {
         assert_eq!(slug("--x--").as_deref(), Some("x"));
         assert_eq!(slug(&"a".repeat(500)).map(|s| s.len()), Some(64));
         assert_eq!(slug("\u{4ee3}\u{7801}"), None);
+        let spelt = |name: &str| Slug::spelt_out(name).map(String::from);
+        assert_eq!(spelt("\u{4ee3}\u{7801}").as_deref(), Some("u4ee3-u7801"));
+        assert!(spelt(&"\u{4ee3}".repeat(500)).is_some_and(|slug| slug.len() <= 64));
+        assert_eq!(spelt("?!"), None);
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn is_word(c: char) -> bool {
 
 /// A line that may hold a key ends behind the name of its field: terminals are recorded and
 /// shared (INV-13).
-fn without_secret(line: &str) -> Cow<'_, str> {
+pub(crate) fn without_secret(line: &str) -> Cow<'_, str> {
     let lower = line.to_ascii_lowercase();
     let suspect = SECRET_WORDS.iter().any(|word| lower.contains(word));
     match line.find(['=', ':']).filter(|_| suspect) {

@@ -56,6 +56,18 @@ pub(crate) struct YamlError {
     pub(crate) at: Place,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    pub(crate) kind: YamlErrorKind,
+}
+
+/// What a reader may still make of a text that is not YAML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum YamlErrorKind {
+    /// It breaks the grammar, as hand-written text does.
+    Syntax,
+    /// A key stands there twice.
+    Duplicate,
+    /// It costs too much, or hides something from a person's eyes: nothing is made of it.
+    Hostile,
 }
 
 impl Node {
@@ -97,7 +109,8 @@ pub(crate) fn parse(yaml: &str, first_line: u32) -> Result<Node, YamlError> {
         let line = first_line.saturating_add(at.line).saturating_sub(1);
         let message = "a carriage return that ends no line".to_owned();
         let hint = Some("save the file with ordinary line endings".to_owned());
-        return Err(YamlError { at: Place { line, ..at }, message, hint });
+        let kind = YamlErrorKind::Hostile;
+        return Err(YamlError { at: Place { line, ..at }, message, hint, kind });
     }
     match serde_yaml::from_str_with_options::<Spanned<Raw>>(yaml, options()) {
         Ok(root) => Ok(node(root, yaml, first_line)),
@@ -193,11 +206,13 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
         .map_or(Place { line: first_line, column: 0 }, |found| place(&found, first_line));
     let error = error.without_snippet();
     if let Some((message, hint)) = costly(error) {
-        return YamlError { at, message, hint: Some(hint.to_owned()) };
+        let kind = YamlErrorKind::Hostile;
+        return YamlError { at, message, hint: Some(hint.to_owned()), kind };
     }
     if let serde_yaml::Error::DuplicateMappingKey { .. } = error {
         let message = "a key stands here for the second time".to_owned();
-        return YamlError { at, message, hint: Some("keep one of them".to_owned()) };
+        let kind = YamlErrorKind::Duplicate;
+        return YamlError { at, message, hint: Some("keep one of them".to_owned()), kind };
     }
     // The first line of the rendering is the message; the parser appends its own idea of the
     // place, which counts from the fragment.
@@ -208,7 +223,9 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
     let message = belljar_policy::Shown::clipped(message.trim_end_matches('.'), 300).to_string();
     let nth = usize::try_from(at.line.saturating_sub(first_line)).unwrap_or(usize::MAX);
     let hint = yaml.lines().nth(nth).and_then(hint);
-    YamlError { at, message, hint }
+    let hidden = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
+    let kind = if yaml.contains(hidden) { YamlErrorKind::Hostile } else { YamlErrorKind::Syntax };
+    YamlError { at, message, hint, kind }
 }
 
 /// Our own words for what is valid and would cost too much.
@@ -237,6 +254,8 @@ fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
         | E::RecursiveReferencesRequireWeakTypes { .. } => aliases(),
         // The scanner has its own bound on nesting and only words for it.
         error if error.render().contains("recursion limit exceeded") => deep(),
+        // A breach that the parser passes on as words.
+        error if error.render().contains("budget breached") => aliases(),
         _ => None,
     }
 }

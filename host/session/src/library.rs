@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_definition::{
-    AgentDefinition, AgentId, Catalog, Diagnostic, Filed, KnownTools, Scope, Severity, Skill,
+    AgentContext, AgentDefinition, AgentId, Catalog, Diagnostic, Filed, Scope, Severity, Skill,
     SourceFile, TeamDefinition,
 };
 
@@ -85,18 +85,22 @@ impl Root {
 
 impl Library {
     /// Reads all agent files below the roots; see [`Library::of`].
-    pub fn open(roots: Vec<Root>, known: KnownTools, project_override: bool) -> Self {
-        Self::of(roots, Vec::new(), known, project_override)
+    pub fn open(
+        roots: Vec<Root>,
+        context: impl Into<AgentContext>,
+        project_override: bool,
+    ) -> Self {
+        Self::of(roots, Vec::new(), context.into(), project_override)
     }
 
     /// As [`Library::open`], with agents that come with the program; see [`Library::of`].
     pub fn open_with_stock(
         roots: Vec<Root>,
         stock: Vec<SourceFile>,
-        known: KnownTools,
+        context: impl Into<AgentContext>,
         project_override: bool,
     ) -> Self {
-        Self::of(roots, stock, known, project_override)
+        Self::of(roots, stock, context.into(), project_override)
     }
 }
 

@@ -7,6 +7,7 @@ mod fuzz;
 mod guest_build;
 mod guests;
 mod hooks;
+mod oracle;
 mod peers;
 mod supply;
 mod tidy;
@@ -40,6 +41,8 @@ enum Command {
     Hooks,
     /// Rebuild the component of the hostile suite that needs a WebAssembly toolchain
     Hostile,
+    /// Hold `belljar agents check` against a reader of agent files that shares no code with it
+    Oracle,
     /// Check the house rules that no compiler knows
     Tidy,
     /// Run the tests that need a WebAssembly toolchain: rebuilt tools, new tool projects
@@ -68,6 +71,7 @@ fn run(command: Command) -> Result<()> {
         Command::Fuzz(arguments) => fuzz::run(&root, &arguments),
         Command::Hooks => hooks::HOOK.rebuild(&root),
         Command::Hostile => hooks::PROBE.rebuild(&root),
+        Command::Oracle => oracle::run(&root),
         Command::Tidy => tidy::run(&root),
         Command::TestPeers => peers::run(&root),
         Command::TestGuests => guests::run(&root),

@@ -1,15 +1,13 @@
 //! `belljar agents`: which agents there are, what each may do, and what is wrong with files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use belljar_definition::{
-    AgentDefinition, Diagnostic, FileRead, Filed, KnownTools, MAX_DEFINITION, Parsed, Scope,
-    Severity, Status, parse_agent, parse_too_large,
-};
+use belljar_definition::{Diagnostic, FileRead, Filed, Scope, Severity, Status};
 use belljar_policy::{LIMITS, Permission, Shown};
-use belljar_session::{Host, ResolveError, ResolvedAgent, bounds, resolve, resolve_all};
+use belljar_session::{ResolveError, ResolvedAgent, resolve, resolve_all};
 use serde_json::{Value, json};
 
+use super::agents_check;
 use crate::args::AgentsCommand;
 use crate::exit::{Exit, Failure};
 use crate::home::{Places, read_bounded};
@@ -21,9 +19,6 @@ use crate::walls::Walls;
 /// Characters of a description in the list.
 const MAX_DESCRIPTION: usize = 60;
 
-/// How deep `check` looks below a directory.
-const MAX_DEPTH: usize = bounds::MAX_AGENT_DEPTH;
-
 pub(super) fn run(
     command: &AgentsCommand,
     places: Places,
@@ -33,9 +28,7 @@ pub(super) fn run(
     match command {
         AgentsCommand::List { json } => list(*json, &walls.around(places), out),
         AgentsCommand::Show { name, json } => show(name, *json, &walls.around(places), out),
-        AgentsCommand::Check { paths, json } => {
-            check(paths, *json, &walls.reading(places, paths.clone()), out)
-        }
+        AgentsCommand::Check(args) => agents_check::run(args, places, walls, out),
     }
 }
 
@@ -176,35 +169,6 @@ fn print_rights(agent: &ResolvedAgent, out: &Out) {
     limits.print(out);
 }
 
-/// Checks files without regard to grants; without paths, all agents.
-fn check(paths: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
-    let mut found = Vec::new();
-    if paths.is_empty() {
-        found = host.library.problems();
-        if !json {
-            let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
-            let agents = host.library.catalog().agents().len();
-            out.line(format_args!("{agents} agents, {errors} errors"));
-        }
-    }
-    let known = host.tools.known();
-    for path in paths {
-        let path = &named(path, &host);
-        for file in files(path)? {
-            let line = check_file(&file, path.is_file(), &known, &mut found);
-            if let Some(line) = line.filter(|_| !json) {
-                out.line(format_args!("{}: {line}", Shown::new(&file.to_string_lossy())));
-            }
-        }
-    }
-    if json {
-        let rows: Vec<Value> = found.iter().map(as_json).collect();
-        out.json(&rows)?;
-    }
-    Ok(report(&found, out))
-}
-
 /// A finding as an object.
 pub(super) fn as_json(found: &Diagnostic) -> Value {
     json!({
@@ -216,52 +180,6 @@ pub(super) fn as_json(found: &Diagnostic) -> Value {
         "message": found.message,
         "hint": found.hint,
     })
-}
-
-/// The file of an agent, where no file is meant but its name.
-fn named(path: &Path, host: &Host) -> PathBuf {
-    let file = || {
-        let catalog = host.library.catalog();
-        Some(catalog.find(path.to_str()?).ok()?.definition.path.clone())
-    };
-    if path.exists() { None } else { file() }.unwrap_or_else(|| path.to_path_buf())
-}
-
-/// What a file is, where it is not invalid; what is wrong with it goes to `found`. A file that
-/// was `asked` for and is no agent is wrong too.
-fn check_file(
-    path: &Path,
-    asked: bool,
-    known: &KnownTools,
-    found: &mut Vec<Diagnostic>,
-) -> Option<String> {
-    let parsed = match read_bounded(path, MAX_DEFINITION as u64) {
-        Ok(bytes) => parse_agent(path, &bytes, known),
-        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
-            let size = std::fs::metadata(path).map_or(0, |meta| meta.len());
-            parse_too_large(path, size)
-        }
-        Err(error) => {
-            found.push(unreadable(path, &error));
-            return None;
-        }
-    };
-    match parsed {
-        Parsed::Agent { definition, diagnostics } => {
-            found.extend(diagnostics);
-            Some(understood(&definition))
-        }
-        Parsed::Invalid { diagnostics } => {
-            found.extend(diagnostics);
-            None
-        }
-        Parsed::NotAnAgent { reason } if asked => {
-            let message = format!("not an agent: {}", reason.as_str());
-            found.push(of_file(path, "not-an-agent", message));
-            None
-        }
-        Parsed::NotAnAgent { reason } => Some(format!("not an agent: {}", reason.as_str())),
-    }
 }
 
 /// Reads a team or a skill from a file of any place.
@@ -276,17 +194,12 @@ pub(super) fn read_file<D: Filed<Context = ()>>(path: &Path) -> FileRead<D> {
     }
 }
 
-fn understood(definition: &AgentDefinition) -> String {
-    let name = Shown::new(&definition.name);
-    format!("agent `{name}` ({}, {})", definition.dialect, definition.visibility)
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     of_file(path, "read", format!("cannot be read: {error}"))
 }
 
 /// An error that concerns the file as a whole.
-fn of_file(path: &Path, code: &'static str, message: String) -> Diagnostic {
+pub(super) fn of_file(path: &Path, code: &'static str, message: String) -> Diagnostic {
     Diagnostic {
         path: path.to_path_buf(),
         line: 0,
@@ -296,38 +209,6 @@ fn of_file(path: &Path, code: &'static str, message: String) -> Diagnostic {
         message,
         hint: None,
     }
-}
-
-/// The file itself, or the `.md` files below the directory, in the order of their paths.
-fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_path_buf()]);
-    }
-    let mut files = Vec::new();
-    let mut left = vec![(path.to_path_buf(), 0)];
-    while let Some((directory, depth)) = left.pop() {
-        let entries = std::fs::read_dir(&directory).map_err(|error| {
-            Failure::new(format!("failed to list `{}`: {error}", directory.display()))
-        })?;
-        for entry in entries.flatten() {
-            let path = entry.path();
-            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_dir && depth < MAX_DEPTH {
-                left.push((path, depth + 1));
-            } else if path.extension().is_some_and(|extension| extension == "md") {
-                files.push(path);
-            }
-            if files.len() > bounds::MAX_AGENT_FILES {
-                return Err(Failure::usage(format!(
-                    "more than {} agent files below `{}`",
-                    bounds::MAX_AGENT_FILES,
-                    directory.display()
-                )));
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// Shows what is wrong with files; the code says whether anything is.

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{
-    AgentDefinition, CatalogEntry, Diagnostic, Filed, Scope, Severity, Skill, SkipReason, Slug,
-    TeamDefinition,
+    AgentContext, AgentDefinition, CatalogEntry, Diagnostic, Filed, Scope, Severity, Skill,
+    SkipReason, Slug, TeamDefinition,
 };
 use belljar_policy::Shown;
 use belljar_session::{Host, Library, Root, resolve_team_file};
@@ -98,14 +98,15 @@ impl Desk<'_> {
     }
 
     fn all(&self) -> Result<Vec<Draft>, Failure> {
-        let mut drafts = self.drafts::<AgentDefinition>(&self.host.library, self.known())?;
+        let mut drafts = self.drafts::<AgentDefinition>(&self.host.library, self.context())?;
         drafts.extend(self.drafts::<TeamDefinition>(&self.host.teams, ())?);
         drafts.extend(self.drafts::<Skill>(&self.host.skills, ())?);
         Ok(drafts)
     }
 
-    fn known(&self) -> belljar_definition::KnownTools {
-        self.host.tools.known()
+    fn context(&self) -> AgentContext {
+        let shapes = self.host.settings.shapes;
+        AgentContext { known: self.host.tools.known(), shapes }
     }
 
     fn promote_one(&self, draft: &str) -> Result<Exit, Failure> {
@@ -115,7 +116,7 @@ impl Desk<'_> {
         };
         let (kind, name) = draft.split_once('/').ok_or_else(wrong)?;
         match kind {
-            "agents" | "agent" => self.promote(&*self.host.library, self.known(), name),
+            "agents" | "agent" => self.promote(&*self.host.library, self.context(), name),
             "teams" | "team" => self.promote(&*self.host.teams, (), name),
             "skills" | "skill" => self.promote(&*self.host.skills, (), name),
             _ => Err(wrong()),

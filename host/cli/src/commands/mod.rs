@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod agents;
+mod agents_check;
 mod chat;
 mod completions;
 mod demo;

@@ -3,9 +3,17 @@
 //! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with
 //! diagnostics, or is not an agent at all. What it cannot read never becomes a right.
 
+mod canonical;
 pub mod host_tools;
+mod keys;
+mod leftovers;
+mod name;
+mod names;
 mod parse;
+mod permission;
+mod recover;
 mod requests;
+mod shapes;
 mod status;
 mod tool_list;
 mod tools;
@@ -17,10 +25,12 @@ use belljar_policy::{Asked, ToolName};
 use crate::diagnostic::Diagnostic;
 use crate::{Dialect, Slug, Visibility};
 
-pub(crate) use parse::{is_documentation, no_agent, opens_with_fence, say_no_split};
-pub use parse::{parse_agent, parse_too_large};
+pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
+pub(crate) use parse::{NO_TOOLS, is_documentation, no_agent, opens_with_fence, say_no_split};
+pub use parse::{parse_agent, parse_agent_in, parse_too_large};
 pub use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
+pub use shapes::{AgentContext, Shapes};
 pub use status::{Status, status};
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 
@@ -126,6 +136,9 @@ pub enum NotAnAgent {
     Empty,
     /// It has no frontmatter.
     NoFrontmatter,
+    /// Its frontmatter stands in a code fence or after a heading, which is read only where
+    /// [`Shapes::Lenient`] says so.
+    Wrapped,
     /// It has no frontmatter and is named like documentation; nobody needs to hear of it.
     Documentation,
 }
@@ -144,6 +157,9 @@ impl NotAnAgent {
         match self {
             Self::Empty => "the file is empty",
             Self::NoFrontmatter => "the file does not begin with `---`, so it has no frontmatter",
+            Self::Wrapped => {
+                "its frontmatter stands in a code fence or after a heading; to have that read, set `lenient = true` under `[agents]` in `belljar.toml`, or check with `--lenient`"
+            }
             Self::Documentation => "the file is documentation",
         }
     }
@@ -152,7 +168,7 @@ impl NotAnAgent {
     pub fn is_silent(self) -> bool {
         match self {
             Self::Documentation => true,
-            Self::Empty | Self::NoFrontmatter => false,
+            Self::Empty | Self::NoFrontmatter | Self::Wrapped => false,
         }
     }
 }

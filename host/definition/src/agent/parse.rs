@@ -4,17 +4,18 @@ use std::path::Path;
 
 use belljar_policy::Shown;
 
-use super::requests;
-use super::tool_list::ToolList;
-use super::{AgentDefinition, KnownTools, NotAnAgent, Parsed};
+use super::recover::{self, Recovered};
+use super::shapes::{self, Shapes};
+use super::tool_list::{ToolList, say_lost};
+use super::{AgentDefinition, KnownTools, NotAnAgent, Parsed, keys, leftovers, name, requests};
+use crate::Dialect;
 use crate::diagnostic::{Findings, Place};
-use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 use crate::fields::{self, Fields};
 use crate::frontmatter::{self, MAX_DEFINITION, MAX_FRONTMATTER, NoSplit, Split};
-use crate::{Dialect, Slug, suggest};
+use crate::yaml::{self, Key, Node};
 
-/// The longest name for people, in characters.
-const MAX_NAME: usize = 100;
+/// The code of the note that a stranger's file has no `tools`.
+pub(crate) const NO_TOOLS: &str = "no-tools";
 
 /// Names of files that are documentation when they have no frontmatter.
 const DOCUMENTATION: &[&str] = &[
@@ -35,44 +36,20 @@ const DOCUMENTATION: &[&str] = &[
     "support",
 ];
 
-/// Fields that other programs read and that mean nothing here, for display or for rights
-/// that belljar does not take from a file.
-const IGNORED: &[&str] = &[
-    "color",
-    "emoji",
-    "vibe",
-    "category",
-    "capabilities",
-    "mode",
-    "version",
-    "temperature",
-    "author",
-    "type",
-    "dependencies",
-    "complexity",
-    "tags",
-    "hidden",
-    "argument-hint",
-    "user-invocable",
-    "effort",
-    "top_p",
-    "background",
-    "memory",
-    "isolation",
-    "initialPrompt",
-    "prompt",
-    "license",
-    "metadata",
-];
-
-/// Fields whose meaning would be a right or an effect: said aloud, never honoured.
-const NOT_HONOURED: &[&str] =
-    &["hooks", "mcpServers", "mcp-servers", "permissionMode", "permissions", "skills", "handoffs"];
+/// Reads an agent definition in one of the ordinary shapes; see [`parse_agent_in`].
+pub fn parse_agent(path: &Path, bytes: &[u8], known_tools: &KnownTools) -> Parsed {
+    parse_agent_in(path, bytes, known_tools, Shapes::Ordinary)
+}
 
 /// Reads an agent definition. `path` is for diagnostics and, in foreign files without a
 /// `name`, gives the name. Never panics; work and memory are bounded by [`MAX_DEFINITION`]
 /// and [`MAX_FRONTMATTER`].
-pub fn parse_agent(path: &Path, bytes: &[u8], known_tools: &KnownTools) -> Parsed {
+pub fn parse_agent_in(
+    path: &Path,
+    bytes: &[u8],
+    known_tools: &KnownTools,
+    shapes: Shapes,
+) -> Parsed {
     let mut findings = Findings::new(path);
     if bytes.len() > MAX_DEFINITION {
         return parse_too_large(path, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
@@ -96,14 +73,20 @@ pub fn parse_agent(path: &Path, bytes: &[u8], known_tools: &KnownTools) -> Parse
     let split = match frontmatter::split(text) {
         Ok(split) => split,
         Err(why @ (NoSplit::Empty | NoSplit::NoFrontmatter)) => {
-            return Parsed::NotAnAgent { reason: no_agent(path, why) };
+            match (shapes::wrapped(text), shapes) {
+                (Some(split), Shapes::Lenient) => split,
+                (Some(_), Shapes::Ordinary) => {
+                    return Parsed::NotAnAgent { reason: NotAnAgent::Wrapped };
+                }
+                (None, _) => return Parsed::NotAnAgent { reason: no_agent(path, why) },
+            }
         }
         Err(why) => {
             say_no_split(why, &mut findings);
             return Parsed::Invalid { diagnostics: findings.finish() };
         }
     };
-    let definition = read(path, &split, known_tools, &mut findings);
+    let definition = read(path, &split, known_tools, shapes, &mut findings);
     let failed = findings.has_errors();
     let diagnostics = findings.finish();
     match definition {
@@ -177,14 +160,26 @@ fn read(
     path: &Path,
     split: &Split<'_>,
     known: &KnownTools,
+    shapes: Shapes,
     findings: &mut Findings<'_>,
 ) -> Option<AgentDefinition> {
     let opening = Place { line: split.yaml_line.saturating_sub(1), column: 1 };
-    let entries = fields::entries(split.yaml, split.yaml_line, "the frontmatter", findings)?;
+    let (entries, lost) = match yaml::parse(split.yaml, split.yaml_line) {
+        Ok(root) => (fields::map_of(root, "the frontmatter", findings)?, None),
+        Err(error) => {
+            let Recovered { entries, lost } = recover::recover(split, &error, findings)?;
+            (entries, lost)
+        }
+    };
+    let mut entries = shapes::nested(entries, shapes, findings)?;
+    spell(&mut entries, findings);
     let dialect = Dialect::detect(path, &entries);
     let mut fields = Fields::new(entries, opening, findings);
-    let (name, slug) = read_name(path, dialect, &mut fields).unzip();
-    let description = fields.required_text("description");
+    if dialect != Dialect::Canonical {
+        fields = fields.of_a_stranger();
+    }
+    let (name, slug) = name::read(path, dialect, &mut fields).unzip();
+    let description = description(split, dialect, &mut fields);
     if split.body.trim().is_empty() {
         fields.findings.error_hint(
             Place { line: split.fence_line, column: 1 },
@@ -193,14 +188,14 @@ fn read(
             "write the system prompt below the closing `---`",
         );
     }
-    let tools = ToolList::read(&mut fields, dialect, known);
+    let tools = tools(&mut fields, dialect, known, lost.as_ref());
     let asked = requests::read(&mut fields, dialect, &tools);
     let model = requests::model(&mut fields);
     let visibility = requests::visibility(&mut fields);
     let emit_structured_findings = fields.boolean("emitStructuredFindings").unwrap_or(false);
-    let subagents = requests::subagents(&mut fields, &tools, known);
-    let disabled = dialect == Dialect::OpenCode && fields.boolean("disable").unwrap_or(false);
-    say_leftovers(fields, dialect);
+    let subagents = requests::subagents(&mut fields, dialect, &tools, known);
+    let disabled = dialect == Dialect::OpenCode && requests::disabled(&mut fields);
+    leftovers::say(fields, dialect);
     Some(AgentDefinition {
         name: name?,
         slug: slug?,
@@ -222,85 +217,50 @@ fn read(
     })
 }
 
-fn read_name(path: &Path, dialect: Dialect, fields: &mut Fields<'_, '_>) -> Option<(String, Slug)> {
-    let stem = stem(path);
-    let written = if dialect == Dialect::Canonical {
-        Some(fields.required_text("name")?)
-    } else {
-        fields.optional_text("name").filter(|name| !name.trim().is_empty())
-    };
-    let at = fields.place("name");
-    let name = match written {
-        Some(name) => name.trim().to_owned(),
-        None => {
-            let message =
-                format!("it has no `name`; the file's name serves: `{}`", Shown::new(&stem));
-            fields.findings.warning(at, "missing-name", message, None);
-            stem.clone()
-        }
-    };
-    if name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-        let message = format!("`name` has more than {MAX_NAME} characters, or control characters");
-        fields.findings.error(at, "bad-name", message);
-        return None;
-    }
-    if let Some(slug) = Slug::of(&name) {
-        return Some((name, slug));
-    }
-    let Some(slug) = Slug::of(&stem) else {
-        fields.findings.error_hint(
-            at,
-            "bad-name",
-            format!("`{}` gives no identity", Shown::new(&name)),
-            "give `name`, or the file, at least one letter a to z or digit",
-        );
-        return None;
-    };
-    let message = format!("`{}` has no letter a to z; look it up as `{slug}`", Shown::new(&name));
-    fields.findings.note(at, "name-from-file", message);
-    Some((name, slug))
-}
-
-/// The file's name without the endings that agent files have.
-fn stem(path: &Path) -> String {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let stem = name.strip_suffix(".md").unwrap_or(&name);
-    let stem =
-        [".agent", ".chatmode"].iter().find_map(|end| stem.strip_suffix(end)).unwrap_or(stem);
-    stem.to_owned()
-}
-
-/// Says what became of the fields that nobody read.
-/// Fields of any dialect by which an author takes something away from an agent.
-const NARROWING: &[&str] = &["tools", "disallowedTools", "allowedTools", "permission", "maxTurns"];
-
-fn say_leftovers(fields: Fields<'_, '_>, dialect: Dialect) {
-    let (left, findings) = fields.into_rest();
-    let mut ignored = Vec::new();
-    let mut first = None;
-    for (key, _) in &left {
-        let name = Shown::clipped(&key.text, 64).to_string();
-        if NOT_HONOURED.contains(&key.text.as_str()) {
-            let message = format!("`{name}` is not honoured: a file grants itself nothing here");
-            findings.warning(key.at, "not-honoured", message, None);
-        } else if dialect == Dialect::Canonical && !IGNORED.contains(&key.text.as_str()) {
-            let known = CANONICAL_ONLY.iter().chain(CANONICAL_SHARED).copied();
-            let hint = suggest::did_you_mean(&key.text, known)
-                .unwrap_or_else(|| "it is ignored; remove it".to_owned());
-            let message = format!("`{name}` is not a field of an agent definition");
-            findings.warning(key.at, "unknown-field", message, Some(hint));
-        } else if let Some(meant) = suggest::nearest(&key.text, NARROWING.iter().copied()) {
-            // Left out without a word, a slip here would give an agent more than its author meant.
-            let message = format!("`{name}` is not a field, and so narrows nothing");
-            let hint = format!("did you mean `{meant}`?");
-            findings.warning(key.at, "unknown-field", message, Some(hint));
-        } else {
-            first = first.or(Some(key.at));
-            ignored.push(format!("`{name}`"));
+/// Gives fields that narrow the one name under which they are read.
+fn spell(entries: &mut [(Key, Node)], findings: &mut Findings<'_>) {
+    for (key, _) in entries {
+        let meant = keys::meant(&key.text).to_owned();
+        if meant != key.text {
+            let message = format!("`{}` is read as `{meant}`", Shown::clipped(&key.text, 64));
+            findings.warning(key.at, "spelling", message, None);
+            key.text = meant;
         }
     }
-    if let Some(at) = first {
-        ignored.truncate(20);
-        findings.note(at, "ignored-fields", format!("ignored: {}", ignored.join(", ")));
+}
+
+/// What the file says about tools, and about not saying it.
+fn tools(
+    fields: &mut Fields<'_, '_>,
+    dialect: Dialect,
+    known: &KnownTools,
+    lost: Option<&(String, Place)>,
+) -> ToolList {
+    let mut tools = ToolList::read(fields, dialect, known);
+    if let Some((field, at)) = lost {
+        say_lost(field, *at, fields);
+        tools.lose(field);
     }
+    let unstated = tools.as_written.is_none() && !fields.findings.has_errors();
+    if dialect != Dialect::Canonical && unstated {
+        let message = "it has no `tools`, so it gets those that the grants give by default";
+        fields.findings.note(fields.place("name"), NO_TOOLS, message);
+    }
+    tools
+}
+
+/// The description. Where a stranger's is no text, what stands there is taken as text: quotes
+/// were forgotten around it.
+fn description(split: &Split<'_>, dialect: Dialect, fields: &mut Fields<'_, '_>) -> Option<String> {
+    let Some(key) = fields.structured("description").filter(|_| dialect != Dialect::Canonical)
+    else {
+        return fields.required_text("description");
+    };
+    let text = recover::text_of(split, "description").filter(|text| !text.is_empty());
+    let Some(text) = text else { return fields.required_text("description") };
+    fields.take("description");
+    let message = "`description` is not a text in YAML; it is taken as it stands there";
+    let hint = Some("quote it".to_owned());
+    fields.findings.warning(key.at, "bad-field", message, hint);
+    Some(text)
 }

@@ -69,19 +69,21 @@ pub(super) fn model(fields: &mut Fields<'_, '_>) -> Option<String> {
         }
         Some((key, node)) if node.text().is_none() && node.value != Value::Null => {
             let message = format!("`model` is {}, not a name", node.kind());
-            fields.findings.error(key.at, "bad-field", message);
+            fields.fault(key.at, "bad-field", message, None);
             None
         }
         Some((_, node)) => node.text().map(str::to_owned),
         None => None,
     };
-    let model = listed.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    if let Some(model) = &model
-        && (model.chars().count() > MAX_MODEL || model.chars().any(char::is_control))
-    {
+    let mut model = listed.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let unfit = |model: &mut String| {
+        model.chars().count() > MAX_MODEL || model.chars().any(char::is_control)
+    };
+    // Without it, the operator's choice holds.
+    if model.take_if(unfit).is_some() {
         let message =
             format!("`model` has more than {MAX_MODEL} characters, or control characters");
-        fields.findings.error(model_at, "bad-field", message);
+        fields.fault(model_at, "bad-field", message, None);
     }
     let Some(role) = role else { return model };
     let plain = role.trim().to_ascii_lowercase();
@@ -110,12 +112,45 @@ pub(super) fn visibility(fields: &mut Fields<'_, '_>) -> Visibility {
     })
 }
 
+/// Whether its author switched it off. What cannot be read counts as off.
+pub(super) fn disabled(fields: &mut Fields<'_, '_>) -> bool {
+    fields.place_of("disable").is_some() && fields.boolean("disable").unwrap_or(true)
+}
+
+/// Copilot's `agents`: the agents that this one may hand work to. What cannot be read names
+/// nobody.
+fn agents(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
+    let (key, node) = fields.take("agents")?;
+    let items = match &node.value {
+        Value::List(items) => items.as_slice(),
+        Value::Text(_) => std::slice::from_ref(&node),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float | Value::Map(_) => &[],
+    };
+    let names: Vec<&str> = items.iter().filter_map(Node::text).map(str::trim).collect();
+    if names.contains(&"*") {
+        return None;
+    }
+    if !matches!(node.value, Value::List(_) | Value::Text(_)) || names.len() < items.len() {
+        let message = "`agents` is not a list of names; only what is a name counts".to_owned();
+        fields.fault(key.at, "bad-field", message, None);
+    }
+    Some(names.into_iter().take(MAX_ENTRIES).map(str::to_owned).collect())
+}
+
 pub(super) fn subagents(
     fields: &mut Fields<'_, '_>,
+    dialect: Dialect,
     tools: &ToolList,
     known: &KnownTools,
 ) -> Option<SubagentsAsk> {
-    let named = tools.agents.clone();
+    // In whose file it stands does not matter: to read it can only take away.
+    let is_list = fields.structured("agents").is_some();
+    let read = dialect == Dialect::Copilot || (is_list && dialect != Dialect::Canonical);
+    let listed = if read { agents(fields) } else { None };
+    let named = match (tools.agents.clone(), listed) {
+        (Some(a), Some(b)) => Some(a.into_iter().filter(|name| b.contains(name)).collect()),
+        (a, b) => a.or(b),
+    };
     let Some((key, node)) = fields.take("subagents") else {
         return named.map(|agents| SubagentsAsk {
             allowed_agents: Some(agents),

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::host_tools::SPAWN_AGENT;
+use super::names::{Entry, split_names, tools_behind};
 use super::tools::{KnownTools, Meaning, Written};
 use super::{Translated, Unavailable};
 use crate::Dialect;
@@ -16,7 +17,7 @@ use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
 
 /// The most names in one field. The longest list in public files has about 60.
-const MAX_TOOLS: usize = 500;
+pub(super) const MAX_TOOLS: usize = 500;
 
 /// What the file says about tools.
 #[derive(Debug, Default)]
@@ -33,17 +34,11 @@ pub(super) struct ToolList {
     pub(super) unavailable: Vec<Unavailable>,
 }
 
-/// One name with its place.
-struct Entry {
-    text: String,
-    at: Place,
-}
-
-struct Reader<'r, 'f, 'p, 'k> {
-    fields: &'r mut Fields<'f, 'p>,
-    dialect: Dialect,
-    known: &'k KnownTools,
-    list: ToolList,
+pub(super) struct Reader<'r, 'f, 'p, 'k> {
+    pub(super) fields: &'r mut Fields<'f, 'p>,
+    pub(super) dialect: Dialect,
+    pub(super) known: &'k KnownTools,
+    pub(super) list: ToolList,
 }
 
 impl ToolList {
@@ -52,36 +47,49 @@ impl ToolList {
         reader.allow("tools");
         reader.allow("allowedTools");
         reader.deny("disallowedTools");
-        if dialect != Dialect::Canonical {
-            reader.permission();
-        }
+        reader.permission("permission");
+        reader.permission("permissions");
         let mut list = reader.list;
         if let Some(tools) = &mut list.tools {
             tools.retain(|tool| list.at_most.get(tool) != Some(&Permission::Deny));
         }
         list
     }
+
+    /// Takes all tools away, because a field that narrows them cannot be read. The agent is
+    /// blocked: nobody knows what its author meant it to have.
+    pub(super) fn lose(&mut self, field: &str) {
+        self.tools = Some(BTreeSet::new());
+        let why = format!("`{field}` cannot be read, so it gets no tools");
+        self.unavailable.push(Unavailable { name: field.to_owned(), why });
+        self.as_written.get_or_insert_default().push(field.to_owned());
+    }
 }
 
 impl Reader<'_, '_, '_, '_> {
     /// A field that lists what is allowed. A second such field narrows the first.
     fn allow(&mut self, name: &'static str) {
-        let Some((key, node)) = self.fields.take(name) else { return };
-        let tools = match &node.value {
-            // Left unread, the last entries would not take away what they name.
-            Value::Map(entries) if entries.len() > MAX_TOOLS => {
-                self.too_many(name, &key);
-                None
-            }
-            Value::Map(entries) => self.switches(entries),
-            _ => self.names(name, &key, &node).map(|entries| self.allowed(entries)),
-        };
-        // `None` here means unreadable, which is nothing, never everything.
-        let tools = tools.unwrap_or_else(|| Some(BTreeSet::new()));
-        self.list.tools = match (self.list.tools.take(), tools) {
-            (Some(a), Some(b)) => Some(a.intersection(&b).cloned().collect()),
-            (a, b) => a.or(b),
-        };
+        // Several spellings of one field may stand there.
+        while let Some((key, node)) = self.fields.take(name) {
+            let tools = match &node.value {
+                // Left unread, the last entries would not take away what they name.
+                Value::Map(entries) if entries.len() > MAX_TOOLS => {
+                    self.too_many(name, &key);
+                    None
+                }
+                Value::Map(entries) => Some(self.switches(entries)),
+                _ => self.names(name, &key, &node).map(|entries| self.allowed(entries)),
+            };
+            let Some(tools) = tools else {
+                // Unreadable is nothing, never everything.
+                self.list.lose(name);
+                continue;
+            };
+            self.list.tools = match (self.list.tools.take(), tools) {
+                (Some(a), Some(b)) => Some(a.intersection(&b).cloned().collect()),
+                (a, b) => a.or(b),
+            };
+        }
     }
 
     /// The names of a list, a comma-separated text, or one name.
@@ -93,22 +101,25 @@ impl Reader<'_, '_, '_, '_> {
                 let hint = "write `[]`, or remove the line to take all that the grants give";
                 self.fields.findings.warning(key.at, "empty-tools", message, Some(hint.to_owned()));
             }
-            Value::Text(text) => entries.extend(split_names(text, node.at)),
+            Value::Text(text) => {
+                entries.extend(split_names(text, node.at));
+                if entries.is_empty() {
+                    let message = format!("`{name}` names nothing, which means no tools");
+                    self.fields.findings.warning(key.at, "empty-tools", message, None);
+                }
+            }
             Value::List(items) => {
                 for item in items {
                     match item.text() {
                         Some(text) => entries.extend(split_names(text, item.at)),
-                        None => {
-                            let message = format!("`{name}` holds {}, not a name", item.kind());
-                            self.fields.findings.error(item.at, "bad-field", message);
-                        }
+                        None => self.not_a_name(name, item)?,
                     }
                 }
             }
             Value::Bool(_) | Value::Int(_) | Value::Float | Value::Map(_) => {
                 let message = format!("`{name}` is {}, not a list of names", shown(node));
-                let hint = "write `[file_read, file_search]`, or `[]` for none";
-                self.fields.findings.error_hint(key.at, "bad-field", message, hint);
+                let hint = "write `[file_read, file_search]`, or `[]` for none".to_owned();
+                self.fields.fault(key.at, "bad-field", message, Some(hint));
                 return None;
             }
         }
@@ -121,7 +132,26 @@ impl Reader<'_, '_, '_, '_> {
         Some(entries)
     }
 
-    fn too_many(&mut self, name: &str, key: &Key) {
+    /// An item that is no text, such as the map that an unquoted `Bash(git diff: *)` is. In a
+    /// list of what is allowed it gives nothing; a list of what is not is then unreadable.
+    fn not_a_name(&mut self, name: &str, item: &Node) -> Option<()> {
+        let message = format!("`{name}` holds {}, not a name", item.kind());
+        self.fields.fault(item.at, "bad-field", message, None);
+        if name == "disallowedTools" {
+            return None;
+        }
+        let shown = match &item.value {
+            Value::Map(entries) => entries.first().map_or("", |(key, _)| key.text.as_str()),
+            _ => "",
+        };
+        let name = format!("{}…", Shown::clipped(shown, 60));
+        let why = format!("it is {}, not a name", item.kind());
+        self.list.as_written.get_or_insert_default().push(name.clone());
+        self.list.unavailable.push(Unavailable { name, why });
+        Some(())
+    }
+
+    pub(super) fn too_many(&mut self, name: &str, key: &Key) {
         let message = format!("`{name}` has more than {MAX_TOOLS} names");
         self.fields.findings.error(key.at, "bad-field", message);
     }
@@ -130,6 +160,12 @@ impl Reader<'_, '_, '_, '_> {
         let mut tools = BTreeSet::new();
         let mut all = false;
         for entry in entries {
+            // `*, !Write`: some programs take away like that, and none gives like that.
+            if let Some(name) = entry.text.strip_prefix(['!', '-']) {
+                let entry = Entry { text: name.to_owned(), at: entry.at };
+                self.take_away(&entry);
+                continue;
+            }
             match self.resolve(&entry) {
                 Meaning::All => all = true,
                 Meaning::Tools(found, _) => tools.extend(found),
@@ -141,7 +177,7 @@ impl Reader<'_, '_, '_, '_> {
 
     /// A map from name to on or off. With something on, or something that may have been meant
     /// so, what is not named is off; with only offs, the rest is as granted.
-    fn switches(&mut self, entries: &[(Key, Node)]) -> Option<Option<BTreeSet<ToolName>>> {
+    fn switches(&mut self, entries: &[(Key, Node)]) -> Option<BTreeSet<ToolName>> {
         let mut on = Vec::new();
         let mut off = Vec::new();
         let mut unreadable = false;
@@ -169,123 +205,60 @@ impl Reader<'_, '_, '_, '_> {
         let nothing = off.iter().any(|entry| entry.text == "*");
         let named = unreadable || !on.is_empty();
         let tools = self.allowed(on);
-        for entry in &off {
-            self.cap(entry, Permission::Deny);
+        for entry in off.iter().filter(|entry| entry.text != "*") {
+            self.take_away(entry);
         }
-        Some(if named { tools } else { nothing.then(BTreeSet::new) })
+        if named { tools } else { nothing.then(BTreeSet::new) }
     }
 
     fn deny(&mut self, name: &'static str) {
-        let Some((key, node)) = self.fields.take(name) else { return };
-        let written = self.list.as_written.take();
-        let entries = self.names(name, &key, &node);
-        self.list.as_written = written;
-        for entry in entries.unwrap_or_default() {
-            if Written::of(&entry.text).name == "*" {
-                self.list.tools = Some(BTreeSet::new());
+        while let Some((key, node)) = self.fields.take(name) {
+            let written = self.list.as_written.take();
+            let entries = match &node.value {
+                // An empty list of what is taken away takes nothing away.
+                Value::Null => Some(Vec::new()),
+                _ => self.names(name, &key, &node),
+            };
+            self.list.as_written = written;
+            let Some(entries) = entries else {
+                self.list.lose(name);
+                continue;
+            };
+            for entry in entries {
+                self.take_away(&entry);
             }
-            self.cap(&entry, Permission::Deny);
         }
     }
 
-    /// OpenCode's `permission`: one word for all, or a map from tool to a word or to a map of
-    /// patterns. Patterns are not enforced here, so the strictest word of them holds.
-    ///
-    /// Within the field the last match wins; what another field took away stays away.
-    fn permission(&mut self) {
-        let Some((key, node)) = self.fields.take("permission") else { return };
-        let elsewhere = std::mem::take(&mut self.list.at_most);
-        self.permissions(&key, &node);
-        for (tool, most) in elsewhere {
-            let now = self.list.at_most.entry(tool).or_insert(most);
-            *now = (*now).min(most);
+    /// Takes a tool away. A scope does not matter: the whole goes.
+    fn take_away(&mut self, entry: &Entry) {
+        if Written::of(&entry.text).name == "*" {
+            self.list.tools = Some(BTreeSet::new());
         }
-    }
-
-    fn permissions(&mut self, key: &Key, node: &Node) {
-        match &node.value {
-            Value::Map(entries) => {
-                if entries.len() > MAX_TOOLS {
-                    return self.too_many("permission", key);
-                }
-                for (key, node) in entries {
-                    self.permission_of(key, node);
-                }
-            }
-            Value::Null => {}
-            _ => match word(node) {
-                Some(Permission::Allow) => {}
-                Some(most) => self.cap_all(most),
-                None => self.unreadable_permission(key, node),
-            },
-        }
-    }
-
-    fn permission_of(&mut self, key: &Key, node: &Node) {
-        let most = match &node.value {
-            Value::Map(patterns) => {
-                let words = patterns.iter().map(|(_, node)| word(node));
-                let words = words.map(|word| word.unwrap_or(Permission::Deny));
-                words.min().unwrap_or(Permission::Deny)
-            }
-            _ => match word(node) {
-                Some(most) => most,
-                None => return self.unreadable_permission(key, node),
-            },
-        };
-        if key.text == "*" {
-            if most != Permission::Allow {
-                self.cap_all(most);
-            }
-            return;
-        }
-        let entry = Entry { text: key.text.clone(), at: key.at };
-        // The last match wins: an earlier `*` no longer holds for this one.
-        self.set_cap(&entry, most);
-    }
-
-    fn unreadable_permission(&mut self, key: &Key, node: &Node) {
-        let name = Shown::clipped(&key.text, 60);
-        let message = format!("`{name}` is {}, none of `allow`, `ask`, `deny`", shown(node));
-        self.fields.findings.error(key.at, "bad-field", message);
-    }
-
-    fn cap_all(&mut self, most: Permission) {
-        for tool in self.known.iter() {
-            self.list.at_most.insert(tool.clone(), most);
-        }
-        if most == Permission::Deny {
-            self.list.tools.get_or_insert_default();
-        }
+        self.cap(entry, Permission::Deny);
     }
 
     /// Lowers what a tool may have at most.
     fn cap(&mut self, entry: &Entry, most: Permission) {
-        for tool in self.named(entry) {
+        for tool in self.behind(entry) {
             let now = self.list.at_most.entry(tool).or_insert(most);
             *now = (*now).min(most);
         }
     }
 
-    fn set_cap(&mut self, entry: &Entry, most: Permission) {
-        for tool in self.named(entry) {
-            self.list.at_most.insert(tool, most);
+    /// The tools behind a name that takes away. One that nobody knows is said aloud: a slip here
+    /// would leave the agent more than its author meant.
+    pub(super) fn behind(&mut self, entry: &Entry) -> Vec<ToolName> {
+        let found = tools_behind(&entry.text, self.known);
+        if !found.is_known {
+            let name = Shown::clipped(&entry.text, 60).to_string();
+            let message =
+                format!("`{name}` is no tool that is known here, so nothing is taken away");
+            let hint =
+                self.known.suggest(&entry.text).map(|word| format!("did you mean `{word}`?"));
+            self.fields.findings.warning(entry.at, "unknown-tool", message, hint);
         }
-    }
-
-    /// The tools behind a name that takes away: a scope does not matter, the whole goes.
-    fn named(&self, entry: &Entry) -> Vec<ToolName> {
-        let written = Written { name: Written::of(&entry.text).name, scope: None };
-        let mut tools = match written.meaning(self.dialect, self.known) {
-            Meaning::Tools(tools, _) => tools,
-            Meaning::All | Meaning::Unavailable(_) | Meaning::Unknown => Vec::new(),
-        };
-        // OpenCode's `edit` stands for everything that changes files.
-        if written.name == "edit" && self.dialect == Dialect::OpenCode {
-            let others = ["file_write", "notebook_edit"];
-            tools.extend(others.into_iter().filter_map(|name| ToolName::new(name).ok()));
-        }
-        tools
+        found.tools.into_iter().collect()
     }
 
     fn resolve(&mut self, entry: &Entry) -> Meaning {
@@ -333,26 +306,9 @@ impl Reader<'_, '_, '_, '_> {
     }
 }
 
-fn word(node: &Node) -> Option<Permission> {
-    match node.text()?.trim().to_ascii_lowercase().as_str() {
-        "allow" => Some(Permission::Allow),
-        "ask" => Some(Permission::Ask),
-        "deny" => Some(Permission::Deny),
-        _ => None,
-    }
-}
-
-/// Cuts at commas that stand outside parentheses.
-fn split_names(text: &str, at: Place) -> Vec<Entry> {
-    let mut depth = 0_usize;
-    let parts = text.split(|c| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == ',' && depth == 0
-    });
-    let parts = parts.map(str::trim).filter(|part| !part.is_empty());
-    parts.map(|part| Entry { text: part.to_owned(), at }).collect()
+/// Reports where a field that narrows was lost.
+pub(super) fn say_lost(field: &str, at: Place, fields: &mut Fields<'_, '_>) {
+    let message = format!("`{field}` cannot be read here, so the agent gets no tools");
+    let hint = "correct the YAML above; every field begins its line".to_owned();
+    fields.findings.warning(at, "lost-field", message, Some(hint));
 }

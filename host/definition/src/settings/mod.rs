@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use belljar_policy::{Grants, HostRule, Mount, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::{AgentId, KnownTools, Scope, Slug, SubagentsAsk, Visibility};
+use crate::{AgentId, KnownTools, Scope, Shapes, Slug, SubagentsAsk, Visibility};
 
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, grant_lines};
@@ -34,6 +34,8 @@ pub struct Settings {
     /// How many saved runs are kept, the newest; 0 = none is saved. Absent = the session's
     /// default.
     pub keep_runs: Option<u64>,
+    /// `lenient` under `[agents]`: which shapes of agent files are read. Only the home file says.
+    pub shapes: Shapes,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelSetting>,
     /// `[roles]`: role to model name. Every value is a key of `models`.

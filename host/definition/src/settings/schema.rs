@@ -17,6 +17,7 @@ use crate::{AgentId, Slug, Visibility};
 const HOME_KEYS: &[&str] = &[
     "project_override",
     "keep_runs",
+    "agents",
     "models",
     "roles",
     "secrets",
@@ -65,6 +66,7 @@ pub(super) fn read_home(
         loader.settings.project_override = value;
     }
     loader.settings.keep_runs = loader.reader.number(table, "keep_runs");
+    loader.agents(table);
     loader.models(table);
     loader.roles(table);
     loader.secrets(table);

@@ -7,14 +7,25 @@ use toml::de::{DeTable, DeValue};
 
 use super::schema::Loader;
 use super::{KeySetting, SecretSetting, ToolSetting};
-use crate::agent::MODEL_ROLES;
+use crate::agent::{MODEL_ROLES, Shapes};
 use crate::suggest;
 use crate::toml_read::Item;
 
+const AGENTS_KEYS: &[&str] = &["lenient"];
 const SECRET_KEYS: &[&str] = &["host", "header", "prefix", "env", "file"];
 const TOOL_KEYS: &[&str] = &["config", "digest"];
 
 impl<'t> Loader<'_, 't, '_> {
+    /// `[agents]`: how agent files are read.
+    pub(super) fn agents(&mut self, table: &DeTable<'t>) {
+        let Some(item) = table.get("agents") else { return };
+        let Some(agents) = self.reader.table("agents", item) else { return };
+        self.reader.only(agents, "`agents`", AGENTS_KEYS);
+        if self.reader.boolean(agents, "lenient") == Some(true) {
+            self.settings.shapes = Shapes::Lenient;
+        }
+    }
+
     pub(super) fn key(
         &mut self,
         item: &Item<'_>,

@@ -84,8 +84,11 @@ fn description_and_body_are_needed_everywhere() {
     agents/scout.md:3:1: error: `description` is empty
     "#);
     check!("---\nname: s\ndescription: [a]\n---\nbody", @r#"
-    invalid
-    agents/scout.md:3:1: error: `description` is a list, not a text
+    s (s), unknown, user-facing
+    tools: all that is granted
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:3:1: warning: `description` is not a text in YAML; it is taken as it stands there
+      hint: quote it
     "#);
     check!("---\nname: s\ndescription: d\n---\n \n", @r#"
     invalid
@@ -221,23 +224,31 @@ fn a_role_stands_above_a_model() {
 #[test]
 fn malformed_frontmatter_is_placed_in_the_file() {
     check!("\n\n---\nname: s\ndescription: Use it: always\n---\nbody", @r#"
-    invalid
-    agents/scout.md:5:20: error: the frontmatter is not valid YAML: mapping values are not allowed in this context
+    s (s), unknown, user-facing
+    tools: all that is granted
+    agents/scout.md:4:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:5:20: warning: the frontmatter is not valid YAML, so it was read field by field; `description` is taken as text: mapping values are not allowed in this context, in `description: Use it: always`
       hint: quote the value of `description`: it holds `: `
     "#);
     check!("---\nname: s\ntools: *\ndescription: d\n---\nbody", @r#"
-    invalid
-    agents/scout.md:3:8: error: the frontmatter is not valid YAML: while scanning an anchor or alias, did not find expected alphabetic or numeric character
+    s (s), unknown, user-facing
+    tools: all that is granted
+    agents/scout.md:3:8: warning: the frontmatter is not valid YAML, so it was read field by field; `tools` is taken as text: while scanning an anchor or alias, did not find expected alphabetic or numeric character, in `tools: *`
       hint: quote the value: `tools: "*"`; a bare `*` is a YAML alias
     "#);
     check!("---\nname: s\ndescription: d\nname: t\n---\nbody", @r#"
-    invalid
-    agents/scout.md:4:1: error: the frontmatter is not valid YAML: a key stands here for the second time
+    s (s), unknown, user-facing
+    tools: all that is granted
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:4:1: warning: `name` stands here again; the first one counts
+    agents/scout.md:4:1: warning: the frontmatter is not valid YAML, so it was read field by field: a key stands here for the second time, in `name: t`
       hint: keep one of them
     "#);
     check!("---\nname: [s\ndescription: d\n---\nbody", @r#"
-    invalid
-    agents/scout.md:3:12: error: the frontmatter is not valid YAML: illegal placement of ':' indicator
+    [s (s), unknown, user-facing
+    tools: all that is granted
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:3:12: warning: the frontmatter is not valid YAML, so it was read field by field; `name` is taken as text: illegal placement of ':' indicator, in `description: d`
     "#);
     check!("---\n- a\n- b\n---\nbody", @r#"
     invalid
@@ -269,6 +280,7 @@ fn marks_blank_lines_crlf_and_long_fences_load() {
     check!("\u{feff}\r\n---\r\nname: s\r\ndescription: d\r\n-----\r\nbody", @r#"
     s (s), unknown, user-facing
     tools: all that is granted
+    agents/scout.md:3:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
 }
 

@@ -114,7 +114,7 @@ fn a_name_finds_home_then_workspace_then_the_only_library() {
         library("one", "c.md", &agent("c")),
         library("two", "c.md", &agent("c")),
         workspace("d.md", &agent("d")),
-        workspace("c2.md", &agent("broken: x: y")),
+        workspace("c2.md", "---\nname: c2\n---\nb"),
     ]);
     let find = |name: &str| match catalog.find(name) {
         Ok(entry) => entry.id.to_string(),

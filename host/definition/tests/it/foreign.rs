@@ -95,8 +95,9 @@ fn every_shape_of_tools_is_read() {
       hint: write `[]`, or remove the line to take all that the grants give
     "#);
     tools!("tools: 7", @r#"
-    invalid
-    agents/scout.md:4:1: error: `tools` is `7`, not a list of names
+    s (s), unknown, user-facing
+    tools: {}
+    agents/scout.md:4:1: warning: `tools` is `7`, not a list of names
       hint: write `[file_read, file_search]`, or `[]` for none
     "#);
     tools!("tools: { read: true, bash: false, write: false }", @r#"
@@ -127,6 +128,7 @@ fn what_is_taken_away_is_taken_away() {
     s (s), unknown, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("tools: [Read, Write]\ndisallowedTools: [Write]", @r#"
     s (s), Claude Code, user-facing
@@ -136,6 +138,8 @@ fn what_is_taken_away_is_taken_away() {
     tools!("disallowedTools: '*'", @r#"
     s (s), unknown, user-facing
     tools: {}
+    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("tools: [Read, Grep]\nallowedTools: [Grep, Glob]", @r#"
     s (s), Claude Code, user-facing
@@ -149,25 +153,33 @@ fn opencode_permissions_narrow_and_the_last_match_wins() {
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny, "web_fetch": Ask}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { edit: { '*': allow, '*.env': deny } }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:4:15: warning: the patterns of `edit` are not enforced here, so it is not given at all
     "#);
     tools!("permission: deny", @r#"
     s (s), OpenCode, user-facing
     tools: {}
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { '*': ask, read: allow }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"attach_file": Ask, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "notebook_edit": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { edit: perhaps }", @r#"
-    invalid
-    agents/scout.md:4:15: error: `edit` is `perhaps`, none of `allow`, `ask`, `deny`
+    s (s), OpenCode, user-facing
+    tools: all that is granted
+    at most: {"file_edit": Deny, "file_write": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:4:15: warning: `edit` is `perhaps`, none of `allow`, `ask`, `deny`: denied
     "#);
 }
 
@@ -177,6 +189,7 @@ fn a_permission_gives_back_nothing_that_another_field_takes_away() {
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_read": Ask, "file_write": Deny}
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("tools: { write: false, webfetch: ask }\npermission: { write: allow, webfetch: allow }", @r#"
     s (s), OpenCode, user-facing
@@ -224,14 +237,15 @@ skills: [x]
 maxTurns: '7'
 ---
 body", @r#"
-s (s), Claude Code, user-facing
-tools: all that is granted
-limits: steps = 7
-agents/scout.md:4:1: warning: `permissionMode` is not honoured: a file grants itself nothing here
-agents/scout.md:5:1: warning: `hooks` is not honoured: a file grants itself nothing here
-agents/scout.md:6:1: warning: `mcpServers` is not honoured: a file grants itself nothing here
-agents/scout.md:7:1: warning: `skills` is not honoured: a file grants itself nothing here
-"#);
+    s (s), Claude Code, user-facing
+    tools: all that is granted
+    limits: steps = 7
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
+    agents/scout.md:4:1: warning: `permissionMode` is not honoured: a file grants itself nothing here
+    agents/scout.md:5:1: warning: `hooks` is not honoured: a file grants itself nothing here
+    agents/scout.md:6:1: warning: `mcpServers` is not honoured: a file grants itself nothing here
+    agents/scout.md:7:1: warning: `skills` is not honoured: a file grants itself nothing here
+    "#);
 }
 
 #[test]
@@ -245,15 +259,19 @@ fn names_that_are_no_identity_fall_back_to_the_file() {
     代码 (scout), unknown, user-facing
     tools: all that is granted
     agents/scout.md:2:1: note: `代码` has no letter a to z; look it up as `scout`
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     insta::assert_snapshot!(agent_at("\u{4ee3}.md", "---\nname: '\u{7801}'\ndescription: d\n---\nbody"), @r#"
-    invalid
-    代.md:2:1: error: `码` gives no identity
-      hint: give `name`, or the file, at least one letter a to z or digit
+    码 (u7801), unknown, user-facing
+    tools: all that is granted
+    代.md:2:1: note: `码` has no letter a to z; look it up as `u7801`
+    代.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     check!("---\nname: \"a\\nb\"\ndescription: d\n---\nbody", @r#"
-    invalid
-    agents/scout.md:2:1: error: `name` has more than 100 characters, or control characters
+    scout (scout), unknown, user-facing
+    tools: all that is granted
+    agents/scout.md:2:1: warning: `name` has more than 100 characters, or control characters; the file's name serves: `scout`
+    agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
 }
 

@@ -3,13 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod agents;
+mod canonical;
 mod catalog;
 mod foreign;
 mod grants;
 mod hostile;
 mod manifest;
 mod never_panics;
+mod recovery;
 mod settings;
+mod shapes;
 mod show;
 mod skills;
 mod teams;

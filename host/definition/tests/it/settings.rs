@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentId, DEFAULTS, HookAction, HookEvent, KeySetting, ModelKind, Settings, Visibility,
+    AgentId, DEFAULTS, HookAction, HookEvent, KeySetting, ModelKind, Settings, Shapes,
+    Visibility,
 };
 use belljar_policy::{HostScope, Source, Target};
 
@@ -353,6 +354,17 @@ fn a_slip_in_subagents_is_one_clear_error() {
     let none = text("[grants.a]\nsubagents = { max_concurrent = 0 }");
     assert!(none.contains("from 1 to 1000"), "{none}");
     assert!(text("[subagents]\nblocked_agents = ['']").contains("blank entry"));
+}
+
+#[test]
+fn a_workspace_cannot_have_unusual_shapes_read() {
+    let lenient = "[agents]\nlenient = true\n";
+    assert_eq!(home(lenient).unwrap().shapes, Shapes::Lenient);
+    assert_eq!(home("").unwrap().shapes, Shapes::Ordinary);
+    let refused = both("", lenient).unwrap_err();
+    assert!(refused.contains("`agents` has no place in a workspace's `belljar.toml`"), "{refused}");
+    assert!(errors("[agents]\nlenient = 'yes'").contains("not `true` or `false`"));
+    assert!(errors("[agents]\nlenent = true").contains("did you mean `lenient`?"));
 }
 
 #[test]

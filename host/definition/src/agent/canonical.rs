@@ -1,0 +1,190 @@
+//! An agent of any program in belljar's own form.
+//!
+//! What is written is read again and compared: a form that would give another name, prompt,
+//! model or limit, or any tool more or less, is not handed out.
+
+use std::fmt::Write as _;
+
+use belljar_policy::{Permission, ToolName};
+
+use super::{AgentDefinition, KnownTools, Parsed, SubagentsAsk, parse_agent};
+use crate::{Dialect, Visibility};
+
+/// A file in belljar's own form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CanonicalForm {
+    /// Frontmatter and body.
+    pub text: String,
+    /// Names of tools that cannot be had here and that it leaves out.
+    pub left_out: Vec<String>,
+}
+
+/// Why an agent has no form of belljar's own.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoCanonicalForm {
+    /// It has it.
+    #[error("it is in belljar's own form already")]
+    Already,
+    /// Its author switched it off, which the form cannot say.
+    #[error("its author switched it off")]
+    Disabled,
+    /// None of its tools can be had: without them it would be another agent.
+    #[error("none of its tools can be had here")]
+    NoTools,
+    /// What was written does not mean what the file means.
+    #[error("its {0} cannot be written so that it means the same")]
+    Differs(&'static str),
+}
+
+/// Writes an agent in belljar's own form: tools under belljar's names, the body byte for byte.
+/// Never gives it a right that its file does not ask for.
+pub fn canonical_form(
+    agent: &AgentDefinition,
+    known: &KnownTools,
+) -> Result<CanonicalForm, NoCanonicalForm> {
+    if agent.dialect == Dialect::Canonical {
+        return Err(NoCanonicalForm::Already);
+    }
+    if agent.disabled {
+        return Err(NoCanonicalForm::Disabled);
+    }
+    if agent.has_lost_all_tools() {
+        return Err(NoCanonicalForm::NoTools);
+    }
+    let text = write(agent);
+    let Parsed::Agent { definition, .. } = parse_agent(&agent.path, text.as_bytes(), known) else {
+        return Err(NoCanonicalForm::Differs("text"));
+    };
+    compare(agent, &definition, known)?;
+    let unavailable = agent.unavailable.iter().map(|tool| tool.name.clone());
+    let left_out = agent.unknown_tools.iter().cloned().chain(unavailable).collect();
+    Ok(CanonicalForm { text, left_out })
+}
+
+fn write(agent: &AgentDefinition) -> String {
+    let mut yaml = String::new();
+    let mut field = |name: &str, value: String| {
+        // Writing to a text does not fail.
+        let _ = writeln!(yaml, "{name}: {value}");
+    };
+    field("name", quoted(&agent.name));
+    field("description", quoted(&agent.description));
+    if let Some(tools) = &agent.asked.tools {
+        field("tools", list(tools.iter().map(ToolName::as_str)));
+    }
+    let most = |permission| {
+        let rows = agent.asked.at_most.iter().filter(move |(_, most)| **most == permission);
+        rows.map(|(tool, _)| tool.as_str())
+    };
+    if agent.asked.tools.is_none() && most(Permission::Deny).next().is_some() {
+        field("disallowedTools", list(most(Permission::Deny)));
+    }
+    if most(Permission::Ask).next().is_some() {
+        let words: Vec<_> = most(Permission::Ask).map(|tool| format!("{tool}: ask")).collect();
+        field("permission", format!("{{ {} }}", words.join(", ")));
+    }
+    if let Some(model) = &agent.model {
+        field("model", quoted(model));
+    }
+    if let Some(steps) = agent.asked.limits.get("steps") {
+        field("maxTurns", steps.to_string());
+    }
+    if let Some(SubagentsAsk { allowed_agents: Some(agents), .. }) = &agent.subagents {
+        let names: Vec<_> = agents.iter().map(|name| quoted(name)).collect();
+        field("subagents", format!("{{ allowed_agents: [{}] }}", names.join(", ")));
+    }
+    field("visibility", agent.visibility.to_string());
+    format!("---\n{yaml}---\n{}", agent.body)
+}
+
+/// Whether both mean the same.
+fn compare(
+    agent: &AgentDefinition,
+    written: &AgentDefinition,
+    known: &KnownTools,
+) -> Result<(), NoCanonicalForm> {
+    let may = |agent: &AgentDefinition, tool: &ToolName| {
+        let named = agent.asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
+        let most = agent.asked.at_most.get(tool).copied().unwrap_or(Permission::Allow);
+        if named { most } else { Permission::Deny }
+    };
+    // A canonical file may name nobody that it does not exist for, so only the allowlists count.
+    let agents = |agent: &AgentDefinition| {
+        agent.subagents.as_ref().and_then(|asked| asked.allowed_agents.clone())
+    };
+    let same = [
+        ("name", agent.name == written.name && agent.slug == written.slug),
+        ("description", agent.description == written.description),
+        ("body", agent.body == written.body),
+        ("model", agent.model == written.model),
+        ("visibility", agent.visibility == written.visibility),
+        ("limits", agent.asked.limits == written.asked.limits),
+        ("mounts", agent.asked.mounts == written.asked.mounts),
+        ("hosts", agent.asked.hosts == written.asked.hosts),
+        ("subagents", agents(agent) == agents(written)),
+        (
+            "list of tools",
+            known.iter().all(|tool| may(agent, tool) == may(written, tool))
+                && agent.asked.tools.is_some() == written.asked.tools.is_some(),
+        ),
+        (
+            "form",
+            written.dialect == Dialect::Canonical && Visibility::ALL.contains(&agent.visibility),
+        ),
+    ];
+    match same.iter().find(|(_, same)| !same) {
+        Some((what, _)) => Err(NoCanonicalForm::Differs(what)),
+        None => Ok(()),
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    format!("[{}]", names.join(", "))
+}
+
+/// A text between double quotes, with everything escaped that YAML or a reader could take for
+/// something else.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        let plain =
+            c == ' ' || c.is_alphanumeric() || (c.is_ascii_graphic() && !matches!(c, '"' | '\\'));
+        let emoji = matches!(u32::from(c), 0x2010..=0x2027 | 0x2030..=0x205e | 0x2190..=0x2bff | 0x1f300..=0x1faff);
+        let _ = match c {
+            '"' | '\\' => write!(out, "\\{c}"),
+            '\n' => write!(out, "\\n"),
+            '\t' => write!(out, "\\t"),
+            c if plain || emoji => write!(out, "{c}"),
+            c => match u32::from(c) {
+                n @ 0..=0xff => write!(out, "\\x{n:02x}"),
+                n @ 0x100..=0xffff => write!(out, "\\u{n:04x}"),
+                n => write!(out, "\\U{n:08x}"),
+            },
+        };
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_so_that_yaml_reads_them_back() {
+        for text in [
+            "a: b # c",
+            "\"q\" \\n",
+            "l\n\tm\r",
+            "\u{202e}\u{85}\u{2028}\u{feff}",
+            "emoji \u{1f680} caf\u{e9}",
+            "\u{1}\u{7f}",
+        ] {
+            let yaml = format!("a: {}", quoted(text));
+            let root = crate::yaml::parse(&yaml, 1).unwrap();
+            let crate::yaml::Value::Map(map) = root.value else { panic!("{yaml}") };
+            assert_eq!(map[0].1.text(), Some(text), "{yaml}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What is said of the fields that nobody read.
+
+use belljar_policy::Shown;
+
+use super::keys::{IGNORED, NARROWING, NOT_HONOURED};
+use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
+use crate::fields::Fields;
+use crate::{Dialect, suggest};
+
+/// Fields that one note names.
+const MAX_NAMED: usize = 20;
+
+/// Fields that narrow and whose names begin too many others to be what those were meant for.
+const SHORT: &[&str] = &["agents", "disable", "steps"];
+
+/// Says what became of the fields that nobody read.
+pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect) {
+    let (left, findings) = fields.into_rest();
+    let mut ignored = Vec::new();
+    let mut first = None;
+    for (key, _) in &left {
+        let name = Shown::clipped(&key.text, 64).to_string();
+        if NOT_HONOURED.contains(&key.text.as_str()) {
+            let message = format!("`{name}` is not honoured: a file grants itself nothing here");
+            findings.warning(key.at, "not-honoured", message, None);
+        } else if dialect == Dialect::Canonical && !IGNORED.contains(&key.text.as_str()) {
+            let known = CANONICAL_ONLY.iter().chain(CANONICAL_SHARED).copied();
+            let hint = suggest::did_you_mean(&key.text, known)
+                .unwrap_or_else(|| "it is ignored; remove it".to_owned());
+            let message = format!("`{name}` is not a field of an agent definition");
+            findings.warning(key.at, "unknown-field", message, Some(hint));
+        } else if let Some(meant) = slip(&key.text) {
+            // Left out without a word, a slip here would give an agent more than its author meant.
+            let message = format!("`{name}` is not a field, and so narrows nothing");
+            let hint = format!("did you mean `{meant}`?");
+            findings.warning(key.at, "unknown-field", message, Some(hint));
+        } else {
+            first = first.or(Some(key.at));
+            ignored.push(format!("`{name}`"));
+        }
+    }
+    if let Some(at) = first {
+        ignored.truncate(MAX_NAMED);
+        findings.note(at, "ignored-fields", format!("ignored: {}", ignored.join(", ")));
+    }
+}
+
+/// The field that takes something away for which this key was probably meant.
+fn slip(key: &str) -> Option<&'static str> {
+    // A field that is spelt right and means nothing in this program's files is no slip.
+    if NARROWING.contains(&key) || IGNORED.contains(&key) {
+        return None;
+    }
+    let words = NARROWING.iter().copied().filter(|field| !SHORT.contains(field));
+    suggest::nearest(key, words)
+}

@@ -1,0 +1,96 @@
+//! The name of an agent, and its slug.
+
+use std::path::Path;
+
+use belljar_policy::Shown;
+
+use crate::fields::Fields;
+use crate::{Dialect, Slug};
+
+/// The longest name for people, in characters.
+const MAX_NAME: usize = 100;
+
+/// `name`, else the file's. Names of any letters are fine for people; what they are looked up by
+/// is a slug.
+pub(super) fn read(
+    path: &Path,
+    dialect: Dialect,
+    fields: &mut Fields<'_, '_>,
+) -> Option<(String, Slug)> {
+    let stem = stem(path);
+    let at = fields.place("name");
+    let written = if dialect == Dialect::Canonical {
+        Some(fields.required_text("name")?)
+    } else {
+        fields.optional_text("name").filter(|name| !name.trim().is_empty())
+    };
+    let mut name = written.map_or_else(
+        || {
+            let message =
+                format!("it has no `name`; the file's name serves: `{}`", Shown::new(&stem));
+            fields.findings.warning(at, "missing-name", message, None);
+            stem.clone()
+        },
+        |name| name.trim().to_owned(),
+    );
+    if unfit(&name) {
+        let message = format!("`name` has more than {MAX_NAME} characters, or control characters");
+        if dialect == Dialect::Canonical || unfit(&stem) {
+            fields.findings.error(at, "bad-name", message);
+            return None;
+        }
+        let message = format!("{message}; the file's name serves: `{}`", Shown::new(&stem));
+        fields.findings.warning(at, "bad-name", message, None);
+        name.clone_from(&stem);
+    }
+    if let Some(slug) = Slug::of(&name) {
+        return Some((name, slug));
+    }
+    let spelt = || Slug::spelt_out(&name).filter(|_| dialect != Dialect::Canonical);
+    let Some(slug) = Slug::of(&stem).or_else(spelt) else {
+        fields.findings.error_hint(
+            at,
+            "bad-name",
+            format!("`{}` gives no identity", Shown::new(&name)),
+            "give `name`, or the file, at least one letter a to z or digit",
+        );
+        return None;
+    };
+    let message = format!("`{}` has no letter a to z; look it up as `{slug}`", Shown::new(&name));
+    fields.findings.note(at, "name-from-file", message);
+    Some((name, slug))
+}
+
+fn unfit(name: &str) -> bool {
+    name.chars().count() > MAX_NAME || name.chars().any(char::is_control)
+}
+
+/// The file's name without the endings that agent files have.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let cut = |name: &str, end: &str| {
+        let at = name.len().checked_sub(end.len())?;
+        let (stem, found) = name.split_at_checked(at)?;
+        (found.eq_ignore_ascii_case(end) && !stem.is_empty()).then(|| stem.to_owned())
+    };
+    let stem = cut(&name, ".md").unwrap_or(name);
+    [".agent", ".chatmode"].iter().find_map(|end| cut(&stem, end)).unwrap_or(stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stem_is_the_name_without_the_endings_of_agent_files() {
+        for (path, expected) in [
+            ("a/Plan.agent.md", "Plan"),
+            ("a/plan.chatmode.MD", "plan"),
+            ("a/plan.md", "plan"),
+            ("a/.md", ".md"),
+            ("a/x.agent", "x"),
+        ] {
+            assert_eq!(stem(Path::new(path)), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Tool names as people write them: cut out of a text, and looked up where they take away.
+
+use std::collections::BTreeSet;
+
+use belljar_policy::ToolName;
+
+use super::host_tools::{
+    AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
+};
+use super::tools::{KnownTools, TOOL_ALIASES};
+use crate::diagnostic::Place;
+
+/// One name with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) text: String,
+    pub(super) at: Place,
+}
+
+/// What a name that takes something away stands for.
+#[derive(Debug, Default)]
+pub(super) struct Behind {
+    pub(super) tools: BTreeSet<ToolName>,
+    /// Whether it names anything, be it something that cannot be had here.
+    pub(super) is_known: bool,
+}
+
+/// Words of OpenCode's `permission` that are no tools; what they are about does not exist here.
+const NO_TOOLS: &[&str] = &["external_directory", "doom_loop"];
+
+/// Tools of belljar's own that do what another program's tool does besides the one that its name
+/// is translated to. They have no name there, and go with it.
+const TOGETHER: &[(&str, &[&str])] = &[
+    (SPAWN_AGENT, &[DELEGATE_PARALLEL, AGENT_STATUS, AGENT_RESULT, AGENT_CANCEL]),
+    ("file_read", &["attach_file"]),
+    ("file_edit", &["notebook_edit"]),
+];
+
+/// Cuts at commas and line ends that stand outside parentheses.
+pub(super) fn split_names(text: &str, at: Place) -> Vec<Entry> {
+    let mut depth = 0_usize;
+    let parts = text.split(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        matches!(c, ',' | '\n') && depth == 0
+    });
+    let parts = parts.map(|part| part.trim().trim_start_matches("- ").trim());
+    let parts = parts.filter(|part| !part.is_empty());
+    parts.map(|part| Entry { text: part.to_owned(), at }).collect()
+}
+
+/// All tools that a name may mean in any program's files, whatever the case of its letters. A
+/// scope does not count, and `*` stands for any letters: who takes away gets all of it.
+pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
+    let name = text.split('(').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let mut behind = Behind {
+        is_known: name == "*" || name.starts_with("mcp") || NO_TOOLS.contains(&name.as_str()),
+        ..Behind::default()
+    };
+    let matches = |other: &str| matches(&name, &other.to_ascii_lowercase());
+    for row in TOOL_ALIASES.iter().filter(|row| matches(row.name)) {
+        behind.is_known = true;
+        let others = TOGETHER.iter().filter(|(tool, _)| row.canonical.contains(tool));
+        let others = others.flat_map(|(_, others)| others.iter());
+        let tools = row.canonical.iter().chain(others);
+        behind
+            .tools
+            .extend(tools.filter_map(|tool| known.iter().find(|k| k.as_str() == *tool).cloned()));
+    }
+    for tool in known.iter().filter(|tool| matches(tool.as_str())) {
+        behind.is_known = true;
+        behind.tools.insert(tool.clone());
+    }
+    // A pattern is about what may be there, and says nothing wrong where nothing is.
+    behind.is_known |= name.contains('*');
+    behind
+}
+
+/// Whether `*` in a pattern can be filled to make the text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(start) else { return false };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return left.ends_with(part);
+        }
+        match left.split_once(part) {
+            Some((_, after)) => left = after,
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_at_commas_and_lines_outside_parentheses() {
+        let names = |text| -> Vec<String> {
+            split_names(text, Place::default()).into_iter().map(|entry| entry.text).collect()
+        };
+        assert_eq!(names("Read, Agent(a, b),, Grep"), ["Read", "Agent(a, b)", "Grep"]);
+        assert_eq!(names("- Read\n- Write\n"), ["Read", "Write"]);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_letters() {
+        for (pattern, text) in
+            [("*", ""), ("web*", "webfetch"), ("*_read", "file_read"), ("a*b*c", "axbxc")]
+        {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("web*", "we"), ("a*b*c", "acb"), ("ab", "abc"), ("a*a", "a")] {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_name_takes_away_all_that_it_may_mean() {
+        let known: KnownTools = ["file_edit", "file_write", "web_fetch", "web_search", SPAWN_AGENT, DELEGATE_PARALLEL]
+            .iter()
+            .map(|name| ToolName::new(name).unwrap())
+            .collect();
+        let behind = |text| {
+            let found = tools_behind(text, &known);
+            (found.tools.iter().map(|tool| tool.to_string()).collect::<Vec<_>>(), found.is_known)
+        };
+        assert_eq!(behind("WRITE").0, ["file_write"]);
+        assert_eq!(behind("edit").0, ["file_edit", "file_write"]);
+        assert_eq!(behind("Write(src").0, ["file_write"]);
+        assert_eq!(behind("web*").0, ["web_fetch", "web_search"]);
+        assert_eq!(behind("Task").0, ["delegate_parallel", "spawn_agent"]);
+        assert_eq!(behind("spawn_agent").0, ["spawn_agent"]);
+        assert_eq!(behind("mcp__x__*"), (vec![], true));
+        assert_eq!(behind("Wriet"), (vec![], false));
+    }
+}

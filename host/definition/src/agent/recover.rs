@@ -1,0 +1,378 @@
+//! Frontmatter that is no valid YAML, read field by field.
+//!
+//! Hand-written descriptions hold `: `, quotes and line breaks that end a strict parse. Such
+//! frontmatter is cut at the lines that begin, in the first column, with a field that some
+//! program knows. Each piece is read strictly once more; of one that fails, the value is taken
+//! as text, folded to one line.
+//!
+//! Guesses decide no right. What stands in a piece that had to be guessed is text, except for a
+//! plain list of names in `tools`. A field that takes something away and stands there twice
+//! rejects the file, because one of the two may be prose. One that cannot be read, or that
+//! stands where it would be swallowed as prose, costs the agent all tools: to leave it out
+//! would mean all that is granted. A file in belljar's own format is not repaired at all.
+
+use belljar_policy::Shown;
+
+use super::keys;
+use super::names::split_names;
+use crate::diagnostic::{Findings, Place, Severity, count};
+use crate::dialect::CANONICAL_ONLY;
+use crate::frontmatter::Split;
+use crate::snippet::without_secret;
+use crate::yaml::{self, Key, Node, Value, YamlError, YamlErrorKind};
+
+/// Characters of a line that a message shows.
+const MAX_SHOWN: usize = 60;
+
+/// Fields that are looked at. All programs together know some fifty, and none of them twice; a
+/// file with more is made to cost time.
+const MAX_PIECES: usize = 100;
+
+/// What was made of broken frontmatter.
+pub(super) struct Recovered {
+    pub(super) entries: Vec<(Key, Node)>,
+    /// The first field that takes something away and could not be read, and where.
+    pub(super) lost: Option<(String, Place)>,
+}
+
+/// A field with its lines.
+struct Piece<'a> {
+    key: &'a str,
+    /// The field that the key stands for.
+    field: &'a str,
+    /// The line of the file on which it begins, from 1.
+    line: u32,
+    /// What follows the colon of the first line.
+    value: &'a str,
+    /// All lines, the first with its key, without the indentation of the file.
+    lines: Vec<&'a str>,
+}
+
+/// Reads frontmatter that failed with `error`. `None` = it is not to be read; the findings say
+/// why.
+pub(super) fn recover(
+    split: &Split<'_>,
+    error: &YamlError,
+    findings: &mut Findings<'_>,
+) -> Option<Recovered> {
+    let refuse = |findings: &mut Findings<'_>| {
+        let message = format!("the frontmatter is not valid YAML: {}", error.message);
+        findings.add(Severity::Error, error.at, "yaml", message, error.hint.clone());
+        None
+    };
+    let (preamble, pieces) = pieces(split, error.kind);
+    let canonical = pieces.iter().any(|piece| CANONICAL_ONLY.contains(&piece.key));
+    let described = pieces.iter().any(|piece| piece.key == "description");
+    let many = pieces.len() > MAX_PIECES;
+    if error.kind == YamlErrorKind::Hostile || canonical || !described || many {
+        return refuse(findings);
+    }
+    let mut recovered = Recovered { entries: Vec::new(), lost: None };
+    let mut as_text = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    recovered.look_for_hidden(&preamble, split.yaml_line);
+    for piece in &pieces {
+        let key = piece.field;
+        let at = Place { line: piece.line, column: 1 };
+        if seen.contains(&key) && keys::narrows(key) {
+            let message =
+                format!("`{key}` stands here again, in frontmatter that is no valid YAML");
+            let hint =
+                "one of the two may be prose: correct the YAML, and keep the field that counts";
+            findings.error_hint(at, "repeated-field", message, hint);
+            return None;
+        }
+        if seen.contains(&key) {
+            let message = format!("`{key}` stands here again; the first one counts");
+            findings.warning(at, "repeated-field", message, None);
+            continue;
+        }
+        seen.push(key);
+        if !recovered.strictly(piece) {
+            as_text.push(format!("`{key}`"));
+            recovered.as_text(piece, at);
+        }
+    }
+    say(split, error, &as_text, findings);
+    Some(recovered)
+}
+
+/// What stands in a field, as text on one line.
+pub(super) fn text_of(split: &Split<'_>, field: &str) -> Option<String> {
+    let (_, pieces) = pieces(split, YamlErrorKind::Duplicate);
+    pieces.iter().find(|piece| piece.key == field).map(Piece::folded)
+}
+
+/// One warning, at the line on which the strict parse stopped.
+fn say(split: &Split<'_>, error: &YamlError, as_text: &[String], findings: &mut Findings<'_>) {
+    let nth = usize::try_from(error.at.line.saturating_sub(split.yaml_line)).unwrap_or(usize::MAX);
+    let line = split.yaml.lines().nth(nth).unwrap_or_default();
+    let line = Shown::clipped(without_secret(line).trim(), MAX_SHOWN).to_string();
+    let read = match as_text {
+        [] => String::new(),
+        fields => format!("; {} is taken as text", fields.join(", ")),
+    };
+    let message = format!(
+        "the frontmatter is not valid YAML, so it was read field by field{read}: {}, in `{line}`",
+        error.message
+    );
+    findings.warning(error.at, "recovered-yaml", message, error.hint.clone());
+}
+
+/// Cuts at known keys in the first column. Gives the lines before the first of them too.
+fn pieces<'a>(split: &Split<'a>, kind: YamlErrorKind) -> (Vec<&'a str>, Vec<Piece<'a>>) {
+    let mut preamble = Vec::new();
+    let mut pieces: Vec<Piece<'a>> = Vec::new();
+    // Whether the last piece is a description that is broken: asked once, as more lines mend
+    // nothing.
+    let mut prose = false;
+    for (n, line) in split.yaml.lines().enumerate() {
+        let line = line.strip_prefix(split.indent).unwrap_or(line);
+        let opened = key_of(line).filter(|(key, value)| is_field(key, value));
+        let opened = opened.filter(|(key, _)| {
+            prose = kind == YamlErrorKind::Syntax && (prose || ends_in_prose(&pieces, key));
+            !prose || keys::narrows(key) || !stands_in(&pieces, key)
+        });
+        let full = pieces.len() > MAX_PIECES;
+        match (opened, pieces.last_mut()) {
+            (Some(_), _) if full => break,
+            (Some((key, value)), _) => {
+                prose = false;
+                let line_no = split.yaml_line.saturating_add(count(n));
+                let (field, lines) = (keys::meant(key), vec![line]);
+                pieces.push(Piece { key, field, line: line_no, value, lines });
+            }
+            (None, Some(piece)) => piece.lines.push(line),
+            (None, None) => preamble.push(line),
+        }
+    }
+    (preamble, pieces)
+}
+
+/// Whether a key that was there before follows a description that is broken: then it belongs
+/// to it. A field that narrows never does: it is reported.
+fn ends_in_prose(pieces: &[Piece<'_>], key: &str) -> bool {
+    let last = pieces.last().filter(|last| last.key == "description" && stands_in(pieces, key));
+    last.is_some_and(|last| last.parse().is_none())
+}
+
+fn stands_in(pieces: &[Piece<'_>], key: &str) -> bool {
+    let field = keys::meant(key);
+    pieces.iter().any(|piece| piece.field == field)
+}
+
+/// Whether a line that begins so is a field. Some names of fields are words that begin a line
+/// of prose as well; their values tell.
+fn is_field(key: &str, value: &str) -> bool {
+    let value = value.trim().trim_matches(['"', '\'']);
+    match key {
+        "steps" | "maxSteps" | "maxTurns" => value.starts_with(|c: char| c.is_ascii_digit()),
+        "agents" => value.is_empty() || value.starts_with(['[', '*']),
+        "disable" => matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "yes" | "no"),
+        _ => keys::is_known(key),
+    }
+}
+
+/// The key that a line begins with, and what follows its colon.
+fn key_of(line: &str) -> Option<(&str, &str)> {
+    let (key, rest) = match line.chars().next()? {
+        quote @ ('"' | '\'') => line.get(1..)?.split_once(quote)?,
+        _ => {
+            let end = line.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-')))?;
+            line.split_at_checked(end)?
+        }
+    };
+    let value = rest.trim_start_matches([' ', '\t']).strip_prefix(':')?;
+    let ends = value.is_empty() || value.starts_with([' ', '\t', '\r']);
+    (ends && !key.is_empty()).then_some((key, value))
+}
+
+impl Piece<'_> {
+    /// The fields of the piece, where it is valid by itself.
+    fn parse(&self) -> Option<Vec<(Key, Node)>> {
+        self.parse_lines(&self.lines)
+    }
+
+    /// As [`Piece::parse`], without what follows from the next field on that no program knows.
+    fn parse_first(&self) -> Option<Vec<(Key, Node)>> {
+        let end = self.lines.iter().skip(1).position(|line| key_of(line).is_some())?;
+        self.parse_lines(self.lines.get(..=end)?)
+    }
+
+    fn parse_lines(&self, lines: &[&str]) -> Option<Vec<(Key, Node)>> {
+        let root = yaml::parse(&lines.join("\n"), self.line).ok()?;
+        match root.value {
+            // A description that is empty but for fields of nobody's is a block without its
+            // indentation.
+            Value::Map(entries) if self.key == "description" && entries.len() > 1 => {
+                let (_, first) = entries.first()?;
+                first.text().is_some_and(|text| !text.trim().is_empty()).then_some(entries)
+            }
+            Value::Map(entries) if entries.first()?.0.text == self.key => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The names of tools that the value consists of, between commas; `None` where anything else
+    /// stands there too.
+    fn names(&self) -> Option<String> {
+        let rest = self.lines.iter().skip(1).map(|line| line.trim());
+        let items: Option<Vec<&str>> =
+            rest.filter(|line| !line.is_empty()).map(|line| line.strip_prefix("- ")).collect();
+        let folded = self.folded();
+        let text = match items.filter(|items| self.value.trim().is_empty() && !items.is_empty()) {
+            Some(items) => items.join(", "),
+            None => {
+                let inner = folded.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+                inner.unwrap_or(&folded).to_owned()
+            }
+        };
+        let entries = split_names(&text, Place::default());
+        let names: Vec<&str> = entries.iter().map(|entry| unquoted(&entry.text)).collect();
+        let plain = !names.is_empty() && names.iter().all(|name| is_plain_name(name));
+        plain.then(|| names.join(", "))
+    }
+
+    /// The value as one line of text.
+    fn folded(&self) -> String {
+        let first = match self.value.trim() {
+            // The marks of a block, whose lines turned out to be no block.
+            mark if mark.starts_with(['|', '>']) && mark.len() <= 3 => "",
+            value => value,
+        };
+        let rest = self.lines.iter().skip(1).map(|line| line.trim());
+        let words: Vec<&str> =
+            std::iter::once(first).chain(rest).filter(|line| !line.is_empty()).collect();
+        unquoted(&words.join(" ")).to_owned()
+    }
+}
+
+/// The text without quotes around it: both or none, and none where one more of the kind stands
+/// inside, for then they may not be a pair.
+fn unquoted(text: &str) -> &str {
+    for quote in ['"', '\''] {
+        let inner = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        if let Some(inner) = inner.filter(|inner| !inner.contains(quote)) {
+            return inner;
+        }
+    }
+    text
+}
+
+impl Recovered {
+    /// Takes the fields of a piece that is valid by itself.
+    fn strictly(&mut self, piece: &Piece<'_>) -> bool {
+        // Of a description, what looks like a field is more likely prose.
+        let first = || piece.parse_first().filter(|_| piece.key != "description");
+        let Some(entries) = piece.parse().or_else(|| {
+            let entries = first()?;
+            self.look_for_hidden_in(piece);
+            Some(entries)
+        }) else {
+            return false;
+        };
+        for (n, (key, node)) in entries.into_iter().enumerate() {
+            if n > 0 && keys::narrows(&key.text) {
+                // Written so that its line did not look like one.
+                self.lose(&key.text, key.at);
+            } else if self.entries.iter().all(|(other, _)| other.text != key.text) {
+                self.entries.push((key, node));
+            }
+        }
+        true
+    }
+
+    /// Takes a piece that is not valid: as text, or as nothing where it decides about rights.
+    fn as_text(&mut self, piece: &Piece<'_>, at: Place) {
+        let field = piece.field;
+        let text = piece.folded();
+        self.look_for_hidden_in(piece);
+        let names = || piece.names().filter(|_| matches!(field, "tools" | "allowedTools"));
+        let value = match names() {
+            Some(names) => names,
+            None if keys::narrows(field) => return self.lose(field, at),
+            None => text,
+        };
+        let key = Key { text: piece.key.to_owned(), at };
+        self.entries.push((key, Node { value: Value::Text(value), at, written: None }));
+    }
+
+    fn lose(&mut self, field: &str, at: Place) {
+        self.lost.get_or_insert_with(|| (Shown::clipped(field, MAX_SHOWN).to_string(), at));
+    }
+
+    fn look_for_hidden_in(&mut self, piece: &Piece<'_>) {
+        let rest = piece.lines.get(1..).unwrap_or_default();
+        self.look_for_hidden(rest, piece.line.saturating_add(1));
+    }
+
+    /// Looks for fields that narrow in lines that are prose, or nothing: indented by mistake, in
+    /// a flow map, behind `?`, merged, or with a key that only an escape spells out.
+    fn look_for_hidden(&mut self, lines: &[&str], first_line: u32) {
+        for (n, line) in lines.iter().enumerate() {
+            let at = Place { line: first_line.saturating_add(count(n)), column: 1 };
+            let start = |c: char| c.is_whitespace() || matches!(c, '-' | '?' | '{' | ',' | '[');
+            let bare = line.trim_start_matches(start);
+            let asked = line.trim_start().starts_with('?') && keys::narrows(bare.trim());
+            let escaped = bare.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+            let escaped = escaped.is_some_and(|(key, rest)| {
+                key.contains('\\') && rest.trim_start().starts_with(':')
+            });
+            match key_of(bare) {
+                Some((key, value)) if keys::narrows(key) && is_field(key, value) => {
+                    self.lose(key, at);
+                }
+                _ if asked || escaped || bare.starts_with("<<") => self.lose("tools", at),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a text is the name of a tool, with a scope or without: no comment, no alias, no tag,
+/// no prose.
+fn is_plain_name(text: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
+    let (name, scope) = match text.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
+        Some((name, scope)) => (name, scope),
+        None => (text, ""),
+    };
+    let plain_scope = !scope.contains(['(', ')', '#', '\n']);
+    text == "*" || (plain_scope && name.starts_with(letter) && name.chars().all(letter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_begins_with_a_key_or_does_not() {
+        assert_eq!(key_of("tools: Read"), Some(("tools", " Read")));
+        assert_eq!(key_of("\"tools\" : Read"), Some(("tools", " Read")));
+        assert_eq!(key_of("argument-hint:"), Some(("argument-hint", "")));
+        for prose in ["use tools: x", "https://x", " tools: x", "tools", ": x", "", "é"] {
+            assert_eq!(key_of(prose), None, "{prose}");
+        }
+    }
+
+    #[test]
+    fn quotes_go_only_as_a_pair() {
+        assert_eq!(unquoted("\"a: b\""), "a: b");
+        assert_eq!(unquoted("'a'"), "a");
+        for kept in ["\"a\" and \"b\"", "\"a", "a'", "'", ""] {
+            assert_eq!(unquoted(kept), kept);
+        }
+    }
+
+    #[test]
+    fn only_names_are_a_plain_list() {
+        for name in ["Read", "mcp__x__y", "edit/editFiles", "*", "Bash(git diff: *)"] {
+            assert!(is_plain_name(name), "{name}");
+        }
+        for other in
+            ["", "Read # Write", "*x", "!Read", "Read Write", "[Read", "Bash(a", "(a)", "A(#)"]
+        {
+            assert!(!is_plain_name(other), "{other}");
+        }
+    }
+}

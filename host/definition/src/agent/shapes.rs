@@ -1,0 +1,162 @@
+//! Shapes of agent files that are read only where the operator says so.
+//!
+//! Frontmatter in a code fence or below a heading, and fields one level down under `meta:`, are
+//! how some files are published. A page of documentation that shows an agent looks the same, so
+//! none of it is taken for one by itself.
+
+use super::tools::KnownTools;
+use crate::diagnostic::{Findings, count};
+use crate::frontmatter::{self, Lines, Split};
+use crate::yaml::{Key, Node, Value};
+
+/// Lines that may stand before frontmatter that is wrapped: a heading, an intro, the fence.
+const MAX_LINES_BEFORE: usize = 10;
+
+/// The key under which some files keep their fields.
+const NEST: &str = "meta";
+
+/// How to have these shapes read.
+pub(super) const SWITCH: &str =
+    "set `lenient = true` under `[agents]` in `belljar.toml`, or check with `--lenient`";
+
+/// Which shapes are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Shapes {
+    /// Frontmatter at the beginning, fields at its top. The default.
+    #[default]
+    Ordinary,
+    /// Frontmatter in a code fence or after a heading too, and fields under `meta:`.
+    Lenient,
+}
+
+/// What reading an agent file takes besides its text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentContext {
+    /// The tools that exist.
+    pub known: KnownTools,
+    /// The shapes that are read.
+    pub shapes: Shapes,
+}
+
+impl From<KnownTools> for AgentContext {
+    fn from(known: KnownTools) -> Self {
+        Self { known, shapes: Shapes::default() }
+    }
+}
+
+impl From<&KnownTools> for AgentContext {
+    fn from(known: &KnownTools) -> Self {
+        known.clone().into()
+    }
+}
+
+/// The frontmatter that stands in a code fence or after a heading, if there is such.
+pub(super) fn wrapped(text: &str) -> Option<Split<'_>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = Lines { rest: text, line: 0 };
+    let mut fence = None;
+    for _ in 0..MAX_LINES_BEFORE {
+        let (before, number) = (lines.rest, lines.line);
+        let line = lines.next()?.trim_end();
+        if line == "---" {
+            let split = frontmatter::split_from(before, number).ok()?;
+            return describes(&split).then(|| without_fence(split, fence));
+        }
+        let opens = line.starts_with("```") || line.starts_with("~~~");
+        match fence {
+            None if opens => fence = Some(line.get(..3)?),
+            None if line.trim().is_empty() || line.starts_with('#') => {}
+            Some(_) if line.trim().is_empty() => {}
+            None | Some(_) => return None,
+        }
+    }
+    None
+}
+
+/// Whether the fields have a description: rules between paragraphs have none.
+fn describes(split: &Split<'_>) -> bool {
+    split.yaml.lines().any(|line| line.starts_with("description:"))
+}
+
+/// Leaves out the closing code fence: the next line that is not blank, or the last of the file
+/// where all of it stands in the fence.
+fn without_fence<'a>(mut split: Split<'a>, fence: Option<&str>) -> Split<'a> {
+    let Some(fence) = fence else { return split };
+    let mut lines = Lines { rest: split.body, line: split.fence_line };
+    let next = lines.by_ref().find(|line| !line.trim().is_empty());
+    if next.is_some_and(|line| line.trim() == fence) {
+        (split.body, split.fence_line) = (lines.rest, lines.line);
+        return split;
+    }
+    let inner = split.body.trim_end();
+    if let Some(inner) = inner.strip_suffix(fence).filter(|inner| inner.ends_with('\n')) {
+        split.body = inner;
+    }
+    split
+}
+
+/// The fields of a file that keeps them under `meta:`. `None` = they stand there and are not
+/// read.
+pub(super) fn nested(
+    mut entries: Vec<(Key, Node)>,
+    shapes: Shapes,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<(Key, Node)>> {
+    let has = |entries: &[(Key, Node)], name: &str| entries.iter().any(|(key, _)| key.text == name);
+    let at = entries.iter().position(|(key, node)| {
+        let Value::Map(inner) = &node.value else { return false };
+        key.text == NEST && has(inner, "description")
+    });
+    let Some(at) = at.filter(|_| !has(&entries, "description")) else { return Some(entries) };
+    let (key, node) = entries.remove(at);
+    if shapes == Shapes::Ordinary {
+        let message = format!("the fields stand under `{NEST}:`, where they are not read");
+        findings.error_hint(key.at, "nested-fields", message, SWITCH);
+        return None;
+    }
+    let Value::Map(inner) = node.value else { return Some(entries) };
+    for (key, node) in inner {
+        // Which of two is meant nobody can tell, and one of them may be the narrower.
+        if has(&entries, &key.text) {
+            let message = format!("a field stands at the top and under `{NEST}:`");
+            findings.error_hint(key.at, "repeated-field", message, "keep one of them");
+            return None;
+        }
+        entries.push((key, node));
+    }
+    let message = format!("{} fields are read from under `{NEST}:`", count(entries.len()));
+    findings.note(key.at, "nested-fields", message);
+    Some(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: &str = "---\nname: a\ndescription: d\n---\n";
+
+    #[test]
+    fn frontmatter_is_found_in_a_fence_and_after_a_heading() {
+        let found =
+            |text: &str| wrapped(text).map(|split| (split.yaml_line, split.body.to_owned()));
+        let fenced = format!("# A\n\n```yaml\n{FIELDS}```\n\nbody\n");
+        assert_eq!(found(&fenced), Some((5, "\nbody\n".to_owned())));
+        let whole = format!("```markdown\n{FIELDS}body\n```\n");
+        assert_eq!(found(&whole), Some((3, "body\n".to_owned())));
+        let after = format!("\u{feff}# A\n{FIELDS}body");
+        assert_eq!(found(&after), Some((3, "body".to_owned())));
+    }
+
+    #[test]
+    fn documentation_is_not_frontmatter() {
+        for text in [
+            "# A\n\n---\ntext\n---\nmore\n".to_owned(),
+            format!("# A\n\nSome words.\n\n```\n{FIELDS}```\n"),
+            format!("{}{FIELDS}body", "\n# h".repeat(20)),
+            "# A\n---\ndescription: d\n".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(wrapped(&text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Files of other programs in belljar's own form: the same agent, and no right more.
+
+use belljar_definition::{NoCanonicalForm, Parsed, canonical_form, parse_agent};
+use belljar_policy::{Permission, ToolName};
+use proptest::prelude::*;
+
+use crate::show::{definition, known};
+
+fn form(text: &str) -> Result<String, NoCanonicalForm> {
+    canonical_form(&definition(text), &known()).map(|form| form.text)
+}
+
+#[test]
+fn the_form_has_belljars_names_and_the_body_byte_for_byte() {
+    let text = "---\r\nname: Code Reviewer\r\ndescription: 'a: \"b\" # c'\r\ntools: Read, Task, Agent(x y), Bash\r\nmodel: sonnet\r\nmaxTurns: 7\r\n---\r\n\r\n  body \r\n---\r\nend";
+    insta::assert_snapshot!(form(text).unwrap().replace('\r', "<CR>"), @r#"
+    ---
+    name: "Code Reviewer"
+    description: "a: \"b\" # c"
+    tools: [file_read, spawn_agent]
+    model: "sonnet"
+    maxTurns: 7
+    subagents: { allowed_agents: ["x y"] }
+    visibility: user-facing
+    ---
+    <CR>
+      body <CR>
+    ---<CR>
+    end
+    "#);
+    let left = canonical_form(&definition(text), &known()).unwrap().left_out;
+    assert_eq!(left, ["Bash"]);
+}
+
+#[test]
+fn what_was_taken_away_or_asked_for_stays_so() {
+    insta::assert_snapshot!(form("---\ndescription: d\npermission: { edit: deny, webfetch: ask }\n---\nb").unwrap(), @r#"
+    ---
+    name: "scout"
+    description: "d"
+    disallowedTools: [file_edit, file_write]
+    permission: { web_fetch: ask }
+    visibility: user-facing
+    ---
+    b
+    "#);
+}
+
+#[test]
+fn an_agent_that_would_become_another_has_no_form() {
+    let form = |fields: &str| form(&format!("---\ndescription: d\n{fields}\n---\nb")).unwrap_err();
+    assert_eq!(form("tools: Bash, Frob"), NoCanonicalForm::NoTools);
+    assert_eq!(form("mode: all\ndisable: true"), NoCanonicalForm::Disabled);
+    assert_eq!(form("name: s\nvisibility: internal"), NoCanonicalForm::Already);
+}
+
+/// A field about tools, in all shapes.
+fn field() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec![
+        "Read",
+        "Write",
+        "Edit",
+        "Bash",
+        "*",
+        "edit",
+        "web*",
+        "WebFetch",
+        "Task(a, b)",
+        "file_read",
+        "Frob",
+        "mcp__a__b",
+        "search/codebase",
+    ]);
+    let names = prop::collection::vec(name.clone(), 0..5);
+    let word = prop::sample::select(vec!["allow", "ask", "deny", "true", "false"]);
+    let words = prop::collection::btree_map(name, word, 0..5);
+    let map = |words: &std::collections::BTreeMap<&str, &str>| {
+        let entries: Vec<_> = words.iter().map(|(k, v)| format!("'{k}': {v}")).collect();
+        format!("{{ {} }}", entries.join(", "))
+    };
+    prop_oneof![
+        names.clone().prop_map(|names| format!("tools: '{}'", names.join(", "))),
+        names.prop_map(|names| format!("disallowedTools: ['{}']", names.join("', '"))),
+        words.clone().prop_map(move |words| format!("permission: {}", map(&words))),
+        words.prop_map(move |words| format!("tools: {}", map(&words))),
+        Just("mode: subagent".to_owned()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    #[test]
+    fn the_form_gives_the_same_tools_and_text(
+        fields in prop::collection::vec(field(), 0..3),
+        description in "\\PC{1,40}",
+        body in "\\PC{1,40}",
+    ) {
+        let description = serde_json::to_string(&description).unwrap();
+        let text = format!("---\nname: s\ndescription: {description}\n{}\n---\nx{body}", fields.join("\n"));
+        let parsed = parse_agent("a/b.md".as_ref(), text.as_bytes(), &known());
+        let Parsed::Agent { definition: before, .. } = parsed else { return Ok(()) };
+        let Ok(form) = canonical_form(&before, &known()) else { return Ok(()) };
+        let again = parse_agent("a/b.md".as_ref(), form.text.as_bytes(), &known());
+        let Parsed::Agent { definition: after, .. } = again else { panic!("{}", form.text) };
+        prop_assert_eq!(&before.body, &after.body);
+        prop_assert_eq!(&before.description, &after.description);
+        let may = |agent: &belljar_definition::AgentDefinition, tool: &ToolName| {
+            match &agent.asked.tools {
+                Some(tools) if !tools.contains(tool) => Permission::Deny,
+                _ => agent.asked.at_most.get(tool).copied().unwrap_or(Permission::Allow),
+            }
+        };
+        for tool in known().iter() {
+            prop_assert_eq!(may(&before, tool), may(&after, tool), "{} in {}", tool, form.text);
+        }
+        let allowed = |agent: &belljar_definition::AgentDefinition| {
+            agent.subagents.as_ref().and_then(|asked| asked.allowed_agents.clone())
+        };
+        prop_assert_eq!(allowed(&before), allowed(&after));
+    }
+}

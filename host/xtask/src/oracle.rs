@@ -1,0 +1,51 @@
+//! `cargo xtask oracle`: holds `belljar agents check` against a second reader of agent files.
+//!
+//! The reader is a script with PyYAML, under `tests/oracle`. It reads the files kept there, and
+//! every library in the directory that `BELLJAR_CORPUS` names, by default `../shared/corpus`
+//! where there is one. The Python package is installed by `.ci/run`, or by hand: `python3 -m venv
+//! target/peers`, then `target/peers/bin/pip install pyyaml`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::say;
+
+/// Public libraries as data, beside the repository.
+const CORPUS: &str = "../shared/corpus";
+
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let python = root.join("target/peers/bin/python");
+    ensure!(
+        python.exists(),
+        "there is no `target/peers`; make it with `python3 -m venv target/peers`, then \
+         `target/peers/bin/pip install pyyaml`"
+    );
+    let belljar = build(root)?;
+    let oracle = root.join("tests/oracle");
+    let mut check = Command::new(&python);
+    check.arg(oracle.join("check.py")).arg(&belljar).arg(oracle.join("agent-files"));
+    let corpus = std::env::var_os("BELLJAR_CORPUS").map_or_else(|| root.join(CORPUS), PathBuf::from);
+    if corpus.is_dir() {
+        check.arg(&corpus);
+    } else {
+        say(&format!("there is no `{}`: only the files kept here are read", corpus.display()));
+    }
+    let status = check.status().context("failed to start the oracle")?;
+    ensure!(status.success(), "the two readers disagree");
+    Ok(())
+}
+
+/// The binary, which lies beside this one.
+fn build(root: &Path) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--quiet", "--bin", "belljar"])
+        .current_dir(root)
+        .status()
+        .context("failed to start cargo")?;
+    ensure!(built.success(), "belljar does not build");
+    let here = std::env::current_exe().context("failed to find the running program")?;
+    Ok(here.with_file_name(format!("belljar{}", std::env::consts::EXE_SUFFIX)))
+}
