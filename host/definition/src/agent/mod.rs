@@ -22,6 +22,7 @@ pub use parse::{parse_agent, parse_too_large};
 pub use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
 pub use status::{Status, status};
+pub(crate) use tools::Written;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 
 /// An agent file that was understood.
