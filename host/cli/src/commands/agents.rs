@@ -36,6 +36,7 @@ pub(super) fn run(
         AgentsCommand::Check { paths, json } => {
             check(paths, *json, &walls.reading(places, paths.clone()), out)
         }
+        AgentsCommand::Library(command) => super::libraries::run(command, places, walls, out),
     }
 }
 
