@@ -11,7 +11,9 @@ use crate::kit::{Done, World};
 
 /// An agent with these tools.
 fn agent(name: &str, tools: &str) -> String {
-    format!("---\nname: {name}\ndescription: Builds {name}.\ntools: {tools}\n---\nYou are {name}.\n")
+    format!(
+        "---\nname: {name}\ndescription: Builds {name}.\ntools: {tools}\n---\nYou are {name}.\n"
+    )
 }
 
 /// A library of three files in a directory beside the home.

@@ -90,8 +90,7 @@ fn entries(reader: impl Read, gather: &mut Gather) -> Result<Vec<Entry>, Unreada
         if matches!(kind, EntryType::Directory | EntryType::XGlobalHeader) {
             continue;
         }
-        let path = entry.path_bytes();
-        let path = String::from_utf8_lossy(&path).into_owned();
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let plain = path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
         let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
         let content = match kind {
@@ -241,9 +240,8 @@ mod tests {
         ]);
         assert_eq!(files, ["a.md"]);
         let paths: Vec<_> = left.iter().map(|(path, _)| path.as_str()).collect();
-        let expected = [
-            "../x.md", "b/../../x.md", "/etc/x.md", "link.md", "hard.md", "null.md", "pipe.md",
-        ];
+        let expected =
+            ["../x.md", "b/../../x.md", "/etc/x.md", "link.md", "hard.md", "null.md", "pipe.md"];
         assert_eq!(paths, expected);
     }
 

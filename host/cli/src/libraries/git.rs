@@ -45,9 +45,8 @@ pub(crate) struct Commit {
 
 /// Whether a directory is a work tree or a bare repository.
 pub(super) fn is_repository(path: &Path) -> bool {
-    let bare = path.join("HEAD").is_file()
-        && path.join("objects").is_dir()
-        && path.join("refs").is_dir();
+    let bare =
+        path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir();
     bare || path.join(".git").symlink_metadata().is_ok()
 }
 
@@ -215,7 +214,8 @@ impl Git<'_> {
 
     #[cfg(unix)]
     fn wait_until_readable(&self, from: &impl std::os::fd::AsFd) -> io::Result<()> {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        use rustix::event::{PollFd, PollFlags, poll};
+        use rustix::time::Timespec;
         loop {
             let left = self.left()?;
             let seconds = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);

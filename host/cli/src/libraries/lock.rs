@@ -137,13 +137,16 @@ impl Lock {
     }
 
     fn text(&self) -> Result<String, String> {
-        let libraries = self.libraries.iter().map(|(name, installed)| {
-            Ok((name.to_string(), installed.written()?))
-        });
+        let libraries = self
+            .libraries
+            .iter()
+            .map(|(name, installed)| Ok((name.to_string(), installed.written()?)));
         let libraries = libraries.collect::<Result<_, String>>()?;
         let text = toml::to_string(&Written { version: VERSION, libraries })
             .map_err(|error| error.to_string())?;
-        Ok(format!("# Written by `belljar agents add`, `update` and `remove`. A file that is not as it says is not used.\n{text}"))
+        Ok(format!(
+            "# Written by `belljar agents add`, `update` and `remove`. A file that is not as it says is not used.\n{text}"
+        ))
     }
 }
 
@@ -206,12 +209,8 @@ mod tests {
     fn lock() -> Lock {
         let files = BTreeMap::from([(PathBuf::from("a/b c.md"), Digest::of(b"x"))]);
         let source = Source::Git { path: "/srv/x".into(), rev: Some("main".into()) };
-        let installed = Installed {
-            directory: "x-00ff".into(),
-            source,
-            revision: Some("0".repeat(40)),
-            files,
-        };
+        let installed =
+            Installed { directory: "x-00ff".into(), source, revision: Some("0".repeat(40)), files };
         let name = Slug::of("x").unwrap();
         Lock { libraries: BTreeMap::from([(name, installed)]) }
     }
@@ -233,7 +232,7 @@ mod tests {
         for (from, to, why) in [
             ("version = 1", "version = 2", "its version is 2"),
             ("version = 1", "", "no version"),
-            ("[libraries.x]", "[libraries.\"../x\"]", "no name of a library"),
+            ("libraries.x", "libraries.\"../x\"", "no name of a library"),
             ("x-00ff", "../x", "no plain name"),
             ("/srv/x", "srv/x", "not absolute"),
             ("a/b c.md", "../b.md", "no path below"),

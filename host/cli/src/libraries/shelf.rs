@@ -122,7 +122,10 @@ impl Shelf {
 
     fn replace(&mut self, lock: Lock) -> Result<(), Failure> {
         lock.write(&self.dir).map_err(|error| {
-            Failure::new(format!("the libraries in `{}` stay as they are: {error}", self.dir.display()))
+            Failure::new(format!(
+                "the libraries in `{}` stay as they are: {error}",
+                self.dir.display()
+            ))
         })?;
         self.lock = lock;
         Ok(())

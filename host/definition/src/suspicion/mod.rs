@@ -111,7 +111,8 @@ pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
         hidden::look(field, &mut decoded);
         words::look(field, &mut decoded);
         for suspicion in decoded.list {
-            let known = |it: &Suspicion| it.rule == suspicion.rule && it.line < definition.body_line;
+            let known =
+                |it: &Suspicion| it.rule == suspicion.rule && it.line < definition.body_line;
             if !found.list.iter().any(known) {
                 found.list.push(Suspicion { line: 1, ..suspicion });
             }

@@ -30,7 +30,10 @@ const PATTERNS: &[(&str, &str)] = &[
         KEEPS_FROM_USER,
         r"\b(hide|conceal|keep)_(this|that|it|them|these|everything|the_[a-z]+)_(hidden_|secret_)?from_(the_)?(user|human|operator|owner)s?\b",
     ),
-    (KEEPS_FROM_USER, r"\bwithout_the_(user|human|operator|owner)(['’]s)?_(knowing|knowledge|noticing)\b"),
+    (
+        KEEPS_FROM_USER,
+        r"\bwithout_the_(user|human|operator|owner)(['’]s)?_(knowing|knowledge|noticing)\b",
+    ),
     (SPEAKS_TO_LOADER, r"\bbelljar(\.toml|\s+(grant|agents|drafts|init|run)\b)"),
     (SPEAKS_TO_LOADER, r"(^|[\s`'\x22(/~])\.belljar\b"),
     (SPEAKS_TO_LOADER, r"\bbelljar_(home|cache)\b|--no-os-sandbox\b"),
@@ -63,12 +66,10 @@ static COMPILED: LazyLock<Patterns> = LazyLock::new(|| Patterns {
 });
 
 fn compiled(pattern: &str) -> Option<Regex> {
-    // `_` between words; names of variables and markers have theirs next to `|`, `(` or letters
-    // that are no words of these patterns, so they are written `\x5f` by `literal`.
     Regex::new(&literal(pattern)).ok()
 }
 
-/// The pattern with [`GAP`] where a word ends in `_`.
+/// The pattern with [`GAP`] for each `_`, but for those of names.
 fn literal(pattern: &str) -> String {
     const NAMES: &[&str] = &[
         "im_start",

@@ -48,7 +48,8 @@ pub(super) fn run(
             granted.join("`, `")
         ));
     }
-    let install = if args.json { args.yes } else { agreed("install these agents?", args.yes, out)? };
+    let install =
+        if args.json { args.yes } else { agreed("install these agents?", args.yes, out)? };
     if install {
         let with = |directory, files| Installed {
             directory,

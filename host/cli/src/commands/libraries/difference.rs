@@ -84,9 +84,9 @@ impl<'a> Difference<'a> {
         let ids = |agents: &[&Agent]| {
             agents.iter().map(|agent| agent.resolved.id.to_string()).collect::<Vec<_>>()
         };
-        let changed = self.changed.iter().map(|Changed { new, lines }| {
-            json!({ "agent": report::agent(new), "differences": lines })
-        });
+        let changed = self.changed.iter().map(
+            |Changed { new, lines }| json!({ "agent": report::agent(new), "differences": lines }),
+        );
         json!({
             "added": self.added.iter().map(|agent| report::agent(agent)).collect::<Vec<_>>(),
             "removed": ids(&self.removed),

@@ -40,9 +40,11 @@ pub(super) fn run(
     let old = vet(&host, places, &name, on_disk(&library, places));
     let new = vet(&host, places, &name, collected);
     if new.agents.is_empty() {
-        return Err(Failure::usage(format!("there is no agent in {source} any more")).hint(format!(
-            "library `{name}` stays as it is; `belljar agents remove {name}` takes it away"
-        )));
+        return Err(Failure::usage(format!("there is no agent in {source} any more")).hint(
+            format!(
+                "library `{name}` stays as it is; `belljar agents remove {name}` takes it away"
+            ),
+        ));
     }
     let difference = Difference::of(&old, &new);
     let whole = State::of(&library, &shelf.dir().join(&library.directory)) == State::Whole;

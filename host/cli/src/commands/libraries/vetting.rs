@@ -138,9 +138,13 @@ impl Agent {
         if gets.is_empty() {
             gets.push("no tools".to_owned());
         }
-        gets.extend(rights.mounts().iter().filter(|mount| mount.guest.as_str() != "/workspace").map(
-            |mount| format!("mount {} ({})", mount.guest, mount.access),
-        ));
+        gets.extend(
+            rights
+                .mounts()
+                .iter()
+                .filter(|mount| mount.guest.as_str() != "/workspace")
+                .map(|mount| format!("mount {} ({})", mount.guest, mount.access)),
+        );
         let workspace = rights.mounts().iter().find(|mount| mount.guest.as_str() == "/workspace");
         if let Some(mount) = workspace.filter(|mount| mount.access.to_string() != "read") {
             gets.push(format!("mount {} ({})", mount.guest, mount.access));
