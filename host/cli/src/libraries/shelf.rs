@@ -74,7 +74,7 @@ impl Shelf {
         with: impl FnOnce(String, BTreeMap<PathBuf, Digest>) -> Installed,
     ) -> Result<(), Failure> {
         self.sweep();
-        let mut install = || -> io::Result<()> {
+        let install = || -> io::Result<()> {
             let digests: BTreeMap<PathBuf, Digest> = files
                 .iter()
                 .map(|file| (PathBuf::from(&file.path), Digest::of(&file.bytes)))
