@@ -201,3 +201,37 @@ fn named(listing: &Listing, names: &[String]) -> BTreeSet<String> {
     let found = listing.0.iter().filter(|(name, agent)| chosen(name, agent));
     found.map(|(name, _)| name.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(names: &[(&str, &str)]) -> Arc<Listing> {
+        let listed = names.iter().map(|(name, id)| {
+            let id = id.parse().unwrap();
+            let (description, tools) = (String::new(), Vec::new());
+            ((*name).to_owned(), Listed { id, description, tools, timeout_seconds: 1 })
+        });
+        Arc::new(Listing(listed.collect()))
+    }
+
+    #[test]
+    fn libraries_are_listed_last_and_meant_by_their_own_names_only() {
+        let listing = listing(&[
+            ("adder", "library/x/adder"),
+            ("library/x/scout", "library/x/scout"),
+            ("scout", "home/scout"),
+            ("zoo", "workspace:/w/zoo"),
+        ]);
+        let all = Delegates { listing: Arc::clone(&listing), ..Delegates::none() };
+        let names: Vec<_> = all.listed().into_iter().map(|agent| agent.name).collect();
+        assert_eq!(names, ["scout", "zoo", "adder", "library/x/scout"]);
+        assert_eq!(all.find("scout").unwrap().to_string(), "home/scout");
+
+        let meant =
+            |name: &str| named(&listing, &[name.to_owned()]).into_iter().collect::<Vec<_>>();
+        assert_eq!(meant("scout"), ["scout"]);
+        assert_eq!(meant("Adder"), ["adder"]);
+        assert_eq!(meant("library/x/scout"), ["library/x/scout"]);
+    }
+}
