@@ -22,7 +22,7 @@ pub(super) fn look(text: &str, found: &mut Found<'_>) {
                 kinds.into_iter().map(|(kind, number)| some(number, kind)).collect();
             found.push(HIDDEN_CHARACTER, offset, kinds.join(", "));
         }
-        if found.is_full() {
+        if found.is_full(HIDDEN_CHARACTER) {
             return;
         }
         offset += line.len();

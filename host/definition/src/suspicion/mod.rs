@@ -13,13 +13,19 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use belljar_policy::Shown;
 
 use crate::AgentDefinition;
 use crate::diagnostic::{count, place_of};
 
-/// The most suspicions kept of one file: a person who sees so many needs no more.
-pub const MAX_SUSPICIONS: usize = 20;
+/// The most suspicions of one rule that are kept of a file. Each rule has its own, so that much
+/// of the one does not hide the other.
+pub const MAX_PER_RULE: usize = 4;
+
+/// What is added to the last one where there are more.
+const MORE: &str = ", and more like it";
 
 /// Characters of the file that a suspicion shows.
 const MAX_EXCERPT: usize = 100;
@@ -100,7 +106,7 @@ const ROLE_MARKERS: &str = "role-markers";
 const WIDE_REQUEST: &str = "wide-request";
 
 /// What is suspicious about an agent's file: `text` is all of it, `definition` what was read
-/// from it. In the order of the lines, at most [`MAX_SUSPICIONS`]. Never panics.
+/// from it. In the order of the lines, at most [`MAX_PER_RULE`] of each rule. Never panics.
 pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
     let mut found = Found { text, list: Vec::new() };
     hidden::look(text, &mut found);
@@ -110,36 +116,52 @@ pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
         let mut decoded = Found { text: field, list: Vec::new() };
         hidden::look(field, &mut decoded);
         words::look(field, &mut decoded);
-        for suspicion in decoded.list {
+        for (suspicion, _) in decoded.list {
             let known =
                 |it: &Suspicion| it.rule == suspicion.rule && it.line < definition.body_line;
-            if !found.list.iter().any(known) {
-                found.list.push(Suspicion { line: 1, ..suspicion });
+            if !found.list.iter().any(|(it, _)| known(it)) {
+                found.list.push((Suspicion { line: 1, ..suspicion }, 0..0));
             }
         }
     }
     if let Some(what) = wide::look(definition) {
         found.push(WIDE_REQUEST, 0, what);
     }
-    let mut list = found.list;
+    let mut list: Vec<Suspicion> = found.list.into_iter().map(|(it, _)| it).collect();
     list.sort_by_key(|it| it.line);
-    list.truncate(MAX_SUSPICIONS);
     list
 }
 
 /// Collects what is found in one text.
 struct Found<'a> {
     text: &'a str,
-    list: Vec<Suspicion>,
+    /// Each with the bytes of its line.
+    list: Vec<(Suspicion, Range<usize>)>,
 }
 
 impl Found<'_> {
     /// One suspicion, of the line on which the byte stands; each rule counts once a line.
     fn push(&mut self, rule: &str, offset: usize, found: String) {
         let Some(rule) = RULES.iter().find(|it| it.name == rule) else { return };
-        let line = place_of(self.text, offset).line;
-        if !self.list.iter().any(|it| it.line == line && it.rule == rule) {
-            self.list.push(Suspicion { rule, line, found });
+        let mut same: Vec<_> = self.list.iter_mut().filter(|(it, _)| it.rule == rule).collect();
+        // Asked before lines are counted: one line can hold ten thousand.
+        if same.iter().any(|(_, line)| line.contains(&offset)) {
+            return;
+        }
+        let number = same.len();
+        match same.last_mut() {
+            Some((last, _)) if number >= MAX_PER_RULE => {
+                if !last.found.ends_with(MORE) {
+                    last.found.push_str(MORE);
+                }
+            }
+            _ => {
+                let line = place_of(self.text, offset).line;
+                let (before, after) = self.text.split_at_checked(offset).unwrap_or(("", ""));
+                let start = before.rfind('\n').map_or(0, |at| at + 1);
+                let end = offset + after.find('\n').unwrap_or(after.len()) + 1;
+                self.list.push((Suspicion { rule, line, found }, start..end));
+            }
         }
     }
 
@@ -149,9 +171,9 @@ impl Found<'_> {
         self.push(rule, offset, format!("`{}`", Shown::clipped(&flat, MAX_EXCERPT)));
     }
 
-    /// Whether there is no use in looking on.
-    fn is_full(&self) -> bool {
-        self.list.len() >= MAX_SUSPICIONS
+    /// Whether there is no use in looking for more of a rule.
+    fn is_full(&self, rule: &str) -> bool {
+        self.list.iter().any(|(it, _)| it.rule.name == rule && it.found.ends_with(MORE))
     }
 }
 

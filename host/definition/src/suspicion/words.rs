@@ -49,7 +49,7 @@ const PATTERNS: &[(&str, &str)] = &[
 ];
 
 /// Words by which a comment gives an order instead of describing the page.
-const ORDERS: &str = r"\b(you_(must|should|are|will|have_to)|ignore|disregard|always|never|do_not|don['’]t|must_not|execute|run_the|send|upload|exfiltrate|secretly|assistant|system_prompt|instructions?_(for|to)|important:)\b";
+const ORDERS: &str = r"\b(you_(must|should|are|will|have_to)|ignore|disregard|never|do_not|don['’]t|must_not|run_the|send|upload|exfiltrate|secretly|assistant|system_prompt|instructions?_(for|to)|important:)\b";
 
 struct Patterns {
     rules: Vec<(&'static str, Regex)>,
@@ -94,8 +94,8 @@ pub(super) fn look(text: &str, found: &mut Found<'_>) {
         for hit in regex.find_iter(&lower) {
             let hit = trimmed(&lower, hit.start(), hit.end());
             found.quote(rule, hit.start, text.get(hit.clone()).unwrap_or(""));
-            if found.is_full() {
-                return;
+            if found.is_full(rule) {
+                break;
             }
         }
     }
@@ -146,6 +146,9 @@ fn comment(
     orders: &Regex,
     found: &mut Found<'_>,
 ) {
+    if found.is_full(HIDDEN_COMMENT) {
+        return;
+    }
     if lower.get(range.clone()).is_some_and(|comment| orders.is_match(comment)) {
         found.quote(HIDDEN_COMMENT, range.start, text.get(range).unwrap_or(""));
     }
@@ -170,7 +173,7 @@ fn encoded(text: &str, found: &mut Found<'_>) {
             (true, None) => start = Some(at),
             (false, Some(from)) => {
                 let run = text.get(from..at).unwrap_or("");
-                if is_encoded(run) {
+                if !found.is_full(ENCODED_TEXT) && is_encoded(run) {
                     found.quote(ENCODED_TEXT, from, run);
                 }
                 start = None;

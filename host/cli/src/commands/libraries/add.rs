@@ -31,11 +31,15 @@ pub(super) fn run(
     let host = Assembly::new(places, out)?.host()?;
     let vetted = vet(&host, places, &name, collected);
     if vetted.agents.is_empty() {
-        if !args.json {
-            report::left_out(&vetted, out);
+        match args.json {
+            true => out.json(&report::json(&vetted, &source, revision.as_deref(), false))?,
+            false => report::left_out(&vetted, out),
         }
-        return Err(Failure::usage(format!("there is no agent in {source}"))
-            .hint("an agent is a `.md` file with `description` between two lines `---`"));
+        let hint = match vetted.left_out.is_empty() {
+            true => "an agent is a `.md` file with `description` between two lines `---`",
+            false => "`belljar agents check FILE` shows what is wrong with a file",
+        };
+        return Err(Failure::usage(format!("there is no agent in {source}")).hint(hint));
     }
     if !args.json {
         show(&vetted, &source, revision.as_deref(), out);
