@@ -71,7 +71,7 @@ pub(super) fn run(
         return Ok(Exit::Cancelled);
     }
     let word = out.paint(Style::Green, "installed");
-    out.line(format_args!("{word} {} as `library/{name}/…`", report::count(&vetted)));
+    out.line(format_args!("{word} {}; they go by `library/{name}/NAME`", report::count(&vetted)));
     next_step(&vetted, out);
     Ok(Exit::Completed)
 }

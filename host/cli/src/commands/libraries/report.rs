@@ -1,7 +1,8 @@
 //! What was found in a source, for a person and for a program.
 
-use belljar_definition::Status;
+use belljar_definition::host_tools::SPAWN_AGENT;
 use belljar_definition::suspicion::RULES;
+use belljar_definition::{HOST_TOOLS, Status};
 use belljar_policy::{Permission, Shown};
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ pub(super) fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &Out)
             plain(&agent.resolved.id.slug),
             status_cell(&agent.resolved.status),
             plain(cell(&agent.asks())),
-            plain(cell(&agent.gets())),
+            plain(cell(&without_own(agent.gets()))),
             styled(style, if missing.is_empty() { "-".to_owned() } else { cell(&missing) }),
         ]);
     }
@@ -150,6 +151,18 @@ pub(super) fn count(vetted: &Vetted) -> String {
         .collect();
     let agents = crate::table::some(vetted.agents.len() as u64, "agent");
     format!("{agents}: {}", counts.join(", "))
+}
+
+/// The tools that act on the world one by one, and those that act on the session alone as a
+/// number: what a person has to see must not stand behind them.
+fn without_own(mut gets: Vec<String>) -> Vec<String> {
+    let before = gets.len();
+    gets.retain(|item| item == SPAWN_AGENT || !HOST_TOOLS.contains(&item.as_str()));
+    let own = before - gets.len();
+    if own > 0 {
+        gets.push(format!("{own} of the session's own"));
+    }
+    gets
 }
 
 fn cell(items: &[String]) -> String {
