@@ -162,7 +162,8 @@ impl Git<'_> {
         })?;
         let copied = self.copy(&mut child, &mut output, limit);
         let status = match copied {
-            Ok(()) => self.wait(&mut child),
+            // Its output is closed, so it has ended or does so now.
+            Ok(()) => child.wait(),
             Err(error) => Err(error),
         };
         if status.is_err() {
@@ -200,16 +201,6 @@ impl Git<'_> {
         MAX_TIME
             .checked_sub(self.began.elapsed())
             .ok_or_else(|| io::Error::other(format!("it took more than {MAX_TIME:?}")))
-    }
-
-    /// Its output is closed when it ends, or a moment before.
-    fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(status);
-            }
-            std::thread::sleep(self.left()?.min(Duration::from_millis(5)));
-        }
     }
 
     #[cfg(unix)]

@@ -1,3 +1,5 @@
+//! Each rule finds its examples, and ordinary text passes.
+
 use std::path::Path;
 
 use super::*;
