@@ -10,7 +10,7 @@ use super::super::agents::status_cell;
 use super::vetting::{Agent, Vetted};
 use crate::libraries::Source;
 use crate::out::{Out, Style};
-use crate::table::{Table, plain, styled};
+use crate::table::{self, Table, plain, styled};
 
 /// Characters of one cell of asks, gets or missing.
 const MAX_CELL: usize = 120;
@@ -70,8 +70,8 @@ pub(super) fn left_out(vetted: &Vetted, out: &Out) {
         }
     }
     if !vetted.documents.is_empty() {
-        let number = vetted.documents.len();
-        out.line(format_args!("no agents, for lack of frontmatter: {number} files"));
+        let number = table::some(vetted.documents.len() as u64, "file");
+        out.line(format_args!("no agents, for lack of frontmatter: {number}"));
     }
     if !vetted.folders.is_empty() {
         let folders: Vec<String> = vetted.folders.iter().map(|name| format!("{name}/")).collect();
@@ -149,7 +149,7 @@ pub(super) fn count(vetted: &Vetted) -> String {
         .filter(|(number, _)| *number > 0)
         .map(|(number, word)| format!("{number} {word}"))
         .collect();
-    let agents = crate::table::some(vetted.agents.len() as u64, "agent");
+    let agents = table::some(vetted.agents.len() as u64, "agent");
     format!("{agents}: {}", counts.join(", "))
 }
 

@@ -1,5 +1,7 @@
 //! `belljar agents update`.
 
+use std::path::Path;
+
 use belljar_definition::{MAX_DEFINITION, Slug};
 use belljar_sandbox::Digest;
 use serde_json::json;
@@ -46,12 +48,11 @@ pub(super) fn run(
             ),
         ));
     }
-    let difference = Difference::of(&old, &new);
+    let mut difference = Difference::of(&old, &new);
+    // A file that was lost here and is as it was agreed to is no new one.
+    difference.added.retain(|agent| !is_agreed(&library, &agent.file));
     let whole = State::of(&library, &shelf.dir().join(&library.directory)) == State::Whole;
-    let moved = !new.files().iter().all(|file| {
-        let digest = library.files.get(std::path::Path::new(&file.path));
-        digest.is_some_and(|digest| *digest == Digest::of(&file.bytes))
-    });
+    let moved = !new.agents.iter().all(|agent| is_agreed(&library, &agent.file));
     let nothing = difference.is_empty() && whole && !moved;
 
     if args.json {
@@ -111,6 +112,12 @@ fn put(
 ) -> Result<(), Failure> {
     let source = before.source.clone();
     shelf.install(name, files, |directory, files| Installed { directory, source, revision, files })
+}
+
+/// Whether a file of the source is what a person agreed to.
+fn is_agreed(library: &Installed, file: &File) -> bool {
+    let digest = library.files.get(Path::new(&file.path));
+    digest.is_some_and(|digest| *digest == Digest::of(&file.bytes))
 }
 
 /// What a person agreed to, as far as it is still there unchanged.
