@@ -14,6 +14,7 @@ mod grants;
 mod init;
 mod inspect;
 mod kit;
+mod libraries;
 mod models;
 mod prove;
 mod run;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use crate::library_args::LibraryCommand;
+
 /// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
 /// only the files and hosts that you granted.
 #[derive(Debug, Parser)]
@@ -43,7 +45,7 @@ pub(crate) enum Command {
     /// Write a configuration, the stock agents and an AGENTS.md; never overwrites. With
     /// `--workspace`, write what belongs into that workspace instead
     Init,
-    /// Look at agents
+    /// Look at agents; add, update and remove libraries of them
     #[command(subcommand)]
     Agents(AgentsCommand),
     /// Look at and run teams: pipelines of agents
@@ -198,6 +200,8 @@ pub(crate) enum AgentsCommand {
     /// each would get under this machine's grants, and what is wrong. Exits with 2 if a file is
     /// invalid, else with 4 if one is blocked, else with 0
     Check(CheckArgs),
+    #[command(flatten)]
+    Library(LibraryCommand),
 }
 
 /// Options of `agents check`.

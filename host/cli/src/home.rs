@@ -69,6 +69,11 @@ impl Places {
         self.home.join("agents")
     }
 
+    /// Installed libraries of agents, and the lock file that names them.
+    pub(crate) fn libraries(&self) -> PathBuf {
+        self.home.join("libraries")
+    }
+
     /// Agents, teams and skills that wait for the operator to take them into use.
     pub(crate) fn drafts(&self) -> PathBuf {
         self.home.join("drafts")

@@ -24,7 +24,7 @@ use crate::embedded::{self, AGENTS, STOCK_TOOLS};
 use crate::exit::{Exit, Failure};
 use crate::home::{Places, create_private, read_config};
 use crate::out::Out;
-use crate::{secrets, walls};
+use crate::{libraries, secrets, walls};
 
 /// Puts a host together. Nothing here opens a connection, makes an engine or compiles.
 pub(crate) struct Assembly<'a> {
@@ -87,7 +87,12 @@ impl<'a> Assembly<'a> {
         for warning in settings.check_tools(&context.known) {
             out.diagnostic(&warning);
         }
-        let roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
+        let mut roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
+        match libraries::roots(places) {
+            Ok(installed) => roots.extend(installed),
+            // Without them there is less, never more: the operator's own agents go on.
+            Err(failure) => out.failure(&failure),
+        }
         let project_override = settings.project_override;
         let library = Library::open_with_stock(roots, stock_agents(), context, project_override);
         let teams = TeamLibrary::of(

@@ -11,6 +11,8 @@ mod exit;
 mod guest_build;
 mod home;
 mod host;
+mod libraries;
+mod library_args;
 mod out;
 mod progress;
 mod secrets;

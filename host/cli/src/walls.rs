@@ -231,5 +231,5 @@ fn linked(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) 
 
 /// Folders in which belljar itself writes many files and no links.
 fn is_kept(path: &Path) -> bool {
-    ["cache", "runs", "sessions"].iter().any(|name| path.ends_with(name))
+    ["cache", "libraries", "runs", "sessions"].iter().any(|name| path.ends_with(name))
 }

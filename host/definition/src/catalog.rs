@@ -38,6 +38,8 @@ pub enum Content {
     TooLarge(u64),
     /// Nothing, for this reason.
     Unreadable(String),
+    /// Nothing that counts: it is no longer what was installed.
+    Altered,
 }
 
 /// An agent of the catalogue, or a team or a skill.
@@ -75,8 +77,8 @@ pub enum SkipReason {
     NotAnAgent(NotAnAgent),
 }
 
-/// All agents (or teams, or skills), in order: home, libraries by name, workspace; within each
-/// by path.
+/// All agents (or teams, or skills), in order: home, workspace, libraries by name; within each
+/// by path. Libraries are last, so that what is cut at the end of a list is theirs.
 #[derive(Debug, Clone)]
 pub struct Catalog<D = AgentDefinition> {
     entries: Vec<CatalogEntry<D>>,
@@ -163,7 +165,10 @@ impl<D: Filed> Catalog<D> {
     /// skipped.
     pub fn of(mut files: Vec<SourceFile>, context: &D::Context, project_override: bool) -> Self {
         files.retain(|file| D::wants(file.below()));
-        files.sort_by(|a, b| (&a.scope, &a.path).cmp(&(&b.scope, &b.path)));
+        files.sort_by(|a, b| {
+            let rank = |file: &SourceFile| matches!(file.scope, Scope::Library(_));
+            (rank(a), &a.scope, &a.path).cmp(&(rank(b), &b.scope, &b.path))
+        });
         let mut builder =
             Builder { catalog: Self::default(), taken: BTreeMap::new(), project_override };
         for file in files {
@@ -195,8 +200,26 @@ impl<D: Filed> Catalog<D> {
         self.entries.iter().find(|entry| entry.id == *id)
     }
 
-    /// The agent with this identity or name. A name without a scope means the home agent, else
-    /// the workspace's, else the only library's that has one.
+    /// What a name without a scope means: the home's, else the workspace's, else the only
+    /// library's that has one. A library answers to no name that a file which could not be
+    /// understood may stand for: the operator's broken agent is not covered up by a stranger's.
+    pub fn bare(&self, slug: &Slug) -> Option<&CatalogEntry<D>> {
+        let mut libraries = Vec::new();
+        let mut workspace = None;
+        for entry in self.entries.iter().filter(|entry| entry.id.slug == *slug) {
+            match entry.id.scope {
+                Scope::Home => return Some(entry),
+                Scope::Workspace(_) => workspace = workspace.or(Some(entry)),
+                Scope::Library(_) => libraries.push(entry),
+            }
+        }
+        workspace.or_else(|| match libraries.as_slice() {
+            [only] if self.broken(slug).is_none() => Some(*only),
+            _ => None,
+        })
+    }
+
+    /// The agent with this identity or name; for a name without a scope see [`Catalog::bare`].
     pub fn find(&self, name: &str) -> Result<&CatalogEntry<D>, NotFound> {
         if name.contains('/')
             && let Ok(id) = name.parse::<AgentId>()
@@ -211,14 +234,17 @@ impl<D: Filed> Catalog<D> {
         let slug = Slug::of(bare);
         let same = |entry: &&CatalogEntry<D>| Some(&entry.id.slug) == slug.as_ref();
         let found: Vec<_> = self.entries.iter().filter(same).collect();
-        let home = found.iter().find(|entry| entry.id.scope == Scope::Home);
-        let own = found.iter().find(|entry| matches!(entry.id.scope, Scope::Workspace(_)));
-        if let Some(entry) = home.filter(|_| !own_workspace).or(own) {
+        let meant = match own_workspace {
+            true => found.iter().copied().find(|it| matches!(it.id.scope, Scope::Workspace(_))),
+            false => slug.as_ref().and_then(|slug| self.bare(slug)),
+        };
+        if let Some(entry) = meant {
             return Ok(entry);
         }
         match found.as_slice() {
-            [only] if !own_workspace => Ok(only),
             [] => Err(self.not_found(name, slug.as_ref())),
+            // A library's, which stands back for a broken file.
+            [_] if !own_workspace => Err(self.not_found(name, slug.as_ref())),
             several => Err(NotFound {
                 kind: D::KIND,
                 name: Shown::clipped(name, 100).to_string(),
@@ -246,12 +272,7 @@ impl<D: Filed> Catalog<D> {
 
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
         let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
-        let broken = self.skipped.iter().find(|skipped| {
-            let stem = D::name_of_path(&skipped.path);
-            matches!(skipped.reason, SkipReason::Invalid(_))
-                && slug.is_some()
-                && stem.and_then(|stem| Slug::of(&stem)).as_ref() == slug
-        });
+        let broken = slug.and_then(|slug| self.broken(slug));
         let mut suggestions: Vec<_> =
             suggest::ranked(name, slugs).into_iter().map(str::to_owned).collect();
         suggestions.dedup();
@@ -262,6 +283,17 @@ impl<D: Filed> Catalog<D> {
             ambiguous: false,
             broken: broken.map(|skipped| skipped.path.clone()),
         }
+    }
+}
+
+impl<D: Filed> Catalog<D> {
+    /// A file that could not be understood and whose path gives this name.
+    fn broken(&self, slug: &Slug) -> Option<&Skipped> {
+        self.skipped.iter().find(|skipped| {
+            matches!(skipped.reason, SkipReason::Invalid(_))
+                && D::name_of_path(&skipped.path).and_then(|stem| Slug::of(&stem)).as_ref()
+                    == Some(slug)
+        })
     }
 }
 
@@ -292,6 +324,7 @@ impl<D: Filed> Builder<D> {
                 findings.error(Place::default(), "unreadable", message);
                 FileRead::Invalid { diagnostics: findings.finish() }
             }
+            Content::Altered => FileRead::Invalid { diagnostics: altered(&scope, &path) },
         };
         match read {
             FileRead::Item { item, diagnostics } => {
@@ -378,4 +411,19 @@ impl<D: Filed> Builder<D> {
     fn skip(&mut self, scope: Scope, path: PathBuf, reason: SkipReason) {
         self.catalog.skipped.push(Skipped { scope, path, reason });
     }
+}
+
+/// What is said of a file of a library that is not the one that a person agreed to.
+fn altered(scope: &Scope, path: &Path) -> Vec<Diagnostic> {
+    let mut findings = Findings::new(path);
+    let message = "the file is not the one that was installed, so it is not used";
+    let hint = match scope {
+        Scope::Library(name) => format!(
+            "find out who changed it; `belljar agents update {name}` puts it right from its \
+             source, `belljar agents remove {name}` takes the library away"
+        ),
+        Scope::Home | Scope::Workspace(_) => "find out who changed it".to_owned(),
+    };
+    findings.error_hint(Place::default(), "altered", message, hint);
+    findings.finish()
 }

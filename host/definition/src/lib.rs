@@ -20,6 +20,7 @@ mod skill;
 mod slug;
 mod snippet;
 mod suggest;
+pub mod suspicion;
 mod team;
 mod toml_read;
 mod visibility;

@@ -29,6 +29,12 @@ impl<'a> Shown<'a> {
     pub fn multiline(text: &'a str) -> Self {
         Self { text, lines: true, limit: usize::MAX }
     }
+
+    /// Whether a terminal or a page would not show this character as itself: what is escaped
+    /// here, line feeds and tabs included.
+    pub fn hides(c: char) -> bool {
+        is_hidden(c)
+    }
 }
 
 impl fmt::Display for Shown<'_> {

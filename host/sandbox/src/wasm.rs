@@ -25,6 +25,25 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Reads what [`Digest`] displays: 64 hexadecimal digits in lower case.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return None;
+        }
+        let value = |digit: &u8| match digit {
+            b'0'..=b'9' => Some(digit - b'0'),
+            b'a'..=b'f' => Some(digit - b'a' + 10),
+            _ => None,
+        };
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let [high, low] = pair else { return None };
+            *byte = value(high)? << 4 | value(low)?;
+        }
+        Some(Self(bytes))
+    }
+
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use belljar_definition::Catalog;
-use belljar_definition::{AgentDefinition, AgentId, Slug, SubagentsAsk, Visibility};
+use belljar_definition::{AgentDefinition, AgentId, Scope, Slug, SubagentsAsk, Visibility};
 use belljar_policy::ToolName;
 
 use crate::blocks::ListedAgent;
@@ -40,17 +40,19 @@ pub(crate) struct Delegates {
 impl Listing {
     /// Asks each agent's definition and grants.
     pub(crate) fn of(host: &Host, catalog: &Catalog, workspace: &Path) -> Self {
-        let (mut listed, mut taken) = (BTreeMap::new(), BTreeSet::new());
+        let mut listed = BTreeMap::new();
         for agent in catalog.agents() {
             if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
                 continue;
             }
-            let short = agent.id.slug.as_str().to_owned();
-            // The slug alone means the first of that name, whether it can run or not; a namesake
-            // goes by its identity.
-            let first = taken.insert(short.clone());
+            // The slug alone means what it means everywhere, whether that can run or not; a
+            // namesake goes by its identity.
+            let meant = catalog.bare(&agent.id.slug).is_some_and(|meant| meant.id == agent.id);
             let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
-            let name = if first { short } else { resolved.id.to_string() };
+            let name = match meant {
+                true => resolved.id.slug.as_str().to_owned(),
+                false => resolved.id.to_string(),
+            };
             let tools = resolved.rights.tools().map(|(name, _)| name);
             let tools = tools.filter(|name| HostTool::of(name.as_str()).is_none());
             let tools = tools.map(|name| name.as_str().to_owned()).collect();
@@ -155,9 +157,14 @@ impl Delegates {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
+    /// Those of libraries come last: where a list is cut, a large library pushes nobody out.
     fn entries(&self) -> impl Iterator<Item = (&String, &Listed)> {
         let keep = |name: &String| self.only.as_ref().is_none_or(|only| only.contains(name));
-        self.listing.0.iter().filter(move |(name, _)| keep(name))
+        let of = move |libraries: bool| {
+            let found = self.listing.0.iter().filter(move |(name, _)| keep(name));
+            found.filter(move |(_, agent)| agent.is_of_library() == libraries)
+        };
+        of(false).chain(of(true))
     }
 }
 
@@ -177,11 +184,54 @@ fn identified(listing: &Listing, names: &[String]) -> BTreeSet<String> {
     found.map(|(name, _)| name.clone()).collect()
 }
 
-/// The listed names that a definition's own spelling means.
+impl Listed {
+    fn is_of_library(&self) -> bool {
+        matches!(self.id.scope, Scope::Library(_))
+    }
+}
+
+/// The listed names that a definition's own spelling means. A library's agent is meant by a bare
+/// name only where that name is its own.
 fn named(listing: &Listing, names: &[String]) -> BTreeSet<String> {
     let slugs: BTreeSet<Slug> = names.iter().filter_map(|name| Slug::of(name)).collect();
-    let chosen =
-        |name: &String, agent: &Listed| slugs.contains(&agent.id.slug) || names.contains(name);
+    let chosen = |name: &String, agent: &Listed| {
+        let bare = !agent.is_of_library() || name.as_str() == agent.id.slug.as_str();
+        bare && slugs.contains(&agent.id.slug) || names.contains(name)
+    };
     let found = listing.0.iter().filter(|(name, agent)| chosen(name, agent));
     found.map(|(name, _)| name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(names: &[(&str, &str)]) -> Arc<Listing> {
+        let listed = names.iter().map(|(name, id)| {
+            let id = id.parse().unwrap();
+            let (description, tools) = (String::new(), Vec::new());
+            ((*name).to_owned(), Listed { id, description, tools, timeout_seconds: 1 })
+        });
+        Arc::new(Listing(listed.collect()))
+    }
+
+    #[test]
+    fn libraries_are_listed_last_and_meant_by_their_own_names_only() {
+        let listing = listing(&[
+            ("adder", "library/x/adder"),
+            ("library/x/scout", "library/x/scout"),
+            ("scout", "home/scout"),
+            ("zoo", "workspace:/w/zoo"),
+        ]);
+        let all = Delegates { listing: Arc::clone(&listing), ..Delegates::none() };
+        let names: Vec<_> = all.listed().into_iter().map(|agent| agent.name).collect();
+        assert_eq!(names, ["scout", "zoo", "adder", "library/x/scout"]);
+        assert_eq!(all.find("scout").unwrap().to_string(), "home/scout");
+
+        let meant =
+            |name: &str| named(&listing, &[name.to_owned()]).into_iter().collect::<Vec<_>>();
+        assert_eq!(meant("scout"), ["scout"]);
+        assert_eq!(meant("Adder"), ["adder"]);
+        assert_eq!(meant("library/x/scout"), ["library/x/scout"]);
+    }
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_definition::{
     AgentContext, AgentDefinition, AgentId, Catalog, Diagnostic, Filed, Scope, Severity, Skill,
-    SourceFile, TeamDefinition,
+    Slug, SourceFile, TeamDefinition,
 };
+use belljar_sandbox::Digest;
 
 use crate::scan::{self, Fingerprint, Found};
 
@@ -26,6 +27,10 @@ pub struct Root {
     pub scope: Scope,
     /// The directory; it may be missing.
     pub dir: PathBuf,
+    /// The only files that are read, by their paths below the directory, and only while they
+    /// are these: what a person agreed to when a library was installed. `None` = all that lie
+    /// there, as they are.
+    pub pinned: Option<Arc<BTreeMap<PathBuf, Digest>>>,
 }
 
 /// The agents (or teams, or skills) that exist, kept up to date with their files.
@@ -73,13 +78,20 @@ impl Root {
 
     /// The home's folder of this kind.
     pub fn in_home<D: Filed>(home: &Path) -> Self {
-        Self { scope: Scope::Home, dir: home.join(D::KIND.folder) }
+        Self { scope: Scope::Home, dir: home.join(D::KIND.folder), pinned: None }
     }
 
     /// The workspace's folder of this kind; the workspace's path is canonical.
     pub fn in_workspace<D: Filed>(workspace: &Path) -> Self {
         let dir = workspace.join(".belljar").join(D::KIND.folder);
-        Self { scope: Scope::Workspace(workspace.to_owned()), dir }
+        Self { scope: Scope::Workspace(workspace.to_owned()), dir, pinned: None }
+    }
+
+    /// An installed library: these files below `dir` and no others, each only while it has its
+    /// digest.
+    pub fn installed(name: &Slug, dir: PathBuf, files: BTreeMap<PathBuf, Digest>) -> Self {
+        let scope = Scope::Library(name.to_string());
+        Self { scope, dir, pinned: Some(Arc::new(files)) }
     }
 }
 

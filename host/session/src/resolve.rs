@@ -80,6 +80,11 @@ pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, 
     Ok(catalog.agents().iter().map(|agent| resolved(host, agent, &workspace, true)).collect())
 }
 
+/// An agent that is not in the library: what it would be if it were. The workspace is canonical.
+pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
+    resolved(host, agent, workspace, true)
+}
+
 /// The workspace as grants and mounts name it: absolute, without links.
 pub fn canonical(workspace: &Path) -> Result<PathBuf, ResolveError> {
     let error = |why: String| ResolveError::Workspace { path: workspace.to_owned(), why };

@@ -2,13 +2,15 @@
 //!
 //! Directory links are not followed, so there are no loops. A linked file is read in the
 //! home, which is the operator's own; in a workspace, which may come from a stranger, only if
-//! it ends inside the workspace. `drafts/` folders and hidden ones are passed over.
+//! it ends inside the workspace. `drafts/` folders and hidden ones are passed over. Of an
+//! installed library the files that were agreed to are read, and nothing is looked for.
 
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{Content, Diagnostic, Filed, Kind, Scope, Severity, SourceFile};
+use belljar_sandbox::Digest;
 
 use crate::bounds::{MAX_AGENT_DEPTH, MAX_AGENT_FILES, MAX_SCAN_ENTRIES};
 use crate::library::Root;
@@ -49,6 +51,9 @@ struct Walk<'a> {
 
 /// The files of this kind below the root, in the order of their paths.
 pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec<Found> {
+    if let Some(files) = &root.pinned {
+        return pinned(root, files.keys(), problems);
+    }
     let mut walk = Walk { root, wants: D::wants, found: Vec::new(), entries: 0, problems };
     if walk.leads_out(&root.dir) {
         walk.problem(&root.dir, "link-outside", OUTSIDE.to_owned());
@@ -69,12 +74,44 @@ pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec
 pub(crate) fn read<D: Filed>(root: &Root, path: &Path) -> SourceFile {
     let limit = u64::try_from(D::KIND.max_bytes).unwrap_or(u64::MAX);
     let content = match read_bounded(path, limit) {
-        Ok(bytes) => Content::Bytes(bytes),
+        // Decided on the bytes that are parsed: what the file says a moment later is not used.
+        Ok(bytes) if is_agreed(root, path, &bytes) => Content::Bytes(bytes),
+        Ok(_) => Content::Altered,
+        Err(ReadError::TooLarge(_)) if root.pinned.is_some() => Content::Altered,
         Err(ReadError::TooLarge(length)) => Content::TooLarge(length),
         Err(found) => Content::Unreadable(found.to_string()),
     };
     let (scope, root) = (root.scope.clone(), root.dir.clone());
     SourceFile { scope, root, path: path.to_owned(), content }
+}
+
+/// The files of an installed library that are there.
+fn pinned<'a>(
+    root: &Root,
+    files: impl Iterator<Item = &'a PathBuf>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Found> {
+    let (mut found, mut missing) = (Vec::new(), 0_usize);
+    for below in files {
+        let path = root.dir.join(below);
+        match fs::symlink_metadata(&path) {
+            Ok(meta) => found.push(Found { path, fingerprint: Some(Fingerprint::of(&meta)) }),
+            Err(_) => missing += 1,
+        }
+    }
+    if missing > 0 {
+        let message = format!("{missing} files of an installed library are not there any more");
+        problems.push(error(&root.dir, "library-incomplete", message));
+    }
+    found
+}
+
+/// Whether a file may be used as it is: anywhere but in a library, or with the digest that a
+/// person agreed to.
+fn is_agreed(root: &Root, path: &Path, bytes: &[u8]) -> bool {
+    let Some(files) = &root.pinned else { return true };
+    let below = path.strip_prefix(&root.dir).ok();
+    below.and_then(|below| files.get(below)).is_some_and(|digest| *digest == Digest::of(bytes))
 }
 
 impl Walk<'_> {

@@ -4,11 +4,13 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use belljar_definition::{KnownTools, Severity};
+use belljar_definition::{KnownTools, Severity, Slug};
 use belljar_policy::ToolName;
+use belljar_sandbox::Digest;
 use belljar_session::{Change, Library, Root};
 use support::{agent, write};
 use tempfile::TempDir;
@@ -191,4 +193,26 @@ fn folders_past_the_depth_bound_are_reported() {
     let library = disk.open(false);
     assert_eq!(names(&library), [""; 0]);
     assert_eq!(library.problems().iter().map(|found| found.code).collect::<Vec<_>>(), ["too-deep"]);
+}
+
+#[test]
+fn an_installed_file_counts_while_it_is_what_was_agreed_to() {
+    let dir = TempDir::new().unwrap();
+    let text = agent("a", "");
+    write(&dir.path().join("x/a.md"), &text);
+    write(&dir.path().join("stowaway.md"), &agent("stowaway", ""));
+    let digest = Digest::of(text.as_bytes());
+    let files = BTreeMap::from([("x/a.md".into(), digest), ("x/gone.md".into(), digest)]);
+    let root = Root::installed(&Slug::of("lib").unwrap(), dir.path().into(), files);
+    let library = Library::open(vec![root], KnownTools::new([]), false);
+    assert_eq!(names(&library), ["library/lib/a"]);
+    assert_eq!(codes(&library, dir.path()), ["library-incomplete"]);
+
+    let file = dir.path().join("x/a.md");
+    write(&file, &text.replace("---\n", "---\n\n"));
+    assert_eq!(library.refresh().len(), 1);
+    assert_eq!((names(&library).len(), codes(&library, &file)), (0, vec!["altered"]));
+    write(&file, &text);
+    library.refresh();
+    assert_eq!(names(&library), ["library/lib/a"]);
 }

@@ -29,6 +29,7 @@ pub(super) fn run(
         AgentsCommand::List { json } => list(*json, &walls.around(places), out),
         AgentsCommand::Show { name, json } => show(name, *json, &walls.around(places), out),
         AgentsCommand::Check(args) => agents_check::run(args, places, walls, out),
+        AgentsCommand::Library(command) => super::libraries::run(command, places, walls, out),
     }
 }
 

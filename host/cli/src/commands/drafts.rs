@@ -130,8 +130,12 @@ impl Desk<'_> {
     {
         let kind = D::KIND.folder;
         let dir = self.places.drafts().join(kind);
-        let waiting =
-            Library::<D>::of(vec![Root { scope: Scope::Home, dir }], Vec::new(), context, false);
+        let waiting = Library::<D>::of(
+            vec![Root { scope: Scope::Home, dir, pinned: None }],
+            Vec::new(),
+            context,
+            false,
+        );
         let catalog = waiting.catalog();
         let mut drafts = Vec::new();
         for entry in catalog.entries() {

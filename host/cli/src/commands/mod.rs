@@ -11,6 +11,7 @@ mod drafts_move;
 mod explain;
 mod grant;
 mod init;
+mod libraries;
 mod limits;
 mod prove;
 mod receipts;

@@ -32,6 +32,7 @@ pub use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
 pub use shapes::{AgentContext, Shapes};
 pub use status::{Status, status};
+pub(crate) use tools::Written;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 
 /// An agent file that was understood.

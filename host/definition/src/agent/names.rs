@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use belljar_policy::ToolName;
 
-use super::host_tools::{
-    AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
-};
+use super::host_tools::{AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT};
 use super::tools::{KnownTools, TOOL_ALIASES};
 use crate::diagnostic::Place;
 
@@ -123,10 +121,11 @@ mod tests {
 
     #[test]
     fn a_name_takes_away_all_that_it_may_mean() {
-        let known: KnownTools = ["file_edit", "file_write", "web_fetch", "web_search", SPAWN_AGENT, DELEGATE_PARALLEL]
-            .iter()
-            .map(|name| ToolName::new(name).unwrap())
-            .collect();
+        let known: KnownTools =
+            ["file_edit", "file_write", "web_fetch", "web_search", SPAWN_AGENT, DELEGATE_PARALLEL]
+                .iter()
+                .map(|name| ToolName::new(name).unwrap())
+                .collect();
         let behind = |text| {
             let found = tools_behind(text, &known);
             (found.tools.iter().map(|tool| tool.to_string()).collect::<Vec<_>>(), found.is_known)

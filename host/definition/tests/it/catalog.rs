@@ -155,3 +155,29 @@ fn an_edit_that_breaks_a_file_removes_its_agent_aloud() {
     /drafts/home/agents/b.md: warning: agent `home/b` is no longer there: its file is gone
     "#);
 }
+
+#[test]
+fn a_library_stands_back_for_a_file_that_cannot_be_understood() {
+    let files = |broken: SourceFile| vec![broken, library("one", "a.md", &agent("a"))];
+    let bad = "---\nname: [\n---\nb";
+    for broken in [home("a.md", bad), workspace("sub/A.md", bad), library("two", "a.md", bad)] {
+        let catalog = build(files(broken));
+        let error = catalog.find("a").unwrap_err().to_string();
+        assert!(error.contains("could not be understood"), "{error}");
+        assert_eq!(catalog.find("library/one/a").unwrap().id.to_string(), "library/one/a");
+    }
+    let altered = SourceFile { content: Content::Altered, ..library("two", "a.md", "") };
+    let catalog = build(files(altered));
+    assert!(catalog.find("a").is_err());
+    assert!(said(&catalog).contains("belljar agents update two"), "{}", said(&catalog));
+}
+
+#[test]
+fn libraries_come_last() {
+    let catalog = build(vec![
+        library("one", "a.md", &agent("a")),
+        workspace("b.md", &agent("b")),
+        home("c.md", &agent("c")),
+    ]);
+    assert_eq!(ids(&catalog), ["home/c", "workspace:/ws/b", "library/one/a"]);
+}

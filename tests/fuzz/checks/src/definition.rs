@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use belljar_definition::suspicion::{MAX_PER_RULE, RULES, Suspicion, suspicions};
 use belljar_definition::{
     AgentDefinition, Diagnostic, Dialect, FileRead, Filed, HOST_TOOLS, KnownTools, MAX_DIAGNOSTICS,
     MAX_TEAM_AGENTS, Parsed, Severity, Skill, TOOL_ALIASES, TeamDefinition, parse_agent,
@@ -48,12 +49,29 @@ fn agent(data: &[u8]) {
                 assert!(!definition.description.trim().is_empty());
                 asks_no_more_than_it_names(definition, &known);
                 narrows(definition, &known);
+                suspects(definition, data);
                 taking_away_takes_away(path, data, &known);
             }
             Parsed::Invalid { diagnostics } => findings(diagnostics, data, true),
             Parsed::NotAnAgent { .. } => {}
         }
     }
+}
+
+/// What is suspicious is bounded, safe to show, on a line that there is; and a hidden character
+/// put into a file is found.
+fn suspects(definition: &AgentDefinition, data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let found = suspicions(text, definition);
+    assert!(found.len() <= RULES.len() * MAX_PER_RULE);
+    let lines = text.split('\n').count();
+    for it in &found {
+        assert!(is_safe_to_show(&it.found), "{:?}", it.found);
+        assert!(it.line >= 1 && it.line as usize <= lines, "line {} of {lines}", it.line);
+    }
+    let more = format!("{text}\nhidden\u{202e}");
+    let is_hidden = |it: &Suspicion| it.rule.name == "hidden-character";
+    assert!(suspicions(&more, definition).iter().any(is_hidden));
 }
 
 /// Every tool that it asks for stands in its list, under its own name or one that means it.

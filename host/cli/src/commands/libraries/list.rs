@@ -1,0 +1,100 @@
+//! `belljar agents libraries`.
+
+use std::path::Path;
+
+use belljar_definition::MAX_DEFINITION;
+use belljar_policy::Shown;
+use belljar_sandbox::Digest;
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Failure};
+use crate::home::{Places, read_bounded};
+use crate::libraries::{Installed, Lock};
+use crate::out::{Out, Style};
+use crate::table::{Table, plain, styled};
+
+/// How the files of a library are, compared with what was agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Whole,
+    /// Some file says something else: it is not used.
+    Changed,
+    /// Some file is not there.
+    Missing,
+}
+
+impl State {
+    pub(super) fn of(library: &Installed, dir: &Path) -> Self {
+        let mut state = Self::Whole;
+        for (below, digest) in &library.files {
+            match read_bounded(&dir.join(below), MAX_DEFINITION as u64) {
+                Ok(bytes) if Digest::of(&bytes) == *digest => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    return Self::Missing;
+                }
+                Ok(_) | Err(_) => state = Self::Changed,
+            }
+        }
+        state
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Whole => "ok",
+            Self::Changed => "changed on disk",
+            Self::Missing => "files are missing",
+        }
+    }
+}
+
+pub(super) fn run(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let lock = Lock::read(&places.libraries())?;
+    let rows: Vec<_> = lock
+        .libraries
+        .iter()
+        .map(|(name, library)| {
+            let dir = places.libraries().join(&library.directory);
+            (name, library, State::of(library, &dir), dir)
+        })
+        .collect();
+    let whole = rows.iter().all(|(_, _, state, _)| *state == State::Whole);
+    let exit = if whole { Exit::Completed } else { Exit::Usage };
+    if json {
+        let rows = rows.iter().map(|(name, library, state, dir)| {
+            json!({
+                "library": name.as_str(),
+                "source": library.source,
+                "revision": library.revision,
+                "agents": library.files.len(),
+                "directory": dir,
+                "state": state.as_str(),
+            })
+        });
+        out.json(&rows.collect::<Vec<Value>>())?;
+        return Ok(exit);
+    }
+    if rows.is_empty() {
+        out.note("no library is installed; `belljar agents add SOURCE` adds one");
+        return Ok(exit);
+    }
+    let mut table = Table::new(out, &["library", ">agents", "state", "revision", "source"]);
+    for (name, library, state, _) in &rows {
+        let style = if *state == State::Whole { Style::Green } else { Style::Red };
+        let revision = library.revision.as_deref().unwrap_or("-");
+        table.row([
+            plain(name),
+            plain(library.files.len()),
+            styled(style, state.as_str()),
+            plain(Shown::clipped(revision, 12)),
+            plain(&library.source),
+        ]);
+    }
+    table.print(out);
+    for (name, ..) in rows.iter().filter(|(_, _, state, _)| *state != State::Whole) {
+        out.warning(format_args!(
+            "library `{name}` is not as it was installed, and those files are not used; \
+             `belljar agents update {name}` puts it right"
+        ));
+    }
+    Ok(exit)
+}

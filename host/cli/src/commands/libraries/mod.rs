@@ -1,0 +1,73 @@
+//! `belljar agents add`, `update`, `remove` and `libraries`: other people's agents, vetted before
+//! they are there.
+
+mod add;
+mod difference;
+mod list;
+mod remove;
+mod report;
+mod update;
+mod vetting;
+
+use belljar_definition::Slug;
+use belljar_policy::Shown;
+
+use crate::exit::{Exit, Failure};
+use crate::home::Places;
+use crate::libraries::{Lock, Taken};
+use crate::library_args::LibraryCommand;
+use crate::out::Out;
+use crate::walls::{Through, Walls};
+
+pub(super) fn run(
+    command: &LibraryCommand,
+    places: Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    match command {
+        LibraryCommand::Add(args) => add::run(args, &places, walls, out),
+        LibraryCommand::Update(args) => update::run(args, &places, walls, out),
+        LibraryCommand::Remove { name } => remove::run(name, &places, out),
+        LibraryCommand::Libraries { json } => list::run(*json, &places, out),
+    }
+}
+
+/// Puts the second wall up around reading a source: it can be read, the libraries can be written,
+/// and no program is started any more. Not a byte of the source has been parsed before.
+fn wall(places: &Places, taken: &Taken, walls: Walls<'_>) {
+    let through =
+        Through { read: taken.reads(), write: vec![places.libraries()], ..Through::default() };
+    walls.up(places, &through);
+}
+
+/// The name of an installed library.
+fn installed(name: &str, lock: &Lock) -> Result<Slug, Failure> {
+    let found = Slug::of(name).filter(|slug| slug.as_str() == name);
+    let found = found.filter(|slug| lock.libraries.contains_key(slug));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = lock.libraries.keys().map(Slug::as_str).collect();
+        let hint = match names.as_slice() {
+            [] => "none is; `belljar agents add SOURCE` adds one".to_owned(),
+            names => format!("installed: `{}`", names.join("`, `")),
+        };
+        let name = Shown::clipped(name, 80);
+        Failure::usage(format!("no library is called `{name}`")).hint(hint)
+    })
+}
+
+/// What a person says to a change; `None` = it is not made.
+fn agreed(question: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
+    if yes {
+        return Ok(true);
+    }
+    match out.ask(question) {
+        Some(true) => Ok(true),
+        Some(false) => {
+            out.note("nothing is changed");
+            Ok(false)
+        }
+        None => Err(Failure::usage("there is nobody to ask, so nothing is changed")
+            .hint("look at what is shown above, and repeat the command with `--yes`")),
+    }
+}

@@ -1,0 +1,29 @@
+//! `belljar agents remove`.
+
+use belljar_definition::Scope;
+
+use super::installed;
+use crate::exit::{Exit, Failure};
+use crate::home::Places;
+use crate::host::settings;
+use crate::libraries::Shelf;
+use crate::out::{Out, Style};
+
+pub(super) fn run(name: &str, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let mut shelf = Shelf::open(places)?;
+    let name = installed(name, &shelf.lock)?;
+    shelf.remove(&name)?;
+    out.line(format_args!("{} library `{name}`", out.paint(Style::Green, "removed")));
+    // With a `belljar.toml` that cannot be read there is nothing to say about it.
+    let Ok(settings) = settings(places) else { return Ok(Exit::Completed) };
+    let scope = Scope::Library(name.to_string());
+    let left = settings.granted_agents().filter(|id| id.scope == scope).count();
+    if left > 0 {
+        out.warning(format_args!(
+            "`{}` still grants rights to {left} of its agents; a library of that name would have \
+             them again",
+            places.config().display()
+        ));
+    }
+    Ok(Exit::Completed)
+}

@@ -1,0 +1,135 @@
+//! `belljar agents update`.
+
+use std::path::Path;
+
+use belljar_definition::{MAX_DEFINITION, Slug};
+use belljar_sandbox::Digest;
+use serde_json::json;
+
+use super::difference::Difference;
+use super::list::State;
+use super::vetting::vet;
+use super::{agreed, installed, report, wall};
+use crate::exit::{Exit, Failure};
+use crate::home::{Places, read_bounded};
+use crate::host::Assembly;
+use crate::libraries::{Collected, File, Installed, Shelf};
+use crate::library_args::UpdateArgs;
+use crate::out::{Out, Style};
+use crate::walls::Walls;
+
+pub(super) fn run(
+    args: &UpdateArgs,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let mut shelf = Shelf::open(places)?;
+    let name = installed(&args.name, &shelf.lock)?;
+    let Some(library) = shelf.lock.libraries.get(&name).cloned() else {
+        return Err(Failure::new(format!("library `{name}` is gone")));
+    };
+    let source = library.source.clone();
+    let gone = |failure: Failure| {
+        failure.hint(format!("library `{name}` stays as it is; it came from {source}"))
+    };
+    let taken = source.take().map_err(gone)?;
+    let revision = taken.revision().map(str::to_owned);
+    wall(places, &taken, walls);
+
+    let collected = taken.collect().map_err(gone)?;
+    let host = Assembly::new(places, out)?.host()?;
+    let old = vet(&host, places, &name, on_disk(&library, places));
+    let new = vet(&host, places, &name, collected);
+    if new.agents.is_empty() {
+        return Err(Failure::usage(format!("there is no agent in {source} any more")).hint(
+            format!(
+                "library `{name}` stays as it is; `belljar agents remove {name}` takes it away"
+            ),
+        ));
+    }
+    let mut difference = Difference::of(&old, &new);
+    // A file that was lost here and is as it was agreed to is no new one.
+    difference.added.retain(|agent| !is_agreed(&library, &agent.file));
+    let whole = State::of(&library, &shelf.dir().join(&library.directory)) == State::Whole;
+    let moved = !new.agents.iter().all(|agent| is_agreed(&library, &agent.file));
+    let nothing = difference.is_empty() && whole && !moved;
+
+    if args.json {
+        let apply = args.yes && !nothing;
+        if apply {
+            put(&mut shelf, &name, &library, revision.clone(), &new.files())?;
+        }
+        out.json(&json!({
+            "library": name.as_str(),
+            "source": source,
+            "from_revision": library.revision,
+            "revision": revision,
+            "restored": !whole,
+            "applied": apply,
+            "changes": difference.json(),
+        }))?;
+        return Ok(Exit::Completed);
+    }
+    if let (Some(from), Some(to)) = (&library.revision, &revision)
+        && from != to
+    {
+        out.line(format_args!("commit {from} -> {to}"));
+    }
+    if nothing {
+        if library.revision != revision {
+            shelf.note(&name, revision)?;
+        }
+        out.line(format_args!("nothing changed in library `{name}`"));
+        return Ok(Exit::Completed);
+    }
+    difference.show(out);
+    if !whole {
+        out.line("files that were changed or removed here are put right");
+    }
+    if difference.is_empty() && moved {
+        out.line("files were moved; no agent changed");
+    }
+    report::left_out(&new, out);
+    out.line("");
+    report::suspicions(difference.new_texts(), out);
+    out.line("");
+    if !agreed("apply this update?", args.yes, out)? {
+        return Ok(Exit::Cancelled);
+    }
+    put(&mut shelf, &name, &library, revision, &new.files())?;
+    let word = out.paint(Style::Green, "updated");
+    out.line(format_args!("{word} library `{name}`: {}", report::count(&new)));
+    Ok(Exit::Completed)
+}
+
+fn put(
+    shelf: &mut Shelf,
+    name: &Slug,
+    before: &Installed,
+    revision: Option<String>,
+    files: &[File],
+) -> Result<(), Failure> {
+    let source = before.source.clone();
+    shelf.install(name, files, |directory, files| Installed { directory, source, revision, files })
+}
+
+/// Whether a file of the source is what a person agreed to.
+fn is_agreed(library: &Installed, file: &File) -> bool {
+    let digest = library.files.get(Path::new(&file.path));
+    digest.is_some_and(|digest| *digest == Digest::of(&file.bytes))
+}
+
+/// What a person agreed to, as far as it is still there unchanged.
+fn on_disk(library: &Installed, places: &Places) -> Collected {
+    let dir = places.libraries().join(&library.directory);
+    let mut collected = Collected::default();
+    for (below, digest) in &library.files {
+        let Ok(bytes) = read_bounded(&dir.join(below), MAX_DEFINITION as u64) else { continue };
+        if Digest::of(&bytes) == *digest {
+            let path = below.to_string_lossy().into_owned();
+            collected.files.push(File { path, bytes });
+        }
+    }
+    collected
+}

@@ -1,0 +1,205 @@
+//! What the agents of a source would be if they were installed.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use belljar_definition::suspicion::{Suspicion, suspicions};
+use belljar_definition::{
+    Catalog, Content, GrantChange, Scope, SkipReason, Slug, SourceFile, Status,
+};
+use belljar_policy::{Permission, Shown};
+use belljar_session::{Host, ResolvedAgent, resolve_entry};
+
+use crate::home::Places;
+use crate::libraries::{Collected, File, LeftOut};
+
+/// A source that was looked at as the library of this name.
+pub(super) struct Vetted {
+    pub(super) name: Slug,
+    /// In the order of their paths.
+    pub(super) agents: Vec<Agent>,
+    /// Files that were meant as agents and are none that can be used.
+    pub(super) left_out: Vec<LeftOut>,
+    /// How many more of them there are.
+    pub(super) unnamed: usize,
+    /// Files without frontmatter: documentation.
+    pub(super) documents: Vec<String>,
+    /// Folders of other kinds than agents.
+    pub(super) folders: BTreeSet<String>,
+}
+
+/// One agent of it.
+pub(super) struct Agent {
+    pub(super) file: File,
+    /// What it would be under the grants as they stand.
+    pub(super) resolved: ResolvedAgent,
+    pub(super) suspicions: Vec<Suspicion>,
+}
+
+/// Parses what was collected, as the catalogue will.
+pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collected) -> Vetted {
+    let Collected { files, mut left_out, unnamed, folders } = collected;
+    let source = |file: &File| SourceFile {
+        scope: Scope::Library(name.to_string()),
+        root: PathBuf::new(),
+        path: PathBuf::from(&file.path),
+        content: Content::Bytes(file.bytes.clone()),
+    };
+    let catalog: Catalog =
+        Catalog::of(files.iter().map(source).collect(), &host.tools.known(), false);
+    let mut documents = Vec::new();
+    for skipped in catalog.skipped() {
+        let path = Shown::new(&skipped.path.to_string_lossy()).to_string();
+        let why = match &skipped.reason {
+            SkipReason::NotAnAgent(_) => {
+                documents.push(path);
+                continue;
+            }
+            SkipReason::Quarantined => "it lies in a folder of drafts".to_owned(),
+            SkipReason::Duplicate(first) => {
+                let first = first.to_string_lossy();
+                format!("its name is that of `{}`", Shown::new(&first))
+            }
+            SkipReason::Invalid(found) => found.first().map_or_else(String::new, |found| {
+                format!("line {}: {}", found.line, found.message)
+            }),
+        };
+        left_out.push(LeftOut { path, why });
+    }
+    let mut agents = Vec::new();
+    for file in files {
+        let path = PathBuf::from(&file.path);
+        let Some(entry) = catalog.agents().iter().find(|entry| entry.definition.path == path)
+        else {
+            continue;
+        };
+        let resolved = resolve_entry(host, entry, &places.workspace);
+        // It was parsed, so it is UTF-8.
+        let text = String::from_utf8_lossy(&file.bytes);
+        let suspicions = suspicions(&text, &entry.definition);
+        agents.push(Agent { file, resolved, suspicions });
+    }
+    Vetted { name: name.clone(), agents, left_out, unnamed, documents, folders }
+}
+
+impl Vetted {
+    /// The files to install.
+    pub(super) fn files(&self) -> Vec<File> {
+        self.agents.iter().map(|agent| agent.file.clone()).collect()
+    }
+
+    /// How many agents have something suspicious.
+    pub(super) fn suspicious(&self) -> usize {
+        self.agents.iter().filter(|agent| !agent.suspicions.is_empty()).count()
+    }
+
+    /// Agents of this library that `belljar.toml` grants something already: of one that was here
+    /// before, or for one that is to come.
+    pub(super) fn granted(&self, host: &Host) -> Vec<String> {
+        let scope = Scope::Library(self.name.to_string());
+        let named = host.settings.granted_agents().filter(|id| id.scope == scope);
+        named.map(ToString::to_string).collect()
+    }
+}
+
+impl Agent {
+    /// What its file asks for, one thing each. A file that names no tools asks for whatever it is
+    /// given.
+    pub(super) fn asks(&self) -> Vec<String> {
+        let definition = &self.resolved.definition;
+        let mut asks = Vec::new();
+        match &definition.asked.tools {
+            None => asks.push("whatever is granted".to_owned()),
+            Some(tools) => asks.extend(tools.iter().map(ToString::to_string)),
+        }
+        let shown = |name: &str| Shown::clipped(name, 60).to_string();
+        asks.extend(definition.unknown_tools.iter().map(|name| shown(name)));
+        asks.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
+        for mount in definition.asked.mounts.iter().flatten() {
+            asks.push(format!("mount {} ({})", mount.guest, mount.access));
+        }
+        for host in definition.asked.hosts.iter().flatten() {
+            asks.push(format!("host {}", Shown::clipped(&host.to_string(), 100)));
+        }
+        if asks.is_empty() {
+            asks.push("nothing".to_owned());
+        }
+        asks
+    }
+
+    /// What it would get, one thing each.
+    pub(super) fn gets(&self) -> Vec<String> {
+        let rights = &self.resolved.rights;
+        let tools = rights.tools().map(|(tool, permission)| match permission {
+            Permission::Allow | Permission::Deny => tool.to_string(),
+            Permission::Ask => format!("{tool} (ask)"),
+        });
+        let mut gets: Vec<String> = tools.collect();
+        if gets.is_empty() {
+            gets.push("no tools".to_owned());
+        }
+        gets.extend(
+            rights
+                .mounts()
+                .iter()
+                .filter(|mount| mount.guest.as_str() != "/workspace")
+                .map(|mount| format!("mount {} ({})", mount.guest, mount.access)),
+        );
+        let workspace = rights.mounts().iter().find(|mount| mount.guest.as_str() == "/workspace");
+        if let Some(mount) = workspace.filter(|mount| mount.access.to_string() != "read") {
+            gets.push(format!("mount {} ({})", mount.guest, mount.access));
+        }
+        for list in rights.hosts().lists() {
+            gets.extend(list.rules.iter().map(|rule| format!("host {rule}")));
+        }
+        gets
+    }
+
+    /// What it asks for and does not get, in a few words each.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let definition = &self.resolved.definition;
+        let shown = |name: &str| Shown::clipped(name, 60).to_string();
+        let mut missing: Vec<String> =
+            self.resolved.narrowed.iter().map(|note| note.what.replace('`', "")).collect();
+        missing.iter_mut().for_each(|what| {
+            if let Some(tool) = what.strip_prefix("tool ") {
+                *what = tool.to_owned();
+            }
+        });
+        missing.extend(definition.unknown_tools.iter().map(|name| shown(name)));
+        missing.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
+        if definition.disabled {
+            missing.push("its file switches it off".to_owned());
+        }
+        missing
+    }
+
+    /// The reasons of its status, in full.
+    pub(super) fn reasons(&self) -> &[String] {
+        match &self.resolved.status {
+            Status::Ready => &[],
+            Status::ReadyWithWarnings { warnings } => warnings,
+            Status::Blocked { reasons } => reasons,
+        }
+    }
+
+    /// The command that would give it what it is missing; `None` where no grant would.
+    pub(super) fn grant_command(&self) -> Option<String> {
+        let change = GrantChange::for_missing(&self.resolved.narrowed);
+        if self.resolved.status.is_ready() || change.is_empty() {
+            return None;
+        }
+        let mut command = format!("belljar grant {}", self.resolved.id);
+        for (tool, _) in &change.tools {
+            command.push_str(&format!(" --tool {tool}"));
+        }
+        for mount in &change.mounts {
+            let host = mount.host.as_ref().map_or("", |_| ":/DIRECTORY");
+            command.push_str(&format!(" --mount {}{host}:{}", mount.guest, mount.access));
+        }
+        for host in &change.hosts {
+            command.push_str(&format!(" --host '{}'", Shown::new(&host.to_string())));
+        }
+        Some(command)
+    }
+}

@@ -1,0 +1,270 @@
+//! A library in a tar archive. Only regular files are read, and nothing is unpacked: what counts
+//! is kept in memory, within bounds.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use belljar_definition::MAX_DEFINITION;
+use belljar_policy::Shown;
+use flate2::read::MultiGzDecoder;
+use tar::{Archive, EntryType};
+
+use super::gather::{Gather, unfit};
+use crate::exit::Failure;
+
+/// Bytes of an archive once decompressed. A repository of agents has a few million with its
+/// pictures; a bomb has a thousand times as many, and is not read on.
+pub(super) const MAX_UNPACKED: u64 = 256 << 20;
+
+/// Reads a `.tar.gz`. A single folder around everything, as such archives have, is left away.
+pub(super) fn read_compressed(path: &Path, gather: &mut Gather) -> Result<(), Failure> {
+    let shown = Shown::new(&path.to_string_lossy()).to_string();
+    let file = File::open(path)
+        .map_err(|error| Failure::new(format!("failed to open `{shown}`: {error}")))?;
+    let entries = entries(MultiGzDecoder::new(BufReader::new(file)), gather)
+        .map_err(|why| why.failure(&format!("`{shown}`")))?;
+    let strip = single_folder(&entries);
+    keep(entries, strip, gather)
+}
+
+/// Reads what git gave of a commit.
+pub(super) fn read_tar(file: File, gather: &mut Gather) -> Result<(), Failure> {
+    let entries = entries(BufReader::new(file), gather)
+        .map_err(|why| why.failure("what git gave of the commit"))?;
+    keep(entries, None, gather)
+}
+
+/// One entry, under its path with `/` between the parts.
+struct Entry {
+    path: String,
+    content: Content,
+}
+
+enum Content {
+    /// Markdown, whole unless it is longer than an agent may be.
+    Text(Vec<u8>),
+    /// A regular file that is not looked at.
+    File,
+    /// Neither file nor folder, or a path that leads out: what is said of it.
+    Unfit(&'static str),
+}
+
+/// Why an archive is not read.
+enum Unreadable {
+    Io(io::Error),
+    Bounds(Failure),
+}
+
+impl Unreadable {
+    fn failure(self, what: &str) -> Failure {
+        match self {
+            Self::Io(error) => Failure::usage(format!("{what} cannot be read: {error}"))
+                .hint("nothing of it is installed"),
+            Self::Bounds(failure) => failure,
+        }
+    }
+}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Failure> for Unreadable {
+    fn from(failure: Failure) -> Self {
+        Self::Bounds(failure)
+    }
+}
+
+/// All entries that are not folders.
+fn entries(reader: impl Read, gather: &mut Gather) -> Result<Vec<Entry>, Unreadable> {
+    let mut archive = Archive::new(Bounded { reader, left: MAX_UNPACKED });
+    let (mut found, mut total) = (Vec::new(), 0_usize);
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        gather.count()?;
+        let kind = entry.header().entry_type();
+        if matches!(kind, EntryType::Directory | EntryType::XGlobalHeader) {
+            continue;
+        }
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let plain = path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
+        let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
+        let content = match kind {
+            _ if leads_out => Content::Unfit("its path leads out of the archive"),
+            EntryType::Regular | EntryType::Continuous if is_markdown(&path) => {
+                let mut bytes = Vec::new();
+                (&mut entry).take(MAX_DEFINITION as u64 + 1).read_to_end(&mut bytes)?;
+                total += bytes.len();
+                // Held until it is known which folder is around everything.
+                if total as u64 > MAX_UNPACKED / 2 {
+                    return Err(too_large().into());
+                }
+                Content::Text(bytes)
+            }
+            EntryType::Regular | EntryType::Continuous => Content::File,
+            EntryType::Symlink | EntryType::Link => Content::Unfit("it is a link"),
+            _ => Content::Unfit("it is no regular file"),
+        };
+        found.push(Entry { path: plain, content });
+    }
+    Ok(found)
+}
+
+fn keep(entries: Vec<Entry>, strip: Option<String>, gather: &mut Gather) -> Result<(), Failure> {
+    for Entry { path, content } in entries {
+        let path = match &strip {
+            Some(folder) => path.strip_prefix(folder.as_str()).unwrap_or(&path),
+            None => &path,
+        };
+        match content {
+            // Whatever it is called: an honest archive has none of these.
+            Content::Unfit(why) => gather.leave_out(path, why),
+            Content::Text(bytes) => {
+                if gather.wants(path) {
+                    gather.take(path, bytes)?;
+                }
+            }
+            Content::File => {
+                gather.wants(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `folder/`, where everything lies in it.
+fn single_folder(entries: &[Entry]) -> Option<String> {
+    let usable = entries.iter().filter(|entry| unfit(&entry.path).is_none());
+    let folders: BTreeSet<Option<&str>> =
+        usable.map(|entry| entry.path.split_once('/').map(|(folder, _)| folder)).collect();
+    match folders.into_iter().collect::<Vec<_>>().as_slice() {
+        // A hidden one is a place of its own.
+        [Some(folder)] if !folder.starts_with('.') => Some(format!("{folder}/")),
+        _ => None,
+    }
+}
+
+fn is_markdown(path: &str) -> bool {
+    path.to_ascii_lowercase().ends_with(".md")
+}
+
+fn too_large() -> io::Error {
+    let why = format!("it holds more than {MAX_UNPACKED} bytes, or too much text");
+    io::Error::new(io::ErrorKind::FileTooLarge, why)
+}
+
+/// Reads so many bytes and then fails, so that no bomb goes off.
+struct Bounded<R> {
+    reader: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(too_large());
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.reader.read(buffer.get_mut(..most).unwrap_or_default())?;
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// A header with any path, as no honest program writes it.
+    fn header(path: &str, kind: EntryType, size: u64) -> tar::Header {
+        let mut header = tar::Header::new_gnu();
+        header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_cksum();
+        header
+    }
+
+    fn archive(entries: &[(&str, EntryType, &[u8])]) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let encoder = flate2::write::GzEncoder::new(file.reopen().unwrap(), Default::default());
+        let mut builder = tar::Builder::new(encoder);
+        for (path, kind, bytes) in entries {
+            builder.append(&header(path, *kind, bytes.len() as u64), *bytes).unwrap();
+        }
+        builder.into_inner().unwrap().finish().unwrap();
+        file
+    }
+
+    fn read(entries: &[(&str, EntryType, &[u8])]) -> (Vec<String>, Vec<(String, String)>) {
+        let mut gather = Gather::default();
+        read_compressed(archive(entries).path(), &mut gather).unwrap();
+        let collected = gather.finish();
+        let left = collected.left_out.into_iter().map(|file| (file.path, file.why));
+        (collected.files.into_iter().map(|file| file.path).collect(), left.collect())
+    }
+
+    const FILE: EntryType = EntryType::Regular;
+
+    #[test]
+    fn a_folder_around_everything_is_left_away() {
+        let entries: &[(&str, EntryType, &[u8])] = &[
+            ("lib-1.0/", EntryType::Directory, b""),
+            ("./lib-1.0/agents/a.md", FILE, b"a"),
+            ("lib-1.0/README", FILE, b""),
+        ];
+        assert_eq!(read(entries).0, ["agents/a.md"]);
+        assert_eq!(read(&[("a/x.md", FILE, b""), ("b/y.md", FILE, b"")]).0, ["a/x.md", "b/y.md"]);
+        assert_eq!(read(&[("a/x.md", FILE, b""), ("y.md", FILE, b"")]).0, ["a/x.md", "y.md"]);
+        assert_eq!(read(&[(".claude/agents/x.md", FILE, b"")]).0, [".claude/agents/x.md"]);
+    }
+
+    #[test]
+    fn only_regular_files_inside_are_read() {
+        let (files, left) = read(&[
+            ("a.md", FILE, b"a"),
+            ("../x.md", FILE, b"x"),
+            ("b/../../x.md", FILE, b"x"),
+            ("/etc/x.md", FILE, b"x"),
+            ("link.md", EntryType::Symlink, b""),
+            ("hard.md", EntryType::Link, b""),
+            ("null.md", EntryType::Char, b""),
+            ("pipe.md", EntryType::Fifo, b""),
+        ]);
+        assert_eq!(files, ["a.md"]);
+        let paths: Vec<_> = left.iter().map(|(path, _)| path.as_str()).collect();
+        let expected =
+            ["../x.md", "b/../../x.md", "/etc/x.md", "link.md", "hard.md", "null.md", "pipe.md"];
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn a_bomb_is_not_read_on() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut encoder =
+            flate2::write::GzEncoder::new(file.reopen().unwrap(), flate2::Compression::fast());
+        let size = MAX_UNPACKED + 4096;
+        encoder.write_all(header("zeros.bin", FILE, size).as_bytes()).unwrap();
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..size / zeros.len() as u64 + 1 {
+            encoder.write_all(&zeros).unwrap();
+        }
+        encoder.finish().unwrap();
+        let failure = read_compressed(file.path(), &mut Gather::default()).unwrap_err();
+        assert!(failure.message.contains("holds more than"), "{}", failure.message);
+    }
+
+    #[test]
+    fn what_is_no_archive_is_an_error() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "plain text").unwrap();
+        assert!(read_compressed(file.path(), &mut Gather::default()).is_err());
+    }
+}

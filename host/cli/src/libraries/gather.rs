@@ -1,0 +1,254 @@
+//! Which files of a source are looked at, within bounds, and what is left out and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use belljar_definition::MAX_DEFINITION;
+use belljar_policy::Shown;
+use belljar_session::bounds::{MAX_AGENT_DEPTH, MAX_AGENT_FILES};
+
+use crate::exit::Failure;
+
+/// Files and folders of a source that are looked at. The largest public library has some ten
+/// thousand with all that surrounds its agents.
+pub(super) const MAX_ENTRIES: usize = 100_000;
+
+/// Bytes of all agent files together: what a few hundred of the longest have.
+const MAX_TOTAL: usize = 32 << 20;
+
+/// Files left out that are named one by one.
+const MAX_LEFT_OUT: usize = 500;
+
+/// Bytes of a path below the source.
+const MAX_PATH: usize = 512;
+
+/// Hidden folders in which programs look for agents. Only `agent` and `agents` below them count.
+const PLACES_OF_AGENTS: &[&str] = &[".claude", ".opencode", ".github"];
+
+/// Folders of what is no agent, though it is markdown with fields too.
+const OTHER_KINDS: &[&str] =
+    &["skills", "skill", "commands", "command", "prompts", "instructions", "hooks"];
+
+/// Folders that are named as not installed, and looked into all the same.
+const NAMED: &[&str] = &["teams"];
+
+/// A file that may be an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct File {
+    /// Below the source, with `/` between its parts: no part is empty, `.`, `..` or holds what a
+    /// screen does not show.
+    pub(crate) path: String,
+    /// What is in it.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A file that is not installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// Its path; escaped.
+    pub(crate) path: String,
+    /// Why.
+    pub(crate) why: String,
+}
+
+/// What a source holds.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    /// In the order of their paths.
+    pub(crate) files: Vec<File>,
+    /// Files that may have been meant as agents and were not taken.
+    pub(crate) left_out: Vec<LeftOut>,
+    /// How many more were left out.
+    pub(crate) unnamed: usize,
+    /// Folders of other kinds than agents: nothing of them is installed.
+    pub(crate) folders: BTreeSet<String>,
+}
+
+/// Takes files one by one.
+#[derive(Debug, Default)]
+pub(super) struct Gather {
+    files: BTreeMap<String, Vec<u8>>,
+    left_out: Vec<LeftOut>,
+    unnamed: usize,
+    folders: BTreeSet<String>,
+    entries: usize,
+    total: usize,
+}
+
+/// What a path says about its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It may be an agent: it is read.
+    Read,
+    /// It is none of the files that are looked for.
+    Pass,
+    /// It lies in a folder of another kind, by its name.
+    Other(String),
+    /// It may be an agent, and is not taken.
+    LeaveOut(&'static str),
+}
+
+impl Gather {
+    /// Counts one entry of the source.
+    pub(super) fn count(&mut self) -> Result<(), Failure> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            return Err(Failure::usage(format!(
+                "the source has more than {MAX_ENTRIES} files and folders"
+            ))
+            .hint("give the folder in it that holds the agents"));
+        }
+        Ok(())
+    }
+
+    /// Whether a file at this path is to be read; says so where it is left out.
+    pub(super) fn wants(&mut self, path: &str) -> bool {
+        match verdict(path) {
+            Verdict::Read if self.files.contains_key(path) => {
+                self.leave_out(path, "another file of the archive has this path too");
+                false
+            }
+            Verdict::Read => true,
+            Verdict::Pass => false,
+            Verdict::Other(folder) => {
+                self.folders.insert(folder);
+                false
+            }
+            Verdict::LeaveOut(why) => {
+                self.leave_out(path, why);
+                false
+            }
+        }
+    }
+
+    /// Keeps a file that was wanted.
+    pub(super) fn take(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Failure> {
+        if bytes.len() > MAX_DEFINITION {
+            self.leave_out(path, "it is longer than an agent may be");
+            return Ok(());
+        }
+        self.total += bytes.len();
+        if self.total > MAX_TOTAL || self.files.len() >= MAX_AGENT_FILES {
+            return Err(Failure::usage(format!(
+                "the source has more than {MAX_AGENT_FILES} markdown files, or more than \
+                 {MAX_TOTAL} bytes of them"
+            ))
+            .hint("give the folder in it that holds the agents"));
+        }
+        self.files.insert(path.to_owned(), bytes);
+        Ok(())
+    }
+
+    /// Notes a file that is not taken.
+    pub(super) fn leave_out(&mut self, path: &str, why: impl Into<String>) {
+        if self.left_out.len() < MAX_LEFT_OUT {
+            let path = Shown::clipped(path, MAX_PATH).to_string();
+            self.left_out.push(LeftOut { path, why: why.into() });
+        } else {
+            self.unnamed += 1;
+        }
+    }
+
+    pub(super) fn finish(self) -> Collected {
+        let Self { files, left_out, unnamed, folders, .. } = self;
+        let files = files.into_iter().map(|(path, bytes)| File { path, bytes }).collect();
+        Collected { files, left_out, unnamed, folders }
+    }
+}
+
+/// Why a path is none that belljar would make: the lock file is read by the same rule.
+pub(super) fn unfit(path: &str) -> Option<&'static str> {
+    if path.is_empty() || path.len() > MAX_PATH {
+        return Some("its path is empty or too long");
+    }
+    for part in path.split('/') {
+        if matches!(part, "" | "." | "..") || part.contains('\\') || part.len() > 255 {
+            return Some("its path is not a plain one");
+        }
+        if part.chars().any(belljar_policy::Shown::hides) {
+            return Some("its path holds characters that no screen shows");
+        }
+    }
+    None
+}
+
+fn verdict(path: &str) -> Verdict {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let folders: Vec<&str> = folders.split('/').filter(|folder| !folder.is_empty()).collect();
+    let mut hidden = folders.iter().enumerate().filter(|(_, folder)| folder.starts_with('.'));
+    let is_place = |(at, folder): (usize, &&str)| {
+        let below = folders.get(at + 1);
+        PLACES_OF_AGENTS.contains(folder) && matches!(below, Some(&"agent" | &"agents"))
+    };
+    if name.starts_with('.') || !hidden.all(is_place) {
+        return Verdict::Pass;
+    }
+    let known = |list: &[&str], folder: &str| list.contains(&folder.to_ascii_lowercase().as_str());
+    if let Some(folder) = folders.iter().find(|folder| known(OTHER_KINDS, folder)) {
+        return Verdict::Other(Shown::clipped(folder, 80).to_string());
+    }
+    let is_markdown = name.len() > 3
+        && name.get(name.len() - 3..).is_some_and(|end| end.eq_ignore_ascii_case(".md"));
+    if !is_markdown {
+        let named = folders.iter().find(|folder| known(NAMED, folder));
+        return named.map_or(Verdict::Pass, |folder| Verdict::Other((*folder).to_owned()));
+    }
+    if name.eq_ignore_ascii_case("SKILL.md") {
+        return Verdict::Other("skills".to_owned());
+    }
+    if let Some(why) = unfit(path) {
+        return Verdict::LeaveOut(why);
+    }
+    if folders.len() > MAX_AGENT_DEPTH {
+        return Verdict::LeaveOut("it lies too deep");
+    }
+    Verdict::Read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_whether_a_file_is_looked_at() {
+        let other = |name: &str| Verdict::Other(name.to_owned());
+        for (path, expected) in [
+            ("a.md", Verdict::Read),
+            ("Agents/x.MD", Verdict::Read),
+            (".claude/agents/a.md", Verdict::Read),
+            ("x/.opencode/agent/sub/a.md", Verdict::Read),
+            (".claude/commands/a.md", Verdict::Pass),
+            (".git/agents/a.md", Verdict::Pass),
+            (".github/agents/.hidden/a.md", Verdict::Pass),
+            (".a.md", Verdict::Pass),
+            ("a.txt", Verdict::Pass),
+            (".md", Verdict::Pass),
+            ("plugins/p/Skills/s/a.md", other("Skills")),
+            ("x/skill.md", other("skills")),
+            ("hooks/run.sh", other("hooks")),
+            ("teams/pair.yaml", other("teams")),
+            ("teams/lead.md", Verdict::Read),
+            ("1/2/3/4/5/6/7/8/a.md", Verdict::Read),
+            ("1/2/3/4/5/6/7/8/9/a.md", Verdict::LeaveOut("it lies too deep")),
+            ("a\u{202e}.md", Verdict::LeaveOut("its path holds characters that no screen shows")),
+            ("a\\b.md", Verdict::LeaveOut("its path is not a plain one")),
+        ] {
+            assert_eq!(verdict(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_taken_once_and_too_much_is_an_error() {
+        let mut gather = Gather::default();
+        assert!(gather.wants("a.md"));
+        gather.take("a.md", b"x".to_vec()).unwrap();
+        assert!(!gather.wants("a.md"));
+        gather.take("long.md", vec![0; MAX_DEFINITION + 1]).unwrap();
+        for n in 0..MAX_TOTAL / MAX_DEFINITION - 1 {
+            gather.take(&format!("{n}.md"), vec![0; MAX_DEFINITION]).unwrap();
+        }
+        assert!(gather.take("more.md", vec![0; MAX_DEFINITION]).is_err());
+        let collected = gather.finish();
+        assert_eq!(collected.left_out.len(), 2);
+        assert_eq!(collected.files[0].path, "0.md");
+    }
+}

@@ -1,0 +1,252 @@
+//! `libraries/lock.toml`: which libraries are installed, where each came from, and the digest of
+//! every file that a person agreed to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Component, Path, PathBuf};
+
+use belljar_definition::Slug;
+use belljar_policy::Shown;
+use belljar_sandbox::Digest;
+use belljar_session::bounds::MAX_AGENT_FILES;
+use serde::{Deserialize, Serialize};
+
+use super::gather::unfit;
+use super::source::Source;
+use crate::exit::Failure;
+use crate::home::read_bounded;
+
+/// Its name in the folder of the libraries. It lies there and not in the home itself, because the
+/// second wall opens directories, not single files that are replaced.
+const LOCK: &str = "lock.toml";
+
+/// The form that is written. An older form has to be read by name; there is none yet.
+const VERSION: i64 = 1;
+
+/// Most libraries.
+pub(super) const MAX_LIBRARIES: usize = 100;
+
+/// Most bytes of the file: many libraries of many hundred files.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// All installed libraries by their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Lock {
+    pub(crate) libraries: BTreeMap<Slug, Installed>,
+}
+
+/// One installed library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Installed {
+    /// Its directory below that of the libraries: one plain name.
+    pub(crate) directory: String,
+    /// Where it came from.
+    pub(crate) source: Source,
+    /// The commit.
+    pub(crate) revision: Option<String>,
+    /// Its files by their paths below the directory, and what they were when they were agreed to.
+    pub(crate) files: BTreeMap<PathBuf, Digest>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    version: i64,
+    #[serde(default)]
+    libraries: BTreeMap<String, Library>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Library {
+    directory: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    source: Source,
+    files: BTreeMap<String, String>,
+}
+
+impl Lock {
+    /// Reads the lock of this folder; without one nothing is installed.
+    pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
+        let path = folder.join(LOCK);
+        let bad = |why: String| {
+            Failure::usage(format!("the list of installed libraries cannot be used: {why}")).hint(
+                format!(
+                    "correct `{0}`, or remove it and add the libraries again; until then none of \
+                     them is loaded",
+                    path.display()
+                ),
+            )
+        };
+        let bytes = match read_bounded(&path, MAX_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(bad(error.to_string())),
+        };
+        let text = String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".to_owned()))?;
+        Self::parse(&text).map_err(bad)
+    }
+
+    /// What a text says, if all of it is as belljar would write it.
+    fn parse(text: &str) -> Result<Self, String> {
+        let of_toml = |error: toml::de::Error| {
+            Shown::clipped(error.to_string().trim(), 300).to_string().replace("\\n", " ")
+        };
+        let table: toml::Table = text.parse().map_err(of_toml)?;
+        match table.get("version").and_then(toml::Value::as_integer) {
+            Some(VERSION) => {}
+            Some(other) => return Err(format!("its version is {other}, not {VERSION}")),
+            None => return Err("it has no version".to_owned()),
+        }
+        let written: Written = toml::from_str(text).map_err(of_toml)?;
+        if written.libraries.len() > MAX_LIBRARIES {
+            return Err(format!("it has more than {MAX_LIBRARIES} libraries"));
+        }
+        let mut lock = Self::default();
+        for (name, library) in written.libraries {
+            let shown = Shown::clipped(&name, 80).to_string();
+            let name = exact(&name).ok_or_else(|| format!("`{shown}` is no name of a library"))?;
+            let installed = library.read().map_err(|why| format!("library `{shown}`: {why}"))?;
+            let double = |it: &Installed| it.directory == installed.directory;
+            if lock.libraries.values().any(double) {
+                return Err(format!("library `{shown}` has the directory of another one"));
+            }
+            lock.libraries.insert(name, installed);
+        }
+        Ok(lock)
+    }
+
+    /// Puts this in the place of what was there, at once: a reader sees the old list or the new
+    /// one. This is what makes a library installed or not.
+    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+        let text = self.text().map_err(io::Error::other)?;
+        if text.len() as u64 > MAX_BYTES || self.libraries.len() > MAX_LIBRARIES {
+            return Err(io::Error::other(format!(
+                "the list would have more than {MAX_BYTES} bytes or {MAX_LIBRARIES} libraries"
+            )));
+        }
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(folder.join(LOCK)).map_err(|error| error.error)?;
+        // The rename itself; where a directory cannot be synced it is no reason to fail.
+        let _ = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+
+    fn text(&self) -> Result<String, String> {
+        let libraries = self
+            .libraries
+            .iter()
+            .map(|(name, installed)| Ok((name.to_string(), installed.written()?)));
+        let libraries = libraries.collect::<Result<_, String>>()?;
+        let text = toml::to_string(&Written { version: VERSION, libraries })
+            .map_err(|error| error.to_string())?;
+        Ok(format!(
+            "# Written by `belljar agents add`, `update` and `remove`. A file that is not as it says is not used.\n{text}"
+        ))
+    }
+}
+
+impl Installed {
+    fn written(&self) -> Result<Library, String> {
+        let file = |(path, digest): (&PathBuf, &Digest)| {
+            let path = path.to_str().ok_or("a path is not UTF-8")?;
+            Ok((path.to_owned(), format!("sha256:{digest}")))
+        };
+        Ok(Library {
+            directory: self.directory.clone(),
+            revision: self.revision.clone(),
+            source: self.source.clone(),
+            files: self.files.iter().map(file).collect::<Result<_, String>>()?,
+        })
+    }
+}
+
+impl Library {
+    fn read(self) -> Result<Installed, String> {
+        let Self { directory, revision, source, files } = self;
+        if exact(&directory).is_none() {
+            return Err("its directory is no plain name".to_owned());
+        }
+        if !source.path().is_absolute() {
+            return Err("the path of its source is not absolute".to_owned());
+        }
+        let is_id = |id: &String| id.len() <= 64 && id.bytes().all(|b| b.is_ascii_hexdigit());
+        if !revision.as_ref().is_none_or(is_id) {
+            return Err("its revision is no commit".to_owned());
+        }
+        if files.len() > MAX_AGENT_FILES {
+            return Err(format!("it has more than {MAX_AGENT_FILES} files"));
+        }
+        let mut pinned = BTreeMap::new();
+        for (path, digest) in files {
+            let shown = Shown::clipped(&path, 100).to_string();
+            let below = PathBuf::from(&path);
+            let plain = below.components().all(|part| matches!(part, Component::Normal(_)));
+            if unfit(&path).is_some() || !plain {
+                return Err(format!("`{shown}` is no path below its directory"));
+            }
+            let digest = digest.strip_prefix("sha256:").and_then(Digest::from_hex);
+            let digest = digest.ok_or_else(|| format!("`{shown}` has no SHA-256"))?;
+            pinned.insert(below, digest);
+        }
+        Ok(Installed { directory, source, revision, files: pinned })
+    }
+}
+
+/// A slug that is written as slugs are.
+fn exact(text: &str) -> Option<Slug> {
+    Slug::of(text).filter(|slug| slug.as_str() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock() -> Lock {
+        let files = BTreeMap::from([(PathBuf::from("a/b c.md"), Digest::of(b"x"))]);
+        let source = Source::Git { path: "/srv/x".into(), rev: Some("main".into()) };
+        let installed =
+            Installed { directory: "x-00ff".into(), source, revision: Some("0".repeat(40)), files };
+        let name = Slug::of("x").unwrap();
+        Lock { libraries: BTreeMap::from([(name, installed)]) }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(Lock::read(dir.path()).unwrap(), Lock::default());
+        lock().write(dir.path()).unwrap();
+        assert_eq!(Lock::read(dir.path()).unwrap(), lock());
+        Lock::default().write(dir.path()).unwrap();
+        assert_eq!(Lock::read(dir.path()).unwrap(), Lock::default());
+    }
+
+    #[test]
+    fn a_lock_that_is_not_as_belljar_writes_it_is_one_error() {
+        let good = lock().text().unwrap();
+        assert!(Lock::parse(&good).is_ok());
+        for (from, to, why) in [
+            ("version = 1", "version = 2", "its version is 2"),
+            ("version = 1", "", "no version"),
+            ("libraries.x", "libraries.\"../x\"", "no name of a library"),
+            ("x-00ff", "../x", "no plain name"),
+            ("/srv/x", "srv/x", "not absolute"),
+            ("a/b c.md", "../b.md", "no path below"),
+            ("a/b c.md", "/b.md", "no path below"),
+            ("a/b c.md", "a//b.md", "no path below"),
+            ("sha256:", "md5:", "no SHA-256"),
+            ("directory =", "extra = 1\ndirectory =", "extra"),
+            ("version = 1", "version = [", ""),
+            (&"0".repeat(40), "-x", "no commit"),
+        ] {
+            let text = good.replace(from, to);
+            assert_ne!(text, good, "{from}");
+            let error = Lock::parse(&text).unwrap_err();
+            assert!(error.contains(why), "{from} -> {to}: {error}");
+        }
+    }
+}

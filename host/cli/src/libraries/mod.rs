@@ -1,0 +1,38 @@
+//! Installed libraries of agents: what is taken from a source, where it is kept, and the lock
+//! file that says what a person agreed to.
+//!
+//! ```text
+//! source ──> git | archive | directory ──> gather ──> (vetting, a person's yes) ──> shelf ──> lock
+//! ```
+//!
+//! Nothing of a library is ever run. What its files say is a stranger's word until they are
+//! parsed, and a right only after the operator granted it.
+
+mod archive;
+mod directory;
+mod gather;
+mod git;
+mod lock;
+mod shelf;
+mod source;
+
+use belljar_session::Root;
+
+use crate::exit::Failure;
+use crate::home::Places;
+
+pub(crate) use gather::{Collected, File, LeftOut};
+pub(crate) use lock::{Installed, Lock};
+pub(crate) use shelf::Shelf;
+pub(crate) use source::{Source, Taken};
+
+/// The installed libraries as the catalogue of agents reads them: the files that were agreed to,
+/// while they are as they were.
+pub(crate) fn roots(places: &Places) -> Result<Vec<Root>, Failure> {
+    let lock = Lock::read(&places.libraries())?;
+    let roots = lock.libraries.into_iter().map(|(name, library)| {
+        let dir = places.libraries().join(&library.directory);
+        Root::installed(&name, dir, library.files)
+    });
+    Ok(roots.collect())
+}

@@ -1,0 +1,251 @@
+//! `libraries/` in the home: one directory for each installed library, changed by one process at
+//! a time.
+//!
+//! A change is: new directory, then the lock, then the old directory away. Whatever ends it in
+//! between leaves a directory that the lock does not name; the next change removes it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use belljar_definition::Slug;
+use belljar_sandbox::Digest;
+
+use super::gather::File as Agent;
+use super::lock::{Installed, Lock};
+use crate::exit::Failure;
+use crate::home::{Places, create_private};
+
+/// Held while the shelf is changed.
+const BUSY: &str = ".busy";
+
+/// How directories begin whose content is being written.
+const STAGED: &str = ".new-";
+
+/// Hexadecimal digits of the content's digest in a directory's name.
+const DIGITS: usize = 12;
+
+/// The libraries' directory, held by this process.
+pub(crate) struct Shelf {
+    dir: PathBuf,
+    /// What is installed.
+    pub(crate) lock: Lock,
+    /// Let go when it is closed.
+    _busy: File,
+}
+
+impl Shelf {
+    /// Makes the directory if need be, takes it for this process and reads what is installed.
+    pub(crate) fn open(places: &Places) -> Result<Self, Failure> {
+        let dir = places.libraries();
+        let failed = |error: io::Error| {
+            Failure::new(format!("the libraries in `{}` cannot be changed: {error}", dir.display()))
+        };
+        create_private(&dir).map_err(failed)?;
+        let busy = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(dir.join(BUSY))
+            .map_err(failed)?;
+        match busy.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::new("another belljar is changing the libraries")
+                    .hint("try again when it has finished"));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let lock = Lock::read(&dir)?;
+        Ok(Self { dir, lock, _busy: busy })
+    }
+
+    /// The directory, which the second wall has to let through.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Puts these files in place as this library, instead of what it was before.
+    pub(crate) fn install(
+        &mut self,
+        name: &Slug,
+        files: &[Agent],
+        with: impl FnOnce(String, BTreeMap<PathBuf, Digest>) -> Installed,
+    ) -> Result<(), Failure> {
+        self.sweep();
+        let install = || -> io::Result<()> {
+            let digests: BTreeMap<PathBuf, Digest> = files
+                .iter()
+                .map(|file| (PathBuf::from(&file.path), Digest::of(&file.bytes)))
+                .collect();
+            let staged = tempfile::Builder::new().prefix(STAGED).tempdir_in(&self.dir)?;
+            for file in files {
+                write(&staged.path().join(&file.path), &file.bytes)?;
+            }
+            let directory = self.free(name, &digests)?;
+            // Renamed away, there is nothing left for it to remove.
+            fs::rename(staged.keep(), self.dir.join(&directory))?;
+            let mut lock = self.lock.clone();
+            lock.libraries.insert(name.clone(), with(directory, digests));
+            lock.write(&self.dir)?;
+            self.lock = lock;
+            Ok(())
+        };
+        let done = install().map_err(|error| {
+            Failure::new(format!(
+                "library `{name}` cannot be written to `{}`: {error}",
+                self.dir.display()
+            ))
+        });
+        self.sweep();
+        done
+    }
+
+    /// Notes another revision of a library whose files stay as they are.
+    pub(crate) fn note(&mut self, name: &Slug, revision: Option<String>) -> Result<(), Failure> {
+        let mut lock = self.lock.clone();
+        if let Some(library) = lock.libraries.get_mut(name) {
+            library.revision = revision;
+        }
+        self.replace(lock)
+    }
+
+    /// Takes a library away.
+    pub(crate) fn remove(&mut self, name: &Slug) -> Result<(), Failure> {
+        let mut lock = self.lock.clone();
+        lock.libraries.remove(name);
+        self.replace(lock)?;
+        self.sweep();
+        Ok(())
+    }
+
+    fn replace(&mut self, lock: Lock) -> Result<(), Failure> {
+        lock.write(&self.dir).map_err(|error| {
+            Failure::new(format!(
+                "the libraries in `{}` stay as they are: {error}",
+                self.dir.display()
+            ))
+        })?;
+        self.lock = lock;
+        Ok(())
+    }
+
+    /// Removes what the lock does not name and belljar made: of a library that was removed, or of
+    /// a change that was cut off. What cannot be removed now is tried the next time.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let kept = self.lock.libraries.values().any(|library| library.directory == name);
+            if kept || !is_ours(&name) {
+                continue;
+            }
+            let _ = match entry.file_type() {
+                Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+                Ok(_) | Err(_) => fs::remove_file(entry.path()),
+            };
+        }
+    }
+
+    /// A name for a directory with this content that nothing has.
+    fn free(&self, name: &Slug, files: &BTreeMap<PathBuf, Digest>) -> io::Result<String> {
+        let mut listing = String::new();
+        for (path, digest) in files {
+            listing.push_str(&format!("{digest} {}\n", path.display()));
+        }
+        let digest = Digest::of(listing.as_bytes()).to_string();
+        let short = digest.get(..DIGITS).unwrap_or(&digest);
+        // Slugs have a longest length, and a directory's name has to be one.
+        let stem: String = name.as_str().chars().take(40).collect();
+        let stem = stem.trim_end_matches('-');
+        let mut names = (1..1000).map(|number| match number {
+            1 => format!("{stem}-{short}"),
+            number => format!("{stem}-{short}-{number}"),
+        });
+        let free = names.find(|name| fs::symlink_metadata(self.dir.join(name)).is_err());
+        free.ok_or_else(|| io::Error::other("every name for its directory is taken"))
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        create_private(folder)?;
+    }
+    let mut file = File::options().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Whether belljar gives such names: staged content, or a name with a digest behind it.
+fn is_ours(name: &str) -> bool {
+    let is_digest =
+        |part: &str| part.len() == DIGITS && part.bytes().all(|b| b.is_ascii_hexdigit());
+    name.starts_with(STAGED) || name.split('-').skip(1).any(is_digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::libraries::Source;
+
+    fn shelf(dir: &Path) -> Shelf {
+        let home = dir.to_path_buf();
+        let (cache, workspace) = (home.join("cache"), home.clone());
+        Shelf::open(&Places { home, cache, workspace, user_home: None }).unwrap()
+    }
+
+    fn names(shelf: &Shelf) -> Vec<String> {
+        let entries = fs::read_dir(shelf.dir()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn install(shelf: &mut Shelf, text: &str) -> String {
+        let name = Slug::of("x").unwrap();
+        let files = [Agent { path: "a/b.md".into(), bytes: text.into() }];
+        shelf
+            .install(&name, &files, |directory, files| Installed {
+                directory,
+                source: Source::Directory { path: "/srv".into() },
+                revision: None,
+                files,
+            })
+            .unwrap();
+        shelf.lock.libraries[&name].directory.clone()
+    }
+
+    #[test]
+    fn a_new_content_takes_the_place_of_the_old_one_and_leftovers_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut shelf = shelf(dir.path());
+        let first = install(&mut shelf, "one");
+        assert_eq!(names(&shelf), [".busy", "lock.toml", &first]);
+        // As a change leaves them that was cut off.
+        fs::create_dir(shelf.dir().join(".new-abc")).unwrap();
+        fs::write(shelf.dir().join(".new-lock"), "half").unwrap();
+        fs::create_dir_all(shelf.dir().join("y-0123456789ab/a")).unwrap();
+        fs::create_dir(shelf.dir().join("mine")).unwrap();
+        let second = install(&mut shelf, "two");
+        assert_eq!(names(&shelf), [".busy", "lock.toml", "mine", &second]);
+        // The same content again does not touch the directory that is in use.
+        let third = install(&mut shelf, "two");
+        assert_ne!(third, second);
+        assert_eq!(names(&shelf), [".busy", "lock.toml", "mine", &third]);
+        shelf.remove(&Slug::of("x").unwrap()).unwrap();
+        assert_eq!(names(&shelf), [".busy", "lock.toml", "mine"]);
+    }
+
+    #[test]
+    fn two_do_not_change_the_libraries_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = shelf(dir.path());
+        let home = dir.path().to_path_buf();
+        let (cache, workspace) = (home.join("cache"), home.clone());
+        let places = Places { home, cache, workspace, user_home: None };
+        assert!(Shelf::open(&places).is_err());
+        drop(first);
+        assert!(Shelf::open(&places).is_ok());
+    }
+}

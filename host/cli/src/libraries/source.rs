@@ -1,0 +1,194 @@
+//! Where a library comes from.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use belljar_definition::Slug;
+use belljar_policy::Shown;
+use serde::{Deserialize, Serialize};
+
+use super::gather::{Collected, Gather};
+use super::{archive, directory, git};
+use crate::exit::Failure;
+
+/// A place on this machine that agents are taken from. Nothing is fetched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Source {
+    /// A directory as it is.
+    Directory {
+        /// Absolute, without links.
+        path: PathBuf,
+    },
+    /// A `.tar.gz`.
+    Archive {
+        /// Absolute, without links.
+        path: PathBuf,
+    },
+    /// A commit of a git repository.
+    Git {
+        /// The work tree or the bare repository; absolute, without links.
+        path: PathBuf,
+        /// The branch, tag or commit that was asked for; absent = what `HEAD` names.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rev: Option<String>,
+    },
+}
+
+/// A source of which all that needs another program has been done: the rest is reading, and
+/// happens behind the second wall.
+pub(crate) enum Taken {
+    /// Read as it lies there.
+    Directory(PathBuf),
+    /// A compressed archive.
+    Archive(PathBuf),
+    /// What git gave of one commit.
+    Git(git::Commit),
+}
+
+impl Source {
+    /// What the operator named.
+    pub(crate) fn of(given: &Path, rev: Option<&str>) -> Result<Self, Failure> {
+        let shown = Shown::new(&given.to_string_lossy()).to_string();
+        if looks_remote(given) {
+            return Err(Failure::usage(format!("`{shown}` is not on this machine"))
+                .hint("belljar fetches no library: clone it with git, and give the directory"));
+        }
+        let failure = |why: String| Failure::usage(format!("`{shown}` cannot be used: {why}"));
+        let path = given.canonicalize().map_err(|error| failure(error.to_string()))?;
+        if path.to_str().is_none() {
+            return Err(failure("its path is not UTF-8, so it cannot be recorded".to_owned()));
+        }
+        let meta = fs::metadata(&path).map_err(|error| failure(error.to_string()))?;
+        let source = if meta.is_dir() && git::is_repository(&path) {
+            Self::Git { path, rev: rev.map(str::to_owned) }
+        } else if meta.is_dir() {
+            Self::Directory { path }
+        } else if meta.is_file() && is_archive(&path) {
+            Self::Archive { path }
+        } else {
+            return Err(failure("it is no directory, git repository or `.tar.gz`".to_owned()));
+        };
+        if rev.is_some() && !matches!(source, Self::Git { .. }) {
+            return Err(failure("`--rev` is for git repositories".to_owned()));
+        }
+        Ok(source)
+    }
+
+    /// The path.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Directory { path } | Self::Archive { path } | Self::Git { path, .. } => path,
+        }
+    }
+
+    /// One word.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Directory { .. } => "directory",
+            Self::Archive { .. } => "archive",
+            Self::Git { .. } => "git",
+        }
+    }
+
+    /// A name for the library, from the last part of the path.
+    pub(crate) fn name(&self) -> Option<Slug> {
+        let name = self.path().file_name()?.to_string_lossy().into_owned();
+        let stem = [".tar.gz", ".tgz", ".git"].iter().find_map(|end| name.strip_suffix(end));
+        Slug::of(stem.unwrap_or(&name))
+    }
+
+    /// Does what takes another program. To be called before the second wall goes up.
+    pub(crate) fn take(&self) -> Result<Taken, Failure> {
+        Ok(match self {
+            Self::Directory { path } => Taken::Directory(path.clone()),
+            Self::Archive { path } => Taken::Archive(path.clone()),
+            Self::Git { path, rev } => Taken::Git(git::commit(path, rev.as_deref())?),
+        })
+    }
+}
+
+impl Taken {
+    /// What has to be readable behind the second wall.
+    pub(crate) fn reads(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Directory(path) | Self::Archive(path) => vec![path.clone()],
+            Self::Git(_) => Vec::new(),
+        }
+    }
+
+    /// The commit, where there is one.
+    pub(crate) fn revision(&self) -> Option<&str> {
+        match self {
+            Self::Directory(_) | Self::Archive(_) => None,
+            Self::Git(commit) => Some(&commit.id),
+        }
+    }
+
+    /// Reads it.
+    pub(crate) fn collect(self) -> Result<Collected, Failure> {
+        let mut gather = Gather::default();
+        match self {
+            Self::Directory(path) => directory::read(&path, &mut gather)?,
+            Self::Archive(path) => archive::read_compressed(&path, &mut gather)?,
+            Self::Git(commit) => archive::read_tar(commit.archive, &mut gather)?,
+        }
+        Ok(gather.finish())
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path().to_string_lossy();
+        write!(f, "{} {}", self.kind(), Shown::new(&path))?;
+        match self {
+            Self::Git { rev: Some(rev), .. } => write!(f, " at {}", Shown::clipped(rev, 80)),
+            Self::Directory { .. } | Self::Archive { .. } | Self::Git { .. } => Ok(()),
+        }
+    }
+}
+
+fn is_archive(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    name.is_some_and(|name| name.ends_with(".tar.gz") || name.ends_with(".tgz"))
+}
+
+/// Whether it is an address: of a scheme, or as git writes those of ssh.
+fn looks_remote(given: &Path) -> bool {
+    let text = given.to_string_lossy();
+    let ssh = text.split_once(':').is_some_and(|(host, _)| host.contains('@'));
+    !given.exists() && (text.contains("://") || ssh)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_told_by_what_lies_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap().join("Some Agents.git");
+        fs::create_dir(&path).unwrap();
+        let source = Source::of(&path, None).unwrap();
+        assert_eq!(source, Source::Directory { path: path.clone() });
+        assert_eq!(source.name().unwrap().as_str(), "some-agents");
+        assert!(Source::of(&path, Some("main")).unwrap_err().message.contains("--rev"));
+        fs::create_dir(path.join(".git")).unwrap();
+        assert_eq!(Source::of(&path, None).unwrap().kind(), "git");
+        let archive = dir.path().join("x.tar.gz");
+        fs::write(&archive, "").unwrap();
+        assert_eq!(Source::of(&archive, None).unwrap().kind(), "archive");
+        let other = dir.path().join("x.zip");
+        fs::write(&other, "").unwrap();
+        assert!(Source::of(&other, None).is_err());
+    }
+
+    #[test]
+    fn an_address_is_not_fetched() {
+        for address in ["https://example.org/a.git", "git@example.org:a/b.git", "ssh://x/y"] {
+            let failure = Source::of(Path::new(address), None).unwrap_err();
+            assert!(failure.hints[0].contains("clone it"), "{address}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What a person should look at before an agent file of a stranger is installed: text that no
+//! screen shows, text that speaks to the loader or around the person, requests that are wider
+//! than the description lets expect.
+//!
+//! A suspicion decides nothing. What an agent can do is held by its rights; this finds files whose
+//! author meant somebody not to notice. It is a short list of rules with few false alarms, and a
+//! text that says the same in other words passes it.
+
+mod hidden;
+mod wide;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use belljar_policy::Shown;
+
+use crate::AgentDefinition;
+use crate::diagnostic::{count, place_of};
+
+/// The most suspicions of one rule that are kept of a file. Each rule has its own, so that much
+/// of the one does not hide the other.
+pub const MAX_PER_RULE: usize = 4;
+
+/// What is added to the last one where there are more.
+const MORE: &str = ", and more like it";
+
+/// Characters of the file that a suspicion shows.
+const MAX_EXCERPT: usize = 100;
+
+/// One thing that is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// A stable word for programs.
+    pub name: &'static str,
+    /// Why it is worth a look: lower case, no final period.
+    pub why: &'static str,
+}
+
+/// Something that a person should look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspicion {
+    /// What was looked for.
+    pub rule: &'static Rule,
+    /// The line, from 1.
+    pub line: u32,
+    /// What was found; escaped.
+    pub found: String,
+}
+
+/// Every rule, in the order in which they are explained.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: HIDDEN_CHARACTER,
+        why: "a character that no screen shows can carry words that only a model reads, or show \
+              a line in another order than it has",
+    },
+    Rule {
+        name: HIDDEN_COMMENT,
+        why: "an HTML comment is not seen where the page is rendered, and a model reads it; this \
+              one gives orders",
+    },
+    Rule {
+        name: ENCODED_TEXT,
+        why: "nobody can read what a long run of encoded characters says, and a model may decode \
+              it",
+    },
+    Rule {
+        name: OVERRIDES_INSTRUCTIONS,
+        why: "the text wants instructions of others to be set aside",
+    },
+    Rule {
+        name: KEEPS_FROM_USER,
+        why: "the text wants something to be kept from the person it works for",
+    },
+    Rule {
+        name: SPEAKS_TO_LOADER,
+        why: "the text names belljar's own files, commands or switches, with which rights are \
+              given; an agent has no use for them",
+    },
+    Rule {
+        name: SKIPS_APPROVAL,
+        why: "the text names a switch with which a program stops asking the person",
+    },
+    Rule {
+        name: ROLE_MARKERS,
+        why: "these markers tell a model who is speaking; in a prompt they pretend to be somebody \
+              else's turn",
+    },
+    Rule {
+        name: WIDE_REQUEST,
+        why: "the description speaks of reading alone, and the file asks for much more",
+    },
+];
+
+const HIDDEN_CHARACTER: &str = "hidden-character";
+const HIDDEN_COMMENT: &str = "hidden-comment";
+const ENCODED_TEXT: &str = "encoded-text";
+const OVERRIDES_INSTRUCTIONS: &str = "overrides-instructions";
+const KEEPS_FROM_USER: &str = "keeps-from-user";
+const SPEAKS_TO_LOADER: &str = "speaks-to-loader";
+const SKIPS_APPROVAL: &str = "skips-approval";
+const ROLE_MARKERS: &str = "role-markers";
+const WIDE_REQUEST: &str = "wide-request";
+
+/// What is suspicious about an agent's file: `text` is all of it, `definition` what was read
+/// from it. In the order of the lines, at most [`MAX_PER_RULE`] of each rule. Never panics.
+pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
+    let mut found = Found { text, list: Vec::new() };
+    hidden::look(text, &mut found);
+    words::look(text, &mut found);
+    // YAML has escapes: what a field says need not stand in the file as it reads.
+    for field in [&definition.name, &definition.description] {
+        let mut decoded = Found { text: field, list: Vec::new() };
+        hidden::look(field, &mut decoded);
+        words::look(field, &mut decoded);
+        for (suspicion, _) in decoded.list {
+            let known =
+                |it: &Suspicion| it.rule == suspicion.rule && it.line < definition.body_line;
+            if !found.list.iter().any(|(it, _)| known(it)) {
+                found.list.push((Suspicion { line: 1, ..suspicion }, 0..0));
+            }
+        }
+    }
+    if let Some(what) = wide::look(definition) {
+        found.push(WIDE_REQUEST, 0, what);
+    }
+    let mut list: Vec<Suspicion> = found.list.into_iter().map(|(it, _)| it).collect();
+    list.sort_by_key(|it| it.line);
+    list
+}
+
+/// Collects what is found in one text.
+struct Found<'a> {
+    text: &'a str,
+    /// Each with the bytes of its line.
+    list: Vec<(Suspicion, Range<usize>)>,
+}
+
+impl Found<'_> {
+    /// One suspicion, of the line on which the byte stands; each rule counts once a line.
+    fn push(&mut self, rule: &str, offset: usize, found: String) {
+        let Some(rule) = RULES.iter().find(|it| it.name == rule) else { return };
+        let mut same: Vec<_> = self.list.iter_mut().filter(|(it, _)| it.rule == rule).collect();
+        // Asked before lines are counted: one line can hold ten thousand.
+        if same.iter().any(|(_, line)| line.contains(&offset)) {
+            return;
+        }
+        let number = same.len();
+        match same.last_mut() {
+            Some((last, _)) if number >= MAX_PER_RULE => {
+                if !last.found.ends_with(MORE) {
+                    last.found.push_str(MORE);
+                }
+            }
+            _ => {
+                let line = place_of(self.text, offset).line;
+                let (before, after) = self.text.split_at_checked(offset).unwrap_or(("", ""));
+                let start = before.rfind('\n').map_or(0, |at| at + 1);
+                let end = offset + after.find('\n').unwrap_or(after.len()) + 1;
+                self.list.push((Suspicion { rule, line, found }, start..end));
+            }
+        }
+    }
+
+    /// As [`Found::push`], with the place's own words.
+    fn quote(&mut self, rule: &str, offset: usize, excerpt: &str) {
+        let flat = excerpt.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.push(rule, offset, format!("`{}`", Shown::clipped(&flat, MAX_EXCERPT)));
+    }
+
+    /// Whether there is no use in looking for more of a rule.
+    fn is_full(&self, rule: &str) -> bool {
+        self.list.iter().any(|(it, _)| it.rule.name == rule && it.found.ends_with(MORE))
+    }
+}
+
+/// The number of something: `1 tag character`, `3 tag characters`.
+fn some(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", count(number))
+}

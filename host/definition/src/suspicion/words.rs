@@ -1,0 +1,199 @@
+//! What a text says to the loader, around the person, or where it is not seen.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{
+    ENCODED_TEXT, Found, HIDDEN_COMMENT, KEEPS_FROM_USER, OVERRIDES_INSTRUCTIONS, ROLE_MARKERS,
+    SKIPS_APPROVAL, SPEAKS_TO_LOADER,
+};
+
+/// Between two words: space, line ends, and the marks of bold, italic and code.
+const GAP: &str = r"[\s*_`>]+";
+
+/// The shortest run of encoded characters that is told: longer than any digest, key id or
+/// hash-like name that examples hold, and about a hundred characters when decoded.
+const MIN_ENCODED: usize = 140;
+
+/// What is looked for, in lower case. `_` stands for [`GAP`].
+const PATTERNS: &[(&str, &str)] = &[
+    (
+        OVERRIDES_INSTRUCTIONS,
+        r"\b(ignore|disregard|forget|override|bypass)_((all|any|every|the|your|my|of|and|other|these|those)_){0,3}(previous|prior|above|earlier|preceding|existing|original|system|safety)_((system|safety|developer|user|or|and|prior)_){0,3}(instructions?|prompts?|rules?|messages?|directives?|guidelines|constraints)\b",
+    ),
+    (
+        KEEPS_FROM_USER,
+        r"\b(do_not|don['’]t|never|must_not|without)_(ever_)?(tell|telling|inform|informing|alert|alerting|notify|notifying|warn|warning)_(the_)?(user|human|operator|person|developer|owner)s?\b",
+    ),
+    (
+        KEEPS_FROM_USER,
+        r"\b(hide|conceal|keep)_(this|that|it|them|these|everything|the_[a-z]+)_(hidden_|secret_)?from_(the_)?(user|human|operator|owner)s?\b",
+    ),
+    (
+        KEEPS_FROM_USER,
+        r"\bwithout_the_(user|human|operator|owner)(['’]s)?_(knowing|knowledge|noticing)\b",
+    ),
+    (SPEAKS_TO_LOADER, r"\bbelljar(\.toml|\s+(grant|agents|drafts|init|run)\b)"),
+    (SPEAKS_TO_LOADER, r"(^|[\s`'\x22(/~])\.belljar\b"),
+    (SPEAKS_TO_LOADER, r"\bbelljar_(home|cache)\b|--no-os-sandbox\b"),
+    (SPEAKS_TO_LOADER, r"\bbelljar\b[^\n]{0,80}--yes\b"),
+    (
+        SKIPS_APPROVAL,
+        r"--dangerously-[a-z-]+|--yolo\b|\bbypasspermissions\b|\bskip-permissions\b|--full-auto\b|--auto-approve\b|--trust-all-tools\b",
+    ),
+    (
+        ROLE_MARKERS,
+        r"<\|(im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id|end_header_id)\|>|<</?sys>>|\[/?inst\]|</?start_of_turn>",
+    ),
+];
+
+/// Words by which a comment gives an order instead of describing the page.
+const ORDERS: &str = r"\b(you_(must|should|are|will|have_to)|ignore|disregard|never|do_not|don['’]t|must_not|run_the|send|upload|exfiltrate|secretly|assistant|system_prompt|instructions?_(for|to)|important:)\b";
+
+struct Patterns {
+    rules: Vec<(&'static str, Regex)>,
+    orders: Option<Regex>,
+}
+
+/// None of them fails to compile: a test sees that each finds its example.
+static COMPILED: LazyLock<Patterns> = LazyLock::new(|| Patterns {
+    rules: PATTERNS
+        .iter()
+        .filter_map(|(rule, pattern)| Some((*rule, compiled(pattern)?)))
+        .collect(),
+    orders: compiled(ORDERS),
+});
+
+fn compiled(pattern: &str) -> Option<Regex> {
+    Regex::new(&literal(pattern)).ok()
+}
+
+/// The pattern with [`GAP`] for each `_`, but for those of names.
+fn literal(pattern: &str) -> String {
+    const NAMES: &[&str] = &[
+        "im_start",
+        "im_end",
+        "eot_id",
+        "start_header_id",
+        "end_header_id",
+        "start_of_turn",
+        "belljar_(home",
+    ];
+    let mut text = pattern.to_owned();
+    for name in NAMES {
+        text = text.replace(name, &name.replace('_', r"\x5f"));
+    }
+    text.replace('_', GAP)
+}
+
+pub(super) fn look(text: &str, found: &mut Found<'_>) {
+    // Lower case of the same length, so that places stay what they are.
+    let lower = text.to_ascii_lowercase();
+    for (rule, regex) in &COMPILED.rules {
+        for hit in regex.find_iter(&lower) {
+            let hit = trimmed(&lower, hit.start(), hit.end());
+            found.quote(rule, hit.start, text.get(hit.clone()).unwrap_or(""));
+            if found.is_full(rule) {
+                break;
+            }
+        }
+    }
+    comments(text, &lower, found);
+    encoded(text, found);
+}
+
+/// The hit without white space and quotes before it, so that it begins on its own line.
+fn trimmed(text: &str, start: usize, end: usize) -> std::ops::Range<usize> {
+    let hit = text.get(start..end).unwrap_or("");
+    let skipped = hit.len() - hit.trim_start_matches([' ', '\t', '\r', '\n', '`']).len();
+    start + skipped..end
+}
+
+/// HTML comments that give orders. Inside a fence a comment is code, and is seen.
+fn comments(text: &str, lower: &str, found: &mut Found<'_>) {
+    let Some(orders) = &COMPILED.orders else { return };
+    let (mut offset, mut fence, mut open) = (0, None, None);
+    for line in lower.split_inclusive('\n') {
+        if open.is_none() {
+            fence = fenced(line.trim_start(), fence);
+        }
+        let mut at = 0;
+        while fence.is_none() && at < line.len() {
+            let rest = line.get(at..).unwrap_or("");
+            let mark = if open.is_some() { "-->" } else { "<!--" };
+            let Some(next) = rest.find(mark) else { break };
+            at += next + mark.len();
+            match open.take() {
+                None => open = Some(offset + at - mark.len()),
+                Some(start) => {
+                    comment(text, lower, start..offset + at, orders, found);
+                }
+            }
+        }
+        offset += line.len();
+    }
+    // A page ends an open comment with itself.
+    if let Some(start) = open {
+        comment(text, lower, start..lower.len(), orders, found);
+    }
+}
+
+fn comment(
+    text: &str,
+    lower: &str,
+    range: std::ops::Range<usize>,
+    orders: &Regex,
+    found: &mut Found<'_>,
+) {
+    if found.is_full(HIDDEN_COMMENT) {
+        return;
+    }
+    if lower.get(range.clone()).is_some_and(|comment| orders.is_match(comment)) {
+        found.quote(HIDDEN_COMMENT, range.start, text.get(range).unwrap_or(""));
+    }
+}
+
+/// The fence that is open after this line.
+fn fenced(line: &str, open: Option<&'static str>) -> Option<&'static str> {
+    let mark = ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark));
+    match (open, mark) {
+        (None, mark) => mark,
+        (Some(open), Some(mark)) if open == mark => None,
+        (Some(open), _) => Some(open),
+    }
+}
+
+/// Long runs of base64 or hexadecimal digits.
+fn encoded(text: &str, found: &mut Found<'_>) {
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_');
+    let mut start = None;
+    for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
+        match (part(c), start) {
+            (true, None) => start = Some(at),
+            (false, Some(from)) => {
+                let run = text.get(from..at).unwrap_or("");
+                if !found.is_full(ENCODED_TEXT) && is_encoded(run) {
+                    found.quote(ENCODED_TEXT, from, run);
+                }
+                start = None;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+}
+
+/// Whether a run of characters is data. Lines, paths and long names hold few digits or few
+/// letters of one case, or many of their separators.
+fn is_encoded(run: &str) -> bool {
+    if run.len() < MIN_ENCODED {
+        return false;
+    }
+    let number = |wanted: fn(&u8) -> bool| run.bytes().filter(|byte| wanted(byte)).count();
+    let separators = number(|b| matches!(b, b'-' | b'_' | b'/' | b'='));
+    let (upper, lower) = (number(u8::is_ascii_uppercase), number(u8::is_ascii_lowercase));
+    let digits = number(u8::is_ascii_digit);
+    let hexadecimal = number(u8::is_ascii_hexdigit) == run.len() && digits > run.len() / 4;
+    let mixed = upper > run.len() / 10 && lower > run.len() / 10 && digits > run.len() / 25;
+    hexadecimal || mixed && separators < run.len() / 12
+}
