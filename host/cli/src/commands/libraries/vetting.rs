@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use belljar_definition::suspicion::{Suspicion, suspicions};
 use belljar_definition::{
-    Catalog, Content, GrantChange, Scope, SkipReason, Slug, SourceFile, Status,
+    AgentContext, Catalog, Content, GrantChange, Scope, SkipReason, Slug, SourceFile, Status,
 };
 use belljar_policy::{Permission, Shown};
 use belljar_session::{Host, ResolvedAgent, resolve_entry};
@@ -45,8 +45,9 @@ pub(super) fn vet(host: &Host, places: &Places, name: &Slug, collected: Collecte
         path: PathBuf::from(&file.path),
         content: Content::Bytes(file.bytes.clone()),
     };
-    let catalog: Catalog =
-        Catalog::of(files.iter().map(source).collect(), &host.tools.known(), false);
+    // As they are read once they are installed.
+    let context = AgentContext { known: host.tools.known(), shapes: host.settings.shapes };
+    let catalog: Catalog = Catalog::of(files.iter().map(source).collect(), &context, false);
     let mut documents = Vec::new();
     for skipped in catalog.skipped() {
         let path = Shown::new(&skipped.path.to_string_lossy()).to_string();
