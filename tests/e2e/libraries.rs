@@ -211,7 +211,7 @@ fn a_commit_of_a_repository_is_installed_and_nothing_of_it_runs() {
     world.other("src/lib/agents/uncommitted.md", agent("uncommitted", "Read").as_bytes());
     // What git would run if it were asked anything in there.
     let mark = world.home().parent().unwrap().join("ran");
-    let run = format!("touch '{}'; false", mark.display());
+    let run = format!("touch '{}'; true", mark.display());
     for name in ["core.fsmonitor", "uploadpack.packObjectsHook", "core.sshCommand", "core.pager"] {
         git(&source, &["config", name, &run]);
     }
@@ -227,14 +227,15 @@ fn a_commit_of_a_repository_is_installed_and_nothing_of_it_runs() {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
+    git(&source, &["clone", "--quiet", "--bare", ".", "../bare"]);
+    let bare = source.parent().unwrap().join("bare");
+    let _ = fs::remove_file(&mark);
     add(&world, &source, &["--yes"]).exits(0).says("3 agents").says("commit ");
     assert!(!ids(&world).iter().any(|id| id.ends_with("uncommitted")));
     add(&world, &source, &["--yes", "--name", "old", "--rev", "v1"]).exits(0).says(&first);
     let list = world.run(&["agents", "libraries", "--json"]).exits(0).json();
     assert_eq!(list[1]["revision"], first.as_str());
     add(&world, &source, &["--yes", "--name", "x", "--rev=--help"]).exits(2).complains("no commit");
-    git(&source, &["clone", "--quiet", "--bare", ".", "../bare"]);
-    let bare = source.parent().unwrap().join("bare");
     add(&world, &bare, &["--yes"]).exits(0).says("3 agents");
     assert!(!mark.exists(), "something of the repository was run");
     world.run(&["agents", "update", "lib", "--yes"]).exits(0).says("nothing changed");
