@@ -1,17 +1,21 @@
 //! Which commands there are.
 
-/// Commands of the shell language and programs that work on text, files and archives.
+/// Commands of the shell language itself.
+#[rustfmt::skip]
+pub const LANGUAGE: &[&str] = &[
+    ".", ":", "[", "alias", "break", "caller", "cd", "continue", "dirs", "echo", "enable", "eval",
+    "exit", "export", "false", "hash", "help", "jobs", "kill", "local", "mapfile", "popd", "printf",
+    "pushd", "pwd", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source",
+    "test", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "wait",
+];
+
+/// Programs that work on text, files and archives.
 ///
 /// The interpreter has more: those that answer with invented facts (users, processes, the
 /// kernel, a network), and helpers that no other machine has. They are left out, so that a
 /// script which needs one fails here instead of going wrong.
 #[rustfmt::skip]
-pub const KEPT: &[&str] = &[
-    // The language.
-    ".", ":", "[", "alias", "break", "caller", "cd", "continue", "dirs", "echo", "enable", "eval",
-    "exit", "export", "false", "hash", "help", "jobs", "kill", "local", "mapfile", "popd", "printf",
-    "pushd", "pwd", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source",
-    "test", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "wait",
+pub const PROGRAMS: &[&str] = &[
     // Text.
     "awk", "cat", "column", "comm", "cut", "diff", "egrep", "envsubst", "expand", "fgrep", "fmt",
     "fold", "gawk", "grep", "head", "join", "jq", "nl", "paste", "patch", "rev", "rg", "sed",
@@ -30,6 +34,16 @@ pub const KEPT: &[&str] = &[
     "timeout", "which", "xargs", "yes",
 ];
 
+/// Programs by which a script is run; the interpreter has them built in.
+const SHELLS: &[&str] = &["bash", "sh"];
+
+/// Whether the interpreter's own command of this name is there.
 pub(crate) fn is_kept(name: &str) -> bool {
-    KEPT.contains(&name)
+    LANGUAGE.contains(&name) || PROGRAMS.contains(&name)
+}
+
+/// Whether there is a program of this name, which can be called by its path.
+pub(crate) fn is_program(name: &str) -> bool {
+    const ALSO: &[&str] = &["[", "echo", "false", "kill", "printf", "pwd", "test", "true"];
+    [PROGRAMS, SHELLS, ALSO].iter().any(|names| names.contains(&name))
 }

@@ -1,7 +1,8 @@
-//! Everything that is not a mount: a bounded `/tmp` and `/dev` in memory, and no more.
+//! Everything that is not a mount: a bounded `/tmp` and `/dev` in memory, the commands as
+//! programs under `/bin` and `/usr/bin`, and no more.
 
 use super::errors::refused;
-use crate::limits;
+use crate::{limits, utilities};
 use bashkit::{
     DirEntry, FileSystem, FileSystemExt, FsLimits, FsUsage, InMemoryFs, Metadata, Result,
     async_trait,
@@ -23,7 +24,32 @@ impl Outside {
 
     /// Takes away what the filesystem in memory is born with and no sandbox has.
     pub(crate) async fn tidy(&self) -> Result<()> {
-        self.memory.remove(Path::new("/home"), true).await
+        self.memory.remove(Path::new("/home"), true).await?;
+        for folder in PROGRAMS {
+            self.memory.mkdir(Path::new(folder), true).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Where scripts look for programs by path: `/bin/sh x.sh`, `/usr/bin/env`, `which sed`.
+const PROGRAMS: &[&str] = &["/bin", "/usr/bin"];
+
+/// What stands at the path of a program: a script that runs the command of the same name.
+fn program(path: &Path) -> Option<Vec<u8>> {
+    let folder = path.parent()?.to_str()?;
+    let name = path.file_name()?.to_str()?;
+    let is_there = PROGRAMS.contains(&folder) && utilities::is_program(name);
+    is_there.then(|| format!("#!/bin/sh\nexec {name} \"$@\"\n").into_bytes())
+}
+
+fn program_metadata(script: &[u8]) -> Metadata {
+    Metadata {
+        size: script.len() as u64,
+        mode: 0o755,
+        modified: SystemTime::UNIX_EPOCH,
+        created: SystemTime::UNIX_EPOCH,
+        ..Metadata::default()
     }
 }
 
@@ -59,6 +85,9 @@ impl FileSystemExt for Outside {
 #[async_trait]
 impl FileSystem for Outside {
     async fn read_file(&self, path: &Path) -> Result<Vec<u8>> {
+        if let Some(script) = program(path) {
+            return Ok(script);
+        }
         self.memory.read_file(path).await
     }
 
@@ -85,6 +114,9 @@ impl FileSystem for Outside {
     }
 
     async fn stat(&self, path: &Path) -> Result<Metadata> {
+        if let Some(script) = program(path) {
+            return Ok(program_metadata(&script));
+        }
         self.memory.stat(path).await
     }
 
@@ -93,6 +125,9 @@ impl FileSystem for Outside {
     }
 
     async fn exists(&self, path: &Path) -> Result<bool> {
+        if program(path).is_some() {
+            return Ok(true);
+        }
         self.memory.exists(path).await
     }
 
