@@ -2,14 +2,17 @@
 
 use crate::files::{Mount, Outside};
 use crate::{absent, files, limits, programs, utilities};
-use bashkit::{Bash, SessionLimits};
+use bashkit::{Bash, ExecOptions, SessionLimits};
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 
 /// Where a session starts, and its `HOME`.
 pub const START: &str = "/workspace";
+
+/// The exit code of a script that could not be run to its end: bash's for bad syntax.
+const GAVE_UP: i32 = 2;
 
 /// A shell with what it keeps between scripts.
 pub struct Session {
@@ -71,19 +74,28 @@ impl Session {
     /// Runs a script. What it changes in the session lasts; `set` options, traps and the
     /// positional parameters are those of a new script each time.
     pub fn run(&mut self, script: &str) -> Finished {
-        let done = self.runtime.block_on(self.bash.exec(script));
-        match done {
+        // Kept apart because an error of the interpreter drops what the script had printed.
+        let printed = Arc::new(Mutex::new(Finished::default()));
+        let into = Arc::clone(&printed);
+        let options = ExecOptions::new().streaming(Box::new(move |stdout, stderr| {
+            let mut printed = into.lock().unwrap_or_else(PoisonError::into_inner);
+            printed.stdout.extend_from_slice(stdout.as_bytes());
+            printed.stderr.extend_from_slice(stderr.as_bytes());
+        }));
+        match self.runtime.block_on(self.bash.exec_with_options(script, options)) {
             Ok(result) => Finished {
                 stdout: result.stdout.into_bytes(),
                 stderr: result.stderr.into_bytes(),
                 code: result.exit_code,
             },
             // The interpreter gave up: bad syntax or one of the limits.
-            Err(error) => Finished {
-                stdout: Vec::new(),
-                stderr: format!("shell: {error}\n").into_bytes(),
-                code: 2,
-            },
+            Err(error) => {
+                let mut done =
+                    std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner));
+                done.stderr.extend_from_slice(format!("shell: {error}\n").as_bytes());
+                done.code = GAVE_UP;
+                done
+            }
         }
     }
 }
