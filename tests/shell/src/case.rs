@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -19,7 +20,20 @@ pub struct Case {
     pub script: String,
     /// Files in the workspace before it runs; a name that ends in `/` is a directory.
     #[serde(default)]
-    pub files: BTreeMap<String, String>,
+    pub files: BTreeMap<String, Content>,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Content {
+    /// A file with this text.
+    Text(String),
+    /// A symbolic link.
+    Link {
+        /// Where it leads.
+        link: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -27,7 +41,7 @@ pub struct Case {
 struct Topic {
     /// Files that every case of the topic finds.
     #[serde(default)]
-    files: BTreeMap<String, String>,
+    files: BTreeMap<String, Content>,
     case: Vec<Case>,
 }
 
@@ -39,14 +53,17 @@ impl Case {
 
     /// Makes the files of the case.
     pub fn fill(&self, workspace: &Path) {
-        for (name, text) in &self.files {
+        for (name, content) in &self.files {
             let path = workspace.join(name);
             if name.ends_with('/') {
                 fs::create_dir_all(path).expect("make a directory");
                 continue;
             }
             fs::create_dir_all(path.parent().expect("a parent")).expect("make the parent");
-            fs::write(path, text).expect("write a file");
+            match content {
+                Content::Text(text) => fs::write(path, text).expect("write a file"),
+                Content::Link { link } => symlink(link, path).expect("make a link"),
+            }
         }
     }
 }
@@ -70,8 +87,8 @@ fn topic(path: &Path) -> Vec<Case> {
     let mut cases = topic.case;
     for case in &mut cases {
         case.topic.clone_from(&name);
-        for (path, text) in &topic.files {
-            case.files.entry(path.clone()).or_insert_with(|| text.clone());
+        for (path, content) in &topic.files {
+            case.files.entry(path.clone()).or_insert_with(|| content.clone());
         }
     }
     cases

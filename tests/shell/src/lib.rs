@@ -15,10 +15,10 @@ mod reference;
 mod report;
 mod tree;
 
-pub use case::{Case, load};
+pub use case::{Case, Content, load};
 pub use outcome::{Outcome, Said};
 pub use reference::{Expected, Reference};
-pub use report::Report;
+pub use report::{Build, Report};
 pub use tree::Tree;
 
 /// Where the workspace is for the shell under test.

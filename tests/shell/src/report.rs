@@ -45,6 +45,18 @@ struct KnownFailures {
 struct KnownFailure {
     case: String,
     reason: String,
+    /// Only this build fails; absent: both.
+    only: Option<Build>,
+}
+
+/// Which build of the shell runs the cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Build {
+    /// A program of this machine.
+    Native,
+    /// The component, in jars.
+    Component,
 }
 
 impl Report {
@@ -96,8 +108,8 @@ impl Report {
     }
 
     /// What is wrong with the result as a whole; empty when the test passes.
-    pub fn verdict(&self) -> Vec<String> {
-        let known = known();
+    pub fn verdict(&self, build: Build) -> Vec<String> {
+        let known = known(build);
         let failed: BTreeSet<&String> = self.failed.keys().collect();
         let mut faults: Vec<String> = failed
             .iter()
@@ -123,7 +135,7 @@ fn line(text: &mut String, name: &str, row: &Row) {
     let _ = writeln!(text, "{name:16} {agreed:7}{passed:7}{bash_only:12}{bash_only_passed:7}");
 }
 
-fn known() -> BTreeSet<String> {
+fn known(build: Build) -> BTreeSet<String> {
     let path = folder().join("known_failures.toml");
     let text = fs::read_to_string(&path).expect("the list of known failures is there");
     let list: KnownFailures =
@@ -131,5 +143,6 @@ fn known() -> BTreeSet<String> {
     for failure in &list.failure {
         assert!(!failure.reason.is_empty(), "`{}` needs a reason", failure.case);
     }
-    list.failure.into_iter().map(|failure| failure.case).collect()
+    let here = list.failure.into_iter().filter(|failure| failure.only.is_none_or(|only| only == build));
+    here.map(|failure| failure.case).collect()
 }

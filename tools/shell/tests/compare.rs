@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use belljar_shell_cases::{Case, Outcome, Reference, Report, Said, Tree, WORKSPACE, load};
+use belljar_shell_cases::{Build, Case, Outcome, Reference, Report, Said, Tree, WORKSPACE, load};
 use belljar_tool_shell::files::Mount;
 use belljar_tool_shell::session::Session;
 
@@ -26,7 +26,7 @@ fn the_shell_does_what_bash_and_dash_do() {
     }
     println!("{}", report.summary());
     if only.is_none() {
-        let faults = report.verdict();
+        let faults = report.verdict(Build::Native);
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 }
