@@ -67,12 +67,9 @@ impl Report {
             Expected::Agreed(outcome) => {
                 (outcome, &mut row.agreed, &mut row.passed, &mut self.failed)
             }
-            Expected::BashOnly(outcome) => (
-                outcome,
-                &mut row.bash_only,
-                &mut row.bash_only_passed,
-                &mut self.bash_only_failed,
-            ),
+            Expected::BashOnly(outcome) => {
+                (outcome, &mut row.bash_only, &mut row.bash_only_passed, &mut self.bash_only_failed)
+            }
         };
         *ran += 1;
         let faults = seen.faults(expected);
@@ -143,6 +140,7 @@ fn known(build: Build) -> BTreeSet<String> {
     for failure in &list.failure {
         assert!(!failure.reason.is_empty(), "`{}` needs a reason", failure.case);
     }
-    let here = list.failure.into_iter().filter(|failure| failure.only.is_none_or(|only| only == build));
+    let here =
+        list.failure.into_iter().filter(|failure| failure.only.is_none_or(|only| only == build));
     here.map(|failure| failure.case).collect()
 }

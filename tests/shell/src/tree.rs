@@ -19,9 +19,7 @@ impl Tree {
     /// Reads a workspace; its own path, where it stands in a text, is shown as `shown`.
     pub fn read(workspace: &Path, shown: &str) -> Tree {
         let mut tree = Tree::default();
-        tree.add(workspace, "", &|text: &str| {
-            text.replace(&*workspace.to_string_lossy(), shown)
-        });
+        tree.add(workspace, "", &|text: &str| text.replace(&*workspace.to_string_lossy(), shown));
         tree
     }
 

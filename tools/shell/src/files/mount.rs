@@ -2,9 +2,7 @@
 
 use super::errors::{refused, shell};
 use super::modes::Modes;
-use bashkit::{
-    DirEntry, FileSystem, FileSystemExt, FileType, Metadata, Result, async_trait,
-};
+use bashkit::{DirEntry, FileSystem, FileSystemExt, FileType, Metadata, Result, async_trait};
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -38,7 +36,11 @@ impl Disk {
 
     fn path(&self, path: &Path) -> PathBuf {
         let below = path.strip_prefix("/").unwrap_or(path);
-        if below.as_os_str().is_empty() { self.mount.host.clone() } else { self.mount.host.join(below) }
+        if below.as_os_str().is_empty() {
+            self.mount.host.clone()
+        } else {
+            self.mount.host.join(below)
+        }
     }
 
     /// The path for reading or writing content, refused when it is a link.
@@ -207,7 +209,8 @@ mod link {
     pub(super) fn make(mount: &Mount, target: &Path, link: &Path) -> io::Result<()> {
         use wasip2::filesystem::preopens::get_directories;
 
-        let text = |path: &Path| path.to_str().map(str::to_owned).ok_or(io::ErrorKind::InvalidInput);
+        let text =
+            |path: &Path| path.to_str().map(str::to_owned).ok_or(io::ErrorKind::InvalidInput);
         let below = text(link.strip_prefix(&mount.host).unwrap_or(link))?;
         let found = get_directories().into_iter().find(|(_, name)| *name == mount.guest);
         let (directory, _) = found.ok_or(io::ErrorKind::NotFound)?;

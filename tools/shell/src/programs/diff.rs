@@ -106,7 +106,8 @@ impl<'a> Run<'a> {
 
     async fn pair(&mut self, old: &str, new: &str) {
         let (left, right) = (self.stat(old).await, self.stat(new).await);
-        let is_directory = |side: &Option<Metadata>| side.as_ref().is_some_and(|m| m.file_type.is_dir());
+        let is_directory =
+            |side: &Option<Metadata>| side.as_ref().is_some_and(|m| m.file_type.is_dir());
         match (is_directory(&left), is_directory(&right)) {
             (true, true) => self.directories(old, new).await,
             (true, false) => self.files(&format!("{old}/{}", name(new)), new, false).await,
@@ -138,7 +139,8 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 let (at_a, at_b) = (self.stat(&a).await, self.stat(&b).await);
-                let folder = |side: &Option<Metadata>| side.as_ref().is_some_and(|m| m.file_type.is_dir());
+                let folder =
+                    |side: &Option<Metadata>| side.as_ref().is_some_and(|m| m.file_type.is_dir());
                 match (folder(&at_a), folder(&at_b)) {
                     (false, false) => self.files(&a, &b, true).await,
                     (true, true) if !self.mode.recursive => {

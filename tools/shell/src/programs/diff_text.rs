@@ -53,7 +53,8 @@ impl<'a> Comparison<'a> {
         let keys = |lines: &[&str]| lines.iter().map(|line| ignore.key(line)).collect::<Vec<_>>();
         let mut ops = capture_diff_slices(Algorithm::Myers, &keys(&old), &keys(&new));
         if ignore.blank_lines {
-            let blank = |lines: &[&str]| lines.iter().all(|line| line.trim_end_matches('\n').is_empty());
+            let blank =
+                |lines: &[&str]| lines.iter().all(|line| line.trim_end_matches('\n').is_empty());
             ops.retain(|op| {
                 matches!(op, DiffOp::Equal { .. })
                     || !(blank(&old[op.old_range()]) && blank(&new[op.new_range()]))
@@ -141,10 +142,7 @@ mod tests {
     #[test]
     fn a_missing_end_of_line_is_shown() {
         let comparison = Comparison::new("a\nb", "a\nb\n", Ignore::default());
-        assert_eq!(
-            comparison.normal(),
-            "2c2\n< b\n\\ No newline at end of file\n---\n> b\n"
-        );
+        assert_eq!(comparison.normal(), "2c2\n< b\n\\ No newline at end of file\n---\n> b\n");
     }
 
     #[test]
@@ -158,7 +156,8 @@ mod tests {
     fn what_is_ignored_is_no_difference() {
         let same = |ignore| Comparison::new("A  b\n\n", "a b\n", ignore).is_same();
         assert!(!same(Ignore::default()));
-        let ignore = Ignore { case: true, space_amount: true, blank_lines: true, ..Ignore::default() };
+        let ignore =
+            Ignore { case: true, space_amount: true, blank_lines: true, ..Ignore::default() };
         assert!(same(ignore));
     }
 }

@@ -30,7 +30,10 @@ struct Mode {
 }
 
 impl Mode {
-    fn read(program: &Gzip, given: &[(String, Option<String>)]) -> std::result::Result<Mode, String> {
+    fn read(
+        program: &Gzip,
+        given: &[(String, Option<String>)],
+    ) -> std::result::Result<Mode, String> {
         let unpack = !matches!(program, Gzip::Pack);
         let stdout = matches!(program, Gzip::Show);
         let mut mode = Mode { unpack, stdout, level: 6, ..Mode::default() };

@@ -72,7 +72,8 @@ impl View {
                 ("m", _) => view.one_line = true,
                 ("group-directories-first", _) => view.directories_first = true,
                 // No terminal: one name in a line, no colours, names as they are.
-                ("1" | "C" | "x" | "w" | "color" | "N" | "literal" | "G" | "no-group" | "q", _) => {}
+                ("1" | "C" | "x" | "w" | "color" | "N" | "literal" | "G" | "no-group" | "q", _) => {
+                }
                 (other, _) => return Err(unknown("ls", other)),
             }
         }
@@ -87,8 +88,9 @@ impl View {
                     Reverse(a.found.modified).cmp(&Reverse(b.found.modified)).then(by_name(a, b))
                 });
             }
-            Order::Size => entries
-                .sort_by(|a, b| Reverse(a.found.size).cmp(&Reverse(b.found.size)).then(by_name(a, b))),
+            Order::Size => entries.sort_by(|a, b| {
+                Reverse(a.found.size).cmp(&Reverse(b.found.size)).then(by_name(a, b))
+            }),
             Order::Ending => entries.sort_by(|a, b| {
                 let ending = |entry: &Entry| entry.path.extension().map(ToOwned::to_owned);
                 ending(a).cmp(&ending(b)).then(by_name(a, b))
@@ -209,7 +211,8 @@ impl Listing<'_> {
                 return Vec::new();
             }
         };
-        let visible = listed.into_iter().filter(|entry| self.view.hidden || !entry.name.starts_with('.'));
+        let visible =
+            listed.into_iter().filter(|entry| self.view.hidden || !entry.name.starts_with('.'));
         let mut entries: Vec<Entry> = visible
             .map(|entry| Entry {
                 path: directory.path.join(&entry.name),
@@ -233,7 +236,9 @@ impl Listing<'_> {
         if !self.view.recursive {
             return Vec::new();
         }
-        let inner = |entry: &Entry| entry.found.file_type.is_dir() && entry.name != "." && entry.name != "..";
+        let inner = |entry: &Entry| {
+            entry.found.file_type.is_dir() && entry.name != "." && entry.name != ".."
+        };
         let below = entries.into_iter().filter(inner);
         below
             .map(|entry| Entry { name: format!("{}/{}", directory.name, entry.name), ..entry })

@@ -8,7 +8,13 @@ use std::time::SystemTime;
 const OWNER: &str = "agent agent";
 
 /// `-rw-r--r-- 1 agent agent  5 Jan  1  2020`, its size right-aligned in `width`.
-pub(super) fn line(found: &Metadata, size: &str, width: usize, now: SystemTime, full: bool) -> String {
+pub(super) fn line(
+    found: &Metadata,
+    size: &str,
+    width: usize,
+    now: SystemTime,
+    full: bool,
+) -> String {
     let time = if full { time::long(found.modified) } else { time::short(found.modified, now) };
     format!("{} 1 {OWNER} {size:>width$} {time}", mode(found))
 }
@@ -73,9 +79,6 @@ mod tests {
             created: SystemTime::UNIX_EPOCH,
         };
         let now = SystemTime::now();
-        assert_eq!(
-            line(&found, "7", 3, now, false),
-            "drwxr-xr-x 1 agent agent   7 Jan  1  1970"
-        );
+        assert_eq!(line(&found, "7", 3, now, false), "drwxr-xr-x 1 agent agent   7 Jan  1  1970");
     }
 }

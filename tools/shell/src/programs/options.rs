@@ -35,8 +35,11 @@ impl Options {
                     let name = letter.to_string();
                     if with_value.contains(&name.as_str()) {
                         let rest = letters.as_str();
-                        let value =
-                            if rest.is_empty() { args.next().cloned() } else { Some(rest.to_owned()) };
+                        let value = if rest.is_empty() {
+                            args.next().cloned()
+                        } else {
+                            Some(rest.to_owned())
+                        };
                         options.given.push((name, value));
                         break;
                     }
@@ -69,7 +72,13 @@ mod tests {
             read.given.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
         assert_eq!(
             given,
-            [("l", None), ("U", Some("3")), ("label", Some("x")), ("U", Some("4")), ("color", None)]
+            [
+                ("l", None),
+                ("U", Some("3")),
+                ("label", Some("x")),
+                ("U", Some("4")),
+                ("color", None)
+            ]
         );
         assert_eq!(read.operands, ["a", "-z"]);
     }
