@@ -50,6 +50,18 @@ async fn a_session_lasts_between_the_calls_of_a_jar() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endless_loop_ends_with_its_fuel_and_the_session_with_it() {
+    let host = TestHost::new();
+    let mut builder = writable(&host, component());
+    builder.limits.fuel_per_call = 2_000_000_000;
+    let jar = host.build(builder).await;
+    assert_text(&jar.call("shell", &arguments("x=1; echo kept > f")).await, NOTHING);
+    let stopped = jar.call("shell", &arguments("while :; do :; done")).await;
+    assert!(stopped.outcome.is_err(), "{stopped:?}");
+    assert_text(&jar.call("shell", &arguments("echo \"[$x]\"; cat f")).await, "[]\nkept\n");
+}
+
 /// The figure of the README is under 3 ms; a shared machine in CI gets ten times that, and
 /// the figure itself is printed.
 #[tokio::test(flavor = "multi_thread")]
