@@ -1,6 +1,6 @@
 //! The shell, built natively, does what bash and dash do.
 //!
-//! The same cases run against the component in `tests/kit/tests/shell.rs`; this test needs
+//! The same cases run against the component in `tests/kit/tests/shell_compare.rs`; this test needs
 //! neither a WebAssembly toolchain nor the sandbox.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
