@@ -51,7 +51,7 @@ async fn run(host: &TestHost, wasm: &Wasm, case: &Case) -> Outcome {
     jar.jar.close().await;
     let (said, code) = match &result.outcome {
         Ok(_) => split(&text(&result)),
-        Err(error) => (format!("{error}"), -1),
+        Err(error) => (error.to_string(), -1),
     };
     let tree = Tree::read(host.path(), WORKSPACE);
     Outcome { said: Said::Together(said), code, tree }
