@@ -2,7 +2,8 @@
 //!
 //! It rebuilds every stock tool, the example hook and the hostile suite's probe from source,
 //! runs the guests' native unit tests, and runs the tool cases and the attacks against the
-//! rebuilt components; `cargo test` runs the same against the committed ones. Then it makes a new tool project with the `belljar` binary, builds it
+//! rebuilt components; `cargo test` runs the same against the committed ones. The tool `shell` is
+//! compared with bash and dash, natively and as a component. Then it makes a new tool project with the `belljar` binary, builds it
 //! and calls it, as a tool author would.
 
 use std::path::Path;
@@ -27,6 +28,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     cargo(root, &["test"].into_iter().chain(packages).collect::<Vec<_>>(), &[])?;
     let directory = rebuilt.to_string_lossy().into_owned();
     cargo(root, &["test", "--test", "tools"], &[("BELLJAR_TOOLS_DIR", directory.as_str())])?;
+    cargo(
+        root,
+        &["test", "--test", "shell_compare", "--features", "belljar-kit/reference-shells"],
+        &[("BELLJAR_TOOLS_DIR", directory.as_str())],
+    )?;
     let hook = hook.to_string_lossy().into_owned();
     cargo(root, &["test", "--test", "hook_components"], &[("BELLJAR_HOOK", hook.as_str())])?;
     let probe = probe.to_string_lossy().into_owned();
