@@ -60,9 +60,20 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         reasons(&agents, out);
     }
     let problems = host.library.problems();
-    // One line each: the list stays readable with a hundred broken files; `check` shows more.
-    for problem in &problems {
-        out.diagnostic(problem);
+    // One line each: the list stays readable with a hundred broken files; `check` shows more. Of
+    // an installed library, what stops no agent was shown when it was added.
+    let libraries = places.libraries();
+    let quiet = |problem: &&Diagnostic| {
+        problem.severity < Severity::Error && problem.path.starts_with(&libraries)
+    };
+    problems.iter().filter(|problem| !quiet(problem)).for_each(|problem| out.diagnostic(problem));
+    let left = problems.iter().filter(quiet).count();
+    if left > 0 {
+        out.note(format_args!(
+            "{left} findings in installed libraries stop no agent: `belljar agents check {}` shows \
+             them",
+            libraries.display()
+        ));
     }
     Ok(exit(&problems))
 }
