@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use crate::kit::World;
 
 const READY: &str = "---\nname: reader\ndescription: d\ntools: Read\n---\nYou read.\n";
-const BROKEN: &str = "---\nname: late\ndescription: Use it so: always.\ntools: Read, Grep\n---\nx\n";
+const BROKEN: &str =
+    "---\nname: late\ndescription: Use it so: always.\ntools: Read, Grep\n---\nx\n";
 const BLOCKED: &str = "---\nname: writer\ndescription: d\ntools: Read, Write, Frob\n---\nx\n";
 const INVALID: &str = "---\nname: none\n---\nx\n";
 const FENCED: &str = "# F\n\n```yaml\n---\nname: f\ndescription: d\ntools: []\n---\n```\n\nx\n";
@@ -38,7 +39,10 @@ fn every_file_is_one_entry_with_its_status_and_what_it_gets() {
     let late = of("late.md");
     assert_eq!(late["status"], "ready with warnings");
     assert_eq!(late["tools"], serde_json::json!(["file_read", "file_search"]));
-    assert_eq!((&late["diagnostics"][0]["line"], &late["diagnostics"][0]["column"]), (&3.into(), &25.into()));
+    assert_eq!(
+        (&late["diagnostics"][0]["line"], &late["diagnostics"][0]["column"]),
+        (&3.into(), &25.into())
+    );
     let writer = of("writer.MD");
     assert_eq!(writer["status"], "blocked");
     assert_eq!(writer["needs"], serde_json::json!([{ "tool": "file_write" }]));
@@ -78,7 +82,10 @@ fn a_table_has_a_row_for_each_library() {
 #[test]
 fn grants_count_for_the_agent_that_has_them_and_not_for_a_namesake() {
     let world = World::new();
-    world.home_file("belljar.toml", "[grants.writer]\ntools = { file_read = \"allow\", file_write = \"allow\" }\n");
+    world.home_file(
+        "belljar.toml",
+        "[grants.writer]\ntools = { file_read = \"allow\", file_write = \"allow\" }\n",
+    );
     let text = BLOCKED.replace(", Frob", "");
     let own = world.home_file("agents/writer.md", &text);
     let foreign = world.other("lib/writer.md", text.as_bytes());
@@ -126,7 +133,8 @@ fn a_fixed_file_loads_with_the_same_tools_and_nothing_is_overwritten() {
 #[test]
 fn hostile_names_and_paths_reach_the_terminal_escaped() {
     let world = World::new();
-    let text = "---\nname: \"\\e[2J\\u202e\"\ndescription: \"a: \u{1b}\"\ntools: [\"\\u202ex\"]\n---\nx";
+    let text =
+        "---\nname: \"\\e[2J\\u202e\"\ndescription: \"a: \u{1b}\"\ntools: [\"\\u202ex\"]\n---\nx";
     world.other("lib/a\u{202e}.md", text.as_bytes());
     let path = world.other("lib/b.md", text.replace('\u{1b}', "").as_bytes());
     let done = world.run(&["agents", "check", path.parent().unwrap().to_str().unwrap()]);

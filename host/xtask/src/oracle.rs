@@ -26,7 +26,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let oracle = root.join("tests/oracle");
     let mut check = Command::new(&python);
     check.arg(oracle.join("check.py")).arg(&belljar).arg(oracle.join("agent-files"));
-    let corpus = std::env::var_os("BELLJAR_CORPUS").map_or_else(|| root.join(CORPUS), PathBuf::from);
+    let corpus =
+        std::env::var_os("BELLJAR_CORPUS").map_or_else(|| root.join(CORPUS), PathBuf::from);
     if corpus.is_dir() {
         check.arg(&corpus);
     } else {

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentId, DEFAULTS, HookAction, HookEvent, KeySetting, ModelKind, Settings, Shapes,
-    Visibility,
+    AgentId, DEFAULTS, HookAction, HookEvent, KeySetting, ModelKind, Settings, Shapes, Visibility,
 };
 use belljar_policy::{HostScope, Source, Target};
 
