@@ -19,6 +19,8 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     pub(super) tools: BTreeSet<ToolName>,
+    /// Those of belljar's own that go with them, and are given back by no foreign name.
+    pub(super) beside: BTreeSet<ToolName>,
     /// Whether it names anything, be it something that cannot be had here.
     pub(super) is_known: bool,
 }
@@ -58,15 +60,14 @@ pub(super) fn tools_behind(text: &str, known: &KnownTools) -> Behind {
         is_known: name == "*" || name.starts_with("mcp") || NO_TOOLS.contains(&name.as_str()),
         ..Behind::default()
     };
+    let own = |tool: &&str| known.iter().find(|known| known.as_str() == *tool).cloned();
     let matches = |other: &str| matches(&name, &other.to_ascii_lowercase());
     for row in TOOL_ALIASES.iter().filter(|row| matches(row.name)) {
         behind.is_known = true;
         let others = TOGETHER.iter().filter(|(tool, _)| row.canonical.contains(tool));
         let others = others.flat_map(|(_, others)| others.iter());
-        let tools = row.canonical.iter().chain(others);
-        behind
-            .tools
-            .extend(tools.filter_map(|tool| known.iter().find(|k| k.as_str() == *tool).cloned()));
+        behind.beside.extend(others.filter_map(own));
+        behind.tools.extend(row.canonical.iter().filter_map(own));
     }
     for tool in known.iter().filter(|tool| matches(tool.as_str())) {
         behind.is_known = true;
@@ -128,7 +129,8 @@ mod tests {
                 .collect();
         let behind = |text| {
             let found = tools_behind(text, &known);
-            (found.tools.iter().map(|tool| tool.to_string()).collect::<Vec<_>>(), found.is_known)
+            let all = found.tools.union(&found.beside);
+            (all.map(ToString::to_string).collect::<Vec<_>>(), found.is_known)
         };
         assert_eq!(behind("WRITE").0, ["file_write"]);
         assert_eq!(behind("edit").0, ["file_edit", "file_write"]);

@@ -77,7 +77,13 @@ impl Reader<'_, '_, '_, '_> {
             }
             let pattern = key.text.contains('*');
             let entry = Entry { text: key.text.clone(), at: key.at };
-            for tool in self.behind(&entry) {
+            let found = self.behind(&entry);
+            for tool in found.beside.into_iter().filter(|_| most != Permission::Allow) {
+                let by = Some(key.text.clone());
+                let word = said.entry(tool).or_insert(Word { most, by });
+                word.most = word.most.min(most);
+            }
+            for tool in found.tools {
                 let by = (!pattern).then(|| key.text.clone());
                 match said.get_mut(&tool) {
                     Some(word) if word.by.is_some() && word.by != by => {

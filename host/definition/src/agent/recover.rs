@@ -64,7 +64,9 @@ pub(super) fn recover(
     let canonical = pieces.iter().any(|piece| CANONICAL_ONLY.contains(&piece.key));
     let described = pieces.iter().any(|piece| piece.key == "description");
     let many = pieces.len() > MAX_PIECES;
-    if error.kind == YamlErrorKind::Hostile || canonical || !described || many {
+    // All in braces is no field a line, and what stands in it would be lost.
+    let braces = preamble.iter().any(|line| line.trim_start().starts_with('{'));
+    if braces || error.kind == YamlErrorKind::Hostile || canonical || !described || many {
         return refuse(findings);
     }
     let mut recovered = Recovered { entries: Vec::new(), lost: None };
@@ -85,6 +87,7 @@ pub(super) fn recover(
         if seen.contains(&key) {
             let message = format!("`{key}` stands here again; the first one counts");
             findings.warning(at, "repeated-field", message, None);
+            recovered.look_for_hidden_in(piece);
             continue;
         }
         seen.push(key);
@@ -311,22 +314,40 @@ impl Recovered {
     fn look_for_hidden(&mut self, lines: &[&str], first_line: u32) {
         for (n, line) in lines.iter().enumerate() {
             let at = Place { line: first_line.saturating_add(count(n)), column: 1 };
-            let start = |c: char| c.is_whitespace() || matches!(c, '-' | '?' | '{' | ',' | '[');
-            let bare = line.trim_start_matches(start);
-            let asked = line.trim_start().starts_with('?') && keys::narrows(bare.trim());
-            let escaped = bare.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-            let escaped = escaped.is_some_and(|(key, rest)| {
-                key.contains('\\') && rest.trim_start().starts_with(':')
-            });
-            match key_of(bare) {
-                Some((key, value)) if keys::narrows(key) && is_field(key, value) => {
-                    self.lose(key, at);
-                }
-                _ if asked || escaped || bare.starts_with("<<") => self.lose("tools", at),
-                _ => {}
+            if let Some(field) = hidden(line) {
+                self.lose(field, at);
             }
         }
     }
+}
+
+/// The field that narrows and that a line of prose, or of nothing, may have been meant to be.
+fn hidden(line: &str) -> Option<&str> {
+    const ANY: &str = "tools";
+    let mark = |c: char| c.is_whitespace() || matches!(c, '-' | '?' | '{' | ',' | '[');
+    let mut bare = line.trim_start_matches(mark);
+    // A merged map and a key that is an alias hold whatever was named so elsewhere.
+    let alias = bare.strip_prefix('*').and_then(|rest| rest.split_once([' ', '\t']));
+    let alias = alias.is_some_and(|(name, rest)| {
+        !name.is_empty() && !name.contains('*') && rest.trim_start().starts_with(':')
+    });
+    if alias || bare.starts_with("<<") {
+        return Some(ANY);
+    }
+    while bare.starts_with(['&', '!']) {
+        bare = bare.split_once([' ', '\t']).map_or("", |(_, rest)| rest.trim_start());
+    }
+    let bare = bare.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '"' | '\''));
+    let escaped = bare.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+    if escaped.is_some_and(|(key, rest)| key.contains('\\') && rest.trim_start().starts_with(':')) {
+        return Some(ANY);
+    }
+    let alone = bare.trim().trim_matches(['"', '\'']);
+    if line.trim_start().starts_with('?') && keys::narrows(alone) {
+        return Some(alone);
+    }
+    let (key, value) = key_of(bare)?;
+    (keys::narrows(key) && is_field(key, value)).then_some(key)
 }
 
 /// Whether a text is the name of a tool, with a scope or without: no comment, no alias, no tag,

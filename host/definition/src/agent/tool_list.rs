@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::host_tools::SPAWN_AGENT;
-use super::names::{Entry, split_names, tools_behind};
+use super::names::{Behind, Entry, split_names, tools_behind};
 use super::tools::{KnownTools, Meaning, Written};
 use super::{Translated, Unavailable};
 use crate::Dialect;
@@ -240,7 +240,8 @@ impl Reader<'_, '_, '_, '_> {
 
     /// Lowers what a tool may have at most.
     fn cap(&mut self, entry: &Entry, most: Permission) {
-        for tool in self.behind(entry) {
+        let found = self.behind(entry);
+        for tool in found.tools.into_iter().chain(found.beside) {
             let now = self.list.at_most.entry(tool).or_insert(most);
             *now = (*now).min(most);
         }
@@ -248,7 +249,7 @@ impl Reader<'_, '_, '_, '_> {
 
     /// The tools behind a name that takes away. One that nobody knows is said aloud: a slip here
     /// would leave the agent more than its author meant.
-    pub(super) fn behind(&mut self, entry: &Entry) -> Vec<ToolName> {
+    pub(super) fn behind(&mut self, entry: &Entry) -> Behind {
         let found = tools_behind(&entry.text, self.known);
         if !found.is_known {
             let name = Shown::clipped(&entry.text, 60).to_string();
@@ -258,7 +259,7 @@ impl Reader<'_, '_, '_, '_> {
                 self.known.suggest(&entry.text).map(|word| format!("did you mean `{word}`?"));
             self.fields.findings.warning(entry.at, "unknown-tool", message, hint);
         }
-        found.tools.into_iter().collect()
+        found
     }
 
     fn resolve(&mut self, entry: &Entry) -> Meaning {

@@ -34,14 +34,14 @@ model: sonnet
 color: blue
 ---
 You review.", @r#"
-code-reviewer (code-reviewer), Claude Code, user-facing
-tools: {"file_find", "file_read", "file_search", "spawn_agent"}
-model: sonnet
-agents/scout.md:4:8: warning: tool `Bash` is not available: there is no shell in the sandbox
-agents/scout.md:4:8: warning: tool `mcp__github__get_issue` is not available: it is a tool of an MCP server
-agents/scout.md:4:8: warning: tool `Frobnicate` does not exist
-agents/scout.md:6:1: note: ignored: `color`
-"#);
+    code-reviewer (code-reviewer), Claude Code, user-facing
+    tools: {"file_find", "file_read", "file_search", "spawn_agent"}
+    model: sonnet
+    agents/scout.md:4:8: warning: tool `Bash` is not available: `shell` is not installed
+    agents/scout.md:4:8: warning: tool `mcp__github__get_issue` is not available: it is a tool of an MCP server
+    agents/scout.md:4:8: warning: tool `Frobnicate` does not exist
+    agents/scout.md:6:1: note: ignored: `color`
+    "#);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn every_shape_of_tools_is_read() {
     tools!("tools: { read: maybe }", @r#"
     s (s), OpenCode, user-facing
     tools: {}
-    at most: {"file_read": Deny}
+    at most: {"attach_file": Deny, "file_read": Deny}
     agents/scout.md:4:10: warning: `read` is `maybe`, neither on nor off: off
     "#);
 }
@@ -188,7 +188,7 @@ fn a_permission_gives_back_nothing_that_another_field_takes_away() {
     tools!("disallowedTools: [Write]\npermission: { write: allow, read: ask }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"file_read": Ask, "file_write": Deny}
+    at most: {"attach_file": Ask, "file_read": Ask, "file_write": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("tools: { write: false, webfetch: ask }\npermission: { write: allow, webfetch: allow }", @r#"
@@ -221,7 +221,7 @@ fn a_scope_becomes_a_limit_or_nothing() {
     tools: {"file_search", "spawn_agent"}
     SubagentsAsk { enabled: None, max_concurrent: None, allowed_agents: Some(["scout", "critic"]), allowed_tools: None }
     agents/scout.md:4:8: warning: tool `Read(src/**)` is not available: the scope `src/**` is not something that belljar enforces
-    agents/scout.md:4:8: warning: tool `Bash(git:*)` is not available: there is no shell in the sandbox
+    agents/scout.md:4:8: warning: tool `Bash(git:*)` is not available: `shell` is not installed
     "#);
 }
 
@@ -316,7 +316,7 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
     blocked
     tool `file_write` is not given by the operator's grants
     tool `Frob` does not exist
-    tool `Bash` is not available: there is no shell in the sandbox
+    tool `Bash` is not available: `shell` is not installed
     "#);
     insta::assert_snapshot!(status("disable: true"), @r#"
     blocked

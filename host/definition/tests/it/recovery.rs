@@ -111,6 +111,13 @@ fn a_field_that_narrows_and_cannot_be_read_costs_all_tools() {
         "? tools\n: [Read]",
         "\"\\x74ools\": [Read]",
         "base: &b { tools: [Read] }\n<<: *b",
+        "? \"tools\"\n: [Read]",
+        "&a tools: [Read]",
+        "!!str tools: [Read]",
+        "color: &k tools\n*k : [Read]",
+        "\u{200b}tools: [Read]",
+        "\u{a0}tools: [Read]",
+        "color: red\ncolor: blue\n  tools: [Read]",
         "\ttools: Read",
         "- permission: deny",
     ] {
@@ -166,6 +173,12 @@ fn what_is_made_to_hurt_or_to_hide_is_not_repaired() {
     let many: String = (0..9_000).map(|_| "name: x\n").collect();
     let file = format!("---\ndescription: a\n{many}b: c: d\n---\nbody");
     assert!(agent(file).starts_with("invalid"));
+}
+
+#[test]
+fn fields_in_braces_are_not_repaired() {
+    let text = agent("---\n{ name: s, tools: [Read],\ndescription: a: b }\n---\nbody");
+    assert!(text.starts_with("invalid"), "{text}");
 }
 
 #[test]
