@@ -49,7 +49,7 @@ const PATTERNS: &[(&str, &str)] = &[
 ];
 
 /// Words by which a comment gives an order instead of describing the page.
-const ORDERS: &str = r"\b(you_(must|should|are|will|have_to)|ignore|disregard|never|do_not|don['’]t|must_not|run_the|send|upload|exfiltrate|secretly|assistant|system_prompt|instructions?_(for|to)|important:)\b";
+const ORDERS: &str = r"\b(you_(must|should|are|will|have_to)|(ignore|disregard)_(all|any|every|the|your|what)|never|do_not|don['’]t|must_not|run_the|send|upload|exfiltrate|secretly|assistant|system_prompt|instructions?_(for|to)|important:)\b";
 
 struct Patterns {
     rules: Vec<(&'static str, Regex)>,
