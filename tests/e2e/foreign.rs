@@ -9,7 +9,7 @@ use crate::kit::World;
 const REVIEWER: &str = "---
 name: reviewer
 description: Reviews code and mends small things.
-tools: Read, Grep, Glob, Edit, MultiEdit, TodoWrite
+tools: Read, Grep, Glob, Edit, MultiEdit, Bash, TodoWrite
 model: inherit
 ---
 You review code. Start with Grep, then Read with `file_path`, then Edit.
@@ -24,11 +24,13 @@ agents:
           - {name: Grep, arguments: {pattern: "fn \\w+", path: src, output_mode: content, "-n": true}}
           - {name: Read, arguments: {file_path: /workspace/src/a.rs, offset: 2}}
           - {name: Glob, arguments: {pattern: "**/*.rs"}}
+          - {name: Bash, arguments: {command: "cd src && grep -c fn a.rs | sed 's/^/found /'", description: count}}
       - expect:
           results:
             - {name: Grep, contains: "src/a.rs:1:fn one() {}", is_error: false}
             - {name: Read, contains: "     2\tfn two() {}", is_error: false}
             - {name: Glob, contains: src/a.rs, is_error: false}
+            - {name: Bash, contains: found 3, is_error: false}
         calls:
           - {name: Edit, arguments: {file_path: src/a.rs, old_string: one, new_string: eins}}
           - name: MultiEdit
@@ -46,17 +48,21 @@ agents:
           - {name: file_read, arguments: {path: src/a.rs}}
           - {name: Write, arguments: {file_path: b.rs, content: x}}
           - {name: Read, arguments: {path: src/a.rs}}
+          - {name: Bash, arguments: {command: "pwd; git status"}}
+          - {name: Bash, arguments: {command: "cat /etc/passwd ../../etc/passwd"}}
       - expect:
           results:
             - {name: Edit, contains: "old_string", is_error: true}
             - {name: file_read, contains: "tool not allowed: the available tools are `Edit`", is_error: true}
             - {name: Write, contains: "tool not allowed", is_error: true}
             - {name: Read, contains: "`file_path` is missing", is_error: true}
+            - {name: Bash, contains: /workspace/src, is_error: false}
+            - {name: Bash, contains: No such file, is_error: false}
         say: Done.
 "#;
 
 const GRANT: &str = "[grants.reviewer]
-tools = [\"file_read\", \"file_search\", \"file_find\", \"file_edit\", \"todo_write\"]
+tools = [\"file_read\", \"file_search\", \"file_find\", \"file_edit\", \"shell\", \"todo_write\"]
 mounts = [{ path = \"/workspace\", access = \"read-write\" }]
 ";
 
@@ -77,7 +83,9 @@ fn the_model_calls_tools_by_the_names_of_its_author_and_receipts_know_belljars()
     assert!(!world.workspace().join("b.rs").exists());
     let receipts = outcome["receipts"].as_array().unwrap();
     let tools: Vec<&Value> = receipts.iter().map(|receipt| &receipt["tool"]).collect();
-    assert_eq!(tools[..5], ["file_search", "file_read", "file_find", "file_edit", "file_edit"]);
+    let first = ["file_search", "file_read", "file_find", "shell", "file_edit", "file_edit"];
+    assert_eq!(tools[..6], first);
+    assert!(!outcome.to_string().contains("root:x:"));
 }
 
 #[test]

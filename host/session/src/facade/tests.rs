@@ -1,3 +1,5 @@
+//! Faces of tools: what is shown, what a call becomes, and what is refused.
+
 use std::path::Path;
 
 use belljar_definition::{Dialect, KnownTools, Parsed, parse_agent};
