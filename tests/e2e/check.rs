@@ -41,7 +41,7 @@ fn every_file_is_one_entry_with_its_status_and_what_it_gets() {
     assert_eq!(late["tools"], serde_json::json!(["file_read", "file_search"]));
     assert_eq!(
         (&late["diagnostics"][0]["line"], &late["diagnostics"][0]["column"]),
-        (&3.into(), &25.into())
+        (&3.into(), &23.into())
     );
     let writer = of("writer.MD");
     assert_eq!(writer["status"], "blocked");

@@ -265,7 +265,8 @@ fn sites(value: &Value, only: bool) -> Option<String> {
 fn escape(own: &mut Map<String, Value>, of: &str) {
     if let Some(Value::String(text)) = own.get_mut(of) {
         let special = |c: char| r"\.+*?()|[]{}^$#&-~".contains(c);
-        *text = text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect();
+        *text =
+            text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect();
     }
 }
 

@@ -81,7 +81,7 @@ fn an_edit_is_picked_up_and_a_broken_one_removes_the_agent_loudly() {
     disk.home("a.md", &agent("a", "tools: [file_read]\n"));
     assert_eq!(library.refresh(), [Change::Changed(a.clone())]);
 
-    disk.home("a.md", "---\nname: a\ndescription: [\n---\nbody\n");
+    disk.home("a.md", "---\nname: a\n---\nbody\n");
     let changes = library.refresh();
     let [Change::Removed(gone, why)] = &changes[..] else { panic!("{changes:?}") };
     assert_eq!(*gone, a);

@@ -124,11 +124,8 @@ fn page() -> String {
         page.push_str("\n| offered as | for | argument | becomes |\n| --- | --- | --- | --- |\n");
         for tool in ForeignTool::of(dialect) {
             for (name, becomes) in arguments(tool.arguments, "") {
-                let _ = writeln!(
-                    page,
-                    "| `{}` | `{}` | `{name}` | {becomes} |",
-                    tool.name, tool.tool
-                );
+                let _ =
+                    writeln!(page, "| `{}` | `{}` | `{name}` | {becomes} |", tool.name, tool.tool);
             }
         }
     }

@@ -8,8 +8,13 @@ const FILE_PATH: Argument =
         .required();
 
 const EDITS: &[Argument] = &[
-    argument("old_string", Text, "old_text", "The text to replace, exactly as it stands in the file.")
-        .required(),
+    argument(
+        "old_string",
+        Text,
+        "old_text",
+        "The text to replace, exactly as it stands in the file.",
+    )
+    .required(),
     argument("new_string", Text, "new_text", "What takes its place.").required(),
     argument("replace_all", Flag, "replace_all", "Replace every occurrence. Default: false."),
 ];
@@ -47,11 +52,8 @@ const OPTIONS: &[Argument] = &[
         .becomes(Becomes::Nothing("an answer is shown by its label")),
 ];
 
-const OUTPUT_MODES: &[(&str, &str)] = &[
-    ("files_with_matches", "files_with_matches"),
-    ("content", "content"),
-    ("count", "count"),
-];
+const OUTPUT_MODES: &[(&str, &str)] =
+    &[("files_with_matches", "files_with_matches"), ("content", "content"), ("count", "count")];
 
 const TASK: &[Argument] = &[
     argument("description", Text, "", "The task in a few words.")
@@ -265,11 +267,14 @@ pub(super) const TOOLS: &[ForeignTool] = &[
         name: "AskUserQuestion",
         tool: "clarify",
         description: "Asks the person a question and waits for the answer.",
-        arguments: &[
-            argument("questions", Items(QUESTIONS), "", "One question; ask others in other calls.")
-                .required()
-                .becomes(Becomes::OnlyObject),
-        ],
+        arguments: &[argument(
+            "questions",
+            Items(QUESTIONS),
+            "",
+            "One question; ask others in other calls.",
+        )
+        .required()
+        .becomes(Becomes::OnlyObject)],
         given: &[],
     },
 ];

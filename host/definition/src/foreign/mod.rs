@@ -111,11 +111,7 @@ impl ForeignTool {
     /// The faces under which an agent of this dialect is offered a tool: those that its author
     /// wrote in `tools`, else the first that the dialect has. None: it keeps its own name, also
     /// where the author wrote that.
-    pub fn offered(
-        dialect: Dialect,
-        tool: &str,
-        written: &[&str],
-    ) -> Vec<&'static ForeignTool> {
+    pub fn offered(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static ForeignTool> {
         if written.contains(&tool) {
             return Vec::new();
         }

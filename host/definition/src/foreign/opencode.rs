@@ -8,8 +8,13 @@ const FILE_PATH: Argument =
         .required();
 
 const EDITS: &[Argument] = &[
-    argument("oldString", Text, "old_text", "The text to replace, exactly as it stands in the file.")
-        .required(),
+    argument(
+        "oldString",
+        Text,
+        "old_text",
+        "The text to replace, exactly as it stands in the file.",
+    )
+    .required(),
     argument("newString", Text, "new_text", "What takes its place.").required(),
     argument("replaceAll", Flag, "replace_all", "Replace every occurrence. Default: false."),
 ];
@@ -202,11 +207,14 @@ pub(super) const TOOLS: &[ForeignTool] = &[
         name: "question",
         tool: "clarify",
         description: "Asks the person a question and waits for the answer.",
-        arguments: &[
-            argument("questions", Items(QUESTIONS), "", "One question; ask others in other calls.")
-                .required()
-                .becomes(Becomes::OnlyObject),
-        ],
+        arguments: &[argument(
+            "questions",
+            Items(QUESTIONS),
+            "",
+            "One question; ask others in other calls.",
+        )
+        .required()
+        .becomes(Becomes::OnlyObject)],
         given: &[],
     },
 ];

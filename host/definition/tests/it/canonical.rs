@@ -38,7 +38,7 @@ fn what_was_taken_away_or_asked_for_stays_so() {
     ---
     name: "scout"
     description: "d"
-    disallowedTools: [file_edit, file_write]
+    disallowedTools: [file_edit, file_write, notebook_edit]
     permission: { web_fetch: ask }
     visibility: user-facing
     ---

@@ -127,7 +127,7 @@ fn what_is_taken_away_is_taken_away() {
     tools!("disallowedTools: Write, Edit(src/**)", @r#"
     s (s), unknown, user-facing
     tools: all that is granted
-    at most: {"file_edit": Deny, "file_write": Deny}
+    at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("tools: [Read, Write]\ndisallowedTools: [Write]", @r#"
@@ -138,7 +138,7 @@ fn what_is_taken_away_is_taken_away() {
     tools!("disallowedTools: '*'", @r#"
     s (s), unknown, user-facing
     tools: {}
-    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("tools: [Read, Grep]\nallowedTools: [Grep, Glob]", @r#"
@@ -171,13 +171,13 @@ fn opencode_permissions_narrow_and_the_last_match_wins() {
     tools!("permission: { '*': ask, read: allow }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"attach_file": Ask, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "notebook_edit": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
+    at most: {"attach_file": Allow, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "notebook_edit": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { edit: perhaps }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"file_edit": Deny, "file_write": Deny}
+    at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     agents/scout.md:4:15: warning: `edit` is `perhaps`, none of `allow`, `ask`, `deny`: denied
     "#);

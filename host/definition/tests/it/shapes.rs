@@ -27,7 +27,7 @@ fn patterns_and_other_spellings_take_away() {
     tools!("tools: { 'web*': false, Edit: false }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"file_edit": Deny, "file_write": Deny, "web_fetch": Deny, "web_search": Deny}
+    at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny, "web_fetch": Deny, "web_search": Deny}
     "#);
     tools!("tools: '*, !Write'", @r#"
     s (s), unknown, user-facing
@@ -52,13 +52,13 @@ fn permissions_of_either_spelling_narrow() {
     tools!("permissions: { edit: { '**/*': deny }, bash: { '*': deny } }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"file_edit": Deny, "file_write": Deny}
+    at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { '*': deny, read: allow, 'web*': ask }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Allow, "file_search": Deny, "file_write": Deny, "spawn_agent": Deny, "web_fetch": Ask, "web_search": Ask}
+    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Allow, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Ask, "web_search": Ask}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { write: deny, edit: allow }", @r#"
@@ -76,7 +76,7 @@ fn permissions_of_either_spelling_narrow() {
     tools!("permission: [read]", @r#"
     s (s), OpenCode, user-facing
     tools: {}
-    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     agents/scout.md:4:1: warning: `permission` is a list, none of `allow`, `ask`, `deny`: denied
     "#);

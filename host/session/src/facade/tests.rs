@@ -75,10 +75,10 @@ fn a_name_is_given_to_one_tool_only() {
     // Copilot's `file_search` finds names; belljar's own searches content.
     let names = shown("user-invocable: true\ntools: [search]", &["file_find", "file_search"]);
     assert_eq!(names, ["file_search", "grep_search"]);
-    let names = shown("user-invocable: true\ntools: [file_search, search/fileSearch]", &[
-        "file_search",
-        "file_find",
-    ]);
+    let names = shown(
+        "user-invocable: true\ntools: [file_search, search/fileSearch]",
+        &["file_search", "file_find"],
+    );
     assert_eq!(names, ["file_search", "file_find"]);
 }
 
@@ -90,9 +90,12 @@ fn arguments_are_renamed_defaulted_and_taken_apart() {
         json!({"path": "a", "offset": 3, "line_numbers": "tab"})
     );
     assert_eq!(
-        claude("MultiEdit", json!({"file_path": "a", "edits": [
-            {"old_string": "x", "new_string": "y", "replace_all": true}
-        ]})),
+        claude(
+            "MultiEdit",
+            json!({"file_path": "a", "edits": [
+                {"old_string": "x", "new_string": "y", "replace_all": true}
+            ]})
+        ),
         json!({"path": "a", "edits": [{"old_text": "x", "new_text": "y", "replace_all": true}]})
     );
     assert_eq!(
@@ -106,10 +109,13 @@ fn arguments_are_renamed_defaulted_and_taken_apart() {
         json!({"query": "q site:a.b OR site:c.d"})
     );
     assert_eq!(
-        claude("AskUserQuestion", json!({"questions": [{
-            "question": "Which?", "header": "H", "multiSelect": false,
-            "options": [{"label": "A", "description": "the first"}, {"label": "B"}],
-        }]})),
+        claude(
+            "AskUserQuestion",
+            json!({"questions": [{
+                "question": "Which?", "header": "H", "multiSelect": false,
+                "options": [{"label": "A", "description": "the first"}, {"label": "B"}],
+            }]})
+        ),
         json!({"question": "Which?", "options": ["A", "B"]})
     );
     let copilot = |name, arguments| own(Dialect::Copilot, name, arguments).unwrap();
@@ -120,9 +126,12 @@ fn arguments_are_renamed_defaulted_and_taken_apart() {
     assert_eq!(copilot("grep_search", json!({"query": "a.b"}))["pattern"], "a\\.b");
     assert_eq!(copilot("grep_search", json!({"query": "a.b", "isRegexp": true}))["pattern"], "a.b");
     assert_eq!(
-        copilot("manage_todo_list", json!({"todoList": [
-            {"id": 1, "title": "t", "status": "not-started"}
-        ]})),
+        copilot(
+            "manage_todo_list",
+            json!({"todoList": [
+                {"id": 1, "title": "t", "status": "not-started"}
+            ]})
+        ),
         json!({"todos": [{"content": "t", "status": "pending"}]})
     );
     assert_eq!(copilot("fetch_webpage", json!({"urls": ["u"]})), json!({"url": "u"}));

@@ -30,7 +30,10 @@ fn new_loop() -> Loop {
         }],
         ..ChatRequest::default()
     };
-    Loop::new(request, Dispatcher::new(rights, BTreeMap::from([(name, Carrier::Jar)]), Facade::default()))
+    Loop::new(
+        request,
+        Dispatcher::new(rights, BTreeMap::from([(name, Carrier::Jar)]), Facade::default()),
+    )
 }
 
 fn reply(text: &str, calls: &[(&str, &str)]) -> Input {

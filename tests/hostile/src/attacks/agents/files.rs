@@ -29,7 +29,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         "agents-yaml-of-aliases",
         "is YAML in which ten lines mean billions of values",
         "budgets of the YAML reader (INV-16, INV-4)",
-        "budget breached",
+        "aliases of aliases",
         aliases()
     ),
     skipped!(
