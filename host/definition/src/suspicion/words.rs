@@ -189,7 +189,7 @@ fn is_encoded(run: &str) -> bool {
     if run.len() < MIN_ENCODED {
         return false;
     }
-    let number = |wanted: fn(&u8) -> bool| run.bytes().filter(|byte| wanted(byte)).count();
+    let number = |wanted: fn(&u8) -> bool| run.bytes().filter(wanted).count();
     let separators = number(|b| matches!(b, b'-' | b'_' | b'/' | b'='));
     let (upper, lower) = (number(u8::is_ascii_uppercase), number(u8::is_ascii_lowercase));
     let digits = number(u8::is_ascii_digit);

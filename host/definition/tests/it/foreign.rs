@@ -171,7 +171,7 @@ fn opencode_permissions_narrow_and_the_last_match_wins() {
     tools!("permission: { '*': ask, read: allow }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
-    at most: {"attach_file": Allow, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "notebook_edit": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
+    at most: {"attach_file": Ask, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "notebook_edit": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { edit: perhaps }", @r#"
