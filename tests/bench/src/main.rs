@@ -10,6 +10,7 @@ mod measure;
 mod neighbours;
 mod report;
 mod runs;
+mod shell;
 mod soak;
 mod startup;
 mod stores;
@@ -30,8 +31,18 @@ struct Times {
 }
 
 /// What can be asked for by itself.
-const PARTS: [&str; 9] =
-    ["open", "read", "jars", "runs", "delegation", "neighbours", "interval", "soak", "startup"];
+const PARTS: [&str; 10] = [
+    "open",
+    "read",
+    "shell",
+    "jars",
+    "runs",
+    "delegation",
+    "neighbours",
+    "interval",
+    "soak",
+    "startup",
+];
 
 const FULL: Times = Times {
     stores: 5000,
@@ -67,6 +78,9 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("read") {
         rows.push(stores::read_call(&few, times.calls).await?);
+    }
+    if asked("shell") {
+        rows.push(shell::echo(times.calls).await?);
     }
     if asked("jars") {
         let many = stores::Bench::new(root, times.jars as u32 + 10)?;

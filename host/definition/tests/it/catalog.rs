@@ -33,7 +33,7 @@ fn agent(name: &str) -> String {
 }
 
 fn build(files: Vec<SourceFile>) -> Catalog {
-    Catalog::build(files, &known(), false)
+    Catalog::build(files, known(), false)
 }
 
 fn ids(catalog: &Catalog) -> Vec<String> {
@@ -88,7 +88,7 @@ fn a_workspace_agent_never_takes_a_home_agents_name() {
     /ws/.belljar/agents/s.md: error: agent `scout` is skipped: `/drafts/home/agents/s.md` already has that name
       hint: rename it, or set `project_override = true` in `belljar.toml` at home
     "#);
-    let catalog = Catalog::build(files(), &known(), true);
+    let catalog = Catalog::build(files(), known(), true);
     assert_eq!(ids(&catalog), ["workspace:/ws/scout"]);
     insta::assert_snapshot!(said(&catalog), @"/ws/.belljar/agents/s.md: note: agent `workspace:/ws/scout` takes the place of `/drafts/home/agents/s.md`, because `project_override` is set");
 }
