@@ -147,7 +147,11 @@ const SHELL: &str =
 const BACKGROUND: &str = "a command ends with its call: none goes on in the background";
 const TASKS: &str = "it runs an editor's own tasks";
 const EDITOR: &str = "it belongs to an editor";
-const LATER: &str = "belljar has no such tool";
+const TODO: &str = "the list stands in the conversation: each write sends the whole of it";
+const PLAN: &str = "there is no plan mode: what an agent may do is settled before it starts";
+const SERVER: &str = "no language server runs in the sandbox";
+const PATCH: &str = "patches are not read; `edit` and `write` change files";
+const INDEX: &str = "it asks a service that keeps an index of public code";
 
 macro_rules! aliases {
     ($($dialect:ident { $($name:literal => $status:expr $(, $tool:literal)*;)* })*) => {
@@ -184,18 +188,18 @@ aliases! {
         "KillShell" => Unavailable(BACKGROUND);
         "KillBash" => Unavailable(BACKGROUND);
         "TodoWrite" => Works, "todo_write";
-        "TodoRead" => Unavailable(LATER);
+        "TodoRead" => Unavailable(TODO);
         "NotebookRead" => Limited("gives the notebook's JSON; no pictures"), "file_read";
         "NotebookEdit" => Works, "notebook_edit";
-        "ExitPlanMode" => Unavailable(LATER);
-        "EnterPlanMode" => Unavailable(LATER);
+        "ExitPlanMode" => Unavailable(PLAN);
+        "EnterPlanMode" => Unavailable(PLAN);
         "AskUserQuestion" => Limited("one question for each call"), "clarify";
-        "SlashCommand" => Unavailable(LATER);
+        "SlashCommand" => Unavailable("commands are typed by a person; a skill serves an agent");
         "Skill" => Works, "use_skill";
-        "ToolSearch" => Unavailable(LATER);
-        "LSP" => Unavailable(LATER);
-        "Workflow" => Unavailable(LATER);
-        "SendMessage" => Unavailable(LATER);
+        "ToolSearch" => Unavailable("an agent is shown all its tools from the start");
+        "LSP" => Unavailable(SERVER);
+        "Workflow" => Unavailable("a sequence of agents is a team, which a person starts");
+        "SendMessage" => Unavailable("agents at work hear nothing from each other; conclusions go back");
         "ListMcpResourcesTool" => Unavailable("it is a tool of an MCP server");
         "ReadMcpResourceTool" => Unavailable("it is a tool of an MCP server");
     }
@@ -211,14 +215,14 @@ aliases! {
         "websearch" => Works, "web_search";
         "task" => Works, "spawn_agent";
         "bash" => Limited(SHELL), "shell";
-        "patch" => Unavailable(LATER);
-        "apply_patch" => Unavailable(LATER);
+        "patch" => Unavailable(PATCH);
+        "apply_patch" => Unavailable(PATCH);
         "todowrite" => Works, "todo_write";
-        "todoread" => Unavailable(LATER);
-        "lsp" => Unavailable(LATER);
+        "todoread" => Unavailable(TODO);
+        "lsp" => Unavailable(SERVER);
         "skill" => Works, "use_skill";
         "question" => Limited("one question for each call"), "clarify";
-        "codesearch" => Unavailable(LATER);
+        "codesearch" => Unavailable(INDEX);
     }
     Copilot {
         "read" => Works, "file_read";
@@ -243,7 +247,7 @@ aliases! {
         "agent" => Works, "spawn_agent";
         "agent/runSubagent" => Works, "spawn_agent";
         "runSubagent" => Works, "spawn_agent";
-        "edit/createDirectory" => Unavailable(LATER);
+        "edit/createDirectory" => Unavailable("writing a file makes the directories that it needs");
         "edit/editNotebook" => Works, "notebook_edit";
         "execute" => Limited(SHELL), "shell";
         "execute/runInTerminal" => Limited(SHELL), "shell";
@@ -290,12 +294,12 @@ aliases! {
         "vscode/openSimpleBrowser" => Unavailable(EDITOR);
         "vscode/runCommand" => Unavailable(EDITOR);
         "vscode/askQuestions" => Unavailable(EDITOR);
-        "githubRepo" => Unavailable(LATER);
-        "web/githubRepo" => Unavailable(LATER);
+        "githubRepo" => Unavailable(INDEX);
+        "web/githubRepo" => Unavailable(INDEX);
         "github" => Unavailable("it is a tool of an MCP server");
         "todo" => Works, "todo_write";
         "todos" => Works, "todo_write";
-        "think" => Unavailable(LATER);
+        "think" => Unavailable("a model thinks without a tool");
     }
 }
 
