@@ -50,6 +50,12 @@ pub(crate) fn check_all(root: &Path) -> Result<()> {
     check(root, &all, &all)
 }
 
+/// The packages of all tools but those named.
+pub(crate) fn packages(root: &Path, but: &[&str]) -> Result<Vec<String>> {
+    let all = names(root)?;
+    Ok(all.iter().filter(|name| !but.contains(&name.as_str())).map(|name| package(name)).collect())
+}
+
 /// Builds every component into `out`, away from the committed ones. Those named in `committed` are
 /// not built: their committed component is copied there.
 pub(crate) fn build_all_but(root: &Path, out: &Path, committed: &[&str]) -> Result<()> {
