@@ -5,7 +5,7 @@
 //! without an attack that uses it fails the build.
 //!
 //! Most guests are a few fields of a core module: what a tool needs besides (memory,
-//! allocation, `describe`, the form of an answer) is [`PRELUDE`]. A file that starts with
+//! allocation, `describe`, the form of an answer) is [`ANSWERS`]. A file that starts with
 //! `(module` or `(component` is taken as it is.
 
 use std::fmt::Write as _;
@@ -21,39 +21,10 @@ use wit_parser::Resolve;
 /// `call $text ptr len`, `$json ptr len`, `$fail kind ptr len`. It may have a memory of its own
 /// (exported as `memory`) and a `func $before_describe`. Bytes 0x300 to 0x10000 are its own; the
 /// description lies at 0x10000, the heap starts at 0x20000.
-const PRELUDE: &str = r#"
-  (global $heap (mut i32) (i32.const 0x20000))
-  (func $alloc (export "cabi_realloc") (param i32 i32) (param $align i32) (param $len i32) (result i32)
-    (local $at i32)
-    (local.set $at (i32.and
-      (i32.add (global.get $heap) (i32.sub (local.get $align) (i32.const 1)))
-      (i32.sub (i32.const 0) (local.get $align))))
-    (global.set $heap (i32.add (local.get $at) (local.get $len)))
-    (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
-      (then (if (i32.eq (i32.const -1)
-          (memory.grow (i32.add (i32.const 1) (i32.shr_u (local.get $len) (i32.const 16)))))
-        (then unreachable))))
-    (local.get $at))
-  (func $part (param $kind i32) (param $at i32) (param $len i32) (result i32)
-    (i32.store (i32.const 0x100) (i32.const 0))
-    (i32.store (i32.const 0x104) (i32.const 0x200))
-    (i32.store (i32.const 0x108) (i32.const 1))
-    (i32.store (i32.const 0x200) (local.get $kind))
-    (i32.store (i32.const 0x204) (local.get $at))
-    (i32.store (i32.const 0x208) (local.get $len))
-    (i32.const 0x100))
-  (func $text (param $at i32) (param $len i32) (result i32)
-    (call $part (i32.const 0) (local.get $at) (local.get $len)))
-  (func $json (param $at i32) (param $len i32) (result i32)
-    (call $part (i32.const 1) (local.get $at) (local.get $len)))
-  (func $fail (param $kind i32) (param $at i32) (param $len i32) (result i32)
-    (i32.store (i32.const 0x100) (i32.const 1))
-    (i32.store (i32.const 0x104) (local.get $kind))
-    (i32.store (i32.const 0x108) (local.get $at))
-    (i32.store (i32.const 0x10c) (local.get $len))
-    (i32.const 0x100))
-  (export "belljar:tool/tools@0.1.0#invoke" (func $invoke))
-"#;
+const ANSWERS: &str = include_str!("../kit/src/answers.wat");
+
+/// How `$invoke` is found.
+const INVOKE: &str = r#"(export "belljar:tool/tools@0.1.0#invoke" (func $invoke))"#;
 
 /// Where the answer of `describe` lies in a fragment's memory.
 const DESCRIPTION: u32 = 0x1_0000;
@@ -63,7 +34,8 @@ fn main() -> Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let (guests, prebuilt) = (here.join("guests"), here.join("prebuilt"));
     let contract = here.join("../../guest-sdk/wit/tool.wit");
-    for watched in [&guests, &prebuilt, &contract] {
+    let answers = here.join("../kit/src/answers.wat");
+    for watched in [&guests, &prebuilt, &contract, &answers] {
         println!("cargo:rerun-if-changed={}", watched.display());
     }
     let worlds = Worlds { contract: text(&contract)?, guest: text(&guests.join("guest.wit"))? };
@@ -154,7 +126,8 @@ fn module(name: &str, fragment: &str) -> Result<String> {
   {memory}
   (data (i32.const {DESCRIPTION}) "{data}")
   {fields}
-  {PRELUDE}
+  {ANSWERS}
+  {INVOKE}
   (func (export "belljar:tool/tools@0.1.0#describe") (result i32)
     {first}
     (i32.const {DESCRIPTION})))"#

@@ -14,6 +14,7 @@ use belljar_model::{ToolCall, ToolSpec};
 use belljar_policy::Shown;
 use serde_json::{Map, Value, json};
 
+use crate::dispatch::arguments;
 use crate::turn::Answer;
 
 /// The names that an agent's tools have for its model.
@@ -117,8 +118,7 @@ fn quoted(name: &str) -> String {
 
 /// The call under belljar's name, with belljar's arguments; the error is for the model.
 pub(crate) fn translate(face: &ForeignTool, call: &ToolCall) -> Result<ToolCall, String> {
-    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let given: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+    let given: Map<String, Value> = serde_json::from_str(arguments(call)).map_err(|error| {
         let shown = Shown::clipped(&error.to_string(), 200).to_string();
         format!("invalid arguments: {shown}; send one JSON object")
     })?;

@@ -46,7 +46,7 @@ pub(crate) async fn prepare(
         specs.iter().map(|(name, _)| (name.clone(), Carrier::Jar)).collect();
     let delegates = delegates(job);
     let listed = delegates.listed();
-    let skills = skills::index_block(&host.skills, HostTool::Skill.name()).is_some();
+    let skills = !host.skills.catalog().entries().is_empty();
     let offered: Vec<HostTool> = HostTool::ALL
         .into_iter()
         .filter(|tool| job.scene.offers(*tool) && (!listed.is_empty() || !tool.delegates()))

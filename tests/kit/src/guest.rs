@@ -8,6 +8,9 @@ use wit_parser::Resolve;
 const CONTRACT: &str = include_str!("../../../guest-sdk/wit/tool.wit");
 const HOOK_CONTRACT: &str = include_str!("../../../guest-sdk/wit-hook/hook.wit");
 
+/// What a tool in text needs besides: memory, allocation, the form of an answer.
+const ANSWERS: &str = include_str!("answers.wat");
+
 /// Where the answer of `describe` lies in a guest's memory.
 const DESCRIPTION: u32 = 0x1_0000;
 
@@ -108,37 +111,8 @@ impl WatTool {
             r#"(module
   {imports}
   (memory (export "memory") {pages})
-  (global $heap (mut i32) (i32.const 0x20000))
   (data (i32.const {DESCRIPTION}) "{data}")
-  (func $alloc (export "cabi_realloc") (param $old i32) (param $had i32) (param $align i32) (param $len i32) (result i32)
-    (local $at i32)
-    (local.set $at (i32.and
-      (i32.add (global.get $heap) (i32.sub (local.get $align) (i32.const 1)))
-      (i32.sub (i32.const 0) (local.get $align))))
-    (global.set $heap (i32.add (local.get $at) (local.get $len)))
-    (if (i32.gt_u (global.get $heap) (i32.mul (memory.size) (i32.const 65536)))
-      (then (if (i32.eq (i32.const -1)
-          (memory.grow (i32.add (i32.const 1) (i32.shr_u (local.get $len) (i32.const 16)))))
-        (then unreachable))))
-    (local.get $at))
-  (func $part (param $kind i32) (param $at i32) (param $len i32) (result i32)
-    (i32.store (i32.const 0x100) (i32.const 0))
-    (i32.store (i32.const 0x104) (i32.const 0x200))
-    (i32.store (i32.const 0x108) (i32.const 1))
-    (i32.store (i32.const 0x200) (local.get $kind))
-    (i32.store (i32.const 0x204) (local.get $at))
-    (i32.store (i32.const 0x208) (local.get $len))
-    (i32.const 0x100))
-  (func $text (param $at i32) (param $len i32) (result i32)
-    (call $part (i32.const 0) (local.get $at) (local.get $len)))
-  (func $json (param $at i32) (param $len i32) (result i32)
-    (call $part (i32.const 1) (local.get $at) (local.get $len)))
-  (func $fail (param $kind i32) (param $at i32) (param $len i32) (result i32)
-    (i32.store (i32.const 0x100) (i32.const 1))
-    (i32.store (i32.const 0x104) (local.get $kind))
-    (i32.store (i32.const 0x108) (local.get $at))
-    (i32.store (i32.const 0x10c) (local.get $len))
-    (i32.const 0x100))
+  {ANSWERS}
   {items}
   (func (export "belljar:tool/tools@0.1.0#describe") (result i32)
     {describe}

@@ -11,65 +11,57 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::attacks::not_described;
 use crate::guests;
 
-/// One lie.
-macro_rules! lie {
-    ($id:literal, $tries:literal, $by:literal, $told:literal, $guest:ident) => {
-        Attack {
-            id: $id,
-            kind: Kind::Component,
-            tries: $tries,
-            stopped_by: $by,
-            told: $told,
-            embedded: true,
-            run: |arena| Box::pin(not_described(arena, guests::$guest)),
-        }
-    };
-}
-
 pub(super) const ATTACKS: &[Attack] = &[
-    lie!(
+    of_guest!(
+        not_described,
         "component-hidden-text-in-its-description",
         "turns its description around with a bidi override",
         "what a person would not see is refused (INV-21, INV-15)",
         "holds the hidden character U+202E",
         HIDDEN_TEXT
     ),
-    lie!(
+    of_guest!(
+        not_described,
         "component-name-like-a-path",
         "is named `../../file_read`",
         "names are small letters, digits and `_` (INV-21)",
         "is not a tool name",
         NAME_LIKE_A_PATH
     ),
-    lie!(
+    of_guest!(
+        not_described,
         "component-schema-of-no-object",
         "describes its arguments as a text",
         "schemas are checked (INV-21)",
         "its schema is not of an object",
         SCHEMA_OF_NO_OBJECT
     ),
-    lie!(
+    of_guest!(
+        not_described,
         "component-deep-schema",
         "describes its arguments with 30,000 brackets within each other",
         "a bound on the depth, checked without recursion (INV-21)",
         "its schema is not JSON: it nests",
         DEEP_SCHEMA
     ),
-    lie!(
+    of_guest!(
+        not_described,
         "component-long-description",
         "describes itself in 100,000 bytes, which every request would repeat",
         "a bound on the bytes of a description (INV-21)",
         "and at most 16384 are accepted",
         LONG_DESCRIPTION
     ),
-    lie!(
+    of_guest!(
+        not_described,
         "component-many-tools",
         "offers a thousand tools",
         "a bound on the tools of a component (INV-21)",
         "1000 tools, and at most 64 are accepted",
         MANY_TOOLS
     ),
-    lie!(
+    of_guest!(
+        not_described,
         "component-one-name-twice",
         "offers two tools of one name",
         "names are compared (INV-21)",

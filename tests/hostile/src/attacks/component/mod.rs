@@ -1,5 +1,20 @@
 //! Attacks by the component itself: its bytes, its imports, its description, its place on disk.
 
+/// An attack that is one guest, made by one function of the arena and the guest.
+macro_rules! of_guest {
+    ($run:ident, $id:literal, $tries:literal, $by:literal, $told:literal, $guest:ident) => {
+        Attack {
+            id: $id,
+            kind: Kind::Component,
+            tries: $tries,
+            stopped_by: $by,
+            told: $told,
+            embedded: true,
+            run: |arena| Box::pin($run(arena, guests::$guest)),
+        }
+    };
+}
+
 mod bytes;
 mod cache;
 mod compiling;

@@ -8,65 +8,57 @@ use crate::attack::{Attack, Escape, Kind, Stopped};
 use crate::attacks::not_described;
 use crate::guests::{self, Guest};
 
-/// One guest that does not even get to `describe`.
-macro_rules! refused {
-    ($id:literal, $tries:literal, $by:literal, $told:literal, $guest:ident) => {
-        Attack {
-            id: $id,
-            kind: Kind::Component,
-            tries: $tries,
-            stopped_by: $by,
-            told: $told,
-            embedded: true,
-            run: |arena| Box::pin(never_loaded(arena, guests::$guest)),
-        }
-    };
-}
-
 pub(super) const ATTACKS: &[Attack] = &[
-    refused!(
+    of_guest!(
+        never_loaded,
         "component-unknown-import",
         "imports a shell of the host",
         "what the host does not know is not linked (INV-25)",
         "imports `evil:host/shell@1.0.0`, which the host does not offer",
         UNKNOWN_IMPORT
     ),
-    refused!(
+    of_guest!(
+        never_loaded,
         "component-unknown-version-of-an-import",
         "imports an interface of the host in a version to come",
         "versions are compared (INV-25)",
         "imports `wasi:cli/exit@0.3.0`, which the host does not offer",
         UNKNOWN_VERSION
     ),
-    refused!(
+    of_guest!(
+        never_loaded,
         "component-unknown-function-of-an-import",
         "imports a function that an interface of the host does not have",
         "only functions that are there are linked (INV-25)",
         "get-host-memory",
         UNKNOWN_FUNCTION
     ),
-    refused!(
+    of_guest!(
+        never_loaded,
         "component-wrong-signature-of-an-import",
         "imports a function of the host with other parameters",
         "types are compared when it is linked (INV-25)",
         "wasi:cli/exit@0.2.0",
         WRONG_IMPORT
     ),
-    refused!(
+    of_guest!(
+        never_loaded,
         "component-wrong-signature-of-an-export",
         "exports the contract's functions with other types",
         "types are compared before the first call (INV-21)",
         "`describe` has another type",
         WRONG_EXPORTS
     ),
-    refused!(
+    of_guest!(
+        never_loaded,
         "component-another-world",
         "exports something else than a tool",
         "the contract's export is looked for before it is compiled (INV-22)",
         "it exports run, and not `belljar:tool/tools@0.1.0`",
         NO_TOOL
     ),
-    refused!(
+    of_guest!(
+        never_loaded,
         "component-empty-interface",
         "exports the contract's interface without the functions",
         "functions are looked for before the first call (INV-21)",
