@@ -160,6 +160,12 @@ impl Inner {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let agent = &event.agent;
         match &event.kind {
+            EventKind::RunResumed { kept } => {
+                state.root = Some(Arc::clone(agent));
+                self.line(&format!(
+                    "goes on from where the program ended ({kept} things are kept)"
+                ));
+            }
             // In a chat, the first lines have said it.
             EventKind::RunStarted { .. } if self.to == To::Chat => {}
             EventKind::RunStarted { model, tools, .. } => {

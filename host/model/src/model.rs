@@ -38,6 +38,8 @@ pub struct CallContext<'a> {
     pub agent: &'a str,
     /// The how-many-eth subagent of that name in the run this is, from 0.
     pub spawn_index: u32,
+    /// The how-many-eth call of this agent in the run this is, from 1.
+    pub step: u64,
     /// How long to wait.
     pub timeouts: Timeouts,
     /// Cancelling it ends the call at once.
@@ -52,6 +54,7 @@ impl<'a> CallContext<'a> {
         Self {
             agent,
             spawn_index: 0,
+            step: 1,
             timeouts: Timeouts::default(),
             cancel: CancellationToken::new(),
         }

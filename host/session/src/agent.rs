@@ -2,7 +2,7 @@
 //! decides. A panic in here ends this agent, with all it did until then, and nothing else.
 
 use std::any::Any;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -39,6 +39,7 @@ use crate::outcome::{Outcome, RunError, Status, Usage};
 use crate::pause::Pause;
 use crate::prepare::{Prepared, prepare};
 use crate::resolve::ResolvedAgent;
+use crate::steps::{AgentPast, Replay, StepKind};
 use crate::turn::{Effect, Ending, Gauge, Input, Loop, Said};
 
 /// What all agents of one run share.
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) workspace: PathBuf,
     pub(crate) spawned: SpawnCount,
+    /// What is kept of the run from before its process died.
+    pub(crate) replay: Arc<Replay>,
     /// What a person has allowed for the whole run.
     pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
 }
@@ -57,6 +60,15 @@ pub(crate) struct Shared {
 pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);
 
 impl SpawnCount {
+    /// Goes on after the indices that were given before the process died; the agent at the top
+    /// had the first of its slug.
+    pub(crate) fn after(replay: &Replay, top: &str) -> Self {
+        let (children, mut by_slug) = replay.spawned();
+        let first = by_slug.entry(top.to_owned()).or_default();
+        *first = (*first).max(1);
+        Self(Mutex::new((children + 1, by_slug)))
+    }
+
     /// The index of the next agent of that slug, from 0; `None` when the run has had
     /// [`MAX_CHILDREN_PER_RUN`] besides its first.
     pub(crate) fn next(&self, slug: &str) -> Option<u32> {
@@ -78,6 +90,8 @@ pub(crate) struct Job {
     pub(crate) shared: Arc<Shared>,
     /// The agent's name, behind its parent's path.
     pub(crate) path: Arc<str>,
+    /// Its address among what is kept of the run.
+    pub(crate) address: Arc<str>,
     pub(crate) agent: Arc<ResolvedAgent>,
     /// Its rights in this run: within those of its grants and of its parent.
     pub(crate) rights: Rights,
@@ -113,6 +127,10 @@ pub(crate) struct Agent<'a> {
     pub(crate) slots: Arc<Semaphore>,
     /// What hooks have said about this agent.
     pub(crate) hooked: HookState,
+    /// What is kept of it from before its process died.
+    pub(crate) past: Arc<AgentPast>,
+    /// The tools whose calls may be made again: belljar's own that only read.
+    pub(crate) repeatable: BTreeSet<ToolName>,
 }
 
 /// The agent's time, as one timer.
@@ -181,11 +199,15 @@ async fn live(
         prepared = prepare(job, ledger, stop) => prepared,
         () = timer.as_mut() => return job.late(),
     };
-    let Prepared { machine, jar, delegates } = match prepared {
+    let Prepared { machine, jar, delegates, repeatable } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return Ending::failed(error),
     };
-    if !job.scene.is_child() {
+    let past = job.shared.replay.take(&job.address);
+    let replay = &job.shared.replay;
+    if !job.scene.is_child() && !replay.is_empty() {
+        job.emit(|| EventKind::RunResumed { kept: replay.len() });
+    } else if !job.scene.is_child() {
         job.emit(|| EventKind::RunStarted {
             id: job.agent.id.to_string(),
             model: job.model.model.id().to_owned(),
@@ -203,16 +225,22 @@ async fn live(
         delegates: &delegates,
         stop,
         hooked: HookState::default(),
+        past: past.unwrap_or_default(),
+        repeatable,
     };
     agent.drive(slot.insert(machine), &mut timer).await
 }
 
 impl Agent<'_> {
     async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
-        match self.before_start(timer).await {
-            Ok(notes) if notes.is_empty() => {}
-            Ok(notes) => machine.tell(notes.trim_start().to_owned()),
-            Err(ending) => return ending,
+        // What the model was told beside results since its last answer.
+        let mut told = Vec::new();
+        if self.past.said(1).is_none() {
+            match self.before_start(timer).await {
+                Ok(notes) if notes.is_empty() => {}
+                Ok(notes) => tell(machine, &mut told, notes.trim_start().to_owned()),
+                Err(ending) => return ending,
+            }
         }
         let mut input = Input::Begin;
         let (mut warned, mut resumed) = (0, false);
@@ -226,26 +254,39 @@ impl Agent<'_> {
                         if let Some(ending) = self.halted() {
                             return ending;
                         }
-                        for news in self.background.news() {
-                            machine.tell(news);
+                        if let Some(input) = self.recall(machine) {
+                            next = Some(input);
+                            continue;
                         }
-                        next = Some(self.ask(machine, last, timer).await);
+                        for news in self.background.news() {
+                            tell(machine, &mut told, news);
+                        }
+                        let told = std::mem::take(&mut told);
+                        next = Some(self.ask(machine, last, told, timer).await);
                     }
                     Effect::Call(decisions) => {
                         next = Some(self.carry_out(machine, decisions, timer).await);
                     }
-                    Effect::Finish(ending) => match self.last_word(machine, ending, timer).await {
-                        Ok(input) => next = Some(input),
-                        Err(ending) => {
-                            let said = machine.output();
-                            let kept = self.before_end(said, &ending, resumed, timer).await;
-                            let Some(text) = kept else { return ending };
-                            machine.tell(text);
-                            machine.reopen();
-                            resumed = true;
-                            next = Some(Input::Begin);
+                    // It went on after this, before its process died.
+                    Effect::Finish(_) if self.past.said(machine.current_step() + 1).is_some() => {
+                        machine.reopen();
+                        resumed = true;
+                        next = Some(Input::Begin);
+                    }
+                    Effect::Finish(ending) => {
+                        match self.last_word(machine, &mut told, ending, timer).await {
+                            Ok(input) => next = Some(input),
+                            Err(ending) => {
+                                let said = machine.output();
+                                let kept = self.before_end(said, &ending, resumed, timer).await;
+                                let Some(text) = kept else { return ending };
+                                tell(machine, &mut told, text);
+                                machine.reopen();
+                                resumed = true;
+                                next = Some(Input::Begin);
+                            }
                         }
-                    },
+                    }
                 }
             }
             let Some(happened) = next else {
@@ -262,6 +303,7 @@ impl Agent<'_> {
     async fn last_word(
         &self,
         machine: &mut Loop,
+        told: &mut Vec<String>,
         ending: Ending,
         timer: &mut Timer,
     ) -> Result<Input, Ending> {
@@ -276,7 +318,7 @@ impl Agent<'_> {
             () = tokio::time::sleep(BACKGROUND_WAIT) => return Err(ending),
         }
         for news in self.background.news() {
-            machine.tell(news);
+            tell(machine, told, news);
         }
         machine.reopen();
         Ok(Input::Begin)
@@ -296,18 +338,37 @@ impl Agent<'_> {
         }
     }
 
-    /// Sends the conversation to the model and waits for the whole answer.
-    async fn ask(&self, machine: &Loop, last: bool, timer: &mut Timer) -> Input {
+    /// What the model had answered before the process died, if this step is one of those. What
+    /// it used counts as it did then.
+    fn recall(&self, machine: &mut Loop) -> Option<Input> {
+        let (told, reply) = self.past.said(machine.current_step())?;
+        for text in told {
+            self.background.told(text);
+            machine.tell(text.clone());
+        }
+        self.bill_step();
+        self.bill_tokens(machine, reply);
+        Some(Input::Replied(reply.clone()))
+    }
+
+    fn bill_step(&self) {
+        // The gauge reads what was billed; passing the limit here is the last turn.
+        let _ = self.job.budget.bill(Meter::Steps, 1);
+        self.ledger.entries().usage.steps += 1;
+    }
+
+    /// Sends the conversation to the model and waits for the whole answer. `told`: what was
+    /// added to it besides results.
+    async fn ask(&self, machine: &Loop, last: bool, told: Vec<String>, timer: &mut Timer) -> Input {
         let job = self.job;
         let step = machine.current_step();
-        // The gauge reads what was billed; passing the limit here is the last turn.
-        let _ = job.budget.bill(Meter::Steps, 1);
-        self.ledger.entries().usage.steps += 1;
+        self.bill_step();
         job.emit(|| EventKind::StepStarted { step, last });
         let mut heard = String::new();
         let cx = CallContext {
             agent: &job.agent.definition.name,
             spawn_index: job.spawn_index,
+            step,
             timeouts: Timeouts {
                 first_token: Duration::from_secs(job.rights.limits().prefill_timeout_seconds),
                 ..Timeouts::default()
@@ -330,6 +391,8 @@ impl Agent<'_> {
         let ending = match result {
             Heard::Reply(Ok(reply)) => {
                 self.bill_tokens(machine, &reply);
+                let said = || StepKind::Said { told, reply: reply.clone() };
+                job.keep_step(step, 0, said).await;
                 return Input::Replied(reply);
             }
             Heard::Reply(Err(ModelError::Cancelled)) | Heard::Cancelled => Ending::cancelled(),
@@ -422,6 +485,12 @@ impl Job {
             | StreamEvent::CallStarted { .. } => {}
         }
     }
+}
+
+/// Tells the model something, and notes that it was told.
+fn tell(machine: &mut Loop, told: &mut Vec<String>, text: String) {
+    told.push(text.clone());
+    machine.tell(text);
 }
 
 /// Ends what is left in the background: its parent is gone. What it had done is kept.

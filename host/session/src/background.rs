@@ -22,6 +22,8 @@ pub(crate) struct Background {
 
 struct Entry {
     id: String,
+    /// The call that started it.
+    call: String,
     agent: String,
     task: String,
     cancel: CancellationToken,
@@ -48,12 +50,19 @@ pub(crate) enum Standing {
 }
 
 impl Background {
-    /// Makes room for one more and gives its id.
-    pub(crate) fn add(&self, agent: &str, task: &str, cancel: CancellationToken) -> String {
+    /// Makes room for one more and gives its id; `id` = the one that it had before its process
+    /// died.
+    pub(crate) fn add(
+        &self,
+        (call, agent, task): (&str, &str, &str),
+        cancel: CancellationToken,
+        id: Option<&str>,
+    ) -> String {
         let mut entries = self.entries();
-        let id = format!("bg-{}", entries.len() + 1);
+        let id = id.map_or_else(|| format!("bg-{}", entries.len() + 1), str::to_owned);
         entries.push(Entry {
             id: id.clone(),
+            call: call.to_owned(),
             agent: agent.to_owned(),
             task: Shown::clipped(task, MAX_TASK).to_string(),
             cancel,
@@ -62,6 +71,11 @@ impl Background {
             told: false,
         });
         id
+    }
+
+    /// The one that a call started.
+    pub(crate) fn of_call(&self, call: &str) -> Option<String> {
+        self.entries().iter().find(|entry| entry.call == call).map(|entry| entry.id.clone())
     }
 
     /// Keeps the task that runs it.
@@ -89,6 +103,21 @@ impl Background {
             }
         }
         news
+    }
+
+    /// The parent was told this before its process died. Of one whose end it tells there is no
+    /// more news.
+    pub(crate) fn told(&self, text: &str) {
+        for entry in self.entries().iter_mut().filter(|entry| !entry.told) {
+            entry.told = frame::announces(text, &entry.id);
+        }
+    }
+
+    /// The parent had the end of this one as the result of a call, before its process died.
+    pub(crate) fn fetched(&self, id: &str) {
+        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
+            entry.told = true;
+        }
     }
 
     /// Where one stands; from now on the parent knows of its end.
@@ -199,7 +228,7 @@ mod tests {
     #[test]
     fn an_end_is_told_once() {
         let it = Background::default();
-        let id = it.add("scout", "look", CancellationToken::new());
+        let id = it.add(("c", "scout", "look"), CancellationToken::new(), None);
         assert!(it.is_open() && it.news().is_empty());
         it.ended(&id, ended("found"));
         let news = it.news();
@@ -211,7 +240,7 @@ mod tests {
     #[test]
     fn an_end_that_was_looked_at_is_no_news() {
         let it = Background::default();
-        let id = it.add("scout", "look", CancellationToken::new());
+        let id = it.add(("c", "scout", "look"), CancellationToken::new(), None);
         it.ended(&id, ended("found"));
         assert_ne!(it.look(&id), Standing::Running);
         assert!(it.news().is_empty());
@@ -221,8 +250,8 @@ mod tests {
     #[tokio::test]
     async fn waiting_ends_with_the_one_waited_for() {
         let it = Arc::new(Background::default());
-        let id = it.add("scout", "look", CancellationToken::new());
-        let other = it.add("scout", "look", CancellationToken::new());
+        let id = it.add(("c", "scout", "look"), CancellationToken::new(), None);
+        let other = it.add(("c", "scout", "look"), CancellationToken::new(), None);
         let waiting = tokio::spawn({
             let (it, id) = (Arc::clone(&it), id.clone());
             async move { it.wait(&id).await }

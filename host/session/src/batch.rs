@@ -39,6 +39,28 @@ impl Batch {
         })
     }
 
+    /// Those that were announced before the process died.
+    pub(crate) fn again(
+        shared: &Arc<Shared>,
+        parent: &Arc<str>,
+        id: &str,
+        total: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            shared: Arc::clone(shared),
+            parent: Arc::clone(parent),
+            id: id.to_owned(),
+            counts: Mutex::new(Counts { total, queued: total, ..Counts::default() }),
+        })
+    }
+
+    /// One of them had ended, and that was announced, before the process died.
+    pub(crate) fn ended_before(&self, status: Status) {
+        let mut counts = self.counts();
+        counts.queued = counts.queued.saturating_sub(1);
+        *counts.ended(status) += 1;
+    }
+
     /// One of them runs now.
     pub(crate) fn running(&self, child: &str) {
         let counts = {

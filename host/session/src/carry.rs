@@ -19,6 +19,7 @@ use crate::orders::Order;
 use crate::outcome::CallReceipt;
 use crate::results::{self, Carried};
 use crate::skills;
+use crate::steps::StepKind;
 use crate::turn::{Answer, Ending, Input, Loop};
 
 /// One call with its place.
@@ -129,6 +130,9 @@ impl Agent<'_> {
     }
 
     async fn one(&self, call: Call<'_>, decision: Decision, machine: &Loop) -> (usize, Answer) {
+        if let Some(answer) = self.recall_call(call, &decision, machine).await {
+            return (call.position, answer);
+        }
         let (mut changed, mut notes) = (None, String::new());
         let dispatcher = machine.dispatcher();
         let decision = self.before_call(call, decision, dispatcher, &mut changed, &mut notes).await;
@@ -146,7 +150,9 @@ impl Agent<'_> {
         let mut answer = self.after_call(call, answer).await;
         answer.content.push_str(&notes);
         let called = machine.asked().get(call.position).map_or("", |asked| &asked.name);
-        (call.position, dispatcher.reword(called, answer))
+        let answer = dispatcher.reword(called, answer);
+        self.keep_result(call, &answer).await;
+        (call.position, answer)
     }
 
     async fn call_tool(&self, call: Call<'_>, permit: ToolPermit) -> Answer {
@@ -154,6 +160,10 @@ impl Agent<'_> {
             Ok(permit) => permit,
             Err(refusal) => return self.refuse(call, refusal),
         };
+        if !self.repeatable.contains(permit.tool()) {
+            let begun = || StepKind::Begun { children: Vec::new() };
+            self.job.keep_step(call.step, call.position, begun).await;
+        }
         let carried = match self.jar {
             Some(jar) => {
                 let progress = self.progress(call, &permit);
@@ -184,7 +194,7 @@ impl Agent<'_> {
     }
 
     /// Does what a host tool is asked for.
-    async fn host(
+    pub(crate) async fn host(
         &self,
         call: Call<'_>,
         permit: ToolPermit,
@@ -243,7 +253,7 @@ impl Agent<'_> {
     }
 
     /// Keeps what a call did, and gives back what the model reads.
-    fn note(&self, call: Call<'_>, carried: Carried) -> Answer {
+    pub(crate) fn note(&self, call: Call<'_>, carried: Carried) -> Answer {
         let error = results::error_of(&carried);
         let Carried { answer, attachments, receipt } = carried;
         self.job.emit(|| EventKind::ToolCallFinished {

@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::agent::{Agent, Job, Shared, not_started, panic_message, run_agent};
 use crate::batch::Batch;
 use crate::bounds::MAX_CHILDREN_PER_RUN;
+use crate::carry::Call;
 use crate::dispatch::{Reason, Refusal};
 use crate::frame;
 use crate::orders::{Mode, SpawnOrder};
@@ -27,6 +28,7 @@ use crate::outcome::{Outcome, RunError, Status};
 use crate::pause::Pause;
 use crate::resolve::ResolvedAgent;
 use crate::run::model_of;
+use crate::steps::address;
 
 /// The agent for a task that names none.
 const GENERAL_PURPOSE: &str = "general-purpose";
@@ -41,6 +43,10 @@ const CALLED_FORK: &str = "agent:fork";
 pub(crate) struct Planned {
     pub(crate) agent: Arc<ResolvedAgent>,
     pub(crate) path: Arc<str>,
+    /// Its address among what is kept of the run.
+    pub(crate) address: Arc<str>,
+    /// Its place in its call, from 0.
+    pub(crate) place: usize,
     pub(crate) spawn_index: u32,
     pub(crate) order: SpawnOrder,
     /// The name under which the parent's model knows it.
@@ -50,7 +56,13 @@ pub(crate) struct Planned {
 impl Agent<'_> {
     /// The agent that was asked for and its place, or why there is none. Unknown, internal and
     /// blocked agents get one answer: the names that would do.
-    pub(crate) fn plan(&self, order: SpawnOrder) -> Result<Planned, Refusal> {
+    /// `place`: the child's in its call.
+    pub(crate) fn plan(
+        &self,
+        call: Call<'_>,
+        place: usize,
+        order: SpawnOrder,
+    ) -> Result<Planned, Refusal> {
         let job = self.job;
         let (agent, name) = match order.mode {
             Mode::Fork if job.scene.forked => {
@@ -60,7 +72,9 @@ impl Agent<'_> {
             Mode::Fork => (Arc::clone(&job.agent), FORK.to_owned()),
             Mode::Fresh => self.find(order.agent.as_deref().unwrap_or(GENERAL_PURPOSE))?,
         };
-        let index = job.shared.spawned.next(agent.id.slug.as_str()).ok_or_else(|| {
+        let slug = agent.id.slug.as_str();
+        let index = self.index_before(call, place, slug).or_else(|| job.shared.spawned.next(slug));
+        let index = index.ok_or_else(|| {
             Refusal::malformed(format!(
                 "too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}"
             ))
@@ -71,7 +85,15 @@ impl Agent<'_> {
             (Mode::Fresh, slug) => slug,
         };
         let path = format!("{}/{part}#{index}", job.path).into();
-        Ok(Planned { agent, path, spawn_index: index, order, name })
+        let address = address(&job.address, &call.call.id, place);
+        Ok(Planned { agent, path, address, place, spawn_index: index, order, name })
+    }
+
+    /// The index that this child had before the process died.
+    fn index_before(&self, call: Call<'_>, place: usize, slug: &str) -> Option<u32> {
+        let begun = self.past.begun(call.step, call.position)?;
+        let child = begun.iter().find(|child| child.place == place && child.slug == slug)?;
+        Some(child.spawn_index)
     }
 
     fn find(&self, name: &str) -> Result<(Arc<ResolvedAgent>, String), Refusal> {
@@ -97,7 +119,7 @@ impl Agent<'_> {
         cancel: CancellationToken,
     ) -> Result<Job, Box<Outcome>> {
         let job = self.job;
-        let Planned { agent, path, spawn_index, order, .. } = planned;
+        let Planned { agent, path, address, spawn_index, order, .. } = planned;
         let fork = order.mode == Mode::Fork;
         let scene = job.scene.below(fork);
         let blocked = &job.shared.host.settings.subagents.blocked_tools;
@@ -132,6 +154,7 @@ impl Agent<'_> {
         Ok(Job {
             shared: Arc::clone(&job.shared),
             path: Arc::clone(path),
+            address: Arc::clone(address),
             agent: Arc::clone(agent),
             budget: job.budget.child(Level::Subagent, Caps::of(rights.limits())),
             rights,

@@ -21,6 +21,7 @@ use crate::journal::QueuedChild;
 use crate::ledger::{Ledger, Place};
 use crate::orders::SpawnOrder;
 use crate::outcome::{ChildSummary, Outcome, Status};
+use crate::steps::{PlannedChild, StepEntry, StepKind};
 use crate::turn::Answer;
 
 /// A child that is about to start.
@@ -41,11 +42,13 @@ impl Agent<'_> {
     ) -> Answer {
         // Everything up to the first wait happens in the order of the calls, so spawn indices
         // do not depend on timing.
-        let planned = match self.plan(order) {
+        let planned = match self.plan(call, 0, order) {
             Ok(planned) => planned,
             Err(refusal) => return self.refuse_begun(call, refusal),
         };
-        if let Err(refusal) = self.permitted(call, permit).await {
+        if !self.had_begun(call)
+            && let Err(refusal) = self.permitted(call, permit).await
+        {
             return self.refuse_begun(call, refusal);
         }
         let background = planned.order.background;
@@ -53,7 +56,7 @@ impl Agent<'_> {
         if background {
             return self.spawn_background(call, planned, request, batch);
         }
-        self.run_kept(call, planned, request, batch, 0, MAX_CONCLUSION_BYTES).await
+        self.run_kept(call, planned, request, batch, MAX_CONCLUSION_BYTES).await
     }
 
     /// Starts several and waits for all. One that cannot start does not keep the others.
@@ -66,9 +69,9 @@ impl Agent<'_> {
     ) -> Answer {
         let mut starts = Vec::with_capacity(orders.len());
         let mut first = None;
-        for order in orders {
+        for (place, order) in orders.into_iter().enumerate() {
             let agent = order.agent.clone();
-            starts.push(match self.plan(order) {
+            starts.push(match self.plan(call, place, order) {
                 Ok(planned) => Start::Ready(planned),
                 Err(refusal) => {
                     first.get_or_insert_with(|| refusal.clone());
@@ -91,7 +94,9 @@ impl Agent<'_> {
         starts: Vec<Start>,
         request: &Arc<ChatRequest>,
     ) -> Answer {
-        if let Err(refusal) = self.permitted(call, permit).await {
+        if !self.had_begun(call)
+            && let Err(refusal) = self.permitted(call, permit).await
+        {
             return self.refuse_begun(call, refusal);
         }
         let ready: Vec<&Planned> = starts
@@ -105,7 +110,7 @@ impl Agent<'_> {
         let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
             .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
         // Each is kept as it ends; only what the model reads waits for the last one.
-        let running = starts.into_iter().enumerate().map(|(place, start)| {
+        let running = starts.into_iter().map(|start| {
             let batch = Arc::clone(&batch);
             async move {
                 match start {
@@ -113,7 +118,7 @@ impl Agent<'_> {
                         Answer { content: frame::refused_child(&name, &why), is_error: true }
                     }
                     Start::Ready(planned) => {
-                        self.run_kept(call, planned, request, batch, place, each).await
+                        self.run_kept(call, planned, request, batch, each).await
                     }
                 }
             }
@@ -175,9 +180,12 @@ impl Agent<'_> {
     ) -> Answer {
         let cancel = self.stop.child_token();
         let job = self.job_of(&planned, request, cancel.clone());
-        let id = self.background.add(&planned.name, &planned.order.task, cancel);
+        let before = self.past.result(call.step, call.position);
+        let before = before.and_then(|kept| kept.background.as_deref());
+        let told = (call.call.id.as_str(), planned.name.as_str(), planned.order.task.as_str());
+        let id = self.background.add(told, cancel, before);
         let content = frame::started_in_background(&planned.name, &id);
-        let child = self.starting(call, planned, job, batch, 0, MAX_CONCLUSION_BYTES);
+        let child = self.starting(call, planned, job, batch, MAX_CONCLUSION_BYTES);
         let (background, key) = (Arc::clone(self.background), id.clone());
         let task = async move {
             // A panic must not leave the parent waiting for an end that never comes.
@@ -199,11 +207,10 @@ impl Agent<'_> {
         planned: Planned,
         request: &Arc<ChatRequest>,
         batch: Arc<Batch>,
-        place: usize,
         limit: usize,
     ) -> Answer {
         let job = self.job_of(&planned, request, self.stop.child_token());
-        answer_of(self.starting(call, planned, job, batch, place, limit).run().await)
+        answer_of(self.starting(call, planned, job, batch, limit).run().await)
     }
 
     /// A child with all that it needs to go on without this agent's own future.
@@ -213,11 +220,16 @@ impl Agent<'_> {
         planned: Planned,
         job: Result<Job, Box<Outcome>>,
         batch: Arc<Batch>,
-        place: usize,
         limit: usize,
     ) -> Starting {
-        let Planned { path, name, spawn_index, order, .. } = planned;
+        let Planned { path, place, name, spawn_index, order, .. } = planned;
+        let before = self.past.child(call.step, (call.position, place)).cloned();
+        if let Some(child) = &before {
+            self.count_recalled(child);
+        }
         Starting {
+            before,
+            parent: Arc::clone(&self.job.address),
             job,
             path,
             name,
@@ -236,13 +248,28 @@ impl Agent<'_> {
 
     async fn batch(&self, call: Call<'_>, children: &[&Planned], background: bool) -> Arc<Batch> {
         let queued = || children.iter().map(|planned| self.queued(call, planned)).collect();
-        self.job.shared.keep_queued(queued).await;
+        let announced = self.had_begun(call);
+        let begun = (!announced && self.job.shared.keeps_steps()).then(|| {
+            let children = children.iter().map(|planned| planned.kept()).collect();
+            self.job.entry(call.step, call.position, StepKind::Begun { children })
+        });
+        self.job.shared.keep_queued(queued, begun).await;
         let children: Vec<_> = children
             .iter()
             .map(|planned| (Arc::clone(&planned.path), planned.order.task.clone()))
             .collect();
         let most = self.delegates.max_concurrent();
-        Batch::start(&self.job.shared, &self.job.path, &call.call.id, &children, background, most)
+        let (shared, parent, id) = (&self.job.shared, &self.job.path, &call.call.id);
+        if announced {
+            return Batch::again(shared, parent, id, children.len());
+        }
+        Batch::start(shared, parent, id, &children, background, most)
+    }
+
+    /// Whether these subagents were started before the process died: then they were allowed and
+    /// announced.
+    fn had_begun(&self, call: Call<'_>) -> bool {
+        self.past.begun(call.step, call.position).is_some()
     }
 
     fn queued(&self, call: Call<'_>, planned: &Planned) -> QueuedChild {
@@ -262,8 +289,23 @@ impl Agent<'_> {
     }
 }
 
+impl Planned {
+    /// What is kept of it before it starts.
+    fn kept(&self) -> PlannedChild {
+        PlannedChild {
+            place: self.place,
+            slug: self.agent.id.slug.to_string(),
+            spawn_index: self.spawn_index,
+        }
+    }
+}
+
 /// A child that is about to run, in the foreground or in the background.
 struct Starting {
+    /// What it came to before the process died.
+    before: Option<ChildSummary>,
+    /// Its parent's address.
+    parent: Arc<str>,
     job: Result<Job, Box<Outcome>>,
     path: Arc<str>,
     name: String,
@@ -284,6 +326,13 @@ impl Starting {
     /// Runs it to its end. Its outcome is kept when this returns: what a parent hears of is
     /// never lost.
     async fn run(self) -> Ended {
+        if let Some(child) = self.before {
+            let conclusion = frame::conclusion(&self.name, &child.outcome, self.limit);
+            let status = child.outcome.status;
+            self.batch.ended_before(status);
+            self.ledger.child(self.place, child);
+            return Ended { status, conclusion };
+        }
         let mut outcome = match self.job {
             Ok(job) => run_in_slot(job, self.slots, self.batch).await,
             Err(outcome) => {
@@ -307,7 +356,12 @@ impl Starting {
             context,
             outcome,
         };
-        self.shared.keep(&summary).await;
+        let with = self.shared.keeps_steps().then(|| {
+            let (position, place) = self.place;
+            let kind = StepKind::Child { place, summary: Box::new(summary.clone()) };
+            StepEntry { agent: self.parent, step: self.step, position, kind }
+        });
+        self.shared.keep(&summary, with).await;
         self.ledger.child(self.place, summary);
         Ended { status, conclusion }
     }

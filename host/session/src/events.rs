@@ -18,6 +18,7 @@
 //! | type | fields |
 //! | --- | --- |
 //! | `run_started` | `id`, `model`, `tools` (names advertised), `workspace` |
+//! | `run_resumed` | `kept`: how many things were kept of the run when its process died. What was told of a step that has no result yet is told again |
 //! | `step_started` | `step` (from 1), `last` (no tools any more) |
 //! | `text_delta` | `text` |
 //! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
@@ -91,6 +92,9 @@ pub enum EventKind {
         model: String,
         tools: Vec<String>,
         workspace: String,
+    },
+    RunResumed {
+        kept: usize,
     },
     StepStarted {
         step: u64,
@@ -288,8 +292,9 @@ impl fmt::Debug for EventSink {
 }
 
 impl Events {
-    pub(crate) fn new(sink: EventSink, run: RunId) -> Self {
-        Self { sink, run, seq: Arc::default(), questions: Arc::default() }
+    /// `first`: the number of the first event.
+    pub(crate) fn new(sink: EventSink, run: RunId, first: u64) -> Self {
+        Self { sink, run, seq: Arc::new(AtomicU64::new(first)), questions: Arc::default() }
     }
 
     /// The number of the next question to a person, from 1.
@@ -329,7 +334,7 @@ mod tests {
         let sink = EventSink::to(move |event| {
             kept.lock().unwrap().push(serde_json::to_string(event).unwrap());
         });
-        let events = Events::new(sink, RunId::new(&clock));
+        let events = Events::new(sink, RunId::new(&clock), 0);
         let agent: Arc<str> = "main".into();
         events.emit(&agent, || EventKind::StepStarted { step: 1, last: false });
         events.emit(&agent, || EventKind::TextDelta { text: "hi".into() });
@@ -350,7 +355,7 @@ mod tests {
     #[test]
     fn nothing_is_made_when_nobody_listens() {
         let clock = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
-        let events = Events::new(EventSink::none(), RunId::new(&clock));
+        let events = Events::new(EventSink::none(), RunId::new(&clock), 0);
         events.emit(&"main".into(), || unreachable!("made for nobody"));
     }
 }

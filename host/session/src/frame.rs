@@ -121,6 +121,11 @@ pub(crate) fn announcement(id: &str, conclusion: &str) -> String {
     format!("<{NOTICE}>The subagent `{id}` in the background has ended.</{NOTICE}>\n{conclusion}")
 }
 
+/// Whether a text is that message about this child.
+pub(crate) fn announces(text: &str, id: &str) -> bool {
+    text.starts_with(&announcement(id, ""))
+}
+
 /// One of several children that could not start.
 pub(crate) fn refused_child(agent: &str, why: &str) -> String {
     let agent = attribute(agent);

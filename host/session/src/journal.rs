@@ -9,12 +9,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::RunId;
 use crate::outcome::ChildSummary;
+use crate::steps::StepEntry;
 
 /// Keeps what a run has come to before the run is over.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// The subagents of one call wait for their turn; in the order asked.
-    async fn subagents_queued(&self, _run: &RunId, _children: &[QueuedChild]) -> io::Result<()> {
+    /// The subagents of one call wait for their turn; in the order asked. `with` is kept
+    /// together with them or not at all.
+    async fn subagents_queued(
+        &self,
+        _run: &RunId,
+        _children: &[QueuedChild],
+        _with: Option<StepEntry>,
+    ) -> io::Result<()> {
         Ok(())
     }
 
@@ -23,8 +30,25 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// A subagent has ended. When this returns, its outcome is kept.
-    async fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()>;
+    /// A subagent has ended. When this returns, its outcome is kept, and `with` together with
+    /// it.
+    async fn subagent_ended(
+        &self,
+        run: &RunId,
+        child: &ChildSummary,
+        with: Option<StepEntry>,
+    ) -> io::Result<()>;
+
+    /// A step has come so far. When this returns, that is kept, and so is all that was given
+    /// before.
+    async fn step(&self, _run: &RunId, _entry: StepEntry) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether it keeps steps.
+    fn keeps_steps(&self) -> bool {
+        false
+    }
 
     /// Whether it keeps anything at all.
     fn keeps(&self) -> bool {
@@ -38,7 +62,12 @@ pub struct NoJournal;
 
 #[async_trait]
 impl Journal for NoJournal {
-    async fn subagent_ended(&self, _run: &RunId, _child: &ChildSummary) -> io::Result<()> {
+    async fn subagent_ended(
+        &self,
+        _run: &RunId,
+        _child: &ChildSummary,
+        _with: Option<StepEntry>,
+    ) -> io::Result<()> {
         Ok(())
     }
 

@@ -41,6 +41,22 @@ impl Ledger {
         entries.children.push((place, child));
     }
 
+    /// What is noted of one call: its receipt and its files. Nothing of one that started
+    /// subagents.
+    pub(crate) fn of_call(&self, step: u64, at: usize) -> (Option<CallReceipt>, Vec<Attachment>) {
+        let entries = self.entries();
+        let receipt = entries
+            .receipts
+            .iter()
+            .rev()
+            .find(|(place, receipt)| *place == at && receipt.step == step);
+        let files = entries.attachments.iter().filter(|(of, place, _)| (*of, *place) == (step, at));
+        (
+            receipt.map(|(_, receipt)| receipt.clone()),
+            files.map(|(.., file)| file.clone()).collect(),
+        )
+    }
+
     /// The entries, to read or to change.
     pub(crate) fn entries(&self) -> MutexGuard<'_, Entries> {
         // A panic while the lock is held leaves lists that are still well-formed.

@@ -18,6 +18,8 @@
 //!   parent's, and it shares neither store nor history with anyone.
 //! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
 //!   right.
+//! - A run whose process died goes on from what its [`Journal`] kept ([`Replay`]): no answer
+//!   of a model is asked for again, and no call that may have had an effect is made again.
 //! - After a cancelled run has returned there is no further model call, guest effect or
 //!   receipt of it.
 //!
@@ -55,6 +57,7 @@ mod outcome;
 mod pause;
 mod person;
 mod prepare;
+mod recall;
 mod recorder;
 mod resolve;
 mod results;
@@ -65,6 +68,7 @@ mod scan;
 mod session_journal;
 pub mod skills;
 mod spec;
+mod steps;
 mod team;
 mod toolcat;
 mod toolfiles;
@@ -89,6 +93,7 @@ pub use run::{RunSpec, run};
 pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use session_journal::{JournalError, SavedTurn, SessionJournal};
 pub use spec::host_tool_specs;
+pub use steps::{Kept, PlannedChild, Replay, StepEntry, StepKind};
 pub use team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
     resolve_team, resolve_team_file, run_team,

@@ -1,8 +1,9 @@
 //! Makes an agent ready for its first model call: its tools, its jar, its first request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
+use belljar_policy::ToolName;
 use belljar_sandbox::{Jar, JarSpec, JarTool};
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,8 @@ pub(crate) struct Prepared {
     /// Absent where no tool is a component.
     pub(crate) jar: Option<Jar>,
     pub(crate) delegates: Delegates,
+    /// The tools whose calls may be made again.
+    pub(crate) repeatable: BTreeSet<ToolName>,
 }
 
 /// The allowlist's first and third places (rule 2): only permitted tools are advertised, and
@@ -37,7 +40,7 @@ pub(crate) async fn prepare(
     stop: &CancellationToken,
 ) -> Result<Prepared, RunError> {
     let host = &job.shared.host;
-    let Offer { mut specs, jar_tools, warnings } =
+    let Offer { mut specs, jar_tools, repeatable, warnings } =
         host.tools.offer(&host.sandbox, &job.rights).await;
     for warning in warnings {
         job.warn(ledger, warning);
@@ -83,7 +86,7 @@ pub(crate) async fn prepare(
         }
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, facade);
-    Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates })
+    Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates, repeatable })
 }
 
 /// Whom the agent may hand work to; nobody where its place does not allow it.

@@ -12,6 +12,7 @@ use crate::clock::{Clock, RunId};
 use crate::journal::{Journal, QueuedChild};
 use crate::outcome::ChildSummary;
 use crate::rows;
+use crate::steps::StepEntry;
 
 /// Why a subagent has no outcome although its turn is over.
 const GIVEN_UP: &str = "it was still running when its turn was given up";
@@ -98,11 +99,16 @@ impl Recorder {
 
 #[async_trait]
 impl Journal for Recorder {
-    async fn subagents_queued(&self, run: &RunId, children: &[QueuedChild]) -> io::Result<()> {
+    async fn subagents_queued(
+        &self,
+        run: &RunId,
+        children: &[QueuedChild],
+        with: Option<StepEntry>,
+    ) -> io::Result<()> {
         let new: Vec<_> = children.iter().map(|child| self.queue(run, child)).collect();
         let kept = self.write(&new).await;
         // One that fails does not keep the other from it.
-        self.next.subagents_queued(run, children).await.and(kept)
+        self.next.subagents_queued(run, children, with).await.and(kept)
     }
 
     async fn subagent_running(&self, run: &RunId, path: &str) -> io::Result<()> {
@@ -115,8 +121,13 @@ impl Journal for Recorder {
         self.next.subagent_running(run, path).await.and(kept)
     }
 
-    async fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
+    async fn subagent_ended(
+        &self,
+        run: &RunId,
+        child: &ChildSummary,
+        with: Option<StepEntry>,
+    ) -> io::Result<()> {
         let kept = self.change(&child.path, |record| rows::end(record, child)).await;
-        self.next.subagent_ended(run, child).await.and(kept)
+        self.next.subagent_ended(run, child, with).await.and(kept)
     }
 }

@@ -5,6 +5,7 @@ use belljar_sandbox::{CallResult, Denial, Ending, Part, Receipt};
 use crate::bounds::{MAX_NAME_BYTES, cut};
 use crate::dispatch::{Reason, Refusal};
 use crate::events::MAX_SHOWN;
+use crate::frame::INTERRUPTED;
 use crate::outcome::Attachment;
 use crate::turn::Answer;
 
@@ -85,6 +86,15 @@ pub(crate) fn of_abandoned(tool: &str, arguments: &str) -> Carried {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = Ending::Cancelled;
     let answer = Answer { content: "cancelled".to_owned(), is_error: true };
+    Carried { answer, attachments: Vec::new(), receipt }
+}
+
+/// A call that had begun when the process died: nobody knows what it did, so it is not made
+/// again.
+pub(crate) fn of_interrupted(tool: &str, arguments: &str) -> Carried {
+    let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
+    receipt.ending = Ending::HostFault("the program ended during this call".to_owned());
+    let answer = Answer { content: INTERRUPTED.to_owned(), is_error: true };
     Carried { answer, attachments: Vec::new(), receipt }
 }
 

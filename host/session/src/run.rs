@@ -17,6 +17,7 @@ use crate::host::Host;
 use crate::hosttool::Scene;
 use crate::outcome::{Outcome, RunError, Status};
 use crate::resolve::ResolvedAgent;
+use crate::steps::Replay;
 
 /// Model asked for where neither the caller nor the definition names one.
 const DEFAULT_MODEL: &str = "main";
@@ -46,6 +47,13 @@ pub struct RunSpec {
     /// What this run uses counts here too: a team's budget, a chat session's. `None` = the run
     /// has a session budget to itself.
     pub budget: Option<Budget>,
+    /// The run's id. `None` = a new one.
+    pub run: Option<RunId>,
+    /// What is kept of this run from before its process died. `None` = it begins now. The rest
+    /// of the spec has to be what it was then.
+    pub replay: Option<Arc<Replay>>,
+    /// The number of the run's next event: how many there were before its process died.
+    pub first_event: u64,
 }
 
 impl RunSpec {
@@ -61,6 +69,9 @@ impl RunSpec {
             partial: false,
             history: Vec::new(),
             budget: None,
+            run: None,
+            replay: None,
+            first_event: 0,
         }
     }
 }
@@ -76,19 +87,28 @@ pub async fn run(
     events: EventSink,
     cancel: CancellationToken,
 ) -> Outcome {
-    let spec = crate::skills::brought_along(host, spec);
-    let run = RunId::new(&*host.clock);
+    let mut spec = crate::skills::brought_along(host, spec);
+    let run = spec.run.take().unwrap_or_else(|| RunId::new(&*host.clock));
+    let replay = spec.replay.take().unwrap_or_default();
+    let slug = spec.agent.id.slug.as_str();
+    let spawned =
+        if replay.is_empty() { SpawnCount::default() } else { SpawnCount::after(&replay, slug) };
     let shared = Arc::new(Shared {
         host: host.clone(),
         run: run.clone(),
-        events: Events::new(events, run),
+        events: Events::new(events, run, spec.first_event),
         workspace: spec.workspace.clone(),
-        spawned: SpawnCount::default(),
+        spawned,
+        replay: Arc::clone(&replay),
         allowed: Mutex::default(),
     });
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     // Counted too: a subagent of the same name is the next one.
-    let index = shared.spawned.next(spec.agent.id.slug.as_str()).unwrap_or(0);
+    let index = if replay.is_empty() {
+        shared.spawned.next(spec.agent.id.slug.as_str()).unwrap_or(0)
+    } else {
+        0
+    };
     let outcome = match job(&shared, spec, Arc::clone(&path), index, cancel) {
         Ok(job) => {
             // Also when this future is dropped.
@@ -145,6 +165,7 @@ pub(crate) fn job(
         scene,
         fork: None,
         spawn_index,
+        address: Arc::clone(&path),
         path,
         budget: budget
             .unwrap_or_else(|| Budget::root(Level::Session, caps))

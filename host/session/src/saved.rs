@@ -14,6 +14,7 @@ use crate::clock::RunId;
 use crate::journal::Journal;
 use crate::outcome::{ChildSummary, Outcome};
 use crate::run::RunSpec;
+use crate::steps::StepEntry;
 use crate::toolfiles::{ReadError, read_bounded};
 
 /// The name of the next part of a run that has not ended.
@@ -246,7 +247,12 @@ impl RunStore {
 
 #[async_trait]
 impl Journal for RunStore {
-    async fn subagent_ended(&self, run: &RunId, child: &ChildSummary) -> io::Result<()> {
+    async fn subagent_ended(
+        &self,
+        run: &RunId,
+        child: &ChildSummary,
+        _with: Option<StepEntry>,
+    ) -> io::Result<()> {
         // It writes to a disk.
         let (store, run, child) = (self.clone(), run.clone(), child.clone());
         let kept = tokio::task::spawn_blocking(move || store.keep(&run, &child)).await;

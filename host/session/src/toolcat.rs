@@ -4,7 +4,7 @@
 //! digest is pinned in the operator's settings. Descriptions come from the sandbox, which
 //! keeps them by digest; they are asked for when an agent is first given the tool.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,6 +71,9 @@ pub(crate) struct Offer {
     /// To advertise, in the order of the names, so that a prompt's first bytes stay the same.
     pub(crate) specs: Vec<(ToolName, ToolSpec)>,
     pub(crate) jar_tools: Vec<JarTool>,
+    /// Those that only read, of belljar's own: what others say of themselves is no ground to
+    /// make a call twice.
+    pub(crate) repeatable: BTreeSet<ToolName>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -177,10 +180,15 @@ impl ToolCatalogue {
         }
         let infos = join_all(wanted.iter().map(|(owner, _)| owner.infos(sandbox))).await;
         let (mut specs, mut jar_tools) = (Vec::new(), Vec::new());
+        let mut repeatable = BTreeSet::new();
         for ((owner, names), infos) in wanted.iter().zip(infos) {
             match infos {
                 Ok(infos) => {
                     let tools = owner.take(names, infos, &mut specs, &mut warnings);
+                    if owner.origin == Origin::Stock {
+                        let reading = tools.iter().filter(|(_, hints)| hints.read_only);
+                        repeatable.extend(reading.map(|(name, _)| name.clone()));
+                    }
                     if !tools.is_empty() {
                         jar_tools.push(owner.jar_tool(tools));
                     }
@@ -191,7 +199,7 @@ impl ToolCatalogue {
             }
         }
         specs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Offer { specs, jar_tools, warnings }
+        Offer { specs, jar_tools, repeatable, warnings }
     }
 
     fn add(

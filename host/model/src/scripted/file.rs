@@ -16,6 +16,8 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Transcript {
     pub(crate) transcript: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) each_run: bool,
     pub(crate) agents: Vec<Agent>,
 }
 

@@ -8,6 +8,8 @@
 //!
 //! ```yaml
 //! transcript: 1                 # version of the format
+//! each_run: false               # true: every run plays the lists from the start, so that one
+//!                               # transcript serves any number of runs, also after a restart
 //! agents:
 //!   - agent: scout              # the agent's name, as it stands in its definition
 //!     spawn: 0                  # the how-many-eth `scout` of the run, from 0 (the default);
@@ -116,7 +118,7 @@ impl ScriptedModel {
     }
 
     /// What was not played so far, in the order of the file; empty after a run that used the
-    /// whole transcript.
+    /// whole transcript. Where each run plays it anew, all of it.
     #[must_use]
     pub fn unplayed(&self) -> Vec<Unplayed> {
         let any = self.played_any.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,14 +199,20 @@ impl ScriptedModel {
                 "a call of another".into(),
             ));
         };
-        let number = self.position(index, script, cx.spawn_index);
+        let number = if self.transcript.each_run {
+            usize::try_from(cx.step.saturating_sub(1)).unwrap_or(usize::MAX)
+        } else {
+            self.position(index, script, cx.spawn_index)
+        };
         let Some(turn) = script.turns.get(number) else {
             let expected = format!("no call after turn {}", script.turns.len());
             return Err(mismatch(number, expected, check::describe_last(request)));
         };
         check::check(&turn.expect, request)
             .map_err(|difference| mismatch(number, difference.expected, difference.got))?;
-        self.advance(index, script, cx.spawn_index, number + 1);
+        if !self.transcript.each_run {
+            self.advance(index, script, cx.spawn_index, number + 1);
+        }
         Ok((number, turn))
     }
 }

@@ -18,6 +18,8 @@ pub(crate) const VERSION: u32 = 1;
 pub struct Transcript {
     pub(super) origin: PathBuf,
     pub(super) id: String,
+    /// Whether each run plays the lists from the start.
+    pub(super) each_run: bool,
     pub(super) scripts: Vec<Script>,
     by_agent: HashMap<String, BySpawn>,
 }
@@ -138,6 +140,7 @@ impl Transcript {
         let mut transcript = Self {
             id: format!("scripted:{}", quoted(&name.to_string_lossy())),
             origin: origin.to_owned(),
+            each_run: file.each_run,
             scripts: Vec::with_capacity(file.agents.len()),
             by_agent: HashMap::new(),
         };

@@ -57,9 +57,10 @@ pub async fn run_team(
     let shared = Arc::new(Shared {
         host: host.clone(),
         run: run.clone(),
-        events: Events::new(events, run.clone()),
+        events: Events::new(events, run.clone(), 0),
         workspace: spec.workspace.clone(),
         spawned: SpawnCount::default(),
+        replay: Arc::default(),
         allowed: Mutex::default(),
     });
     let started = host.clock.now();
@@ -313,7 +314,7 @@ impl<'a> Run<'a> {
         };
         let (path, spawn_index) = (path.to_string(), index.unwrap_or(0));
         let member = MemberOutcome { path, spawn_index, task, context, outcome };
-        self.shared.keep(&member.summary(stage)).await;
+        self.shared.keep(&member.summary(stage), None).await;
         batch.done(&member.path, &member.outcome, true);
         member
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_model::{ChatRequest, Message};
-use belljar_session::{Asker, ChildSummary, Journal, Question, RunId, RunStatus, Word};
+use belljar_session::{Asker, ChildSummary, Journal, Question, RunId, RunStatus, StepEntry, Word};
 
 use crate::support::{World, results};
 use crate::{ALL, world_with};
@@ -51,7 +51,12 @@ struct Witness(Arc<Mutex<Vec<usize>>>, Arc<crate::support::Spy>);
 
 #[async_trait]
 impl Journal for Witness {
-    async fn subagent_ended(&self, _run: &RunId, child: &ChildSummary) -> io::Result<()> {
+    async fn subagent_ended(
+        &self,
+        _run: &RunId,
+        child: &ChildSummary,
+        _with: Option<StepEntry>,
+    ) -> io::Result<()> {
         assert_eq!(child.outcome.output, "so far");
         let sent = self.1.sent.lock().unwrap();
         self.0.lock().unwrap().push(sent.iter().map(|(_, _, request)| told(request)).sum());
