@@ -317,7 +317,12 @@ impl Agent<'_> {
             () = self.time_up(timer) => return Err(self.job.late()),
             () = tokio::time::sleep(BACKGROUND_WAIT) => return Err(ending),
         }
-        for news in self.background.news() {
+        let news = self.background.news();
+        if news.is_empty() {
+            // It had heard of all of them before its process died.
+            return Err(ending);
+        }
+        for news in news {
             tell(machine, told, news);
         }
         machine.reopen();
