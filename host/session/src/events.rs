@@ -222,6 +222,37 @@ pub enum EventKind {
     },
 }
 
+impl EventKind {
+    /// The `type` of the event.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RunStarted { .. } => "run_started",
+            Self::RunResumed { .. } => "run_resumed",
+            Self::StepStarted { .. } => "step_started",
+            Self::TextDelta { .. } => "text_delta",
+            Self::ToolCallStarted { .. } => "tool_call_started",
+            Self::ToolProgress { .. } => "tool_progress",
+            Self::ToolCallFinished { .. } => "tool_call_finished",
+            Self::SubagentBatchStart { .. } => "subagent_batch_start",
+            Self::SubagentUpdate { .. } => "subagent_update",
+            Self::SubagentDone { .. } => "subagent_done",
+            Self::PermissionAsked { .. } => "permission_asked",
+            Self::PermissionAnswered { .. } => "permission_answered",
+            Self::QuestionAsked { .. } => "question_asked",
+            Self::QuestionAnswered { .. } => "question_answered",
+            Self::Todos { .. } => "todos",
+            Self::HookRan { .. } => "hook_ran",
+            Self::TeamStarted { .. } => "team_started",
+            Self::TeamStageStarted { .. } => "team_stage_started",
+            Self::TeamStageFinished { .. } => "team_stage_finished",
+            Self::Retry { .. } => "retry",
+            Self::Warning { .. } => "warning",
+            Self::BudgetWarning { .. } => "budget_warning",
+            Self::RunFinished { .. } => "run_finished",
+        }
+    }
+}
+
 /// A subagent of a batch that starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BatchChild {
@@ -294,7 +325,9 @@ impl fmt::Debug for EventSink {
 impl Events {
     /// `first`: the number of the first event.
     pub(crate) fn new(sink: EventSink, run: RunId, first: u64) -> Self {
-        Self { sink, run, seq: Arc::new(AtomicU64::new(first)), questions: Arc::default() }
+        // Numbers of questions that were asked before are not used again.
+        let questions = Arc::new(AtomicU64::new(first));
+        Self { sink, run, seq: Arc::new(AtomicU64::new(first)), questions }
     }
 
     /// The number of the next question to a person, from 1.
@@ -350,6 +383,9 @@ mod tests {
                 ),
             ]
         );
+        let kind = EventKind::RunResumed { kept: 3 };
+        let json = serde_json::to_value(&kind).unwrap();
+        assert_eq!(json["type"], kind.name());
     }
 
     #[test]

@@ -1,14 +1,16 @@
-//! Keeps the subagents of one turn in the store while the turn runs: whoever looks there sees
-//! what one who watches sees, and what was concluded is there when the process dies.
+//! Keeps one turn in the store while it runs: its steps, its receipts and files, and its
+//! subagents. Whoever looks there sees what one who watches sees, and the turn goes on from
+//! there when the process dies.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_store::{Store, SubagentRecord, SubagentStatus};
+use belljar_store::{Committed, Store, SubagentRecord, SubagentStatus, Write};
 
 use crate::clock::{Clock, RunId};
+use crate::event_log::EventLog;
 use crate::journal::{Journal, QueuedChild};
 use crate::outcome::ChildSummary;
 use crate::rows;
@@ -17,15 +19,24 @@ use crate::steps::StepEntry;
 /// Why a subagent has no outcome although its turn is over.
 const GIVEN_UP: &str = "it was still running when its turn was given up";
 
-/// The subagents of one turn.
+/// One turn.
 pub(crate) struct Recorder {
-    store: Store,
-    clock: Arc<dyn Clock>,
-    session: String,
-    message: String,
-    /// Who keeps them besides.
+    place: Place,
+    log: Arc<EventLog>,
+    /// Who keeps the subagents besides.
     next: Arc<dyn Journal>,
     records: Mutex<Records>,
+}
+
+/// The turn that is kept.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) session: String,
+    /// The agent's message.
+    pub(crate) message: String,
+    pub(crate) run: RunId,
 }
 
 #[derive(Default)]
@@ -34,17 +45,28 @@ struct Records {
     by_path: HashMap<Arc<str>, usize>,
 }
 
+impl Place {
+    fn now(&self) -> i64 {
+        self.clock.now().as_millisecond()
+    }
+
+    fn new_id(&self) -> String {
+        RunId::new(&*self.clock).into()
+    }
+}
+
 impl Recorder {
-    /// Keeps the subagents of a turn whose placeholder is `message`.
+    /// Keeps a turn; `before`: the subagents that it had when its process died.
     pub(crate) fn new(
-        store: Store,
-        clock: Arc<dyn Clock>,
-        session: String,
-        message: String,
+        place: Place,
+        log: Arc<EventLog>,
         next: Arc<dyn Journal>,
+        before: Vec<SubagentRecord>,
     ) -> Arc<Self> {
-        let records = Mutex::default();
-        Arc::new(Self { store, clock, session, message, next, records })
+        let by_path = before.iter().enumerate();
+        let by_path = by_path.filter_map(|(at, record)| Some((rows::path_of(record)?.into(), at)));
+        let records = Records { by_path: by_path.collect(), all: before };
+        Arc::new(Self { place, log, next, records: Mutex::new(records) })
     }
 
     /// The turn is over: all its subagents, each with how it ended.
@@ -53,17 +75,20 @@ impl Recorder {
         for record in records.iter_mut().filter(|record| record.ended.is_none()) {
             record.status = SubagentStatus::Cancelled;
             record.error = Some(GIVEN_UP.to_owned());
-            record.ended = Some(self.now());
+            record.ended = Some(self.place.now());
         }
         records
     }
 
     fn queue(&self, run: &RunId, child: &QueuedChild) -> SubagentRecord {
-        let id = RunId::new(&*self.clock).into();
         let mut records = self.records();
+        if let Some(known) = records.by_path.get(&child.path).and_then(|at| records.all.get(*at)) {
+            return known.clone();
+        }
+        let (id, now) = (self.place.new_id(), self.place.now());
         let place = records.all.len();
         let run = run.to_string();
-        let mut record = rows::queued_record(child, id, &self.message, run, place, self.now());
+        let mut record = rows::queued_record(child, id, &self.place.message, run, place, now);
         let parent = records.by_path.get(&child.parent).and_then(|at| records.all.get(*at));
         record.parent_subagent_id = parent.map(|parent| parent.id.clone());
         records.by_path.insert(Arc::clone(&child.path), place);
@@ -71,8 +96,13 @@ impl Recorder {
         record
     }
 
-    /// Changes the record of a path and writes it.
-    async fn change(&self, path: &str, change: impl FnOnce(&mut SubagentRecord)) -> io::Result<()> {
+    /// Changes the record of a path, and hands it to the store together with `with`.
+    fn change(
+        &self,
+        path: &str,
+        change: impl FnOnce(&mut SubagentRecord),
+        with: Option<StepEntry>,
+    ) -> io::Result<Committed> {
         let record = {
             let mut records = self.records();
             let at = records.by_path.get(path).copied();
@@ -81,15 +111,33 @@ impl Recorder {
             change(record);
             record.clone()
         };
-        self.write(&[record]).await
+        self.hand_over(vec![record], with)
     }
 
-    async fn write(&self, records: &[SubagentRecord]) -> io::Result<()> {
-        self.store.record_subagents(&self.session, records).await.map_err(io::Error::other)
+    /// Hands subagents, the counts of their batches and a step to the store.
+    fn hand_over(
+        &self,
+        records: Vec<SubagentRecord>,
+        with: Option<StepEntry>,
+    ) -> io::Result<Committed> {
+        let Place { session, message, run, .. } = &self.place;
+        let (session, message) = (session.clone(), message.clone());
+        let metadata = rows::live_metadata(run, &self.records().all);
+        let mut writes = vec![
+            Write::Subagents { session: session.clone(), records },
+            Write::Metadata { session, message, metadata, updated: self.place.now() },
+        ];
+        if let Some(entry) = with {
+            writes.push(self.step_row(entry)?);
+        }
+        self.log.flush();
+        Ok(self.place.store.enqueue(writes))
     }
 
-    fn now(&self) -> i64 {
-        self.clock.now().as_millisecond()
+    fn step_row(&self, entry: StepEntry) -> io::Result<Write> {
+        let Place { session, message, .. } = &self.place;
+        let entries = vec![rows::journal_entry(entry)?];
+        Ok(Write::Journal { session: session.clone(), message: message.clone(), entries })
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {
@@ -106,18 +154,22 @@ impl Journal for Recorder {
         with: Option<StepEntry>,
     ) -> io::Result<()> {
         let new: Vec<_> = children.iter().map(|child| self.queue(run, child)).collect();
-        let kept = self.write(&new).await;
+        let kept = match self.hand_over(new, with) {
+            Ok(committed) => committed.await.map_err(io::Error::other),
+            Err(error) => Err(error),
+        };
         // One that fails does not keep the other from it.
-        self.next.subagents_queued(run, children, with).await.and(kept)
+        self.next.subagents_queued(run, children, None).await.and(kept)
     }
 
     async fn subagent_running(&self, run: &RunId, path: &str) -> io::Result<()> {
-        let now = self.now();
+        let now = self.place.now();
         let begin = |record: &mut SubagentRecord| {
             record.status = SubagentStatus::Running;
             record.started = Some(now);
         };
-        let kept = self.change(path, begin).await;
+        // Nobody has to wait for this: if it is lost, so is all that follows from it.
+        let kept = self.change(path, begin, None).map(drop);
         self.next.subagent_running(run, path).await.and(kept)
     }
 
@@ -127,7 +179,23 @@ impl Journal for Recorder {
         child: &ChildSummary,
         with: Option<StepEntry>,
     ) -> io::Result<()> {
-        let kept = self.change(&child.path, |record| rows::end(record, child)).await;
-        self.next.subagent_ended(run, child, with).await.and(kept)
+        let kept = match self.change(&child.path, |record| rows::end(record, child), with) {
+            Ok(committed) => committed.await.map_err(io::Error::other),
+            Err(error) => Err(error),
+        };
+        self.next.subagent_ended(run, child, None).await.and(kept)
+    }
+
+    async fn step(&self, _run: &RunId, entry: StepEntry) -> io::Result<()> {
+        let Place { session, message, .. } = &self.place;
+        let (now, new_id) = (self.place.now(), || self.place.new_id());
+        let mut writes = rows::of_result(session, message, &entry, now, new_id);
+        writes.push(self.step_row(entry)?);
+        self.log.flush();
+        self.place.store.enqueue(writes).await.map_err(io::Error::other)
+    }
+
+    fn keeps_steps(&self) -> bool {
+        true
     }
 }

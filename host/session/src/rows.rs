@@ -3,20 +3,30 @@
 //! | row | content | metadata |
 //! | --- | --- | --- |
 //! | a person's message | `text` | |
-//! | the agent's turn | `text` (the conclusion), `messages` (all that the turn added to the conversation, the person's message as it was sent included) | `run`, `agent`, `model`, `error`, `usage`, `total`, `subagents` |
+//! | the agent's turn | `text` (the conclusion), `messages` (all that the turn added to the conversation, the person's message as it was sent included) | `run`, `agent`, `model`, `error`, `usage`, `total`, `subagents`, `batches`; while it runs `run`, `subagents`, `batches` |
+//!
+//! `subagents` are the counts of all of them; `batches` those of each call that started some, with
+//! the ids of their records.
+
+use std::collections::HashMap;
+use std::io;
 
 use belljar_model::Message;
 use belljar_policy::Shown;
 use belljar_store::{
-    MessageStatus, Role, Source, Store, StoreError, StoredMessage, StoredSession, SubagentRecord,
-    SubagentStatus,
+    JournalEntry, JournalKind, MessageStatus, NewAttachment, ReceiptRow, Role, Source, Store, StoreError, StoredMessage, StoredSession, SubagentRecord,
+    SubagentStatus, Write,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::clock::RunId;
+use crate::events::Counts;
 use crate::frame::{self, LOST};
 use crate::journal::{ChildOrigin, QueuedChild};
-use crate::outcome::{ChildSummary, Outcome, Status, Usage};
+use crate::outcome::{Attachment, ChildSummary, Outcome, Status, Usage};
+use crate::results;
+use crate::steps::{StepEntry, StepKind};
 
 /// Characters of a subagent's conclusion in its summary.
 const MAX_SUMMARY: usize = 400;
@@ -68,7 +78,6 @@ struct Metadata {
 
 /// What is known of a turn beside what was said.
 pub(crate) fn metadata(outcome: &Outcome, records: &[SubagentRecord]) -> Value {
-    let ended = |status| records.iter().filter(|record| record.status == status).count();
     json!({
         "run": outcome.run,
         "agent": outcome.agent,
@@ -76,16 +85,131 @@ pub(crate) fn metadata(outcome: &Outcome, records: &[SubagentRecord]) -> Value {
         "error": outcome.error.as_ref().map(ToString::to_string),
         "usage": outcome.usage,
         "total": outcome.total,
-        "subagents": {
-            "total": records.len(),
-            "queued": 0,
-            "running": 0,
-            "completed": ended(SubagentStatus::Completed),
-            "partial": ended(SubagentStatus::Partial),
-            "failed": ended(SubagentStatus::Failed),
-            "cancelled": ended(SubagentStatus::Cancelled),
-        },
+        "subagents": counts(records),
+        "batches": batches(records),
     })
+}
+
+/// What is known of a turn while it runs.
+pub(crate) fn live_metadata(run: &RunId, records: &[SubagentRecord]) -> Value {
+    json!({"run": run, "subagents": counts(records), "batches": batches(records)})
+}
+
+fn counts<'a>(records: impl IntoIterator<Item = &'a SubagentRecord>) -> Counts {
+    let mut counts = Counts::default();
+    for record in records {
+        counts.total += 1;
+        *match record.status {
+            SubagentStatus::Queued => &mut counts.queued,
+            SubagentStatus::Running => &mut counts.running,
+            SubagentStatus::Completed => &mut counts.completed,
+            SubagentStatus::Partial => &mut counts.partial,
+            SubagentStatus::Failed => &mut counts.failed,
+            SubagentStatus::Cancelled => &mut counts.cancelled,
+        } += 1;
+    }
+    counts
+}
+
+/// The subagents by the call that started them, in the order of the calls.
+fn batches(records: &[SubagentRecord]) -> Vec<Value> {
+    let mut calls: Vec<(Option<&str>, &str, Vec<&SubagentRecord>)> = Vec::new();
+    let mut known = HashMap::new();
+    for record in records {
+        let call = (record.parent_subagent_id.as_deref(), record.parent_tool_call_id.as_str());
+        let at = *known.entry(call).or_insert_with(|| {
+            calls.push((call.0, call.1, Vec::new()));
+            calls.len() - 1
+        });
+        if let Some((.., children)) = calls.get_mut(at) {
+            children.push(record);
+        }
+    }
+    let shown = |(parent, call, children): (Option<&str>, &str, Vec<&SubagentRecord>)| {
+        let ids: Vec<&str> = children.iter().map(|record| record.id.as_str()).collect();
+        json!({
+            "batch": call,
+            "parent_subagent_id": parent,
+            "counts": counts(children),
+            "children": ids,
+        })
+    };
+    calls.into_iter().map(shown).collect()
+}
+
+/// A step as a row.
+pub(crate) fn journal_entry(entry: StepEntry) -> io::Result<JournalEntry> {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    Ok(JournalEntry {
+        agent: entry.agent.to_string(),
+        step: number(entry.step),
+        position: i64::try_from(entry.position).unwrap_or(i64::MAX),
+        kind: match entry.kind {
+            StepKind::Said { .. } => JournalKind::Said,
+            StepKind::Begun { .. } => JournalKind::Begun,
+            StepKind::Result(_) => JournalKind::Result,
+            StepKind::Child { .. } => JournalKind::Child,
+        },
+        body: serde_json::to_value(&entry.kind).map_err(io::Error::other)?,
+    })
+}
+
+/// A row as a step.
+pub(crate) fn step_entry(entry: JournalEntry) -> Result<StepEntry, serde_json::Error> {
+    Ok(StepEntry {
+        agent: entry.agent.into(),
+        step: u64::try_from(entry.step).unwrap_or_default(),
+        position: usize::try_from(entry.position).unwrap_or_default(),
+        kind: serde_json::from_value(entry.body)?,
+    })
+}
+
+/// What is written of a call's result besides the step: its receipt and its files.
+pub(crate) fn of_result(
+    session: &str,
+    message: &str,
+    entry: &StepEntry,
+    now: i64,
+    new_id: impl Fn() -> String,
+) -> Vec<Write> {
+    let StepKind::Result(kept) = &entry.kind else { return Vec::new() };
+    let (session, message) = (session.to_owned(), message.to_owned());
+    let mut writes = Vec::new();
+    if let Some(receipt) = &kept.receipt {
+        let row = ReceiptRow {
+            id: new_id(),
+            agent: receipt.agent.clone(),
+            step: column(receipt.step),
+            call_id: receipt.call_id.clone(),
+            tool: receipt.tool.clone(),
+            ok: receipt.error.is_none(),
+            ending: results::ending_word(&receipt.receipt.ending),
+            fuel: column(receipt.receipt.fuel),
+            micros: column(receipt.receipt.times.total),
+            body: serde_json::to_value(receipt).unwrap_or_default(),
+            created: now,
+        };
+        let (session, message) = (session.clone(), message.clone());
+        writes.push(Write::Receipts { session, message, receipts: vec![row] });
+    }
+    let attachment = |file: &Attachment| NewAttachment {
+        id: new_id(),
+        call_id: Some(file.call_id.clone()),
+        name: file.name.clone(),
+        media_type: file.media_type.clone(),
+        data: file.data.to_vec(),
+        created: now,
+    };
+    let attachments: Vec<_> = kept.attachments.iter().map(attachment).collect();
+    if !attachments.is_empty() {
+        writes.push(Write::Attachments { session, message, attachments });
+    }
+    writes
+}
+
+/// The path of a subagent in its run.
+pub(crate) fn path_of(record: &SubagentRecord) -> Option<&str> {
+    record.result["path"].as_str()
 }
 
 /// Every subagent of a turn that was run before it had a message, parents before their
@@ -156,7 +280,7 @@ pub(crate) fn queued_record(
         model: String::new(),
         tool_names: Vec::new(),
         summary: String::new(),
-        result: json!({}),
+        result: json!({"path": child.path}),
         error: None,
         input_tokens: 0,
         cached_tokens: 0,
@@ -179,6 +303,7 @@ pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
     record.model.clone_from(&outcome.model);
     record.summary = outcome.output.chars().take(MAX_SUMMARY).collect();
     record.result = json!({
+        "path": child.path,
         "output": outcome.output,
         "step": child.step,
         "usage": outcome.usage,

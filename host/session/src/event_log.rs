@@ -1,0 +1,179 @@
+//! The events of one turn on their way to the store and to those who watch: numbered within
+//! their session, stored in blocks, and shown once they are stored.
+//!
+//! ```text
+//! run ──push──> pending ──flush──> store ──committed──> watchers
+//! ```
+//!
+//! A step is kept only behind the events that came before it (`flush`), so that a run which goes
+//! on from its steps has not lost what was told of them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar_store::{Committed, EventBlock, Store, Write};
+use serde::Serialize;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::events::Event;
+use crate::service::{Block, Hub, SessionEvent};
+
+/// Bytes of events that are stored together at most.
+const MAX_BLOCK: usize = 1 << 20;
+
+/// The events of one turn.
+pub(crate) struct EventLog {
+    inner: Arc<Inner>,
+    pump: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Inner {
+    store: Store,
+    session: Arc<str>,
+    message: Arc<str>,
+    state: Mutex<State>,
+    wake: Notify,
+}
+
+struct State {
+    /// The id of the next event.
+    next: i64,
+    pending: Vec<SessionEvent>,
+    bytes: usize,
+    /// Blocks that wait for their commit, in order; `None` after the end.
+    publish: Option<mpsc::UnboundedSender<(Block, Committed)>>,
+}
+
+/// An event as it is stored and sent.
+#[derive(Serialize)]
+struct Wire<'a> {
+    id: i64,
+    session: &'a str,
+    message: &'a str,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+impl EventLog {
+    /// The log of a turn; `last`: the id of the session's last event.
+    pub(crate) fn new(
+        store: Store,
+        hub: Arc<Hub>,
+        session: &str,
+        message: &str,
+        last: i64,
+    ) -> Self {
+        let (publish, committed) = mpsc::unbounded_channel();
+        let state =
+            State { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
+        let inner = Arc::new(Inner {
+            store,
+            session: session.into(),
+            message: message.into(),
+            state: Mutex::new(state),
+            wake: Notify::new(),
+        });
+        let pump = tokio::spawn(pump(Arc::clone(&inner), hub, committed));
+        Self { inner, pump: Mutex::new(Some(pump)) }
+    }
+
+    /// A function that takes events.
+    pub(crate) fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+        let inner = Arc::clone(&self.inner);
+        move |event| inner.push(event)
+    }
+
+    /// Hands what waits to the store: whatever is handed to it after this is kept only if this
+    /// is.
+    pub(crate) fn flush(&self) {
+        self.inner.flush();
+    }
+
+    /// Stores and shows what is left. Nothing may be pushed any more.
+    pub(crate) async fn close(&self) {
+        self.inner.flush();
+        self.inner.state().publish = None;
+        self.inner.wake.notify_one();
+        let pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(pump) = pump {
+            // An error: the runtime ends, and nobody watches.
+            let _ = pump.await;
+        }
+    }
+}
+
+impl Inner {
+    fn push(&self, event: &Event) {
+        let mut state = self.state();
+        let id = state.next;
+        let wire = Wire { id, session: &self.session, message: &self.message, event };
+        let json = match serde_json::to_string(&wire) {
+            Ok(json) => json,
+            Err(error) => {
+                tracing::error!(target: "belljar::session", "an event is not JSON: {error}");
+                return;
+            }
+        };
+        state.next += 1;
+        state.bytes += json.len();
+        let kind = event.kind.name().into();
+        let message = Arc::clone(&self.message);
+        state.pending.push(SessionEvent { id, message, kind, json: json.into() });
+        let full = state.bytes >= MAX_BLOCK;
+        drop(state);
+        if full {
+            self.flush();
+        }
+        self.wake.notify_one();
+    }
+
+    /// The lock is held while the block is handed over: blocks reach the store in order.
+    fn flush(&self) {
+        let mut state = self.state();
+        let Some(first) = state.pending.first() else { return };
+        let block = EventBlock {
+            first_seq: first.id,
+            events: state.pending.iter().map(|event| event.json.as_ref().to_owned()).collect(),
+        };
+        let (session, message) = (self.session.to_string(), self.message.to_string());
+        let committed = self.store.enqueue(vec![Write::Events { session, message, block }]);
+        let block: Block = std::mem::take(&mut state.pending).into();
+        state.bytes = 0;
+        if let Some(publish) = &state.publish {
+            // An error: the runtime ends.
+            let _ = publish.send((block, committed));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows blocks in their order once they are stored, and hands over the next one while none is
+/// under way: what comes meanwhile is stored together.
+async fn pump(
+    inner: Arc<Inner>,
+    hub: Arc<Hub>,
+    mut committed: mpsc::UnboundedReceiver<(Block, Committed)>,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            next = committed.recv() => {
+                let Some((block, stored)) = next else { return };
+                if let Err(error) = stored.await {
+                    // Not shown either: who watches and who reads later see the same.
+                    tracing::error!(
+                        target: "belljar::session",
+                        session = %inner.session,
+                        "events could not be stored: {error}"
+                    );
+                    continue;
+                }
+                hub.publish(&inner.session, &block);
+            }
+            () = inner.wake.notified() => inner.flush(),
+        }
+    }
+}
