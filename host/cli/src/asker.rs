@@ -82,7 +82,13 @@ impl Asker for Terminal {
         Word::No
     }
 
-    async fn clarify(&self, agent: &str, question: &str, options: &[String]) -> Option<String> {
+    async fn clarify(
+        &self,
+        _id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> Option<String> {
         let _turn = self.turn.lock().await;
         let mut text = format!("agent `{}` asks: ", Shown::new(agent));
         text.push_str(&Shown::clipped(question, MAX_ARGUMENTS).to_string());

@@ -28,6 +28,7 @@ use crate::bounds::{
     WARN_PERCENT,
 };
 use crate::clock::RunId;
+use crate::control::Control;
 use crate::delegates::Delegates;
 use crate::events::{EventKind, Events};
 use crate::findings::Findings;
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) spawned: SpawnCount,
     /// What is kept of the run from before its process died.
     pub(crate) replay: Arc<Replay>,
+    /// Ends single subagents.
+    pub(crate) control: Arc<Control>,
     /// What a person has allowed for the whole run.
     pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
 }

@@ -7,6 +7,8 @@ use serde::Serialize;
 /// What a person is asked. Foreign text: escape it before it is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
+    /// Its number in the run, as the event says it.
+    pub id: u64,
     /// Who wants to call: the agent's name, for a subagent behind its parent's.
     pub agent: &'a str,
     /// The tool.
@@ -29,6 +31,18 @@ pub enum Word {
     Nobody,
 }
 
+impl Word {
+    /// The word as events and records spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::ForRun => "for_run",
+            Self::No => "no",
+            Self::Nobody => "nobody",
+        }
+    }
+}
+
 /// Somebody who can be asked.
 #[async_trait]
 pub trait Asker: Send + Sync {
@@ -36,9 +50,15 @@ pub trait Asker: Send + Sync {
     async fn ask(&self, question: Question<'_>) -> Word;
 
     /// Asks the person what the agent at the root wants to know; `None` = nobody answers. All
-    /// of it is foreign text. Default: nobody.
-    async fn clarify(&self, agent: &str, question: &str, options: &[String]) -> Option<String> {
-        let _ = (agent, question, options);
+    /// of it but the number is foreign text. Default: nobody.
+    async fn clarify(
+        &self,
+        id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> Option<String> {
+        let _ = (id, agent, question, options);
         None
     }
 }

@@ -102,7 +102,7 @@ impl Batch {
 }
 
 impl Counts {
-    fn ended(&mut self, status: Status) -> &mut usize {
+    pub(crate) fn ended(&mut self, status: Status) -> &mut usize {
         match status {
             Status::Completed => &mut self.completed,
             Status::Partial => &mut self.partial,

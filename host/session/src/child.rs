@@ -129,6 +129,7 @@ impl Agent<'_> {
                 && !blocked.contains(name)
                 && allowed.is_none_or(|allowed| allowed.contains(name))
         };
+        job.shared.control.add(path, &cancel);
         let mut notes = Vec::new();
         let rights = if fork {
             attenuated(&job.rights, &Asked::default(), &agent.grants, &admitted).0

@@ -60,6 +60,28 @@ impl Conversation {
         }
     }
 
+    /// As [`Conversation::new`], with a budget above: a tenant's.
+    pub(crate) fn below(
+        above: &Budget,
+        agent: Arc<ResolvedAgent>,
+        workspace: PathBuf,
+        caps: Caps,
+    ) -> Self {
+        Self { budget: above.child(Level::Session, caps), ..Self::new(agent, workspace, caps) }
+    }
+
+    /// As [`Conversation::resumed`], where what was used counts somewhere else.
+    pub(crate) fn after(mut self, messages: Vec<Message>, used: Usage) -> Self {
+        self.messages = messages;
+        self.used = used;
+        self
+    }
+
+    /// The limits of each turn.
+    pub(crate) fn limits(&self) -> LimitsRequest {
+        self.limits
+    }
+
     /// A model instead of the agent's own choice.
     #[must_use]
     pub fn with_model(mut self, model: Option<String>) -> Self {
@@ -157,7 +179,23 @@ impl Conversation {
         events: EventSink,
         cancel: CancellationToken,
     ) -> Turn {
-        let spec = self.aside(Arc::clone(&self.agent), text.to_owned());
+        let spec = self.spec(text.to_owned());
+        self.run_turn(host, spec, events, cancel).await
+    }
+
+    /// What a turn is run as, without the history.
+    pub(crate) fn spec(&self, text: String) -> RunSpec {
+        self.aside(Arc::clone(&self.agent), text)
+    }
+
+    /// Runs a turn of this conversation.
+    pub(crate) async fn run_turn(
+        &mut self,
+        host: &Host,
+        spec: RunSpec,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Turn {
         let with_history = RunSpec { history: self.messages.clone(), ..spec.clone() };
         let outcome = run(host, with_history, events, cancel).await;
         self.count(&outcome);

@@ -361,6 +361,7 @@ impl Starting {
             let kind = StepKind::Child { place, summary: Box::new(summary.clone()) };
             StepEntry { agent: self.parent, step: self.step, position, kind }
         });
+        self.shared.control.remove(&summary.path);
         self.shared.keep(&summary, with).await;
         self.ledger.child(self.place, summary);
         Ended { status, conclusion }

@@ -64,6 +64,19 @@ impl Listing {
     }
 }
 
+/// How many children run side by side as the operator says. Only the operator raises it.
+fn granted_side_by_side(granted: &[SubagentsAsk]) -> usize {
+    let most = granted.iter().filter_map(|it| it.max_concurrent).min();
+    most.map_or(PARALLEL_CHILDREN, |n| n as usize).max(1)
+}
+
+/// How many children of this parent run side by side at most.
+pub(crate) fn side_by_side(granted: &[SubagentsAsk], parent: &AgentDefinition) -> usize {
+    let asked = parent.subagents.as_ref().and_then(|asked| asked.max_concurrent);
+    let granted = granted_side_by_side(granted);
+    asked.map_or(granted, |asked| granted.min(asked as usize)).max(1)
+}
+
 impl Delegates {
     /// Nobody.
     pub(crate) fn none() -> Self {
@@ -78,9 +91,7 @@ impl Delegates {
         parent: &AgentDefinition,
     ) -> Self {
         let mut it = Self { listing, ..Self::default() };
-        // Only the operator raises how many run at the same time.
-        let most = granted.iter().filter_map(|it| it.max_concurrent).min();
-        it.max_concurrent = most.map_or(PARALLEL_CHILDREN, |n| n as usize).max(1);
+        it.max_concurrent = granted_side_by_side(granted);
         for said in granted {
             it.narrow(said, identified);
         }

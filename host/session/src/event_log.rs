@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::events::Event;
+use crate::events::{Event, EventKind};
 use crate::service::{Block, Hub, SessionEvent};
 
 /// Bytes of events that are stored together at most.
@@ -64,8 +64,7 @@ impl EventLog {
         last: i64,
     ) -> Self {
         let (publish, committed) = mpsc::unbounded_channel();
-        let state =
-            State { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
+        let state = State { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
         let inner = Arc::new(Inner {
             store,
             session: session.into(),
@@ -89,8 +88,9 @@ impl EventLog {
         self.inner.flush();
     }
 
-    /// Stores and shows what is left. Nothing may be pushed any more.
-    pub(crate) async fn close(&self) {
+    /// Stores and shows what is left, and gives the id of the last one. Nothing may be pushed any
+    /// more.
+    pub(crate) async fn close(&self) -> i64 {
         self.inner.flush();
         self.inner.state().publish = None;
         self.inner.wake.notify_one();
@@ -99,6 +99,7 @@ impl EventLog {
             // An error: the runtime ends, and nobody watches.
             let _ = pump.await;
         }
+        self.inner.state().next - 1
     }
 }
 
@@ -124,7 +125,10 @@ impl Inner {
         if full {
             self.flush();
         }
-        self.wake.notify_one();
+        // The last one waits until the message says what came of the turn.
+        if !matches!(event.kind, EventKind::RunFinished { .. }) {
+            self.wake.notify_one();
+        }
     }
 
     /// The lock is held while the block is handed over: blocks reach the store in order.

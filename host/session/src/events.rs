@@ -316,6 +316,19 @@ impl EventSink {
     }
 }
 
+impl EventSink {
+    /// Calls `listener` too, before the one that is there.
+    pub(crate) fn and(self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        match self.0 {
+            None => Self::to(listener),
+            Some(other) => Self::to(move |event| {
+                listener(event);
+                other(event);
+            }),
+        }
+    }
+}
+
 impl fmt::Debug for EventSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "EventSink(listened to)" } else { "EventSink(none)" })

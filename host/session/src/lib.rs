@@ -36,10 +36,12 @@ pub mod bounds;
 mod carry;
 mod child;
 mod clock;
+mod control;
 mod conversation;
 mod delegate;
 mod delegates;
 mod dispatch;
+mod event_log;
 pub mod events;
 mod facade;
 mod findings;
@@ -52,6 +54,7 @@ mod journal;
 mod keep;
 mod ledger;
 mod library;
+mod open_turn;
 mod orders;
 mod outcome;
 mod pause;
@@ -65,6 +68,7 @@ mod rows;
 mod run;
 mod saved;
 mod scan;
+mod service;
 mod session_journal;
 pub mod skills;
 mod spec;
@@ -77,6 +81,7 @@ mod turn;
 pub use ask::{Asker, NoAsker, Question, Word};
 pub use blocks::ListedAgent;
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
+pub use control::Control;
 pub use conversation::{Conversation, Turn};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use findings::{Finding, FindingSeverity, Findings};
@@ -84,6 +89,7 @@ pub use hooks::{HookCheck, Hooks};
 pub use host::Host;
 pub use journal::{ChildOrigin, Journal, NoJournal, QueuedChild};
 pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
+pub use open_turn::OpenTurn;
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
 };
@@ -91,6 +97,10 @@ pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all, 
 pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
+pub use service::{
+    Admission, OpenQuestion, PersonAnswer, Preview, PreviewRequest, QuestionKind, RunningTurn,
+    Service, ServiceError, ServiceLimits, SessionEvent, TurnEnd, TurnHandle, TurnRequest, Watch,
+};
 pub use session_journal::{JournalError, SavedTurn, SessionJournal};
 pub use spec::host_tool_specs;
 pub use steps::{Kept, PlannedChild, Replay, StepEntry, StepKind};

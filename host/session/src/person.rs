@@ -62,7 +62,7 @@ impl Agent<'_> {
             tool: tool.to_owned(),
             arguments: arguments.chars().take(MAX_SHOWN).collect(),
         });
-        let question = Question { agent: &job.path, tool: permit.tool(), arguments };
+        let question = Question { id, agent: &job.path, tool: permit.tool(), arguments };
         let waiting = job.pause.begin();
         let asking = timeout(ANSWER_WAIT, job.shared.host.asker.ask(question));
         let word = self.stop.run_until_cancelled(asking).await;
@@ -89,7 +89,7 @@ impl Agent<'_> {
         let waiting = job.pause.begin();
         let asker = &job.shared.host.asker;
         let asking =
-            timeout(ANSWER_WAIT, asker.clarify(&job.path, &asked.question, &asked.options));
+            timeout(ANSWER_WAIT, asker.clarify(id, &job.path, &asked.question, &asked.options));
         let heard = self.stop.run_until_cancelled(asking).await;
         drop(waiting);
         let answer = heard.and_then(Result::ok).flatten();

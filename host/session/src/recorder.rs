@@ -7,17 +7,21 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_store::{Committed, Store, SubagentRecord, SubagentStatus, Write};
+use belljar_store::{AuditEntry, Committed, Store, SubagentRecord, SubagentStatus, Write};
+use serde_json::json;
 
 use crate::clock::{Clock, RunId};
 use crate::event_log::EventLog;
 use crate::journal::{Journal, QueuedChild};
 use crate::outcome::ChildSummary;
 use crate::rows;
-use crate::steps::StepEntry;
+use crate::steps::{StepEntry, StepKind};
 
 /// Why a subagent has no outcome although its turn is over.
 const GIVEN_UP: &str = "it was still running when its turn was given up";
+
+/// Denials of one call that the audit log names; the receipt has all.
+const MAX_DENIALS: usize = 8;
 
 /// One turn.
 pub(crate) struct Recorder {
@@ -37,6 +41,8 @@ pub(crate) struct Place {
     /// The agent's message.
     pub(crate) message: String,
     pub(crate) run: RunId,
+    /// Who said what the turn answers.
+    pub(crate) actor: String,
 }
 
 #[derive(Default)]
@@ -140,6 +146,24 @@ impl Recorder {
         Ok(Write::Journal { session: session.clone(), message: message.clone(), entries })
     }
 
+    /// What the audit log says of a call that was refused something.
+    fn denied(&self, entry: &StepEntry) -> Option<Write> {
+        let StepKind::Result(kept) = &entry.kind else { return None };
+        let receipt = kept.receipt.as_ref().filter(|call| !call.receipt.denials.is_empty())?;
+        let denials = receipt.receipt.denials.iter().map(|denial| {
+            json!({"code": denial.code.to_string(), "what": denial.what, "facts": denial.facts})
+        });
+        let denials: Vec<_> = denials.take(MAX_DENIALS).collect();
+        Some(Write::Audit(AuditEntry {
+            id: self.place.new_id(),
+            at: self.place.now(),
+            actor: self.place.actor.clone(),
+            action: "call_denied".to_owned(),
+            object: format!("{}/{}", self.place.session, self.place.message),
+            detail: json!({"agent": receipt.agent, "tool": receipt.tool, "denials": denials}),
+        }))
+    }
+
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,6 +214,7 @@ impl Journal for Recorder {
         let Place { session, message, .. } = &self.place;
         let (now, new_id) = (self.place.now(), || self.place.new_id());
         let mut writes = rows::of_result(session, message, &entry, now, new_id);
+        writes.extend(self.denied(&entry));
         writes.push(self.step_row(entry)?);
         self.log.flush();
         self.place.store.enqueue(writes).await.map_err(io::Error::other)

@@ -14,16 +14,17 @@ use std::io;
 use belljar_model::Message;
 use belljar_policy::Shown;
 use belljar_store::{
-    JournalEntry, JournalKind, MessageStatus, NewAttachment, ReceiptRow, Role, Source, Store, StoreError, StoredMessage, StoredSession, SubagentRecord,
-    SubagentStatus, Write,
+    JournalEntry, JournalKind, MessageStatus, NewAttachment, ReceiptRow, Role, Source, Store,
+    StoreError, StoredMessage, StoredSession, SubagentRecord, SubagentStatus, UsageRow, Write,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::clock::RunId;
+use crate::clock::{Clock, RunId};
 use crate::events::Counts;
 use crate::frame::{self, LOST};
 use crate::journal::{ChildOrigin, QueuedChild};
+use crate::open_turn::OpenTurn;
 use crate::outcome::{Attachment, ChildSummary, Outcome, Status, Usage};
 use crate::results;
 use crate::steps::{StepEntry, StepKind};
@@ -42,6 +43,8 @@ pub struct Past {
     pub messages: Vec<Message>,
     /// What they used.
     pub used: Usage,
+    /// The turn that a process died in. It stands in none of the others.
+    pub unfinished: Option<OpenTurn>,
 }
 
 /// One turn of the past.
@@ -280,7 +283,7 @@ pub(crate) fn queued_record(
         model: String::new(),
         tool_names: Vec::new(),
         summary: String::new(),
-        result: json!({"path": child.path}),
+        result: json!({"path": &*child.path}),
         error: None,
         input_tokens: 0,
         cached_tokens: 0,
@@ -326,6 +329,21 @@ fn column(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
+/// What a turn used, for the day on which it ended.
+pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> UsageRow {
+    let total = outcome.total;
+    UsageRow {
+        day: clock.now().strftime("%Y-%m-%d").to_string(),
+        turns: 1,
+        steps: column(total.steps),
+        input_tokens: column(total.input_tokens),
+        cached_tokens: column(total.cached_tokens),
+        output_tokens: column(total.output_tokens),
+        tool_calls: column(total.tool_calls),
+        fuel: column(total.fuel),
+    }
+}
+
 /// How a turn ended, in the store's words.
 pub(crate) fn message_status(status: Status) -> MessageStatus {
     match status {
@@ -353,8 +371,13 @@ pub(crate) fn past(
     rows: Vec<StoredMessage>,
     subagents: &[SubagentRecord],
 ) -> Result<Past, StoreError> {
-    let mut past =
-        Past { session, turns: Vec::new(), messages: Vec::new(), used: Usage::default() };
+    let mut past = Past {
+        session,
+        turns: Vec::new(),
+        messages: Vec::new(),
+        used: Usage::default(),
+        unfinished: None,
+    };
     let mut asked = String::new();
     for row in rows {
         let bad = |error: serde_json::Error| StoreError::Row {
@@ -365,6 +388,7 @@ pub(crate) fn past(
         let content: Content = serde_json::from_value(row.content).map_err(bad)?;
         match row.role {
             Role::User => asked = content.text,
+            Role::Assistant if row.status == MessageStatus::InFlight => {}
             Role::Assistant => {
                 let metadata: Metadata = serde_json::from_value(row.metadata).map_err(bad)?;
                 let asked = std::mem::take(&mut asked);

@@ -11,12 +11,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Job, Shared, SpawnCount, not_started, run_agent};
 use crate::clock::RunId;
+use crate::control::Control;
 use crate::events::{EventKind, EventSink, Events};
 use crate::frame::first_message;
 use crate::host::Host;
 use crate::hosttool::Scene;
+use crate::ledger::Ledger;
 use crate::outcome::{Outcome, RunError, Status};
+use crate::prepare::prepare;
 use crate::resolve::ResolvedAgent;
+use crate::service::Preview;
 use crate::steps::Replay;
 
 /// Model asked for where neither the caller nor the definition names one.
@@ -54,6 +58,8 @@ pub struct RunSpec {
     pub replay: Option<Arc<Replay>>,
     /// The number of the run's next event: how many there were before its process died.
     pub first_event: u64,
+    /// Ends single subagents. Default: one that nobody else has.
+    pub control: Arc<Control>,
 }
 
 impl RunSpec {
@@ -72,6 +78,7 @@ impl RunSpec {
             run: None,
             replay: None,
             first_event: 0,
+            control: Arc::default(),
         }
     }
 }
@@ -100,6 +107,7 @@ pub async fn run(
         workspace: spec.workspace.clone(),
         spawned,
         replay: Arc::clone(&replay),
+        control: Arc::clone(&spec.control),
         allowed: Mutex::default(),
     });
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
@@ -124,6 +132,33 @@ pub async fn run(
         total: outcome.total,
     });
     outcome
+}
+
+/// What the model of this run would be sent first. Nothing runs.
+pub(crate) async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
+    let spec = crate::skills::brought_along(host, spec);
+    let run = RunId::new(&*host.clock);
+    let shared = Arc::new(Shared {
+        host: host.clone(),
+        run: run.clone(),
+        events: Events::new(EventSink::none(), run, 0),
+        workspace: spec.workspace.clone(),
+        spawned: SpawnCount::default(),
+        replay: Arc::default(),
+        control: Arc::default(),
+        allowed: Mutex::default(),
+    });
+    let path: Arc<str> = spec.agent.id.slug.as_str().into();
+    let stop = CancellationToken::new();
+    let job = job(&shared, spec, path, 0, stop.clone()).map_err(|(_, error)| error)?;
+    let ledger = Ledger::default();
+    ledger.entries().warnings.extend(job.notes.iter().cloned());
+    let request = prepare(&job, &ledger, &stop).await?.machine.request().clone();
+    Ok(Preview {
+        model: job.model.model.id().to_owned(),
+        request: Arc::unwrap_or_clone(request),
+        notes: ledger.take().warnings,
+    })
 }
 
 /// Cancels a budget when it is dropped: whatever still holds it stops at its next check.

@@ -8,20 +8,29 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_store::{Finished, MessageStatus, NewMessage, NewSession, Role, Store, StoreError};
-use serde_json::{Value, json};
+use belljar_store::{
+    Committed, Finished, MessageStatus, NewMessage, NewSession, Role, Store, StoreError,
+    StoredSession, Write,
+};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, RunId};
 use crate::conversation::{Conversation, Turn};
+use crate::event_log::EventLog;
 use crate::events::EventSink;
 use crate::held::Held;
 use crate::host::Host;
 use crate::journal::Journal;
+use crate::open_turn::OpenTurn;
 use crate::outcome::Outcome;
-use crate::recorder::Recorder;
+use crate::recorder::{Place, Recorder};
 use crate::rows::{self, Past};
 use crate::run::RunSpec;
+use crate::service::Hub;
+
+/// Who speaks on the command line.
+const LOCAL: &str = "local";
 
 /// Characters of a session's title: the beginning of what was said first.
 const MAX_TITLE: usize = 80;
@@ -30,12 +39,22 @@ const MAX_TITLE: usize = 80;
 pub struct SessionJournal {
     store: Store,
     clock: Arc<dyn Clock>,
+    /// Who watches.
+    hub: Arc<Hub>,
+    /// The id that a new session gets.
+    name: Option<String>,
+    /// Who says what is said.
+    actor: String,
     open: Option<Open>,
 }
 
 /// A session that exists and that this process has to itself.
 struct Open {
     session: String,
+    /// The id of its last event.
+    last_event: i64,
+    /// Whether it is in the store.
+    saved: bool,
     _held: Held,
 }
 
@@ -76,12 +95,36 @@ impl SessionJournal {
     /// A journal whose session begins with its first turn: one that is left before that
     /// leaves nothing behind.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, open: None }
+        let actor = LOCAL.to_owned();
+        Self { store, clock, hub: Arc::default(), name: None, actor, open: None }
+    }
+
+    /// The id of the session that begins with the first turn. Default: a new one.
+    pub(crate) fn called(mut self, id: String) -> Self {
+        self.name = Some(id);
+        self
+    }
+
+    /// Who says what is said from now on, for the audit log. Default: `local`.
+    pub(crate) fn by(&mut self, actor: &str) -> &mut Self {
+        actor.clone_into(&mut self.actor);
+        self
+    }
+
+    /// The id of the session's last event.
+    pub(crate) fn last_event(&self) -> i64 {
+        self.open.as_ref().map_or(0, |open| open.last_event)
+    }
+
+    /// Shows the events of its turns to these watchers.
+    pub(crate) fn watched_by(mut self, hub: Arc<Hub>) -> Self {
+        self.hub = hub;
+        self
     }
 
     /// Goes on with a session: the one that `which` names by its id or the beginning of it,
-    /// else the latest of this workspace. A turn that a process died in is marked as
-    /// interrupted.
+    /// else the latest of this workspace. A turn that a process died in is the past's
+    /// `unfinished`: [`SessionJournal::perform`] goes on with it.
     pub async fn resume(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -95,14 +138,45 @@ impl SessionJournal {
                 latest.ok_or(JournalError::Nothing)?
             }
         };
-        let mut journal = Self { store, clock, open: None };
-        journal.hold(session.id.clone())?;
-        // Nobody else has the session, so nobody works on these any more.
-        journal.store.interrupt_in_flight(&session.id, journal.now()).await?;
-        let messages = journal.store.messages(&session.id).await?;
-        let subagents = journal.store.subagents(&session.id).await?;
-        let past = rows::past(&journal.store, session, messages, &subagents)?;
-        Ok((journal, past))
+        Self::new(store, clock).go_on(session).await
+    }
+
+    /// Goes on with this session, as [`SessionJournal::resume`] does.
+    pub(crate) async fn go_on(
+        mut self,
+        session: StoredSession,
+    ) -> Result<(Self, Past), JournalError> {
+        self.hold(session.id.clone())?;
+        let past = self.past(session).await?;
+        Ok((self, past))
+    }
+
+    /// Gives up a turn that cannot be gone on with: it is marked as interrupted, and the model
+    /// is told so.
+    pub async fn give_up(&mut self, past: Past) -> Result<Past, JournalError> {
+        self.store.interrupt_in_flight(&past.session.id, self.now()).await?;
+        self.past(past.session).await
+    }
+
+    async fn past(&mut self, session: StoredSession) -> Result<Past, JournalError> {
+        let mut messages = self.store.messages(&session.id).await?;
+        let subagents = self.store.subagents(&session.id).await?;
+        let last_event = self.store.last_event(&session.id).await?;
+        if let Some(open) = &mut self.open {
+            open.last_event = last_event;
+            open.saved = true;
+        }
+        let unfinished =
+            OpenTurn::found(&self.store, &session.id, &messages, &subagents, last_event).await?;
+        if unfinished.is_none() && messages.iter().any(|one| one.status == MessageStatus::InFlight)
+        {
+            // Of a turn that an older program left nothing is kept.
+            self.store.interrupt_in_flight(&session.id, self.now()).await?;
+            messages = self.store.messages(&session.id).await?;
+        }
+        let mut past = rows::past(&self.store, session, messages, &subagents)?;
+        past.unfinished = unfinished;
+        Ok(past)
     }
 
     /// The session, once it has begun.
@@ -125,34 +199,81 @@ impl SessionJournal {
         events: EventSink,
         cancel: CancellationToken,
     ) -> Result<SavedTurn, JournalError> {
-        let session = self.begin(conversation, text).await?;
-        let message = self.new_id();
-        let now = self.now();
-        let row = |id: String, role, status, content: Value| NewMessage {
-            id,
+        let turn = self.say(conversation, text).await?;
+        Ok(self.perform(turn, conversation, host, events, cancel).await)
+    }
+
+    /// Saves what a person says, and the placeholder of the answer. When this returns, both
+    /// outlive the process.
+    pub async fn say(
+        &mut self,
+        conversation: &Conversation,
+        text: &str,
+    ) -> Result<OpenTurn, JournalError> {
+        let mut writes = Vec::with_capacity(2);
+        let session = self.begin(conversation, text, &mut writes)?;
+        let turn = OpenTurn::new(self.new_id(), self.new_id(), RunId::new(&*self.clock), text);
+        let row = |id: &str, role, status, content, metadata| NewMessage {
+            id: id.to_owned(),
             role,
             status,
             content,
-            metadata: json!({}),
-            created: now,
+            metadata,
+            created: self.now(),
         };
-        let pair = [
-            row(self.new_id(), Role::User, MessageStatus::Completed, json!({"text": text})),
-            row(message.clone(), Role::Assistant, MessageStatus::InFlight, json!({"text": ""})),
+        let (asked, empty) = (json!({"text": text}), json!({"text": ""}));
+        let who = json!({"actor": self.actor, "limits": conversation.limits()});
+        let known = rows::live_metadata(&turn.run, &[]);
+        let messages = vec![
+            row(&turn.asked, Role::User, MessageStatus::Completed, asked, who),
+            row(&turn.message, Role::Assistant, MessageStatus::InFlight, empty, known),
         ];
-        self.store.append_messages(&session, &pair).await?;
-        let recorder = Recorder::new(
-            self.store.clone(),
-            Arc::clone(&self.clock),
-            session.clone(),
-            message.clone(),
-            Arc::clone(&host.journal),
-        );
+        writes.push(Write::AppendMessages { session, messages });
+        self.commit(writes).await?;
+        Ok(turn)
+    }
+
+    /// Runs a turn that was saved, from its beginning or from where its process died. What
+    /// came of it replaces the placeholder.
+    pub async fn perform(
+        &mut self,
+        turn: OpenTurn,
+        conversation: &mut Conversation,
+        host: &Host,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> SavedTurn {
+        let OpenTurn { message, run, text, replay, first_event, before, .. } = turn;
+        let (session, last_event) = match &self.open {
+            Some(open) => (open.session.clone(), open.last_event),
+            None => (String::new(), 0),
+        };
+        let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
+        let hub = Arc::clone(&self.hub);
+        let log = EventLog::new(store.clone(), hub, &session, &message, last_event);
+        let log = Arc::new(log);
+        let actor = self.actor.clone();
+        let place = Place { store, clock, session, message, run: run.clone(), actor };
+        let next = Arc::clone(&host.journal);
+        let recorder = Recorder::new(place.clone(), Arc::clone(&log), next, before);
         let mut host = host.clone();
         host.journal = Arc::clone(&recorder) as Arc<dyn Journal>;
-        let turn = conversation.turn(&host, text, events, cancel).await;
-        let unsaved = self.finish(&session, &message, &turn, &recorder).await.err();
-        Ok(SavedTurn { turn, unsaved })
+        let spec = RunSpec {
+            run: Some(run),
+            replay: replay.map(Arc::new),
+            first_event,
+            control: turn.control,
+            ..conversation.spec(text)
+        };
+        let events = events.and(log.listener());
+        let turn = conversation.run_turn(&host, spec, events, cancel).await;
+        // Before the last events are shown: who reads the message then finds what came of it.
+        let finished = self.finish(&place, &turn, &recorder);
+        let last_event = log.close().await;
+        if let Some(open) = &mut self.open {
+            open.last_event = last_event;
+        }
+        SavedTurn { unsaved: finished.await.err(), turn }
     }
 
     /// Tells the conversation of a run beside it, as [`Conversation::remember`] does, and saves
@@ -164,7 +285,8 @@ impl SessionJournal {
         outcome: &Outcome,
     ) -> Result<(), JournalError> {
         let asked = format!("`{}`: {}", spec.agent.id.slug, spec.task);
-        let session = self.begin(conversation, &asked).await?;
+        let mut writes = Vec::with_capacity(3);
+        let session = self.begin(conversation, &asked, &mut writes)?;
         let message = self.new_id();
         let now = self.now();
         let records = rows::subagents(&message, outcome, now, || self.new_id());
@@ -178,24 +300,27 @@ impl SessionJournal {
             created: now,
         };
         let answer = json!({"text": outcome.output, "messages": added});
-        let pair = [
+        let messages = vec![
             row(self.new_id(), Role::User, json!({"text": asked}), json!({})),
             row(message, Role::Assistant, answer, rows::metadata(outcome, &records)),
         ];
-        self.store.append_messages(&session, &pair).await?;
-        Ok(self.store.record_subagents(&session, &records).await?)
+        writes.push(Write::AppendMessages { session: session.clone(), messages });
+        writes.push(Write::Subagents { session, records });
+        writes.push(Write::Usage(rows::usage(outcome, &*self.clock)));
+        self.commit(writes).await
     }
 
-    /// The session's id; makes the session with its first turn.
-    async fn begin(
+    /// The session's id; with its first turn it is made too.
+    fn begin(
         &mut self,
         conversation: &Conversation,
         text: &str,
+        writes: &mut Vec<Write>,
     ) -> Result<String, JournalError> {
         if let Some(open) = &self.open {
             return Ok(open.session.clone());
         }
-        let id = self.new_id();
+        let id = self.name.clone().unwrap_or_else(|| self.new_id());
         let first = text.trim().lines().next().unwrap_or_default();
         let session = NewSession {
             id: id.clone(),
@@ -206,21 +331,23 @@ impl SessionJournal {
             created: self.now(),
         };
         self.hold(id.clone())?;
-        if let Err(error) = self.store.create_session(&session).await {
-            self.open = None;
-            return Err(error.into());
-        }
+        writes.push(Write::CreateSession(session));
         Ok(id)
     }
 
+    /// Writes the beginning of a turn. A session that could not be made is none.
+    async fn commit(&mut self, writes: Vec<Write>) -> Result<(), JournalError> {
+        let done = self.store.enqueue(writes).await;
+        match &mut self.open {
+            Some(open) if done.is_ok() => open.saved = true,
+            Some(open) if !open.saved => self.open = None,
+            Some(_) | None => {}
+        }
+        Ok(done?)
+    }
+
     /// Puts what came of the turn in the place of its placeholder.
-    async fn finish(
-        &self,
-        session: &str,
-        message: &str,
-        turn: &Turn,
-        recorder: &Recorder,
-    ) -> Result<(), StoreError> {
+    fn finish(&self, place: &Place, turn: &Turn, recorder: &Recorder) -> Committed {
         let outcome = &turn.outcome;
         let records = recorder.finish();
         let finished = Finished {
@@ -229,16 +356,22 @@ impl SessionJournal {
             metadata: rows::metadata(outcome, &records),
             updated: self.now(),
         };
-        // Once more, for those whose own write failed.
-        self.store.record_subagents(session, &records).await?;
-        self.store.finish_message(session, message, &finished).await
+        let Place { session, message, .. } = place.clone();
+        let mut writes = Vec::with_capacity(3);
+        if !records.is_empty() {
+            // Once more, for those whose own write failed.
+            writes.push(Write::Subagents { session: session.clone(), records });
+        }
+        writes.push(Write::FinishMessage { session, message, finished });
+        writes.push(Write::Usage(rows::usage(outcome, &*self.clock)));
+        self.store.enqueue(writes)
     }
 
     fn hold(&mut self, session: String) -> Result<(), JournalError> {
         let dir = self.store.path().with_extension("locks");
         match Held::take(&dir, &session) {
             Ok(Some(held)) => {
-                self.open = Some(Open { session, _held: held });
+                self.open = Some(Open { session, last_event: 0, saved: false, _held: held });
                 Ok(())
             }
             Ok(None) => Err(JournalError::Held(session)),

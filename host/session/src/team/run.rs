@@ -61,6 +61,7 @@ pub async fn run_team(
         workspace: spec.workspace.clone(),
         spawned: SpawnCount::default(),
         replay: Arc::default(),
+        control: Arc::default(),
         allowed: Mutex::default(),
     });
     let started = host.clock.now();

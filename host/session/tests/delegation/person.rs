@@ -26,7 +26,13 @@ impl Asker for Person {
         self.word
     }
 
-    async fn clarify(&self, _agent: &str, question: &str, options: &[String]) -> Option<String> {
+    async fn clarify(
+        &self,
+        _id: u64,
+        _agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> Option<String> {
         (question == "which?").then(|| options[1].clone())
     }
 }

@@ -1,0 +1,226 @@
+//! A turn from the request to the task that runs it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use belljar_policy::{Caps, LimitsRequest};
+use belljar_store::StoredSession;
+use tokio::sync::watch;
+
+use super::admission::Permit;
+use super::desk::TurnDesk;
+use super::limits::Place;
+use super::running::{Claim, Running, TurnEnd, TurnHandle};
+use super::types::{ServiceError, TurnRequest};
+use super::{Inner, RETRY_AFTER, Service};
+use crate::ask::Asker;
+use crate::conversation::Conversation;
+use crate::events::EventSink;
+use crate::host::Host;
+use crate::open_turn::OpenTurn;
+use crate::outcome::RunError;
+use crate::resolve::{ResolvedAgent, resolve_known};
+use crate::rows::Past;
+use crate::session_journal::SessionJournal;
+
+/// The agent of a session that names none.
+pub(super) const DEFAULT_AGENT: &str = "general-purpose";
+
+/// Most bytes of what a person says at once.
+const MAX_TEXT_BYTES: usize = 4 << 20;
+
+/// How long the library is taken to be as it was seen last.
+const LIBRARY_AGE: Duration = Duration::from_secs(1);
+
+/// What a turn runs with.
+pub(super) struct Ready {
+    pub(super) claim: Claim,
+    pub(super) places: (Place, Permit),
+    pub(super) journal: SessionJournal,
+    pub(super) conversation: Conversation,
+    pub(super) turn: OpenTurn,
+}
+
+impl Service {
+    /// Saves the message and the placeholder of its answer, and runs the turn in a task of its
+    /// own. When this returns, both outlive the process.
+    pub async fn begin(&self, request: TurnRequest) -> Result<TurnHandle, ServiceError> {
+        let inner = &self.0;
+        if inner.draining.is_cancelled() {
+            return Err(ServiceError::Draining);
+        }
+        check(&request)?;
+        // Before anything waits: who is not known, or busy, hears of it at once.
+        let known = match &request.session {
+            Some(id) => Some(inner.store.session(id).await?),
+            None => None,
+        };
+        let id = known.as_ref().map_or_else(|| self.new_id(), |session| session.id.clone());
+        let claim = Running::claim(inner, &id, self.now());
+        let claim = claim.ok_or_else(|| ServiceError::Busy(id.clone()))?;
+        let name = known.as_ref().map(|session| session.agent.as_str());
+        let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
+        let agent = inner.agent(name).await?;
+        let jars = inner.jars_of(&agent);
+        let place = inner.allowance.place().await?;
+        let permit = inner.admission.enter(inner.store.tenant(), jars, false).await;
+        let full = |_| ServiceError::HostFull { retry_after: RETRY_AFTER };
+        let places = (place, permit.map_err(full)?);
+        if inner.draining.is_cancelled() {
+            return Err(ServiceError::Draining);
+        }
+        let (mut journal, past) = inner.open(id, known).await?;
+        if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
+            // It waits for its turn to be gone on with.
+            return Err(ServiceError::Busy(claim.session().to_owned()));
+        }
+        let conversation =
+            inner.conversation(agent, request.model, request.limits, past.as_ref()).await?;
+        let turn = journal.by(&request.actor).say(&conversation, &request.text).await?;
+        let after = journal.last_event();
+        let user_message = turn.asked.clone();
+        let ready = Ready { claim, places, journal, conversation, turn };
+        let (session, message) = (ready.claim.session().to_owned(), ready.turn.message.clone());
+        let (store, hub) = (inner.store.clone(), Arc::clone(&inner.hub));
+        let ended = inner.run(ready);
+        Ok(TurnHandle { session, message, user_message, ended, store, hub, after })
+    }
+}
+
+impl Inner {
+    /// Runs a turn in a task of its own.
+    pub(super) fn run(self: &Arc<Self>, ready: Ready) -> watch::Receiver<Option<Arc<TurnEnd>>> {
+        let Ready { claim, places, mut journal, mut conversation, turn } = ready;
+        claim.is(&turn.message, &conversation.agent().id.to_string(), &turn.control);
+        let (end, ended) = watch::channel(None);
+        let session = claim.session().to_owned();
+        let mut host = self.host.clone();
+        host.asker = Arc::new(TurnDesk {
+            desk: Arc::clone(&self.desk),
+            clock: Arc::clone(&host.clock),
+            session: session.clone(),
+            message: turn.message.clone(),
+        }) as Arc<dyn Asker>;
+        let task = tokio::spawn(async move {
+            let cancel = claim.cancel.clone();
+            let saved =
+                journal.perform(turn, &mut conversation, &host, EventSink::none(), cancel).await;
+            if let Some(error) = &saved.unsaved {
+                tracing::error!(
+                    target: "belljar::session",
+                    session = %claim.session(),
+                    "what came of a turn could not be stored: {error}"
+                );
+            }
+            let outcome = TurnEnd::of(&saved.turn.outcome);
+            // Whoever hears of the end may begin the next turn.
+            drop((journal, claim, places));
+            // An error: nobody waits.
+            let _ = end.send(Some(Arc::new(outcome)));
+        });
+        Claim::runs(self, &session, task.abort_handle());
+        ended
+    }
+
+    /// A session, held by this process; what is known of it, unless it is a new one.
+    pub(super) async fn open(
+        &self,
+        id: String,
+        known: Option<StoredSession>,
+    ) -> Result<(SessionJournal, Option<Past>), ServiceError> {
+        let (store, clock) = (self.store.clone(), Arc::clone(&self.host.clock));
+        let journal = SessionJournal::new(store, clock).watched_by(Arc::clone(&self.hub));
+        match known {
+            None => Ok((journal.called(id), None)),
+            Some(session) => {
+                let (journal, past) = journal.go_on(session).await?;
+                Ok((journal, Some(past)))
+            }
+        }
+    }
+
+    pub(super) async fn conversation(
+        &self,
+        agent: Arc<ResolvedAgent>,
+        model: Option<String>,
+        limits: LimitsRequest,
+        past: Option<&Past>,
+    ) -> Result<Conversation, ServiceError> {
+        let budget = self.allowance.budget(&self.store, &*self.host.clock).await?;
+        let saved = past.map(|past| past.session.model.clone()).filter(|model| !model.is_empty());
+        let conversation =
+            Conversation::below(&budget, agent, self.workspace.clone(), Caps::unlimited())
+                .with_model(saved.or(model))
+                .with_limits(limits);
+        Ok(match past {
+            Some(past) => conversation.after(past.messages.clone(), past.used),
+            None => conversation,
+        })
+    }
+
+    /// An agent that can be run.
+    pub(super) async fn agent(&self, name: &str) -> Result<Arc<ResolvedAgent>, ServiceError> {
+        self.refresh().await;
+        let wrong = |message: String, hint| ServiceError::Agent { message, hint };
+        let agent = resolve_known(&self.host, name, &self.workspace);
+        let agent = agent.map_err(|error| wrong(error.to_string(), None))?;
+        if let Err(error) = agent.runnable(false) {
+            let hint = match &error {
+                RunError::Setup { hint, .. } => hint.clone(),
+                _ => None,
+            };
+            return Err(wrong(error.to_string(), hint));
+        }
+        if self.host.models.is_empty() {
+            let hint = "add a model to `[models]` in the operator's `belljar.toml`".to_owned();
+            return Err(wrong("no model is configured".to_owned(), Some(hint)));
+        }
+        Ok(Arc::new(agent))
+    }
+
+    /// Looks for changed agent files, now and then.
+    async fn refresh(&self) {
+        {
+            let mut seen =
+                self.library_seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if seen.is_some_and(|seen: Instant| seen.elapsed() < LIBRARY_AGE) {
+                return;
+            }
+            *seen = Some(Instant::now());
+        }
+        let library = Arc::clone(&self.host.library);
+        // It reads directories. An error: the runtime ends.
+        let _ = tokio::task::spawn_blocking(move || library.refresh()).await;
+    }
+
+    /// The most jars that a turn of this agent has at a time: its own, and those of its
+    /// subagents side by side, down to the greatest depth.
+    pub(super) fn jars_of(&self, agent: &ResolvedAgent) -> usize {
+        let depth = self.host.settings.subagents.max_depth;
+        let side_by_side = most_children(&self.host, agent);
+        let mut jars = 1_usize;
+        for _ in 0..depth {
+            jars = jars.saturating_mul(side_by_side).saturating_add(1);
+        }
+        jars
+    }
+}
+
+fn most_children(host: &Host, agent: &ResolvedAgent) -> usize {
+    let granted = host.settings.delegation(&agent.id, agent.definition.visibility);
+    crate::delegates::side_by_side(&granted, &agent.definition)
+}
+
+fn check(request: &TurnRequest) -> Result<(), ServiceError> {
+    let invalid = |why: &str| Err(ServiceError::Invalid(why.to_owned()));
+    if request.text.trim().is_empty() {
+        return invalid("`text` is empty; say something");
+    }
+    if request.text.len() > MAX_TEXT_BYTES {
+        return invalid("`text` is too long: at most 4 MiB; put it into a file of the workspace");
+    }
+    if request.session.is_some() && (request.agent.is_some() || request.model.is_some()) {
+        return invalid("a session keeps its agent and model; leave `agent` and `model` out");
+    }
+    Ok(())
+}

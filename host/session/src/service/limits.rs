@@ -1,0 +1,107 @@
+//! What one tenant may have: turns at a time, and tokens and fuel a day.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_policy::{Budget, Caps, Level, Meter};
+use belljar_store::{Store, StoreError, UsageRow};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{RETRY_AFTER, ServiceError, ServiceLimits};
+use crate::clock::Clock;
+
+/// What one tenant may have.
+pub(crate) struct Allowance {
+    limits: ServiceLimits,
+    /// Turns that run.
+    turns: Arc<Semaphore>,
+    /// Turns that run or wait.
+    places: Arc<Semaphore>,
+    /// Above all turns of a day.
+    day: Mutex<Option<(String, Budget)>>,
+}
+
+/// The place of one turn.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _waits: OwnedSemaphorePermit,
+    _runs: OwnedSemaphorePermit,
+}
+
+impl Allowance {
+    pub(crate) fn new(limits: ServiceLimits) -> Self {
+        let concurrent = limits.concurrent_turns.max(1);
+        Self {
+            turns: Arc::new(Semaphore::new(concurrent)),
+            places: Arc::new(Semaphore::new(concurrent.saturating_add(limits.queued_turns))),
+            day: Mutex::default(),
+            limits,
+        }
+    }
+
+    /// Waits for a place; an error where too many wait already.
+    pub(crate) async fn place(&self) -> Result<Place, ServiceError> {
+        let full = |_| ServiceError::TenantFull { retry_after: RETRY_AFTER };
+        let waits = Arc::clone(&self.places).try_acquire_owned().map_err(full)?;
+        self.runs(waits).await
+    }
+
+    /// As [`Allowance::place`], however many wait.
+    pub(crate) async fn waits(&self) -> Result<Place, ServiceError> {
+        let waits = Arc::clone(&self.places).acquire_owned().await;
+        self.runs(waits.map_err(|_| ServiceError::Draining)?).await
+    }
+
+    async fn runs(&self, waits: OwnedSemaphorePermit) -> Result<Place, ServiceError> {
+        let runs = Arc::clone(&self.turns).acquire_owned().await;
+        // The semaphore is never closed.
+        let runs = runs.map_err(|_| ServiceError::Draining)?;
+        Ok(Place { _waits: waits, _runs: runs })
+    }
+
+    /// The budget of the day; what the tenant has used of it already counts.
+    pub(crate) async fn budget(
+        &self,
+        store: &Store,
+        clock: &dyn Clock,
+    ) -> Result<Budget, StoreError> {
+        let ServiceLimits { tokens_per_day, fuel_per_day, .. } = self.limits;
+        let mut caps = Caps::unlimited();
+        for (meter, limit) in [(Meter::Tokens, tokens_per_day), (Meter::Fuel, fuel_per_day)] {
+            caps = limit.map_or(caps, |limit| caps.with(meter, limit));
+        }
+        let today = clock.now().strftime("%Y-%m-%d").to_string();
+        if let Some(budget) = self.known(&today) {
+            return Ok(budget);
+        }
+        let budget = Budget::root(Level::Tenant, caps);
+        if tokens_per_day.is_some() || fuel_per_day.is_some() {
+            let rows = store.usage(&today).await?;
+            for row in rows.iter().filter(|row| row.day == today) {
+                bill(&budget, row);
+            }
+        }
+        let mut day = self.day.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*day {
+            // Somebody else was faster.
+            Some((known, budget)) if *known == today => Ok(budget.clone()),
+            Some(_) | None => {
+                *day = Some((today, budget.clone()));
+                Ok(budget)
+            }
+        }
+    }
+
+    fn known(&self, today: &str) -> Option<Budget> {
+        let day = self.day.lock().unwrap_or_else(PoisonError::into_inner);
+        day.as_ref().filter(|(known, _)| known == today).map(|(_, budget)| budget.clone())
+    }
+}
+
+fn bill(budget: &Budget, row: &UsageRow) {
+    let amount = |n: i64| u64::try_from(n).unwrap_or(0);
+    let tokens = amount(row.input_tokens).saturating_add(amount(row.output_tokens));
+    for (meter, amount) in [(Meter::Tokens, tokens), (Meter::Fuel, amount(row.fuel))] {
+        // Passing a limit here ends the next turn before it begins.
+        let _ = budget.bill(meter, amount);
+    }
+}

@@ -1,0 +1,236 @@
+//! One tenant's sessions, as a service: every entrance runs its turns through this.
+//!
+//! ```text
+//! begin ──> place in the tenant ──> place in the host ──> saved ──> a task of its own
+//!                                                                  │ events ──> watchers
+//!                                                                  └ questions <── answers
+//! ```
+//!
+//! A turn does not depend on whoever began it: a client that leaves finds its answer in the
+//! session. A turn that a process died in is gone on with by [`Service::recover`].
+
+mod admission;
+mod begin;
+mod desk;
+mod hub;
+mod limits;
+mod preview;
+mod recover;
+mod running;
+mod types;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use belljar_policy::Shown;
+use belljar_store::{AuditEntry, PermissionAnswer, Store, Write};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+pub use self::admission::Admission;
+pub use self::desk::{OpenQuestion, PersonAnswer, QuestionKind};
+pub(crate) use self::hub::{Block, Hub};
+pub use self::hub::{SessionEvent, Watch};
+pub use self::running::{TurnEnd, TurnHandle};
+pub use self::types::{
+    Preview, PreviewRequest, RunningTurn, ServiceError, ServiceLimits, TurnRequest,
+};
+use crate::clock::RunId;
+use crate::host::Host;
+use crate::service::desk::Desk;
+use crate::service::limits::Allowance;
+use crate::service::running::Running;
+
+/// How long an answer to a full queue asks its client to wait: some turns have ended by then.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// One tenant's sessions. Clones share them.
+#[derive(Clone)]
+pub struct Service(Arc<Inner>);
+
+struct Inner {
+    host: Host,
+    store: Store,
+    workspace: PathBuf,
+    admission: Arc<Admission>,
+    allowance: Allowance,
+    hub: Arc<Hub>,
+    desk: Arc<Desk>,
+    running: Running,
+    /// When the library was last looked at.
+    library_seen: Mutex<Option<Instant>>,
+    /// Cancelled when no more turns are taken.
+    draining: CancellationToken,
+}
+
+impl Service {
+    /// The sessions of one tenant: `store` sees its rows, `host` its agents, tools and models,
+    /// `workspace` is its root. `admission` is the whole host's.
+    pub fn new(
+        host: Host,
+        store: Store,
+        workspace: PathBuf,
+        admission: Arc<Admission>,
+        limits: ServiceLimits,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            allowance: Allowance::new(limits),
+            host,
+            store,
+            workspace,
+            admission,
+            hub: Arc::default(),
+            desk: Arc::default(),
+            running: Running::default(),
+            library_seen: Mutex::default(),
+            draining: CancellationToken::new(),
+        }))
+    }
+
+    /// The events of a session behind the one with this id; `None` = from now on. Of a session
+    /// that is not there it is an error.
+    pub async fn watch(&self, session: &str, after: Option<i64>) -> Result<Watch, ServiceError> {
+        self.0.store.session(session).await?;
+        Ok(self.0.hub.watch(&self.0.store, session, after).await?)
+    }
+
+    /// Cancels the turn of a session, with all its subagents. `false` = none runs.
+    pub fn cancel(&self, session: &str, actor: &str) -> bool {
+        let cancelled = self.0.running.cancel(session);
+        if cancelled {
+            self.audit(actor, "turn_cancelled", session.to_owned(), json!({}));
+        }
+        cancelled
+    }
+
+    /// Cancels one subagent of it, by its path: `main/scout#0`. `false` = it does not run.
+    pub fn cancel_subagent(&self, session: &str, path: &str, actor: &str) -> bool {
+        let cancelled = self.0.running.cancel_subagent(session, path);
+        if cancelled {
+            let path = Shown::clipped(path, 200).to_string();
+            self.audit(actor, "subagent_cancelled", session.to_owned(), json!({"path": path}));
+        }
+        cancelled
+    }
+
+    /// The questions that wait for a person, each with its session.
+    pub fn questions(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
+        self.0.desk.open(session)
+    }
+
+    /// Answers a question. The answer is handed to the store before the turn goes on.
+    pub fn answer(
+        &self,
+        session: &str,
+        question: u64,
+        answer: PersonAnswer,
+        actor: &str,
+    ) -> Result<(), ServiceError> {
+        let taken = self.0.desk.take(session, question, &answer);
+        let (asked, waiting) = taken.ok_or(ServiceError::NoQuestion(question))?;
+        let (word, text) = match &answer {
+            PersonAnswer::Permission(word) => (word.as_str(), None),
+            PersonAnswer::Text(text) => ("text", text.clone()),
+        };
+        let (tool, arguments) = match asked.kind {
+            QuestionKind::Permission { tool, arguments } => (tool, json!(arguments)),
+            QuestionKind::Clarify { question, options } => {
+                let asked = json!({"question": question, "options": options, "answer": text});
+                (crate::hosttool::HostTool::Clarify.name().to_owned(), asked)
+            }
+        };
+        let now = self.now();
+        let row = PermissionAnswer {
+            id: self.new_id(),
+            session: session.to_owned(),
+            message: asked.message,
+            question: i64::try_from(question).unwrap_or(i64::MAX),
+            agent: asked.agent,
+            tool: tool.clone(),
+            arguments,
+            answer: word.to_owned(),
+            actor: actor.to_owned(),
+            asked: asked.asked,
+            answered: now,
+        };
+        let detail = json!({"question": question, "tool": tool, "answer": word});
+        let audit = self.audit_entry(actor, "question_answered", session.to_owned(), detail);
+        let kept = self.0.store.enqueue(vec![Write::Answer(row), Write::Audit(audit)]);
+        log_failure(kept);
+        // An error: the turn has just ended.
+        let _ = waiting.send(answer);
+        Ok(())
+    }
+
+    /// The turns that run or wait for their place.
+    pub fn running(&self) -> Vec<RunningTurn> {
+        self.0.running.list()
+    }
+
+    /// Takes no more turns and waits for those that run, up to `limit`. What is left then is
+    /// stopped where it is: it is journalled, and [`Service::recover`] goes on with it.
+    pub async fn drain(&self, limit: Duration) {
+        self.0.draining.cancel();
+        if tokio::time::timeout(limit, self.0.running.all_ended()).await.is_err() {
+            self.0.running.abort();
+            self.0.running.all_ended().await;
+        }
+        self.0.hub.close();
+    }
+
+    /// The tenant's rows.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// The tenant's agents, tools and models.
+    pub fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    /// The tenant's root.
+    pub fn workspace(&self) -> &Path {
+        &self.0.workspace
+    }
+
+    /// Puts a line into the audit log.
+    pub fn audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
+        let entry = self.audit_entry(actor, action, object, detail);
+        log_failure(self.0.store.enqueue(vec![Write::Audit(entry)]));
+    }
+
+    fn audit_entry(
+        &self,
+        actor: &str,
+        action: &str,
+        object: String,
+        detail: serde_json::Value,
+    ) -> AuditEntry {
+        let (id, at) = (self.new_id(), self.now());
+        AuditEntry { id, at, actor: actor.to_owned(), action: action.to_owned(), object, detail }
+    }
+
+    fn new_id(&self) -> String {
+        RunId::new(&*self.0.host.clock).into()
+    }
+
+    fn now(&self) -> i64 {
+        self.0.host.clock.now().as_millisecond()
+    }
+}
+
+/// Says so where a write that nobody waits for fails.
+fn log_failure(kept: belljar_store::Committed) {
+    tokio::spawn(async move {
+        if let Err(error) = kept.await {
+            tracing::error!(target: "belljar::session", "a record could not be written: {error}");
+        }
+    });
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("tenant", &self.0.store.tenant()).finish_non_exhaustive()
+    }
+}

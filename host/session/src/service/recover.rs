@@ -1,0 +1,81 @@
+//! Going on with the turns that a process died in.
+
+use std::sync::Arc;
+
+use belljar_policy::LimitsRequest;
+use belljar_store::InFlight;
+use serde::Deserialize;
+
+use super::begin::Ready;
+use super::running::Running;
+use super::types::ServiceError;
+use super::{Inner, Service};
+use crate::rows::Past;
+
+/// What is known of a turn from its person's message.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Asked {
+    actor: String,
+    limits: LimitsRequest,
+}
+
+impl Service {
+    /// Goes on with every turn of this tenant that a process died in, each in a task of its own
+    /// as there is room. Gives how many there are. One that cannot be gone on with, because its
+    /// agent is gone for example, is marked as interrupted.
+    pub async fn recover(&self) -> Result<usize, ServiceError> {
+        let left = self.0.store.in_flight().await?;
+        let count = left.len();
+        for turn in left {
+            let inner = Arc::clone(&self.0);
+            let session = turn.session.id.clone();
+            // Taken now: until it has ended, nobody else begins a turn there.
+            let Some(claim) = Running::claim(&self.0, &session, self.now()) else { continue };
+            tokio::spawn(async move {
+                if let Err(error) = inner.go_on(claim, turn).await {
+                    tracing::warn!(
+                        target: "belljar::session",
+                        %session,
+                        "a turn was not gone on with: {error}"
+                    );
+                }
+            });
+        }
+        Ok(count)
+    }
+}
+
+impl Inner {
+    async fn go_on(
+        self: &Arc<Self>,
+        claim: super::running::Claim,
+        left: InFlight,
+    ) -> Result<(), ServiceError> {
+        let asked = left.asked.as_ref().map(|row| Asked::deserialize(&row.metadata));
+        let Asked { actor, limits } = asked.and_then(Result::ok).unwrap_or_default();
+        let name = left.session.agent.clone();
+        let (mut journal, past) = self.open(String::new(), Some(left.session)).await?;
+        let Some(mut past) = past else { return Ok(()) };
+        let agent = match self.agent(&name).await {
+            Ok(agent) => agent,
+            Err(error) => {
+                journal.give_up(past).await?;
+                return Err(error);
+            }
+        };
+        // None: an older program's, and marked already.
+        let Some(turn) = past.unfinished.take() else { return Ok(()) };
+        let place = self.allowance.waits().await?;
+        let jars = self.jars_of(&agent);
+        let permit = self.admission.enter(self.store.tenant(), jars, true).await;
+        let Ok(permit) = permit else { return Ok(()) };
+        let past: Past = past;
+        let conversation = self.conversation(agent, None, limits, Some(&past)).await?;
+        let mut journal = journal;
+        journal.by(&actor);
+        // Nobody waits for it.
+        drop(self.run(Ready { claim, places: (place, permit), journal, conversation, turn }));
+        Ok(())
+    }
+}

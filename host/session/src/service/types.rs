@@ -1,0 +1,141 @@
+//! What is asked of the service, and what it says.
+
+use std::time::Duration;
+
+use belljar_model::ChatRequest;
+use belljar_policy::LimitsRequest;
+use belljar_store::StoreError;
+
+use crate::session_journal::JournalError;
+
+/// What one tenant may have at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServiceLimits {
+    /// Turns that run.
+    pub concurrent_turns: usize,
+    /// Turns that wait for one of these to end.
+    pub queued_turns: usize,
+    /// Tokens of all turns of a day, in UTC; `None` = no limit.
+    pub tokens_per_day: Option<u64>,
+    /// Fuel of the same.
+    pub fuel_per_day: Option<u64>,
+}
+
+/// A person's message.
+#[derive(Debug, Clone, Default)]
+pub struct TurnRequest {
+    /// The session; `None` = a new one.
+    pub session: Option<String>,
+    /// The agent of a new session, by name; `None` = `general-purpose`. A session keeps its own.
+    pub agent: Option<String>,
+    /// The model of a new session, by name or alias; `None` = the agent's own.
+    pub model: Option<String>,
+    /// What is said.
+    pub text: String,
+    /// Limits of this turn, below those of the grants.
+    pub limits: LimitsRequest,
+    /// Who says it, for the audit log: `key:<id>` or `local`.
+    pub actor: String,
+}
+
+/// A turn that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningTurn {
+    /// The session.
+    pub session: String,
+    /// The agent's message.
+    pub message: String,
+    /// The agent.
+    pub agent: String,
+    /// Since when, in milliseconds since 1970.
+    pub started: i64,
+}
+
+/// A message that is not sent.
+#[derive(Debug, Clone, Default)]
+pub struct PreviewRequest {
+    /// The session that it would go on with; `None` = a new one.
+    pub session: Option<String>,
+    /// As in [`TurnRequest`].
+    pub agent: Option<String>,
+    /// As in [`TurnRequest`].
+    pub model: Option<String>,
+    /// As in [`TurnRequest`].
+    pub text: String,
+}
+
+/// Exactly what the model would be sent first.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// The model, as provider and name.
+    pub model: String,
+    /// System blocks, messages and tools.
+    pub request: ChatRequest,
+    /// What a person should know: rights that were narrowed, tools that are left out.
+    pub notes: Vec<String>,
+}
+
+/// Why something cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// No such session of this tenant.
+    #[error("there is no session `{0}`")]
+    NoSession(String),
+    /// One turn at a time.
+    #[error("session `{0}` is answering; wait for the end of its turn, or cancel it")]
+    Busy(String),
+    /// The agent is unknown or blocked, or there is no model.
+    #[error("{message}")]
+    Agent {
+        /// What is wrong.
+        message: String,
+        /// What can be done.
+        hint: Option<String>,
+    },
+    /// The request makes no sense.
+    #[error("{0}")]
+    Invalid(String),
+    /// The tenant has as many turns as it may have.
+    #[error("too many turns at a time; try again later")]
+    TenantFull {
+        /// When it is worth another try.
+        retry_after: Duration,
+    },
+    /// The host has as many turns as it can have.
+    #[error("the host is busy; try again later")]
+    HostFull {
+        /// When it is worth another try.
+        retry_after: Duration,
+    },
+    /// The host is about to end.
+    #[error("the host is shutting down")]
+    Draining,
+    /// No such question is open, or the answer is not one to it.
+    #[error("there is no open question {0} that this would answer")]
+    NoQuestion(u64),
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(StoreError),
+    /// A session cannot be gone on with.
+    #[error(transparent)]
+    Session(JournalError),
+}
+
+impl From<StoreError> for ServiceError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound { what: "session", id } => Self::NoSession(id),
+            error => Self::Store(error),
+        }
+    }
+}
+
+impl From<JournalError> for ServiceError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Store(error) => error.into(),
+            JournalError::Held(session) => Self::Busy(session),
+            other @ (JournalError::Lock { .. } | JournalError::Nothing) => Self::Session(other),
+        }
+    }
+}
