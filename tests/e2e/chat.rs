@@ -289,11 +289,15 @@ fn an_interrupt_ends_the_turn_and_the_chat_goes_on() {
 
 #[cfg(unix)]
 #[test]
-fn a_chat_that_is_killed_shows_its_turn_as_interrupted() {
+fn a_chat_that_is_killed_goes_on_with_its_turn() {
     let (world, transcript) = world(HANGING);
     let (mut child, _lines) = hanging(&world, &transcript);
     child.kill().unwrap();
     child.wait().unwrap();
+    std::fs::write(&transcript, HANGING.replace("hang: true", "stop: end-turn")).unwrap();
     let done = chat(&world, &transcript, &["--resume"], "").exits(0);
-    done.complains("you:   look").complains("interrupted");
+    done.complains("goes on with the turn that the program ended in: look").says("Thinking");
+    // It is over now, and is not run again.
+    let done = chat(&world, &transcript, &["--resume"], "").exits(0);
+    done.complains("you:   look").complains("agent: Thinking");
 }

@@ -47,7 +47,7 @@ struct State {
 /// An event as it is stored and sent.
 #[derive(Serialize)]
 struct Wire<'a> {
-    id: i64,
+    event_id: i64,
     session: &'a str,
     message: &'a str,
     #[serde(flatten)]
@@ -103,11 +103,18 @@ impl EventLog {
     }
 }
 
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        // The turn was given up: the task that shows its events ends after the last of them.
+        self.inner.state().publish = None;
+    }
+}
+
 impl Inner {
     fn push(&self, event: &Event) {
         let mut state = self.state();
         let id = state.next;
-        let wire = Wire { id, session: &self.session, message: &self.message, event };
+        let wire = Wire { event_id: id, session: &self.session, message: &self.message, event };
         let json = match serde_json::to_string(&wire) {
             Ok(json) => json,
             Err(error) => {

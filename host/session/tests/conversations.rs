@@ -365,8 +365,13 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     drop(journal);
 
     let clock = Arc::clone(&world.host.clock);
-    let (_journal, past) =
+    let (mut journal, past) =
         SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
+    let unfinished = past.unfinished.as_ref().unwrap();
+    assert_eq!((&*unfinished.text, &*unfinished.message), ("look", &*rows[1].id));
+    assert_eq!((past.turns.len(), past.messages.len()), (0, 0), "it is no part of the past yet");
+    let past = journal.give_up(past).await.unwrap();
+    assert!(past.unfinished.is_none());
     assert_eq!(past.turns[0].status, MessageStatus::Interrupted);
     assert_eq!(past.turns[0].asked, "look");
     let lost = Message::Assistant { text: LOST.into(), calls: vec![] };
@@ -473,8 +478,9 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
     drop(journal);
 
     let clock = Arc::clone(&world.host.clock);
-    let (journal, past) =
+    let (mut journal, past) =
         SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
+    let past = journal.give_up(past).await.unwrap();
     let rows = store.subagents(journal.session().unwrap()).await.unwrap();
     assert_eq!(rows[1].status, SubagentStatus::Cancelled);
     assert!(rows[1].ended.is_some() && rows[1].error.as_deref().unwrap().contains("ended"));

@@ -103,7 +103,7 @@ async fn chat(
     store: Store,
 ) -> Result<Exit, Failure> {
     let clock = Arc::clone(&host.clock);
-    let (journal, past) = match &args.resume {
+    let (journal, mut past) = match &args.resume {
         None => (SessionJournal::new(store, clock), None),
         Some(which) => {
             let which = Some(which.as_str()).filter(|which| !which.is_empty());
@@ -129,7 +129,10 @@ async fn chat(
         .map_err(|error| Failure::new(format!("failed to read from stdin: {error}")))?;
     let interrupts = Interrupts::listen()
         .map_err(|error| Failure::new(format!("failed to listen for signals: {error}")))?;
-    let chat = Chat::new(host, places, out, progress, conversation, journal, interrupts);
+    let mut chat = Chat::new(host, places, out, progress, conversation, journal, interrupts);
+    if let Some(turn) = past.as_mut().and_then(|past| past.unfinished.take()) {
+        chat.go_on(turn).await;
+    }
     chat.run(lines).await
 }
 

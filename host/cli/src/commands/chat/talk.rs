@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    Conversation, Host, KEEP_RUNS, Outcome, RECORD_VERSION, RunRecord, RunSpec, RunStatus,
-    SessionJournal, TeamSpec, resolve_team, run_team,
+    Conversation, Host, KEEP_RUNS, OpenTurn, Outcome, RECORD_VERSION, RunRecord, RunSpec,
+    RunStatus, SavedTurn, SessionJournal, TeamSpec, resolve_team, run_team,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,9 @@ use crate::exit::{Exit, Failure, chain};
 use crate::home::Places;
 use crate::out::{Out, Style};
 use crate::progress::Progress;
+
+/// Characters of a message that a note repeats.
+const MAX_ASKED: usize = 200;
 
 /// A chat under way.
 pub(super) struct Chat<'a> {
@@ -54,6 +57,19 @@ impl<'a> Chat<'a> {
         let background = Background::default();
         let worst = Exit::Completed;
         Self { host, places, out, progress, conversation, journal, interrupts, background, worst }
+    }
+
+    /// Goes on with a turn that the program ended in.
+    pub(super) async fn go_on(&mut self, turn: OpenTurn) {
+        let asked = Shown::clipped(turn.text.trim(), MAX_ASKED).to_string();
+        self.out.note(format_args!("goes on with the turn that the program ended in: {asked}"));
+        let cancel = CancellationToken::new();
+        self.progress.begin_turn();
+        let events = self.progress.sink();
+        let (talk, host) = (&mut self.conversation, self.host);
+        let turn = self.journal.perform(turn, talk, host, events, cancel.clone());
+        let saved = until_done(turn, &mut self.interrupts, &cancel, self.progress).await;
+        self.conclude_turn(saved);
     }
 
     /// Talks until the person leaves. Where lines are not edited, the exit code is that of
@@ -149,18 +165,23 @@ impl<'a> Chat<'a> {
             cancel.clone(),
         );
         let saved = until_done(turn, &mut self.interrupts, &cancel, self.progress).await;
-        let spoke = self.progress.end_turn();
         match saved {
-            Err(error) => self.complain(&Failure::new(chain(&error))),
-            Ok(saved) => {
-                if let Some(error) = saved.unsaved {
-                    let why = chain(&error);
-                    self.out.warning(format_args!("the answer is not saved: {why}"));
-                }
-                self.conclude_run(saved.turn.outcome, &saved.turn.spec, spoke);
+            Err(error) => {
+                self.progress.end_turn();
+                self.complain(&Failure::new(chain(&error)));
             }
+            Ok(saved) => self.conclude_turn(saved),
         }
         Ok(())
+    }
+
+    fn conclude_turn(&mut self, saved: SavedTurn) {
+        let spoke = self.progress.end_turn();
+        if let Some(error) = saved.unsaved {
+            let why = chain(&error);
+            self.out.warning(format_args!("the answer is not saved: {why}"));
+        }
+        self.conclude_run(saved.turn.outcome, &saved.turn.spec, spoke);
     }
 
     /// `/agent`: a run beside the conversation.

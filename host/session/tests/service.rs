@@ -1,0 +1,327 @@
+//! The service: turns of many sessions, watched, asked about, cancelled, refused and gone on
+//! with.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::sync::Arc;
+
+use belljar_session::{
+    Admission, PersonAnswer, PreviewRequest, QuestionKind, RunStatus, Service, ServiceError,
+    ServiceLimits, SessionEvent, TurnRequest, Watch, Word,
+};
+use belljar_store::{MessageStatus, Store, SubagentStatus};
+use serde_json::Value;
+use support::{Plan, World, agent, stock};
+
+const SETTINGS: &str = r#"
+[grants.boss]
+tools = ["spawn_agent", "delegate_parallel", "file_read"]
+[grants.asker]
+tools = { file_read = "ask" }
+"#;
+
+const TRANSCRIPT: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: delegate_parallel, arguments: {tasks: [{agent: scout, task: left}, {agent: scout, task: right}]}}]
+      - say: both have looked
+  - agent: scout
+    spawn: any
+    turns:
+      - calls: [{name: file_read, arguments: {path: a.txt}}]
+      - say: found
+  - agent: asker
+    turns:
+      - calls: [{name: file_read, arguments: {path: a.txt}}]
+      - expect: {results: [{name: file_read, contains: text of a, is_error: false}]}
+        say: I was let
+  - agent: stuck
+    turns:
+      - calls: [{name: spawn_agent, arguments: {agent: sleeper, task: rest}}]
+      - say: the sleeper is gone
+  - agent: sleeper
+    spawn: any
+    turns: [{say: zzz, hang: true}]
+"#;
+
+const LIMITS: ServiceLimits = ServiceLimits {
+    concurrent_turns: 8,
+    queued_turns: 8,
+    tokens_per_day: None,
+    fuel_per_day: None,
+};
+
+struct Desk {
+    world: World,
+    store: Store,
+    service: Service,
+}
+
+async fn desk_with(limits: ServiceLimits) -> Desk {
+    let mut world = World::new(Plan {
+        transcript: TRANSCRIPT,
+        settings: SETTINGS,
+        agents: &[
+            ("boss.md", &agent("boss", "")),
+            ("scout.md", &agent("scout", "tools: [file_read]\n")),
+            ("asker.md", &agent("asker", "tools: [file_read]\n")),
+            ("stuck.md", &agent("stuck", "tools: [spawn_agent]\n")),
+            ("sleeper.md", &agent("sleeper", "tools: [file_read]\n")),
+            ("greedy.md", &agent("greedy", "tools: [file_write]\n")),
+        ],
+        files: &[("a.txt", "text of a\n")],
+        tools: vec![stock("file_read"), stock("file_write")],
+        ..Plan::default()
+    });
+    world.host.clock = Arc::new(belljar_session::SystemClock);
+    let store = Store::open(&world.home.path().join("belljar.db")).await.unwrap();
+    let service = service(&world, &store, limits);
+    Desk { world, store, service }
+}
+
+async fn desk() -> Desk {
+    desk_with(LIMITS).await
+}
+
+fn service(world: &World, store: &Store, limits: ServiceLimits) -> Service {
+    let workspace = world.workspace.path().canonicalize().unwrap();
+    Service::new(world.host.clone(), store.clone(), workspace, Admission::new(64, 64), limits)
+}
+
+fn ask(agent: &str) -> TurnRequest {
+    let (agent, actor) = (Some(agent.to_owned()), "key:1".to_owned());
+    TurnRequest { agent, text: "look".into(), actor, ..TurnRequest::default() }
+}
+
+fn again(session: &str) -> TurnRequest {
+    let session = Some(session.to_owned());
+    TurnRequest { session, text: "and now?".into(), ..TurnRequest::default() }
+}
+
+async fn until(watch: &mut Watch, kind: &str) -> Vec<SessionEvent> {
+    let mut seen = Vec::new();
+    while let Some(event) = watch.next().await {
+        let last = &*event.kind == kind;
+        seen.push(event);
+        if last {
+            return seen;
+        }
+    }
+    panic!("no `{kind}`, but {seen:#?}");
+}
+
+fn json(event: &SessionEvent) -> Value {
+    serde_json::from_str(&event.json).unwrap()
+}
+
+#[tokio::test]
+async fn whoever_comes_late_sees_what_one_saw_who_watched() {
+    let desk = desk().await;
+    let mut turn = desk.service.begin(ask("boss")).await.unwrap();
+    let mut live = turn.watch().await.unwrap();
+    let seen = until(&mut live, "run_finished").await;
+    let ids: Vec<i64> = seen.iter().map(|event| event.id).collect();
+    assert_eq!(ids, (1..=ids.len() as i64).collect::<Vec<_>>());
+    for event in &seen {
+        let json = json(event);
+        assert_eq!(json["event_id"], event.id);
+        assert_eq!(
+            (&json["session"], &json["message"]),
+            (&turn.session.as_str().into(), &turn.message.as_str().into())
+        );
+    }
+    // The last event is shown when the message says what came of the turn.
+    let rows = desk.store.messages(&turn.session).await.unwrap();
+    assert_eq!((rows[1].id.as_str(), rows[1].status), (&*turn.message, MessageStatus::Completed));
+    assert_eq!(rows[1].content["text"], "both have looked");
+    let batches = &rows[1].metadata["batches"];
+    assert_eq!(batches[0]["counts"]["completed"], 2, "{batches}");
+    let children = desk.store.subagents(&turn.session).await.unwrap();
+    assert!(children.iter().all(|child| child.parent_message_id == turn.message));
+    assert_eq!(batches[0]["children"][1], children[1].id);
+    let receipts = desk.store.receipts(&turn.session, None, 100).await.unwrap();
+    assert_eq!(receipts.len(), 2, "one for each call of a tool");
+    assert!(desk.store.journal_of(&turn.session, &turn.message).await.unwrap().is_empty());
+
+    let end = turn.ended().await.unwrap();
+    assert_eq!((end.status, end.subagents.completed), (RunStatus::Completed, 2));
+    // From the middle on, and from the beginning on.
+    for after in [0, 4] {
+        let mut late = desk.service.watch(&turn.session, Some(after)).await.unwrap();
+        let rest = until(&mut late, "run_finished").await;
+        assert_eq!(rest, seen[after as usize..]);
+    }
+    // A second turn's events follow without a gap.
+    let mut next = desk.service.begin(again(&turn.session)).await.unwrap();
+    next.ended().await.unwrap();
+    let more = until(&mut live, "run_finished").await;
+    assert_eq!(more[0].id, seen.len() as i64 + 1);
+    assert_ne!(*more[0].message, *seen[0].message);
+    let days = desk.store.usage("2000-01-01").await.unwrap();
+    assert_eq!(days.iter().map(|day| day.turns).sum::<i64>(), 2);
+}
+
+#[tokio::test]
+async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alone() {
+    let desk = desk().await;
+    let mut turn = desk.service.begin(ask("stuck")).await.unwrap();
+    let mut watch = turn.watch().await.unwrap();
+    let seen = until(&mut watch, "subagent_update").await;
+    let child = json(seen.last().unwrap())["child"].as_str().unwrap().to_owned();
+    assert_eq!(child, "stuck/sleeper#0");
+    let refused = desk.service.begin(again(&turn.session)).await.unwrap_err();
+    assert!(matches!(refused, ServiceError::Busy(_)), "{refused}");
+    assert_eq!(desk.service.running()[0].message, turn.message);
+
+    assert!(!desk.service.cancel_subagent(&turn.session, "stuck/sleeper#1", "key:1"));
+    assert!(desk.service.cancel_subagent(&turn.session, &child, "key:1"));
+    let end = turn.ended().await.unwrap();
+    assert_eq!((end.status, &*end.text), (RunStatus::Completed, "the sleeper is gone"));
+    assert_eq!(end.subagents.cancelled, 1);
+    let children = desk.store.subagents(&turn.session).await.unwrap();
+    assert_eq!(children[0].status, SubagentStatus::Cancelled);
+    assert!(desk.service.running().is_empty());
+
+    let mut turn = desk.service.begin(ask("stuck")).await.unwrap();
+    let mut watch = turn.watch().await.unwrap();
+    until(&mut watch, "subagent_update").await;
+    assert!(desk.service.cancel(&turn.session, "key:1"));
+    assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
+    assert!(!desk.service.cancel(&turn.session, "key:1"), "it is over");
+    let audit = desk.store.audit(None, 10).await.unwrap();
+    let actions: Vec<&str> = audit.iter().map(|entry| entry.action.as_str()).collect();
+    assert!(actions.contains(&"turn_cancelled") && actions.contains(&"subagent_cancelled"));
+    assert!(audit.iter().all(|entry| entry.actor == "key:1"));
+}
+
+#[tokio::test]
+async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
+    let desk = desk().await;
+    let mut turn = desk.service.begin(ask("asker")).await.unwrap();
+    let mut watch = turn.watch().await.unwrap();
+    let seen = until(&mut watch, "permission_asked").await;
+    let id = json(seen.last().unwrap())["id"].clone();
+    let question = loop {
+        match desk.service.questions(Some(&turn.session)).pop() {
+            Some((session, question)) if session == turn.session => break question,
+            Some(_) | None => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!((question.agent.as_str(), &question.message), ("asker", &turn.message));
+    assert!(matches!(&question.kind, QuestionKind::Permission { tool, .. } if tool == "file_read"));
+    drop(id);
+    let wrong = PersonAnswer::Text(Some("yes".into()));
+    let refused = desk.service.answer(&turn.session, question.id, wrong, "key:2");
+    assert!(matches!(refused, Err(ServiceError::NoQuestion(_))), "the answer is none to it");
+    let yes = PersonAnswer::Permission(Word::Yes);
+    assert!(desk.service.answer("other", question.id, yes.clone(), "key:2").is_err());
+    desk.service.answer(&turn.session, question.id, yes.clone(), "key:2").unwrap();
+    assert_eq!(turn.ended().await.unwrap().text, "I was let");
+    assert!(desk.service.answer(&turn.session, question.id, yes, "key:2").is_err(), "once");
+    assert!(desk.service.questions(None).is_empty());
+    let answers = desk.store.answers(&turn.session).await.unwrap();
+    assert_eq!(answers.len(), 1);
+    assert_eq!((answers[0].answer.as_str(), answers[0].actor.as_str()), ("yes", "key:2"));
+}
+
+#[tokio::test]
+async fn what_stops_with_the_host_goes_on_at_the_next_start() {
+    let desk = desk().await;
+    let turn = desk.service.begin(ask("stuck")).await.unwrap();
+    let mut watch = turn.watch().await.unwrap();
+    let mut before = until(&mut watch, "subagent_update").await;
+    desk.service.drain(std::time::Duration::ZERO).await;
+    assert!(matches!(desk.service.begin(ask("boss")).await, Err(ServiceError::Draining)));
+    // Watchers get what is stored, and then are let go.
+    while let Some(event) = watch.next().await {
+        before.push(event);
+    }
+    assert!(desk.service.running().is_empty());
+    let rows = desk.store.messages(&turn.session).await.unwrap();
+    assert_eq!(rows[1].status, MessageStatus::InFlight, "it is kept as it is");
+
+    let next = service(&desk.world, &desk.store, LIMITS);
+    let mut watch = next.watch(&turn.session, Some(before.last().unwrap().id)).await.unwrap();
+    assert_eq!(next.recover().await.unwrap(), 1);
+    let refused = next.begin(again(&turn.session)).await.unwrap_err();
+    assert!(matches!(refused, ServiceError::Busy(_)), "{refused}");
+    let seen = until(&mut watch, "subagent_update").await;
+    assert!(seen.iter().any(|event| &*event.kind == "run_resumed"), "{seen:#?}");
+    let ids: Vec<i64> = seen.iter().map(|event| event.id).collect();
+    let first = before.last().unwrap().id + 1;
+    assert_eq!(ids, (first..first + ids.len() as i64).collect::<Vec<_>>());
+    let numbers = |event: &SessionEvent| json(event)["seq"].as_u64().unwrap();
+    assert_eq!(numbers(&seen[0]), numbers(before.last().unwrap()) + 1);
+    // The boss asked once; its answer was kept.
+    assert_eq!(desk.world.sent_by("stuck", 0).len(), 1);
+    assert!(next.cancel_subagent(&turn.session, "stuck/sleeper#0", "local"));
+    until(&mut watch, "run_finished").await;
+    let rows = desk.store.messages(&turn.session).await.unwrap();
+    assert_eq!((rows.len(), rows[1].status), (2, MessageStatus::Completed));
+    assert_eq!(rows[1].content["text"], "the sleeper is gone");
+    assert_eq!(desk.store.subagents(&turn.session).await.unwrap().len(), 1, "one record");
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing() {
+    let desk = desk_with(ServiceLimits { concurrent_turns: 1, queued_turns: 0, ..LIMITS }).await;
+    let wrong = |request: TurnRequest| async {
+        let error = desk.service.begin(request).await.unwrap_err();
+        (error.to_string(), error)
+    };
+    let (text, error) = wrong(ask("nobody")).await;
+    assert!(matches!(error, ServiceError::Agent { .. }) && text.contains("nobody"), "{text}");
+    let (text, error) = wrong(ask("greedy")).await;
+    assert!(matches!(error, ServiceError::Agent { hint: Some(_), .. }), "{text}");
+    let (_, error) = wrong(TurnRequest { text: "  ".into(), ..ask("boss") }).await;
+    assert!(matches!(error, ServiceError::Invalid(_)));
+    let (_, error) = wrong(again("20261122T000000000Z-00000000")).await;
+    assert!(matches!(error, ServiceError::NoSession(_)), "{error}");
+    let both = TurnRequest { agent: Some("boss".into()), ..again("x") };
+    assert!(matches!(wrong(both).await.1, ServiceError::Invalid(_)));
+    assert!(desk.store.sessions(10).await.unwrap().is_empty(), "nothing is left");
+    assert!(desk.service.running().is_empty());
+
+    let mut turn = desk.service.begin(ask("stuck")).await.unwrap();
+    let (_, error) = wrong(ask("boss")).await;
+    assert!(matches!(error, ServiceError::TenantFull { .. }), "{error}");
+    desk.service.cancel(&turn.session, "local");
+    turn.ended().await.unwrap();
+    desk.service.begin(ask("boss")).await.unwrap().ended().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_days_tokens_are_a_bound_that_outlives_the_process() {
+    let limits = ServiceLimits { tokens_per_day: Some(10), ..LIMITS };
+    let desk = desk_with(limits).await;
+    let end = desk.service.begin(ask("boss")).await.unwrap().ended().await.unwrap();
+    assert_eq!(end.status, RunStatus::Partial, "{end:?}");
+    let asked = desk.world.sent().len();
+    let next = service(&desk.world, &desk.store, limits);
+    let end = next.begin(ask("boss")).await.unwrap().ended().await.unwrap();
+    assert_eq!(end.status, RunStatus::Partial, "{end:?}");
+    assert_eq!(desk.world.sent().len(), asked, "no model was asked any more");
+}
+
+#[tokio::test]
+async fn a_preview_is_byte_for_byte_what_is_sent() {
+    let desk = desk().await;
+    let text = || "look".to_owned();
+    let agent = Some("boss".to_owned());
+    let request = PreviewRequest { agent, text: text(), ..PreviewRequest::default() };
+    let preview = desk.service.preview(request).await.unwrap();
+    assert!(desk.store.sessions(10).await.unwrap().is_empty() && desk.world.sent().is_empty());
+    let mut turn = desk.service.begin(ask("boss")).await.unwrap();
+    turn.ended().await.unwrap();
+    assert_eq!(preview.request, desk.world.sent_by("boss", 0)[0]);
+    let session = Some(turn.session.clone());
+    let request = PreviewRequest { session, text: "and now?".into(), ..PreviewRequest::default() };
+    let preview = desk.service.preview(request).await.unwrap();
+    desk.service.begin(again(&turn.session)).await.unwrap().ended().await.unwrap();
+    assert_eq!(preview.request, desk.world.sent_by("boss", 0)[2]);
+}
