@@ -98,8 +98,9 @@ pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
 pub use service::{
-    Admission, OpenQuestion, PersonAnswer, Preview, PreviewRequest, QuestionKind, RunningTurn,
-    Service, ServiceError, ServiceLimits, SessionEvent, TurnEnd, TurnHandle, TurnRequest, Watch,
+    API_LIBRARY, Admission, OpenQuestion, PersonAnswer, Preview, PreviewRequest, QuestionKind,
+    RunningTurn, Service, ServiceError, ServiceLimits, SessionEvent, TurnEnd, TurnHandle,
+    TurnRequest, Watch,
 };
 pub use session_journal::{JournalError, SavedTurn, SessionJournal};
 pub use spec::host_tool_specs;

@@ -44,6 +44,8 @@ pub struct Library<D: Filed = AgentDefinition> {
 
 struct State<D> {
     files: BTreeMap<(usize, PathBuf), File>,
+    /// Those that lie in no file.
+    others: Vec<SourceFile>,
     problems: Vec<Diagnostic>,
     catalog: Arc<Catalog<D>>,
 }
@@ -128,7 +130,8 @@ impl<D: Filed + PartialEq> Library<D> {
         project_override: bool,
     ) -> Self {
         let catalog = Arc::new(Catalog::default());
-        let state = State { files: BTreeMap::new(), problems: Vec::new(), catalog };
+        let state =
+            State { files: BTreeMap::new(), others: Vec::new(), problems: Vec::new(), catalog };
         let library = Self { roots, stock, context, project_override, state: Mutex::new(state) };
         let catalog = {
             let mut state = library.state();
@@ -165,6 +168,18 @@ impl<D: Filed + PartialEq> Library<D> {
         changes
     }
 
+    /// These texts besides the files, in the place of those that were given before. They keep to
+    /// the same rules: two of one name in one scope are one too many.
+    pub fn besides(&self, others: Vec<SourceFile>) -> Vec<Change> {
+        let mut state = self.state();
+        self.scan(&mut state);
+        state.others = others;
+        let catalog = Arc::new(self.build(&state));
+        let changes = changes(&state.catalog, &catalog);
+        state.catalog = catalog;
+        changes
+    }
+
     /// Brings the files up to date; whether there is any difference.
     fn scan(&self, state: &mut State<D>) -> bool {
         let (mut files, mut problems, mut stale) = (BTreeMap::new(), Vec::new(), false);
@@ -193,7 +208,7 @@ impl<D: Filed + PartialEq> Library<D> {
     /// by a stock one's name in the home under another file name shows up as a duplicate; the
     /// catalogue is then made once more, without that stock one.
     fn build(&self, state: &State<D>) -> Catalog<D> {
-        let sources = || state.files.values().map(|file| &file.source);
+        let sources = || state.files.values().map(|file| &file.source).chain(&state.others);
         let build = |stock: &[&SourceFile]| {
             let mut all: Vec<SourceFile> = sources().cloned().collect();
             all.extend(stock.iter().map(|file| (*file).clone()));

@@ -123,7 +123,7 @@ fn json(event: &SessionEvent) -> Value {
 async fn whoever_comes_late_sees_what_one_saw_who_watched() {
     let desk = desk().await;
     let mut turn = desk.service.begin(ask("boss")).await.unwrap();
-    let mut live = turn.watch().await.unwrap();
+    let mut live = turn.watch();
     let seen = until(&mut live, "run_finished").await;
     let ids: Vec<i64> = seen.iter().map(|event| event.id).collect();
     assert_eq!(ids, (1..=ids.len() as i64).collect::<Vec<_>>());
@@ -170,7 +170,7 @@ async fn whoever_comes_late_sees_what_one_saw_who_watched() {
 async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alone() {
     let desk = desk().await;
     let mut turn = desk.service.begin(ask("stuck")).await.unwrap();
-    let mut watch = turn.watch().await.unwrap();
+    let mut watch = turn.watch();
     let seen = until(&mut watch, "subagent_update").await;
     let child = json(seen.last().unwrap())["child"].as_str().unwrap().to_owned();
     assert_eq!(child, "stuck/sleeper#0");
@@ -188,7 +188,7 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
     assert!(desk.service.running().is_empty());
 
     let mut turn = desk.service.begin(ask("stuck")).await.unwrap();
-    let mut watch = turn.watch().await.unwrap();
+    let mut watch = turn.watch();
     until(&mut watch, "subagent_update").await;
     assert!(desk.service.cancel(&turn.session, "key:1"));
     assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
@@ -203,7 +203,7 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
 async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
     let desk = desk().await;
     let mut turn = desk.service.begin(ask("asker")).await.unwrap();
-    let mut watch = turn.watch().await.unwrap();
+    let mut watch = turn.watch();
     let seen = until(&mut watch, "permission_asked").await;
     let id = json(seen.last().unwrap())["id"].clone();
     let question = loop {
@@ -233,7 +233,7 @@ async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
 async fn what_stops_with_the_host_goes_on_at_the_next_start() {
     let desk = desk().await;
     let turn = desk.service.begin(ask("stuck")).await.unwrap();
-    let mut watch = turn.watch().await.unwrap();
+    let mut watch = turn.watch();
     let mut before = until(&mut watch, "subagent_update").await;
     desk.service.drain(std::time::Duration::ZERO).await;
     assert!(matches!(desk.service.begin(ask("boss")).await, Err(ServiceError::Draining)));
@@ -324,4 +324,28 @@ async fn a_preview_is_byte_for_byte_what_is_sent() {
     let preview = desk.service.preview(request).await.unwrap();
     desk.service.begin(again(&turn.session)).await.unwrap().ended().await.unwrap();
     assert_eq!(preview.request, desk.world.sent_by("boss", 0)[2]);
+}
+
+#[tokio::test]
+async fn an_agent_of_the_store_is_one_of_a_library_of_its_own() {
+    let desk = desk().await;
+    let text = agent("scout", "tools: [file_read]\n").replace("You are scout", "I am another");
+    desk.store.save_agent("scout", &text, 1, None).await.unwrap();
+    let fresh = agent("clerk", "tools: []\n");
+    desk.store.save_agent("clerk", &fresh, 1, None).await.unwrap();
+    let gone = desk.service.begin(ask("clerk")).await.unwrap_err();
+    assert!(matches!(gone, ServiceError::Agent { .. }), "not before it is taken over");
+    desk.service.reload_agents().await.unwrap();
+    let preview = async |name: &str| {
+        let agent = Some(name.to_owned());
+        let request = PreviewRequest { agent, text: "x".into(), ..PreviewRequest::default() };
+        desk.service.preview(request).await.map(|preview| preview.request.system[0].clone())
+    };
+    assert_eq!(preview("clerk").await.unwrap(), "You are clerk.\n");
+    // The bare name stays the home's.
+    assert_eq!(preview("scout").await.unwrap(), "You are scout.\n");
+    assert_eq!(preview("library/api/scout").await.unwrap(), "I am another.\n");
+    desk.store.delete_agent("clerk").await.unwrap();
+    desk.service.reload_agents().await.unwrap();
+    assert!(preview("clerk").await.is_err());
 }

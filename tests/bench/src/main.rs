@@ -6,10 +6,13 @@
 mod bare;
 mod delegation;
 mod interval;
+mod kill;
 mod measure;
 mod neighbours;
 mod report;
 mod runs;
+mod serve;
+mod server;
 mod shell;
 mod soak;
 mod startup;
@@ -28,10 +31,13 @@ struct Times {
     starts: usize,
     children: usize,
     attacks: u64,
+    /// Seconds of turns over HTTP.
+    seconds: u64,
+    kills: usize,
 }
 
 /// What can be asked for by itself.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 12] = [
     "open",
     "read",
     "shell",
@@ -42,6 +48,8 @@ const PARTS: [&str; 10] = [
     "interval",
     "soak",
     "startup",
+    "serve",
+    "kill",
 ];
 
 const FULL: Times = Times {
@@ -52,9 +60,20 @@ const FULL: Times = Times {
     starts: 20,
     children: 1000,
     attacks: 100_000,
+    seconds: 60,
+    kills: 200,
 };
-const QUICK: Times =
-    Times { stores: 300, calls: 300, jars: 300, runs: 300, starts: 3, children: 50, attacks: 1000 };
+const QUICK: Times = Times {
+    stores: 300,
+    calls: 300,
+    jars: 300,
+    runs: 300,
+    starts: 3,
+    children: 50,
+    attacks: 1000,
+    seconds: 3,
+    kills: 10,
+};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -103,6 +122,13 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("startup") {
         rows.extend(startup::rows(root, times.starts)?);
+    }
+    if asked("serve") {
+        let time = std::time::Duration::from_secs(times.seconds);
+        rows.extend(serve::rows(startup::binary(root)?, time).await?);
+    }
+    if asked("kill") {
+        rows.push(kill::row(startup::binary(root)?, times.kills).await?);
     }
     Ok(rows)
 }

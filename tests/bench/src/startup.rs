@@ -31,13 +31,14 @@ pub(crate) fn rows(root: &Path, times: usize) -> anyhow::Result<Vec<Row>> {
 }
 
 /// The binary of the same profile, built on the way if it is not there.
-fn binary(root: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn binary(root: &Path) -> anyhow::Result<PathBuf> {
     let status = Command::new("cargo")
         .args(["build", "--quiet", "--bin", "belljar"])
         .current_dir(root)
         .status()?;
     ensure!(status.success(), "belljar does not build");
-    Ok(root.join("target/debug/belljar"))
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    Ok(target.unwrap_or_else(|| root.join("target")).join("debug/belljar"))
 }
 
 fn list(binary: &Path, home: &Path, times: usize) -> anyhow::Result<Row> {

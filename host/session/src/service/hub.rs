@@ -67,6 +67,16 @@ impl Hub {
         session: &str,
         after: Option<i64>,
     ) -> Result<Watch, StoreError> {
+        let mut watch = self.watch_behind(store, session, after.unwrap_or(0));
+        if after.is_none() {
+            watch.behind = false;
+            watch.last = store.last_event(&watch.session).await?;
+        }
+        Ok(watch)
+    }
+
+    /// Watches a session from behind an event on.
+    pub(crate) fn watch_behind(self: &Arc<Self>, store: &Store, session: &str, last: i64) -> Watch {
         let session: Arc<str> = session.into();
         // First this, so that nothing can come between the store and it.
         let live = {
@@ -74,19 +84,15 @@ impl Hub {
             let sender = sessions.entry(Arc::clone(&session));
             sender.or_insert_with(|| broadcast::channel(MAX_BEHIND).0).subscribe()
         };
-        let mut watch = Watch {
+        Watch {
             hub: Arc::clone(self),
             store: store.clone(),
             session,
             live: Some(live),
-            last: after.unwrap_or(0),
+            last,
             ready: VecDeque::new(),
-            behind: after.is_some(),
-        };
-        if after.is_none() {
-            watch.last = store.last_event(&watch.session).await?;
+            behind: true,
         }
-        Ok(watch)
     }
 
     /// Lets all watchers go.

@@ -10,6 +10,7 @@
 //! session. A turn that a process died in is gone on with by [`Service::recover`].
 
 mod admission;
+mod agents;
 mod begin;
 mod desk;
 mod hub;
@@ -29,6 +30,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
+pub use self::agents::API_LIBRARY;
 pub use self::desk::{OpenQuestion, PersonAnswer, QuestionKind};
 pub(crate) use self::hub::{Block, Hub};
 pub use self::hub::{SessionEvent, Watch};

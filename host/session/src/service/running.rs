@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::hub::{Hub, Watch};
-use super::types::{RunningTurn, ServiceError};
+use super::types::RunningTurn;
 use crate::control::Control;
 use crate::events::Counts;
 use crate::outcome::{Outcome, Status, Usage};
@@ -76,8 +76,8 @@ impl TurnHandle {
     }
 
     /// Its events, from its first one. Those of later turns of the session follow.
-    pub async fn watch(&self) -> Result<Watch, ServiceError> {
-        Ok(self.hub.watch(&self.store, &self.session, Some(self.after)).await?)
+    pub fn watch(&self) -> Watch {
+        self.hub.watch_behind(&self.store, &self.session, self.after)
     }
 }
 

@@ -1,0 +1,34 @@
+//! The agents that are edited through the service: rows of the store, and a library of their
+//! own to everybody else.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_definition::{Content, Scope, SourceFile};
+
+use super::Service;
+use super::types::ServiceError;
+
+/// The library that they make: their identities are `library/api/SLUG`. No installed library
+/// may be called so.
+pub const API_LIBRARY: &str = "api";
+
+impl Service {
+    /// Takes over what the store holds of agents; call it once at the start, and after each
+    /// change.
+    pub async fn reload_agents(&self) -> Result<(), ServiceError> {
+        let rows = self.store().agents().await?;
+        let root = PathBuf::from(API_LIBRARY);
+        let source = |slug: &str, text: String| SourceFile {
+            scope: Scope::Library(API_LIBRARY.to_owned()),
+            root: root.clone(),
+            path: root.join(Path::new(slug).with_extension("md")),
+            content: Content::Bytes(text.into_bytes()),
+        };
+        let sources = rows.into_iter().map(|row| source(&row.slug, row.text)).collect();
+        let library = Arc::clone(&self.host().library);
+        // It reads directories. An error: the runtime ends.
+        let _ = tokio::task::spawn_blocking(move || library.besides(sources)).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! A real `belljar serve` with a scripted model, and a small HTTP client for it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, ensure};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
+use tokio::net::TcpStream;
+
+/// The turn that is measured: a parent with two model turns that delegates to two children of
+/// two model turns and one tool call each.
+const TRANSCRIPT: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: delegate_parallel, arguments: {tasks: [{agent: scout, task: left}, {agent: scout, task: right}]}}]
+      - say: both have looked
+  - agent: scout
+    spawn: any
+    turns:
+      - calls: [{name: TOOL, arguments: ARGUMENTS}]
+      - say: found
+"#;
+
+const SETTINGS: &str = r#"
+[models.bench]
+kind = "scripted"
+model = "transcript.yaml"
+[roles]
+main = "bench"
+[server]
+jars = 4000
+queue = 4000
+tenant_turns = 1000
+tenant_queue = 4000
+requests_per_second = 1000000
+[grants.boss]
+tools = ["spawn_agent", "delegate_parallel", "file_read"]
+[grants.scout]
+tools = ["TOOL"]
+mounts = [{ path = "/workspace", access = "read-write" }]
+"#;
+
+/// What the children of a turn do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Work {
+    /// Read a file.
+    Read,
+    /// Add a line to a file.
+    Append,
+}
+
+/// The files of a server, and how to start it on them.
+pub(crate) struct Site {
+    binary: PathBuf,
+    home: tempfile::TempDir,
+    workspace: tempfile::TempDir,
+}
+
+/// A server that runs. Dropping it kills it.
+pub(crate) struct Server {
+    child: Child,
+    /// `127.0.0.1:PORT`.
+    pub(crate) address: String,
+}
+
+/// One connection.
+pub(crate) struct Client {
+    stream: BufStream<TcpStream>,
+    address: String,
+}
+
+impl Site {
+    pub(crate) fn new(binary: PathBuf, work: Work) -> anyhow::Result<Self> {
+        let (home, workspace) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let (tool, arguments) = match work {
+            Work::Read => ("file_read", "{path: a.txt}"),
+            Work::Append => ("shell", "{command: 'echo done >> done.txt'}"),
+        };
+        let fill = |text: &str| text.replace("TOOL", tool).replace("ARGUMENTS", arguments);
+        std::fs::write(home.path().join("belljar.toml"), fill(SETTINGS))?;
+        std::fs::write(home.path().join("transcript.yaml"), fill(TRANSCRIPT))?;
+        std::fs::write(workspace.path().join("a.txt"), "text of a\n")?;
+        let agents = home.path().join("agents");
+        std::fs::create_dir_all(&agents)?;
+        for (name, tools) in
+            [("boss", "[delegate_parallel]".to_owned()), ("scout", format!("[{tool}]"))]
+        {
+            let text = format!(
+                "---\nname: {name}\ndescription: Does {name}.\nvisibility: user-facing\n\
+                 tools: {tools}\n---\nYou are {name}.\n"
+            );
+            std::fs::write(agents.join(format!("{name}.md")), text)?;
+        }
+        Ok(Self { binary, home, workspace })
+    }
+
+    pub(crate) fn start(&self) -> anyhow::Result<Server> {
+        let mut child = Command::new(&self.binary)
+            .args(["serve", "--listen", "127.0.0.1:0", "--workspace"])
+            .arg(self.workspace.path())
+            .env("BELLJAR_HOME", self.home.path())
+            .current_dir(self.workspace.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stdout = child.stdout.take().context("it has a stdout")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("listening on http://").map(str::to_owned);
+        let Some(address) = address else {
+            let said = child.wait_with_output()?;
+            anyhow::bail!("it did not start: {}", String::from_utf8_lossy(&said.stderr));
+        };
+        Ok(Server { child, address })
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(crate) fn workspace(&self) -> &Path {
+        self.workspace.path()
+    }
+}
+
+impl Server {
+    /// Kills it as the system would, without a chance to say anything.
+    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Memory that is resident, in KiB.
+    pub(crate) fn resident(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|rest| rest.split_whitespace().next());
+        kib.context("no VmRSS")?.parse().context("VmRSS is no number")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail where it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Client {
+    pub(crate) async fn connect(address: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufStream::new(stream), address: address.to_owned() })
+    }
+
+    /// Sends a request and reads the head of the answer: status and length of the body.
+    async fn head(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> anyhow::Result<(u16, Option<usize>)> {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        self.stream.write_all(head.as_bytes()).await?;
+        self.stream.write_all(body.as_bytes()).await?;
+        self.stream.flush().await?;
+        let mut line = String::new();
+        ensure!(self.stream.read_line(&mut line).await? > 0, "the connection was closed");
+        let status = line.split(' ').nth(1).context("no status")?.parse()?;
+        let mut length = None;
+        loop {
+            line.clear();
+            ensure!(self.stream.read_line(&mut line).await? > 0, "the connection was closed");
+            let line = line.trim();
+            if line.is_empty() {
+                return Ok((status, length));
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = Some(value.trim().parse()?);
+            }
+        }
+    }
+
+    /// One request with a body of a known length.
+    pub(crate) async fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> anyhow::Result<(u16, String)> {
+        let (status, length) = self.head(method, path, body).await?;
+        let mut text = vec![0; length.context("no length")?];
+        self.stream.read_exact(&mut text).await?;
+        Ok((status, String::from_utf8(text)?))
+    }
+
+    /// Begins a turn and returns as soon as it is acknowledged: with the head of the stream.
+    pub(crate) async fn begin(&mut self, body: &str) -> anyhow::Result<u16> {
+        Ok(self.head("POST", "/v1/chat", body).await?.0)
+    }
+
+    /// Reads the stream to its last event.
+    pub(crate) async fn until_done(&mut self) -> anyhow::Result<()> {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            ensure!(self.stream.read_line(&mut line).await? > 0, "the connection was closed");
+            if line.starts_with("event: done") {
+                return Ok(());
+            }
+        }
+    }
+}
