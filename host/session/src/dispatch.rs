@@ -166,6 +166,17 @@ impl Decision {
 }
 
 impl Refusal {
+    /// What the person hears of one of several subagents that was refused: the others go on, so
+    /// the call itself does not fail.
+    pub(crate) fn of_child(&self, agent: Option<&str>) -> String {
+        let agent = Shown::clipped(agent.unwrap_or("general-purpose"), 64);
+        let why = match &self.reason {
+            Reason::Denied(denied) => &denied.facts,
+            Reason::Malformed(text) => text,
+        };
+        format!("subagent `{agent}` was not started: {why}")
+    }
+
     /// The call is at fault; `text` says how.
     pub(crate) fn malformed(text: String) -> Self {
         Self { reason: Reason::Malformed(text.clone()), text }
