@@ -10,6 +10,7 @@ mod grants;
 mod hostile;
 mod manifest;
 mod never_panics;
+mod quotes;
 mod recovery;
 mod settings;
 mod shapes;
