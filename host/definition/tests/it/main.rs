@@ -9,6 +9,7 @@ mod foreign;
 mod grants;
 mod hostile;
 mod manifest;
+mod named;
 mod never_panics;
 mod quotes;
 mod recovery;
