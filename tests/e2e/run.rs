@@ -232,11 +232,3 @@ fn a_name_that_is_no_agents_is_told_before_a_missing_model() {
     let world = World::new();
     world.run(&["run", "-a", "nonesuch", "x"]).exits(2).complains("nonesuch");
 }
-
-#[test]
-fn an_unknown_agent_is_told_before_a_missing_model() {
-    let world = World::new();
-    let done = world.run(&["run", "-a", "sumarizer", "x"]).exits(2);
-    let done = done.complains("did you mean `summarizer`?");
-    assert!(!done.stderr.contains("no model"), "{}", done.stderr);
-}

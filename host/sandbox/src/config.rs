@@ -36,7 +36,9 @@ pub struct SandboxConfig {
 /// Called once for each compilation that has taken over a second and goes on, with the
 /// component. It must not wait: the compilation waits for it.
 #[derive(Clone, Default)]
-pub struct SlowCompile(Option<Arc<dyn Fn(&Wasm) + Send + Sync>>);
+pub struct SlowCompile(Option<Arc<Tell>>);
+
+type Tell = dyn Fn(&Wasm) + Send + Sync;
 
 impl SlowCompile {
     /// Calls this.

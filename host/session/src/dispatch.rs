@@ -101,6 +101,12 @@ impl Dispatcher {
         }
     }
 
+    /// What a tool may be called by those who speak of it: its own name, and those under which the
+    /// model was shown it.
+    pub(crate) fn names_of<'a>(&self, tool: &'a str) -> Vec<&'a str> {
+        std::iter::once(tool).chain(self.facade.names(tool)).collect()
+    }
+
     /// What the model reads as the answer to `called`.
     pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
         self.facade.reword(called, answer)
