@@ -140,6 +140,8 @@ fn a_broken_settings_file_shows_its_line_but_no_key_that_stands_in_it() {
 #[test]
 fn check_takes_a_name_and_does_not_pass_a_file_that_is_no_agent() {
     let world = World::new();
+    let built_in = world.run(&["agents", "check", "summarizer"]).exits(0);
+    built_in.says("ready").says("built-in").says("agent `summarizer`");
     world.run(&["init"]).exits(0);
     world.run(&["agents", "check", "summarizer"]).exits(0).says("ready").says("agent `summarizer`");
     world.run(&["agents", "check", "sumarizer"]).exits(2).complains("cannot be read");

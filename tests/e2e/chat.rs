@@ -301,3 +301,19 @@ fn a_chat_that_is_killed_goes_on_with_its_turn() {
     let done = chat(&world, &transcript, &["--resume"], "").exits(0);
     done.complains("you:   look").complains("agent: Thinking");
 }
+
+#[test]
+fn a_line_that_is_not_utf8_is_named_and_the_chat_goes_on() {
+    let (world, transcript) = world(TWO);
+    let mut child = world
+        .command(&["chat", "--transcript", &transcript])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = b"what does the note say\n\xff\xfe\nand then\n";
+    child.stdin.take().unwrap().write_all(lines).unwrap();
+    let done = Done::of(child.wait_with_output().unwrap()).exits(2);
+    done.says("The tide turns at six.\n")
+        .says("ebbs.\n")
+        .complains("line 2 of stdin is not valid UTF-8");
+}

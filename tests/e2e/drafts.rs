@@ -117,3 +117,19 @@ fn skills_are_listed_and_checked() {
     let skills = world.run(&["skills", "list", "--json"]).json();
     assert_eq!(skills.as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn skills_are_checked_by_name_or_file() {
+    let world = World::new();
+    let path = world.home_file("skills/tides/SKILL.md", SKILL);
+    world.run(&["skills", "check"]).exits(0).says("skills, 0 errors");
+    for word in ["tides", "home/tides", path.to_str().unwrap()] {
+        world.run(&["skills", "check", word]).exits(0).says("skill `tides`");
+    }
+    world.run(&["skills", "check", "tidse"]).exits(2).complains("did you mean `tides`?");
+    world.home_file("skills/bad.md", "---\nname: bad\n---\nx\n");
+    world.run(&["skills", "check", "tides"]).exits(0);
+    world.run(&["skills", "check", "bad"]).exits(2).complains("bad.md");
+    let found = world.run(&["skills", "check", "--json"]).exits(2).json();
+    assert_eq!(found[0]["severity"], "error", "{found}");
+}

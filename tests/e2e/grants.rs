@@ -119,13 +119,58 @@ fn a_grant_that_would_have_no_effect_is_told_and_one_that_stops_all_is_refused()
 }
 
 #[test]
-fn doctor_names_what_the_configuration_names_and_nothing_has() {
+fn a_name_in_the_configuration_that_nothing_has_is_told_with_the_one_meant() {
     let world = World::new();
-    let text = "[grants.wirter]\ntools = []\n[subagents]\nblocked_agents = ['scuot']\n";
+    world.home_file("agents/writer.md", WRITER);
+    let text = "[grants.wirter]\ntools = []\n[grants.writer]\n\
+                subagents = { allowed_agents = ['sumarizer'] }\n\
+                [subagents]\nblocked_agents = ['writre', 'Writer']\n";
     world.home_file("belljar.toml", text);
+    let checks = ["`home/wirter`", "`sumarizer`", "`writre`", "did you mean `writer`?"];
+    let doctor = world.run(&["doctor"]).exits(0);
+    let check = world.run(&["agents", "check"]);
+    for found in [doctor.stdout, check.stderr] {
+        for said in checks.into_iter().chain(["did you mean `summarizer`?", "belljar.toml:"]) {
+            assert!(found.contains(said), "no {said} in:\n{found}");
+        }
+        assert!(!found.contains("names `Writer`"), "{found}");
+    }
     world.home_file("teams/bad.yaml", "name: bad\n");
-    let done = world.run(&["doctor"]).exits(1);
-    done.says("`home/wirter`").says("`scuot`").says("`belljar teams check`");
+    world.run(&["doctor"]).exits(1).says("`belljar teams check`");
+}
+
+#[test]
+fn a_granted_directory_that_is_not_there_is_told_before_anything_starts() {
+    let world = World::new();
+    let place = world.workspace().join("data");
+    let mount = format!(
+        "[grants.general-purpose]\nmounts = [{{ path = \"/data\", host = \"{}\", access = \"read\" }}]\n",
+        place.display()
+    );
+    world.home_file("belljar.toml", &mount);
+    let team = "name: t\ndescription: d\nstages:\n  - agent: general-purpose\n";
+    world.home_file("teams/t.yaml", team);
+    let transcript = "transcript: 1\nagents: [{agent: general-purpose, turns: [{say: ok}]}]\n";
+    let transcript = world.other("t.yaml", transcript.as_bytes());
+    let transcript = transcript.to_str().unwrap();
+    let why = format!("there is no directory `{}`, which is mounted at `/data`", place.display());
+    let run = ["run", "--partial", "--transcript", transcript, "x"];
+    let start = ["teams", "run", "--transcript", transcript, "t", "x"];
+
+    world.run(&["agents", "check", "general-purpose"]).exits(4).says(&why);
+    world.run(&["agents", "check"]).exits(4).says("blocked").says(&why);
+    world.run(&["agents", "list"]).exits(0).says("blocked").says(&why);
+    world.run(&["teams", "check"]).exits(0).says("team `t`: blocked").complains(&why);
+    world.run(&["doctor"]).exits(1).says(&why);
+    world.run(&run).exits(4).complains(&why).complains("make the directory");
+    world.run(&start).exits(4).complains(&why).complains("nothing was started");
+    world.run(&["receipts"]).exits(0).complains("no runs");
+
+    std::fs::create_dir(&place).unwrap();
+    world.run(&["agents", "check"]).exits(0);
+    world.run(&["teams", "check"]).exits(0).says("team `t`: ready");
+    world.run(&["doctor"]).exits(0);
+    world.run(&run).exits(0).says("ok");
 }
 
 #[test]

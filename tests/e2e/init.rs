@@ -18,6 +18,22 @@ fn init_writes_a_configuration_four_agents_and_guidance() {
         assert!(done.stdout.contains(file), "{file}: {}", done.stdout);
     }
     world.run(&["agents", "check"]).exits(0);
+    let guidance = std::fs::read_to_string(world.home().join("AGENTS.md")).unwrap();
+    for said in [
+        "two or more sources",
+        "several topics",
+        "a lot of text",
+        "many or long files",
+        "summarised",
+        "prepared while",
+        "a first pass",
+        "one quick look-up",
+        "longer than doing it",
+        "Specialise one call through `context`",
+        "independent topics at once",
+    ] {
+        assert!(guidance.contains(said), "no `{said}` in\n{guidance}");
+    }
 }
 
 #[test]

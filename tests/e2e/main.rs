@@ -8,6 +8,7 @@ mod chat;
 mod check;
 mod cli;
 mod demo;
+mod doctor;
 mod drafts;
 mod foreign;
 mod grants;

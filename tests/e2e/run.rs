@@ -1,6 +1,6 @@
 //! `belljar run` with a scripted model, and `belljar receipts`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::kit::World;
 
@@ -231,4 +231,31 @@ fn a_call_that_fails_says_why_to_the_person_at_once_and_in_the_receipts() {
 fn a_name_that_is_no_agents_is_told_before_a_missing_model() {
     let world = World::new();
     world.run(&["run", "-a", "nonesuch", "x"]).exits(2).complains("nonesuch");
+}
+
+#[test]
+fn a_budget_that_runs_low_is_told_once() {
+    let world = World::new();
+    world.file("note.txt", "the tide turns at six\n");
+    let read = "calls: [{name: file_read, arguments: {path: note.txt}}]";
+    let transcript = format!(
+        "transcript: 1\nagents:\n  - agent: general-purpose\n    turns:\n      - {{{read}, usage: \
+         {{input: 90000, output: 10}}}}\n      - {{{read}, usage: {{input: 10, output: 1}}}}\n      \
+         - {{say: six, usage: {{input: 10, output: 1}}}}\n"
+    );
+    let transcript = world.other("low.yaml", transcript.as_bytes());
+    let transcript = transcript.to_str().unwrap();
+    let args = ["run", "--transcript", transcript, "--max-tokens", "100000"];
+    let stream = ["--output-format", "stream-json", "when"];
+    let done = world.run(&[&args[..], &stream].concat()).exits(0);
+    let warnings: Vec<Value> = done
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|event| event["type"] == "budget_warning")
+        .collect();
+    assert_eq!(warnings.len(), 1, "{}", done.stdout);
+    assert_eq!((&warnings[0]["meter"], &warnings[0]["limit"]), (&json!("tokens"), &json!(100_000)));
+    let done = world.run(&[&args[..], &["when"]].concat()).exits(0);
+    done.complains("token budget: 90\u{a0}010 of 100\u{a0}000 used");
 }

@@ -294,10 +294,10 @@ pub(crate) enum SkillsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Check skill files, or all skills
+    /// Check skills
     Check {
-        /// Files [default: the skills of home and workspace]
-        files: Vec<PathBuf>,
+        /// Names of skills, or files [default: the skills of home and workspace]
+        skills: Vec<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,

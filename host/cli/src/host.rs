@@ -13,7 +13,7 @@ use belljar_model::{
     Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
 };
 use belljar_policy::Shown;
-use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, Wasm};
+use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, SlowCompile, Wasm};
 use belljar_session::{
     Asker, Hooks, Host, Library, Root, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue,
 };
@@ -24,6 +24,7 @@ use crate::embedded::{self, AGENTS, STOCK_TOOLS};
 use crate::exit::{Exit, Failure};
 use crate::home::{Places, create_private, read_config};
 use crate::out::Out;
+use crate::progress::Progress;
 use crate::{libraries, secrets, walls};
 
 /// Puts a host together. Nothing here opens a connection, makes an engine or compiles.
@@ -34,6 +35,7 @@ pub(crate) struct Assembly<'a> {
     models: Option<Models>,
     recording: Option<Recording>,
     asker: Option<Arc<dyn Asker>>,
+    slow: SlowCompile,
 }
 
 impl<'a> Assembly<'a> {
@@ -43,7 +45,8 @@ impl<'a> Assembly<'a> {
         for warning in settings.warnings() {
             out.diagnostic(warning);
         }
-        Ok(Self { places, out, settings, models: None, recording: None, asker: None })
+        let slow = slow(out);
+        Ok(Self { places, out, settings, models: None, recording: None, asker: None, slow })
     }
 
     /// These models instead of the configured ones.
@@ -64,9 +67,18 @@ impl<'a> Assembly<'a> {
         self
     }
 
+    /// What a person waits for is shown between the lines of a run.
+    pub(crate) fn showing(mut self, progress: &Progress) -> Self {
+        if self.out.explains_waiting() {
+            let progress = progress.clone();
+            self.slow = SlowCompile::to(move |wasm| progress.note(&compiling(wasm)));
+        }
+        self
+    }
+
     /// The host. What is wrong with single tools stands in its catalogue.
     pub(crate) fn host(self) -> Result<Host, Failure> {
-        let Self { places, out, settings, models, recording, asker } = self;
+        let Self { places, out, settings, models, recording, asker, slow } = self;
         let models = match models {
             Some(models) => models,
             None => self::models(&settings, places)?,
@@ -75,7 +87,7 @@ impl<'a> Assembly<'a> {
             Some(recording) => models.recorded(recording),
             None => models,
         };
-        let sandbox = sandbox(places, out)?;
+        let sandbox = sandbox_telling(places, out, slow)?;
         let tools = ToolCatalogue::stock(stock_tools(), &settings);
         let installed = places.tools();
         let tools = if installed.is_dir() {
@@ -296,7 +308,12 @@ async fn interrupted() -> std::io::Result<()> {
 /// The sandbox with its cache in the places. Where the cache cannot be used, a warning says
 /// so, and components are compiled each time.
 pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
+    sandbox_telling(places, out, slow(out))
+}
+
+fn sandbox_telling(places: &Places, out: &Out, slow: SlowCompile) -> Result<Sandbox, Failure> {
     let mut config = config()?;
+    config.slow = slow;
     let unusable = |why: String| {
         out.warning(format_args!(
             "the cache `{}` cannot be used, so components are compiled each time: {why}",
@@ -318,6 +335,21 @@ pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
 /// The sandbox without a cache on disk: for self-tests, which should really compile.
 pub(crate) fn sandbox_without_cache() -> Result<Sandbox, Failure> {
     Sandbox::new(config()?).map_err(|error| no_sandbox(&error))
+}
+
+/// A line for whoever waits at a terminal.
+fn slow(out: &Out) -> SlowCompile {
+    if !out.explains_waiting() {
+        return SlowCompile::default();
+    }
+    let out = out.clone();
+    SlowCompile::to(move |wasm| out.note(compiling(wasm)))
+}
+
+fn compiling(wasm: &Wasm) -> String {
+    let stock = STOCK_TOOLS.iter().find(|tool| tool.wasm == wasm.bytes());
+    let what = stock.map_or("a component".to_owned(), |tool| format!("`{}`", tool.name));
+    format!("compiling {what} for its first use; later ones find it in the cache")
 }
 
 fn config() -> Result<SandboxConfig, Failure> {

@@ -23,7 +23,7 @@ mod walls;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use args::Args;
 use out::Out;
@@ -41,8 +41,9 @@ fn main() -> ExitCode {
         }
         Some(_) | None => {}
     }
-    let args = Args::parse();
-    let out = Out::new(args.global.quiet);
+    let matches = Args::command().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let out = Out::new(args.global.quiet, wants_json(&matches));
     start_log(&out);
     let exit = match commands::run(&args, &out) {
         Ok(exit) => exit,
@@ -52,6 +53,12 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(out.finish(exit).code())
+}
+
+/// Whether the command was asked for JSON, by the option that all have for it.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let here = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false);
+    here || matches.subcommand().is_some_and(|(_, below)| wants_json(below))
 }
 
 /// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,

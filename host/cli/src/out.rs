@@ -24,6 +24,8 @@ use crate::snippets::Snippets;
 #[derive(Debug, Clone)]
 pub(crate) struct Out {
     quiet: bool,
+    /// Whether the result is JSON: a program reads it.
+    json: bool,
     stdout_colour: bool,
     stderr_colour: bool,
     /// Why stdout could not be written, the first time.
@@ -55,11 +57,12 @@ impl Style {
 }
 
 impl Out {
-    pub(crate) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool, json: bool) -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
             quiet,
+            json,
             stdout_colour: !plain && io::stdout().is_terminal(),
             stderr_colour: !plain && io::stderr().is_terminal(),
             broken: Arc::default(),
@@ -84,6 +87,11 @@ impl Out {
     /// Whether a person watches stderr and wants to: progress may redraw lines.
     pub(crate) fn is_live(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// Whether a person waits at the terminal and wants to know what for.
+    pub(crate) fn explains_waiting(&self) -> bool {
+        self.is_live() && !self.json
     }
 
     /// A line of the result.

@@ -3,15 +3,33 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Inner,
+    Width,
 };
 
 use crate::out::{Out, Style};
 
+/// Characters of a word that a table tries to keep in one piece: an id, an agent's path.
+const LONGEST_WORD: usize = 32;
+
+/// Characters of a word below which a narrow terminal has to look after itself.
+const SHORTEST_PIECE: usize = 8;
+
+/// Characters that the last column has at least, where its texts are that long: there stand tasks
+/// and descriptions, which would be columns of single words.
+const LAST: usize = 12;
+
+/// Spaces between two columns.
+const GAP: u16 = 2;
+
+/// Where a word that is too long is best broken: after one of these.
+const JOINTS: &[char] = &['-', '/', '_', '.', ':', ',', ';', '=', '@', '?', '&'];
+
 /// A table being filled.
 pub(crate) struct Table {
-    inner: Inner,
+    headings: Vec<String>,
     /// Which columns are set flush right.
     numbers: Vec<bool>,
+    rows: Vec<Vec<(String, Option<Style>)>>,
     colour: bool,
 }
 
@@ -19,50 +37,145 @@ impl Table {
     /// A table with these headings. A heading that begins with `>` marks a column of numbers,
     /// set flush right.
     pub(crate) fn new(out: &Out, headings: &[&str]) -> Self {
-        let mut inner = Inner::new();
-        inner.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        if !out.colours() {
-            inner.force_no_tty();
-            inner.set_content_arrangement(ContentArrangement::Disabled);
-        }
-        // Without a header where there is nothing to say in it.
-        if headings.iter().any(|heading| !heading.is_empty()) {
-            inner.set_header(headings.iter().map(|heading| {
-                let cell = Cell::new(heading.trim_start_matches('>'));
-                if out.colours() { cell.add_attribute(Attribute::Bold) } else { cell }
-            }));
-        }
+        Self::of(headings, out.colours())
+    }
+
+    fn of(headings: &[&str], colour: bool) -> Self {
         let numbers = headings.iter().map(|heading| heading.starts_with('>')).collect();
-        Self { inner, numbers, colour: out.colours() }
+        let headings = headings.iter().map(|it| it.trim_start_matches('>').to_owned()).collect();
+        Self { headings, numbers, rows: Vec::new(), colour }
     }
 
     /// Adds a row. The text is escaped already.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = (String, Option<Style>)>) {
-        let cells = cells.into_iter().map(|(text, style)| match style.filter(|_| self.colour) {
-            None => Cell::new(text),
-            Some(Style::Bold) => Cell::new(text).add_attribute(Attribute::Bold),
-            Some(Style::Dim) => Cell::new(text).add_attribute(Attribute::Dim),
-            Some(Style::Red) => Cell::new(text).fg(Color::Red),
-            Some(Style::Green) => Cell::new(text).fg(Color::Green),
-            Some(Style::Yellow) => Cell::new(text).fg(Color::Yellow),
-            Some(Style::Cyan) => Cell::new(text).fg(Color::Cyan),
-        });
-        self.inner.add_row(cells);
+        self.rows.push(cells.into_iter().collect());
     }
 
     /// Prints it to stdout.
-    pub(crate) fn print(mut self, out: &Out) {
-        for (column, number) in self.inner.column_iter_mut().zip(&self.numbers) {
-            column.set_padding((0, 2));
-            if *number {
-                column.set_cell_alignment(CellAlignment::Right);
-                // Where it is narrow, texts are wrapped and numbers are not.
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
+    pub(crate) fn print(self, out: &Out) {
+        let mut inner = Inner::new();
+        if !self.colour {
+            inner.force_no_tty();
         }
-        for line in self.inner.lines() {
+        for line in self.lines(inner) {
             out.line(line.trim_end());
         }
+    }
+
+    /// The lines. Where `inner` knows how wide it may be, texts are wrapped and numbers are not,
+    /// and words stay whole while there is room; past that they break at a joint.
+    fn lines(mut self, mut inner: Inner) -> Vec<String> {
+        let width = inner.width();
+        inner.load_preset(NOTHING).set_content_arrangement(match width {
+            Some(_) => ContentArrangement::Dynamic,
+            None => ContentArrangement::Disabled,
+        });
+        let mut piece = LONGEST_WORD;
+        if let Some(width) = width {
+            // An arrow stays with its name.
+            let texts = self.rows.iter_mut().flatten();
+            texts.for_each(|(text, _)| *text = text.replace("→ ", "→\u{a0}"));
+            piece = self.piece(usize::from(width));
+            self.break_words(piece);
+        }
+        let words = self.longest_words();
+        // Without a header where there is nothing to say in it.
+        if self.headings.iter().any(|heading| !heading.is_empty()) {
+            let bold = |cell: Cell| match self.colour {
+                true => cell.add_attribute(Attribute::Bold),
+                false => cell,
+            };
+            inner.set_header(self.headings.iter().map(|heading| bold(Cell::new(heading))));
+        }
+        for row in self.rows {
+            inner.add_row(row.into_iter().map(|(text, style)| cell(text, style, self.colour)));
+        }
+        for ((column, number), word) in inner.column_iter_mut().zip(&self.numbers).zip(words) {
+            column.set_padding((0, GAP));
+            if *number {
+                column.set_cell_alignment(CellAlignment::Right);
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            } else if width.is_some() {
+                // The boundary counts the padding too.
+                let least = u16::try_from(word.min(piece)).unwrap_or(GAP).saturating_add(GAP);
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+            }
+        }
+        inner.lines().collect()
+    }
+
+    /// How many characters of a word stay together in a table of this width.
+    fn piece(&self, width: usize) -> usize {
+        let words = self.longest_words();
+        let columns = || words.iter().zip(&self.numbers);
+        let fits = |piece: &usize| {
+            let needed = columns().map(|(word, number)| match number {
+                true => *word,
+                false => *word.min(piece),
+            });
+            needed.sum::<usize>() + words.len() * usize::from(GAP) <= width
+        };
+        (SHORTEST_PIECE..=LONGEST_WORD).rev().find(fits).unwrap_or(SHORTEST_PIECE)
+    }
+
+    /// Characters of the longest word in each column; of a column of numbers, the longest cell. The
+    /// last column has some room to spare.
+    fn longest_words(&self) -> Vec<usize> {
+        let measure = |number: bool, text: &str| match number {
+            true => text.chars().count(),
+            false => text.split([' ', '\n']).map(|word| word.chars().count()).max().unwrap_or(0),
+        };
+        let columns = self.headings.iter().zip(&self.numbers).enumerate();
+        let longest = columns.map(|(at, (heading, number))| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at));
+            let texts = cells.map(|(text, _)| text.as_str()).chain([heading.as_str()]);
+            texts.map(|text| measure(*number, text)).max().unwrap_or(0)
+        });
+        let mut longest: Vec<usize> = longest.collect();
+        let cells = self.rows.iter().filter_map(|row| row.get(longest.len().checked_sub(1)?));
+        let widest = cells.map(|(text, _)| text.chars().count()).max().unwrap_or(0);
+        if let Some(last) = longest.last_mut() {
+            *last = (*last).max(widest.min(LAST));
+        }
+        longest
+    }
+
+    /// Breaks words of texts that have more than `piece` characters.
+    fn break_words(&mut self, piece: usize) {
+        for row in &mut self.rows {
+            let texts = row.iter_mut().zip(&self.numbers).filter(|(_, number)| !**number);
+            for ((text, _), _) in texts {
+                let words = text.split(' ').map(|word| broken(word, piece));
+                *text = words.collect::<Vec<_>>().join(" ");
+            }
+        }
+    }
+}
+
+/// A word in lines of at most `piece` characters, where its joints allow.
+fn broken(word: &str, piece: usize) -> String {
+    let mut lines = Vec::new();
+    let mut rest = word;
+    while let Some((end, _)) = rest.char_indices().nth(piece) {
+        let head = rest.get(..end).unwrap_or(rest);
+        let cut = head.rfind(JOINTS).map_or(end, |at| at + 1);
+        let (line, more) = rest.split_at(cut);
+        lines.push(line);
+        rest = more;
+    }
+    lines.push(rest);
+    lines.join("\n")
+}
+
+fn cell(text: String, style: Option<Style>, colour: bool) -> Cell {
+    match style.filter(|_| colour) {
+        None => Cell::new(text),
+        Some(Style::Bold) => Cell::new(text).add_attribute(Attribute::Bold),
+        Some(Style::Dim) => Cell::new(text).add_attribute(Attribute::Dim),
+        Some(Style::Red) => Cell::new(text).fg(Color::Red),
+        Some(Style::Green) => Cell::new(text).fg(Color::Green),
+        Some(Style::Yellow) => Cell::new(text).fg(Color::Yellow),
+        Some(Style::Cyan) => Cell::new(text).fg(Color::Cyan),
     }
 }
 
@@ -129,6 +242,40 @@ pub(crate) fn fuel(amount: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The lines of a table like that of the receipts, this wide.
+    fn at(width: u16) -> Vec<String> {
+        let mut table = Table::of(&["agent", "tool", "ended", ">fuel", ">refused", "why"], false);
+        let texts = ["→ research-assistant#0", "file_search", "tool error: not-found"];
+        let more = ["1.2\u{a0}G", "0", "`/workspace/nowhere/at-all.txt` does not exist"];
+        table.row(texts.into_iter().chain(more).map(plain));
+        let mut inner = Inner::new();
+        inner.set_width(width);
+        table.lines(inner)
+    }
+
+    #[test]
+    fn words_stay_whole_where_there_is_room_and_break_at_joints_where_there_is_not() {
+        let wide = at(120).join("\n");
+        for word in ["research-assistant#0", "`/workspace/nowhere/at-all.txt`", "not-found"] {
+            assert!(wide.contains(word), "{word} in\n{wide}");
+        }
+        let lines = at(80);
+        let narrow = lines.join("\n");
+        assert!(lines.iter().all(|line| line.trim_end().chars().count() <= 80), "{narrow}");
+        for word in ["research-", "assistant#0", "file_search", "not-found", "1.2\u{a0}G", "exist"]
+        {
+            assert!(narrow.contains(word), "{word} in\n{narrow}");
+        }
+    }
+
+    #[test]
+    fn a_long_word_breaks_after_its_last_joint_that_fits() {
+        assert_eq!(broken("general-purpose", 12), "general-\npurpose");
+        assert_eq!(broken("a/bc/def", 5), "a/bc/\ndef");
+        assert_eq!(broken("äöüäöü", 4), "äöüä\nöü");
+        assert_eq!(broken("short", 8), "short");
+    }
 
     #[test]
     fn amounts_are_short_and_have_units() {

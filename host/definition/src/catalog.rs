@@ -287,6 +287,16 @@ impl<D: Filed> Catalog<D> {
 }
 
 impl<D: Filed> Catalog<D> {
+    /// Whether there is a file that is not in use and whose path gives this name: a draft, one
+    /// that could not be understood, one whose name is taken.
+    pub(crate) fn has_unused(&self, slug: &Slug) -> bool {
+        self.skipped.iter().any(|skipped| {
+            !matches!(skipped.reason, SkipReason::NotAnAgent(_))
+                && D::name_of_path(&skipped.path).and_then(|stem| Slug::of(&stem)).as_ref()
+                    == Some(slug)
+        })
+    }
+
     /// A file that could not be understood and whose path gives this name.
     fn broken(&self, slug: &Slug) -> Option<&Skipped> {
         self.skipped.iter().find(|skipped| {

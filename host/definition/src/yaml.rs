@@ -3,6 +3,8 @@
 //! Every budget of the parser is set here: what a stranger's file may cost is decided by
 //! this page, not by the parser's defaults.
 
+mod hint;
+
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -222,7 +224,7 @@ fn explain(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError 
     let message = message.strip_prefix("error: ").unwrap_or(message);
     let message = belljar_policy::Shown::clipped(message.trim_end_matches('.'), 300).to_string();
     let nth = usize::try_from(at.line.saturating_sub(first_line)).unwrap_or(usize::MAX);
-    let hint = yaml.lines().nth(nth).and_then(hint);
+    let hint = hint::of(&message, yaml, nth, first_line);
     let hidden = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
     let kind = if yaml.contains(hidden) { YamlErrorKind::Hostile } else { YamlErrorKind::Syntax };
     YamlError { at, message, hint, kind }
@@ -262,28 +264,6 @@ fn costly(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
 
 fn deep() -> Option<(String, &'static str)> {
     Some((format!("nested deeper than {MAX_DEPTH} levels"), "flatten it"))
-}
-
-/// What is usually wrong with a line on which a YAML parser stops.
-fn hint(line: &str) -> Option<String> {
-    let (key, value) = line.split_once(':')?;
-    let (key, value) = (key.trim().trim_start_matches("- "), value.trim());
-    if key.len() > 64 || key.is_empty() {
-        return None;
-    }
-    let key = belljar_policy::Shown::new(key);
-    if value.starts_with('*') {
-        return Some(format!("quote the value: `{key}: \"*\"`; a bare `*` is a YAML alias"));
-    }
-    if value.contains(": ") || value.ends_with(':') {
-        return Some(format!("quote the value of `{key}`: it holds `: `"));
-    }
-    match value.chars().next()? {
-        '`' | '@' | '%' | '&' | '!' | '|' | '>' | '[' | '{' => {
-            Some(format!("quote the value of `{key}`: its first character means something in YAML"))
-        }
-        _ => None,
-    }
 }
 
 /// The tree as it comes from the parser.

@@ -2,11 +2,18 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_wall::Broker;
 
 use crate::described::DescribeLimits;
 use crate::http::HttpOptions;
+use crate::wasm::Wasm;
+
+/// How long a compilation takes before somebody hears of it: what a person waits for without
+/// wondering.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// What a [`crate::Sandbox`] is made of.
 #[derive(Debug, Clone)]
@@ -22,6 +29,41 @@ pub struct SandboxConfig {
     pub http: HttpOptions,
     /// What `describe` may use and return.
     pub describe: DescribeLimits,
+    /// Who hears that a component takes over a second to compile. Default: nobody.
+    pub slow: SlowCompile,
+}
+
+/// Called once for each compilation that has taken over a second and goes on, with the
+/// component. It must not wait: the compilation waits for it.
+#[derive(Clone, Default)]
+pub struct SlowCompile(Option<Arc<Tell>>);
+
+type Tell = dyn Fn(&Wasm) + Send + Sync;
+
+impl SlowCompile {
+    /// Calls this.
+    pub fn to(tell: impl Fn(&Wasm) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(tell)))
+    }
+
+    /// Does the work, and tells of it where it is slow.
+    pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
+        let Some(tell) = &self.0 else { return work.await };
+        let mut work = std::pin::pin!(work);
+        match tokio::time::timeout(SLOW, &mut work).await {
+            Ok(done) => done,
+            Err(_) => {
+                tell(wasm);
+                work.await
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for SlowCompile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SlowCompile").field(&self.0.is_some()).finish()
+    }
 }
 
 /// Who turns WebAssembly into machine code. Compiling hostile input takes as much time and
@@ -62,6 +104,7 @@ impl Default for SandboxConfig {
             pool: PoolConfig::default(),
             http: HttpOptions::default(),
             describe: DescribeLimits::default(),
+            slow: SlowCompile::default(),
         }
     }
 }
@@ -69,5 +112,30 @@ impl Default for SandboxConfig {
 impl Default for PoolConfig {
     fn default() -> Self {
         Self { slots: 1_000 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_compilation_that_goes_on_for_a_second_is_told_and_once() {
+        let (told, heard) = oneshot::channel();
+        let told = Mutex::new(Some(told));
+        let slow = SlowCompile::to(move |_| {
+            let told = told.lock().unwrap().take().expect("told twice");
+            told.send(()).unwrap();
+        });
+        let wasm = Wasm::new(Vec::new());
+        assert_eq!(slow.watch(&wasm, async { 1 }).await, 1);
+        let begun = tokio::time::Instant::now();
+        // It ends only when somebody has heard of it.
+        slow.watch(&wasm, heard).await.unwrap();
+        assert_eq!(begun.elapsed(), SLOW);
     }
 }

@@ -73,7 +73,7 @@ mod turns;
 mod wasm;
 
 pub use compile::compile_child;
-pub use config::{Compiler, PoolConfig, SandboxConfig};
+pub use config::{Compiler, PoolConfig, SandboxConfig, SlowCompile};
 pub use described::DescribeLimits;
 pub use error::{DescribeError, JarError, LoadError, SandboxError};
 pub use hook::{HookError, HookVerdict};

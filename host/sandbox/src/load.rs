@@ -10,6 +10,7 @@ use crate::Compiler;
 use crate::artifact::Artifact;
 use crate::cache::{Cache, Kind};
 use crate::compile::compile;
+use crate::config::SlowCompile;
 use crate::engine::{Engines, POOL_MEMORY, PoolPermit, TABLES, compatibility};
 use crate::error::LoadError;
 use crate::inspect::check;
@@ -24,6 +25,7 @@ const MAX_IDLE: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Loader {
     compiler: Compiler,
+    slow: SlowCompile,
     cache: Option<Arc<Cache>>,
     engines: Arc<Engines>,
     turns: Turns,
@@ -63,10 +65,11 @@ impl Loader {
     /// Loads nothing yet.
     pub(crate) fn new(
         compiler: Compiler,
+        slow: SlowCompile,
         cache: Option<Arc<Cache>>,
         engines: Arc<Engines>,
     ) -> Self {
-        Self { compiler, cache, engines, turns: Turns::new(), entries: Mutex::default() }
+        Self { compiler, slow, cache, engines, turns: Turns::new(), entries: Mutex::default() }
     }
 
     /// A tool; see [`Self::load_any`].
@@ -189,7 +192,7 @@ impl Loader {
 
     async fn compile(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
         check(wasm.bytes())?;
-        let work = || compile(&self.compiler, wasm);
+        let work = || self.slow.watch(wasm, compile(&self.compiler, wasm));
         match self.compiler {
             Compiler::InProcess => self.turns.keep(work()).await,
             Compiler::Child { .. } | Compiler::Broker(_) => self.turns.take(work).await,

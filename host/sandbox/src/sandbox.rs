@@ -41,10 +41,10 @@ pub struct Component(pub(crate) Arc<Loaded>);
 impl Sandbox {
     /// Opens the cache directory, or makes it.
     pub fn new(config: SandboxConfig) -> Result<Self, SandboxError> {
-        let SandboxConfig { cache_dir, compiler, pool, http, describe } = config;
+        let SandboxConfig { cache_dir, compiler, pool, http, describe, slow } = config;
         let cache = cache_dir.as_deref().map(Cache::open).transpose()?.map(Arc::new);
         let engines = Arc::new(Engines::new(pool.slots));
-        let loader = Arc::new(Loader::new(compiler, cache.clone(), Arc::clone(&engines)));
+        let loader = Arc::new(Loader::new(compiler, slow, cache.clone(), Arc::clone(&engines)));
         let describer = Describer::new(describe, Arc::clone(&loader), cache);
         Ok(Self(Arc::new(Shared { engines, loader, describer, mounts: Mounts::default(), http })))
     }

@@ -147,7 +147,7 @@ impl Agent<'_> {
                 self.call_tool(call, permit).await
             }
         };
-        let mut answer = self.after_call(call, answer).await;
+        let mut answer = self.after_call(call, answer, dispatcher).await;
         answer.content.push_str(&notes);
         let called = machine.asked().get(call.position).map_or("", |asked| &asked.name);
         let answer = dispatcher.reword(called, answer);

@@ -16,6 +16,7 @@ use crate::batch::Batch;
 use crate::bounds::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
 use crate::carry::Call;
 use crate::child::{Planned, run_in_slot};
+use crate::events::EventKind;
 use crate::frame;
 use crate::journal::QueuedChild;
 use crate::ledger::{Ledger, Place};
@@ -74,6 +75,8 @@ impl Agent<'_> {
             starts.push(match self.plan(call, place, order) {
                 Ok(planned) => Start::Ready(planned),
                 Err(refusal) => {
+                    let message = refusal.of_child(agent.as_deref());
+                    self.job.emit(|| EventKind::Warning { message });
                     first.get_or_insert_with(|| refusal.clone());
                     Start::Refused(agent.unwrap_or_default(), refusal.text)
                 }

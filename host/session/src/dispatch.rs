@@ -101,6 +101,12 @@ impl Dispatcher {
         }
     }
 
+    /// What a tool may be called by those who speak of it: its own name, and those under which the
+    /// model was shown it.
+    pub(crate) fn names_of<'a>(&self, tool: &'a str) -> Vec<&'a str> {
+        std::iter::once(tool).chain(self.facade.names(tool)).collect()
+    }
+
     /// What the model reads as the answer to `called`.
     pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
         self.facade.reword(called, answer)
@@ -166,6 +172,17 @@ impl Decision {
 }
 
 impl Refusal {
+    /// What the person hears of one of several subagents that was refused: the others go on, so
+    /// the call itself does not fail.
+    pub(crate) fn of_child(&self, agent: Option<&str>) -> String {
+        let agent = Shown::clipped(agent.unwrap_or("general-purpose"), 64);
+        let why = match &self.reason {
+            Reason::Denied(denied) => &denied.facts,
+            Reason::Malformed(text) => text,
+        };
+        format!("subagent `{agent}` was not started: {why}")
+    }
+
     /// The call is at fault; `text` says how.
     pub(crate) fn malformed(text: String) -> Self {
         Self { reason: Reason::Malformed(text.clone()), text }

@@ -93,7 +93,10 @@ pub use open_turn::OpenTurn;
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
 };
-pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all, resolve_entry};
+pub use resolve::{
+    MAKE_IT, ResolveError, ResolvedAgent, absent_directories, canonical, resolve, resolve_all,
+    resolve_entry,
+};
 pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use belljar_definition::{
     AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Status, grant_lines, status,
 };
-use belljar_policy::{Grants, Narrowing, Rights};
+use belljar_policy::{Grants, Narrowing, Rights, Shown};
 
 use crate::host::Host;
 use crate::outcome::RunError;
@@ -28,6 +28,9 @@ pub struct ResolvedAgent {
     pub status: Status,
     /// Lines of `belljar.toml` that would unblock it, for the operator; empty where none would.
     pub hint: String,
+    /// Whether a directory that it is granted is not there: it does not start, `--partial` or
+    /// not. Looked at for agents at the top; a subagent hears of it when it starts.
+    pub lacks_directory: bool,
 }
 
 /// Why there is no such agent to run.
@@ -52,6 +55,9 @@ pub enum ResolveError {
     Blocked(AgentId),
 }
 
+/// What to do about a directory that is not there.
+pub const MAKE_IT: &str = "make the directory, or take the mount out of `belljar.toml`";
+
 /// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at
 /// once.
 pub fn resolve(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, ResolveError> {
@@ -59,7 +65,7 @@ pub fn resolve(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgen
     host.library.refresh();
     let catalog = host.library.catalog();
     let agent = catalog.find(name)?;
-    Ok(resolved(host, agent, &workspace, true))
+    Ok(at_the_top(host, agent, &workspace))
 }
 
 /// As [`resolve`], from the library as it stands, in a canonical workspace.
@@ -69,7 +75,7 @@ pub(crate) fn resolve_known(
     workspace: &Path,
 ) -> Result<ResolvedAgent, ResolveError> {
     let catalog = host.library.catalog();
-    Ok(resolved(host, catalog.find(name)?, workspace, true))
+    Ok(at_the_top(host, catalog.find(name)?, workspace))
 }
 
 /// All agents of the library with their status, in the catalogue's order.
@@ -77,12 +83,24 @@ pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, 
     let workspace = canonical(workspace)?;
     host.library.refresh();
     let catalog = host.library.catalog();
-    Ok(catalog.agents().iter().map(|agent| resolved(host, agent, &workspace, true)).collect())
+    Ok(catalog.agents().iter().map(|agent| at_the_top(host, agent, &workspace)).collect())
 }
 
 /// An agent that is not in the library: what it would be if it were. The workspace is canonical.
 pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
-    resolved(host, agent, workspace, true)
+    at_the_top(host, agent, workspace)
+}
+
+/// The directories that these rights mount and that are not there, one a line. An agent that
+/// calls a tool does not start without them.
+pub fn absent_directories(rights: &Rights) -> Vec<String> {
+    let absent = rights.mounts().iter().filter(|mount| !mount.host.is_dir());
+    absent
+        .map(|mount| {
+            let host = Shown::new(&mount.host.to_string_lossy()).to_string();
+            format!("there is no directory `{host}`, which is mounted at `{}`", mount.guest)
+        })
+        .collect()
 }
 
 /// The workspace as grants and mounts name it: absolute, without links.
@@ -101,7 +119,7 @@ pub(crate) fn resolve_child(
 ) -> Result<ResolvedAgent, ResolveError> {
     let catalog = host.library.catalog();
     let agent = catalog.get(id).ok_or_else(|| ResolveError::Gone(id.clone()))?;
-    let resolved = resolved(host, agent, workspace, true);
+    let resolved = resolved(host, agent, workspace);
     if resolved.status.is_ready() { Ok(resolved) } else { Err(ResolveError::Blocked(resolved.id)) }
 }
 
@@ -116,17 +134,25 @@ impl ResolvedAgent {
         }
     }
 
+    /// Whether `--partial` helps where it is blocked.
+    pub fn may_be_partial(&self) -> bool {
+        !self.lacks_directory && !self.definition.has_lost_all_tools()
+    }
+
     /// Whether it may be run. `partial` allows a blocked agent to run with what it is given.
     pub(crate) fn runnable(&self, partial: bool) -> Result<(), RunError> {
         match &self.status {
             Status::Ready | Status::ReadyWithWarnings { .. } => Ok(()),
-            Status::Blocked { .. } if partial && !self.definition.has_lost_all_tools() => Ok(()),
+            Status::Blocked { .. } if partial && self.may_be_partial() => Ok(()),
             Status::Blocked { reasons } => {
                 let mut hints = Vec::new();
                 if !self.hint.is_empty() {
                     hints.push(format!("add to `belljar.toml`:\n{}", self.hint));
                 }
-                if !self.definition.has_lost_all_tools() {
+                if self.lacks_directory {
+                    hints.push(MAKE_IT.to_owned());
+                }
+                if self.may_be_partial() {
                     hints.push("run it with what it is given: `--partial`".to_owned());
                 }
                 Err(RunError::Setup {
@@ -138,9 +164,24 @@ impl ResolvedAgent {
     }
 }
 
-fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path, top_level: bool) -> ResolvedAgent {
+/// As [`resolved`], with a look at the directories.
+fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
+    let mut agent = resolved(host, agent, workspace);
+    let absent = absent_directories(&agent.rights);
+    if !absent.is_empty() {
+        agent.lacks_directory = true;
+        let reasons = match agent.status {
+            Status::Blocked { reasons } => reasons.into_iter().chain(absent).collect(),
+            Status::Ready | Status::ReadyWithWarnings { .. } => absent,
+        };
+        agent.status = Status::Blocked { reasons };
+    }
+    agent
+}
+
+fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     let definition = &agent.definition;
-    let grants = host.settings.grants(&agent.id, definition.visibility, workspace, top_level);
+    let grants = host.settings.grants(&agent.id, definition.visibility, workspace, true);
     let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
     let status = status(definition, &grants, &narrowed, &agent.diagnostics);
     let hint = if status.is_ready() { String::new() } else { lines(host, agent, &narrowed) };
@@ -152,6 +193,7 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path, top_level: bool
         narrowed,
         status,
         hint,
+        lacks_directory: false,
     }
 }
 

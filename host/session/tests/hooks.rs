@@ -237,6 +237,33 @@ async fn hooks_for_other_tools_do_not_run() {
 }
 
 #[tokio::test]
+async fn a_hook_is_found_by_the_name_that_the_model_was_offered_too() {
+    let reads = "transcript: 1\nagents: [{agent: cc, turns: [{calls: [\
+                 {name: Read, arguments: {file_path: /workspace/a.txt}}]}, {say: done}]}]\n";
+    let run = async |hooks: String| {
+        let world = World::new(Plan {
+            transcript: reads,
+            settings: &format!("{hooks}[grants.cc]\ntools = {READ}\n"),
+            agents: &[("cc.md", "---\nname: cc\ndescription: d\ntools: Read\n---\nx\n")],
+            files: &[("a.txt", "text of a\n")],
+            tools: vec![stock("file_read")],
+            ..Plan::default()
+        });
+        world.go("cc").await;
+        results(&world.sent()[1])[0].clone()
+    };
+    // A pattern knows no other program's words: the offered name itself has to match.
+    for matcher in ["Re.d", "file_r.*"] {
+        let (text, is_error) = run(pre(matcher, "echo no >&2; exit 2")).await;
+        assert!(is_error && !text.contains("text of a"), "{matcher}: {text}");
+        let (text, is_error) = run(hook("PostToolUse", matcher, "echo seen >&2; exit 2")).await;
+        assert!(!is_error && text.ends_with("[hook] seen"), "{matcher}: {text}");
+    }
+    let (text, is_error) = run(pre("Gr.p|file_l.*", "exit 2")).await;
+    assert!(!is_error && text.contains("text of a"), "{text}");
+}
+
+#[tokio::test]
 async fn a_word_after_a_call_follows_its_result() {
     let seen = r#"if grep -q '"content":".*text of a'; then echo "mind the a" >&2; exit 2; fi"#;
     let world = world(READS, READ, &hook("PostToolUse", "file_read", seen));

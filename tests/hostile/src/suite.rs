@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use belljar_sandbox::{
     Compiler, Component, DescribeLimits, Digest, HttpOptions, PoolConfig, Sandbox, SandboxConfig,
-    Wasm,
+    SlowCompile, Wasm,
 };
 use futures::FutureExt;
 use tracing_subscriber::Layer as _;
@@ -77,6 +77,7 @@ impl Suite {
             pool: PoolConfig { slots: SLOTS },
             http: HttpOptions::default().with_resolver(names.clone()),
             describe: DescribeLimits { fuel: DESCRIBE_FUEL, ..DescribeLimits::default() },
+            slow: SlowCompile::default(),
         };
         let sandbox = Sandbox::new(config).context("no sandbox for the attacks")?;
         Ok(Self(Arc::new(Shared {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use belljar_definition::{Diagnostic, FileRead, Filed, Scope, Severity, Status};
 use belljar_policy::{LIMITS, Permission, Shown};
-use belljar_session::{ResolveError, ResolvedAgent, resolve, resolve_all};
+use belljar_session::{Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 use serde_json::{Value, json};
 
 use super::agents_check;
@@ -192,6 +192,13 @@ pub(super) fn as_json(found: &Diagnostic) -> Value {
         "message": found.message,
         "hint": found.hint,
     })
+}
+
+/// A warning for each agent that the configuration names and that is not there.
+pub(super) fn unknown(host: &Host, workspace: &Path) -> Vec<Diagnostic> {
+    let workspace = canonical(workspace).unwrap_or_else(|_| workspace.to_path_buf());
+    let (agents, teams) = (host.library.catalog(), host.teams.catalog());
+    host.settings.check_agents(&agents, &teams, &workspace)
 }
 
 /// Reads a team or a skill from a file of any place.

@@ -66,7 +66,8 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<(), Failure> {
         let total = outcome.total;
         table.row([
             plain(&record.id),
-            plain(Shown::new(&outcome.agent)),
+            // A bare name means the home's.
+            plain(Shown::new(outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent))),
             styled(status_style(outcome.status), outcome.status),
             plain(table::count(total.tool_calls)),
             plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),

@@ -9,8 +9,8 @@ use belljar_definition::Status as Readiness;
 use belljar_model::{Models, Recording, ScriptedModel};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    EVENT_VERSION, Event, EventSink, KEEP_RUNS, Outcome, ResolvedAgent, RunError, RunRecord,
-    RunSpec, RunStatus, RunStore, resolve,
+    EVENT_VERSION, Event, EventSink, KEEP_RUNS, MAKE_IT, Outcome, ResolvedAgent, RunError,
+    RunRecord, RunSpec, RunStatus, RunStore, resolve,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -53,6 +53,9 @@ pub(super) fn run(
     let recording = args.record.as_ref().map(|_| Recording::new());
     if let Some(recording) = &recording {
         assembly = assembly.recorded(recording.clone());
+    }
+    if format == OutputFormat::Text {
+        assembly = assembly.showing(&progress);
     }
     let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
     if host.settings.keep_runs != Some(0) {
@@ -168,8 +171,7 @@ pub(super) fn no_model(places: &Places) -> Failure {
 /// Blocked agents run only with `--partial`.
 pub(super) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failure> {
     let Readiness::Blocked { reasons } = &agent.status else { return Ok(()) };
-    let lost = agent.definition.has_lost_all_tools();
-    if partial && !lost {
+    if partial && agent.may_be_partial() {
         return Ok(());
     }
     let reasons = Shown::new(&reasons.join("; ")).to_string();
@@ -178,7 +180,10 @@ pub(super) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failu
     if !agent.hint.trim().is_empty() {
         failure = failure.hint(format!("add to belljar.toml:\n{}", agent.hint.trim_end()));
     }
-    if !lost {
+    if agent.lacks_directory {
+        failure = failure.hint(MAKE_IT);
+    }
+    if agent.may_be_partial() {
         failure = failure.hint("or run it with what it is given: `--partial`");
     }
     Err(failure)

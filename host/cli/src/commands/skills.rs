@@ -1,9 +1,10 @@
 //! `belljar skills`: which skills there are, and what is wrong with their files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use belljar_definition::{CatalogEntry, FileRead, Severity, Skill};
+use belljar_definition::{CatalogEntry, Diagnostic, FileRead, Filed as _, Severity, Skill};
 use belljar_policy::Shown;
+use belljar_session::ResolveError;
 use serde_json::{Value, json};
 
 use super::agents;
@@ -26,8 +27,9 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     match command {
         SkillsCommand::List { json } => list(*json, &walls.around(places), out),
-        SkillsCommand::Check { files, json } => {
-            check(files, *json, &walls.reading(places, files.clone()), out)
+        SkillsCommand::Check { skills, json } => {
+            let read = skills.iter().map(PathBuf::from).collect();
+            check(skills, *json, &walls.reading(places, read), out)
         }
     }
 }
@@ -56,34 +58,28 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
     Ok(agents::report(&host.skills.problems(), out))
 }
 
-/// Checks files; without any, all skills.
-fn check(files: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+/// Checks skills by name or file; without any, all of the library.
+fn check(skills: &[String], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let catalog = host.skills.catalog();
     let mut found = Vec::new();
-    if files.is_empty() {
-        let host = Assembly::new(places, out)?.host()?;
+    if skills.is_empty() {
         found = host.skills.problems();
         if !json {
             let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
-            let skills = host.skills.catalog().entries().len();
-            out.line(format_args!("{skills} skills, {errors} errors"));
+            out.line(format_args!("{} skills, {errors} errors", catalog.entries().len()));
         }
     }
-    for path in files {
-        let shown = Shown::new(&path.to_string_lossy()).to_string();
-        match agents::read_file::<Skill>(path) {
-            FileRead::Item { item, diagnostics } => {
-                found.extend(diagnostics);
-                if !json {
-                    out.line(format_args!("{shown}: skill `{}`", Shown::new(&item.name)));
-                }
-            }
-            FileRead::Invalid { diagnostics } => found.extend(diagnostics),
-            FileRead::Other { reason } if json => {
-                out.note(format_args!("{shown}: not a skill: {}", reason.as_str()));
-            }
-            FileRead::Other { reason } => {
-                out.line(format_args!("{shown}: not a skill: {}", reason.as_str()));
-            }
+    for word in skills {
+        if is_file(word) {
+            file(Path::new(word), json, &mut found, out);
+            continue;
+        }
+        let not_found = |error| agents::not_found(ResolveError::NotFound(error));
+        let skill = catalog.find(word).map_err(not_found)?;
+        found.extend(skill.diagnostics.iter().cloned());
+        if !json {
+            good(&skill.definition, out);
         }
     }
     if json {
@@ -91,6 +87,35 @@ fn check(files: &[PathBuf], json: bool, places: &Places, out: &Out) -> Result<Ex
         out.json(&rows)?;
     }
     Ok(agents::report(&found, out))
+}
+
+/// Whether a word on the command line is a file rather than a name.
+fn is_file(word: &str) -> bool {
+    let path = Path::new(word);
+    Skill::wants(path) || path.is_file()
+}
+
+/// Reads a skill file; what is wrong with it goes to `found`.
+fn file(path: &Path, json: bool, found: &mut Vec<Diagnostic>, out: &Out) {
+    match agents::read_file::<Skill>(path) {
+        FileRead::Item { item, diagnostics } => {
+            found.extend(diagnostics);
+            if !json {
+                good(&item, out);
+            }
+        }
+        FileRead::Invalid { diagnostics } => found.extend(diagnostics),
+        FileRead::Other { reason } => {
+            let shown = Shown::new(&path.to_string_lossy()).to_string();
+            let text = format!("{shown}: not a skill: {}", reason.as_str());
+            if json { out.note(text) } else { out.line(text) }
+        }
+    }
+}
+
+fn good(skill: &Skill, out: &Out) {
+    let path = skill.path.to_string_lossy();
+    out.line(format_args!("{}: skill `{}`", Shown::new(&path), Shown::new(&skill.name)));
 }
 
 fn summary(skill: &CatalogEntry<Skill>) -> Value {

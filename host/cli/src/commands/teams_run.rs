@@ -41,6 +41,9 @@ pub(super) fn run(
     if let Some(recording) = &recording {
         assembly = assembly.recorded(recording.clone());
     }
+    if format == OutputFormat::Text {
+        assembly = assembly.showing(&progress);
+    }
     let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
     if host.settings.keep_runs != Some(0) {
         host.journal = Arc::new(RunStore::new(places.runs()));

@@ -154,7 +154,7 @@ mod tests {
     fn a_new_project_holds_its_templates_and_the_sdk_and_no_placeholder() {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().join("p");
-        new("word_count", Some(&project), &Out::new(true)).unwrap();
+        new("word_count", Some(&project), &Out::new(true, false)).unwrap();
         for path in ["Cargo.toml", "src/lib.rs", "tool.toml", "README.md", ".gitignore"] {
             let text = fs::read_to_string(project.join(path)).unwrap();
             assert!(!text.contains("{{"), "{path}: {text}");
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_directory_that_is_there_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(new("word_count", Some(dir.path()), &Out::new(true)).is_err());
+        assert!(new("word_count", Some(dir.path()), &Out::new(true, false)).is_err());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

@@ -140,6 +140,7 @@ impl Settings {
             let mut rest = settings.clone();
             rest.home.grants.remove(id);
             rest.named_tools.clear();
+            rest.named_agents.clear();
             rest.warnings.clear();
             rest
         };

@@ -6,6 +6,7 @@ mod grants;
 mod hooks;
 mod matcher;
 mod models;
+mod named;
 mod schema;
 mod sections;
 mod subagents;
@@ -52,6 +53,7 @@ pub struct Settings {
     workspace: Layer,
     warnings: Vec<Diagnostic>,
     named_tools: Vec<NamedTool>,
+    named_agents: Vec<named::NamedAgent>,
 }
 
 /// A configured model. The model crate checks the values further.

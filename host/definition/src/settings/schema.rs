@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use belljar_policy::{GuestPath, Permission, SecretName, Shown, ToolName, WORKSPACE};
 use toml::de::DeTable;
 
+use super::named::By;
 use super::{GrantSpec, Layer, MountSpec, NamedTool, Settings};
 use crate::agent::{list_of, parse_access};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -162,17 +163,23 @@ impl<'t> Loader<'_, 't, '_> {
                 }
             }
         }
+        let by = match self.file {
+            File::Home { .. } => By::HomeGrant,
+            File::Workspace => By::WorkspaceGrant,
+        };
         for (name, item, table) in self.each(table, "grants") {
             let spec = self.grant(table);
             if let (File::Workspace, Some(slug)) = (self.file, name.strip_prefix("workspace/"))
                 && let Ok(slug) = Slug::try_from(slug.to_owned())
             {
+                self.name_agent(name, By::WorkspaceGrant, item);
                 layer.own.insert(slug, spec);
                 continue;
             }
             let at = self.reader.at(item.span());
             match name.parse::<AgentId>() {
                 Ok(id) => {
+                    self.name_agent(name, by, item);
                     if layer.grants.insert(id.clone(), spec).is_some() {
                         let message = format!("`{id}` has two sections");
                         let hint = "a bare name means `home/`; keep one of them";

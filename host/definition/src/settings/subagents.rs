@@ -3,6 +3,7 @@
 use belljar_policy::ToolName;
 use toml::de::DeTable;
 
+use super::named::By;
 use super::schema::Loader;
 use crate::agent::SubagentsAsk;
 use crate::toml_read::Item;
@@ -76,7 +77,7 @@ impl<'t> Loader<'_, 't, '_> {
             max_concurrent: self.bounded(table, "max_concurrent", 1, MAX_CONCURRENT),
             allowed_agents: table
                 .get("allowed_agents")
-                .map(|item| self.texts(item, "allowed_agents")),
+                .map(|item| self.agents_in(item, "allowed_agents", By::Allowed)),
             allowed_tools: table
                 .get("allowed_tools")
                 .map(|item| self.tool_names(item, "allowed_tools")),
@@ -93,7 +94,7 @@ impl<'t> Loader<'_, 't, '_> {
             policy.max_depth = depth;
         }
         if let Some(item) = table.get("blocked_agents") {
-            policy.blocked_agents = self.texts(item, "blocked_agents");
+            policy.blocked_agents = self.agents_in(item, "blocked_agents", By::Blocked);
         }
         if let Some(item) = table.get("blocked_tools") {
             policy.blocked_tools = self.tool_names(item, "blocked_tools");
@@ -110,7 +111,7 @@ impl<'t> Loader<'_, 't, '_> {
         self.reader.unfit(key, item, &format!("a whole number from {low} to {high}"))
     }
 
-    fn texts(&mut self, item: &Item<'t>, key: &str) -> Vec<String> {
+    fn agents_in(&mut self, item: &Item<'t>, key: &str, by: By) -> Vec<String> {
         let mut texts = Vec::new();
         for item in self.reader.list(key, item).unwrap_or_default() {
             let Some(text) = self.reader.text_of(key, item) else { continue };
@@ -119,6 +120,7 @@ impl<'t> Loader<'_, 't, '_> {
                 let at = self.reader.at(item.span());
                 self.reader.findings.error(at, "bad-value", message);
             } else {
+                self.name_agent(text.trim(), by, item);
                 texts.push(text.trim().to_owned());
             }
         }

@@ -60,7 +60,7 @@ fn one_bad_file_stops_nobody() {
     assert_eq!(ids(&catalog), ["home/b", "home/c"]);
     insta::assert_snapshot!(said(&catalog), @r#"
     /drafts/home/agents/a.md:2:7: error: the frontmatter is not valid YAML: unclosed bracket '['
-      hint: quote the value of `name`: its first character means something in YAML
+      hint: close the list, `[a, b]`; quote a text that begins so
     /drafts/home/agents/huge.md: error: the file has 104857600 bytes; an agent definition has at most 1048576
       hint: move long reference text to files that the agent reads when it needs them
     /drafts/home/agents/notes/plan.md: note: not an agent: the file does not begin with `---`, so it has no frontmatter

@@ -153,7 +153,7 @@ fn a_workspaces_skill_never_takes_a_home_skills_name_and_bad_ones_stop_nobody() 
     let said: Vec<String> = catalog.diagnostics().map(ToString::to_string).collect();
     insta::assert_snapshot!(said.join("\n"), @r#"
     /home/skills/m/SKILL.md:2:7: error: the frontmatter is not valid YAML: unclosed bracket '['
-      hint: quote the value of `name`: its first character means something in YAML
+      hint: close the list, `[a, b]`; quote a text that begins so
     /ws/.belljar/skills/n/SKILL.md: error: skill `n` is skipped: `/home/skills/n/SKILL.md` already has that name
       hint: rename it, or set `project_override = true` in `belljar.toml` at home
     "#);

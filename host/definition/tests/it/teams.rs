@@ -212,7 +212,7 @@ fn what_is_no_yaml_or_no_team_is_placed() {
     check!("name: t\ndescription: [\n", @r#"
     invalid
     teams/t.yaml:2:14: error: the file is not valid YAML: unclosed bracket '['
-      hint: quote the value of `description`: its first character means something in YAML
+      hint: close the list, `[a, b]`; quote a text that begins so
     "#);
     check!("- a\n- b", @r#"
     invalid

@@ -59,7 +59,7 @@ impl Agent<'_> {
         let Some(tool) = decision.permit().map(|permit| permit.tool().clone()) else {
             return decision;
         };
-        let names = [tool.as_str(), call.call.name.as_str()];
+        let names = dispatcher.names_of(tool.as_str());
         if !self.hooks().any(HookEvent::PreToolUse, &names) {
             return decision;
         }
@@ -130,16 +130,22 @@ impl Agent<'_> {
     }
 
     /// Runs the hooks after a call that succeeded; what they say follows its result.
-    pub(crate) async fn after_call(&self, call: Call<'_>, mut answer: Answer) -> Answer {
+    pub(crate) async fn after_call(
+        &self,
+        call: Call<'_>,
+        mut answer: Answer,
+        dispatcher: &Dispatcher,
+    ) -> Answer {
         let name = call.call.name.as_str();
+        let names = dispatcher.names_of(name);
         let event = HookEvent::PostToolUse;
-        if answer.is_error || !self.hooks().any(event, &[name]) {
+        if answer.is_error || !self.hooks().any(event, &names) {
             return answer;
         }
         let input = object(arguments(call.call)).unwrap_or_default();
         let input = Input::call(self.job, event, call, name, input).with_response(&answer.content);
         let mut notes = String::new();
-        for hook in self.hooks().matching(event, &[name]) {
+        for hook in self.hooks().matching(event, &names) {
             let judgement = self.consult(hook, &input, Some(name)).await;
             if let Verdict::Deny(reason) = &judgement.verdict {
                 notes.push_str(&frame::hook_note(reason));

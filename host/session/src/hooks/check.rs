@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_definition::HookEvent;
 use belljar_policy::Shown;
+use belljar_sandbox::{LoadError, Need, Wasm, inspect};
 
 use super::{Action, Hook, Hooks};
 
@@ -22,7 +23,8 @@ pub struct HookCheck {
 }
 
 impl Hooks {
-    /// Looks for the program of each command, and reads each component and its digest.
+    /// Looks for the program of each command, and reads each component, its digest and its
+    /// contract. Compiles nothing.
     pub async fn check(&self, workspace: &Path) -> Vec<HookCheck> {
         let mut checks = Vec::with_capacity(self.0.len());
         for hook in &self.0 {
@@ -48,8 +50,25 @@ impl Hook {
                 let found = is_there(program, workspace, &places);
                 (!found).then(|| format!("`{program}` is not there or cannot be executed"))
             }
-            Action::Component(component) => component.read().await.err(),
+            Action::Component(component) => match component.read().await {
+                Ok(wasm) => unfit(&wasm),
+                Err(why) => Some(why),
+            },
         }
+    }
+}
+
+/// Why the component is no hook that loads, as far as its bytes tell.
+fn unfit(wasm: &Wasm) -> Option<String> {
+    let found = match inspect(wasm.bytes()) {
+        Ok(found) => found,
+        Err(error) => return Some(error.to_string()),
+    };
+    let unknown = found.imports.into_iter().find(|import| import.need == Need::Unknown);
+    match (found.hook_export, unknown) {
+        (None, _) => Some(LoadError::NoHook.to_string()),
+        (Some(_), Some(import)) => Some(LoadError::UnknownImport(import.name).to_string()),
+        (Some(_), None) => None,
     }
 }
 

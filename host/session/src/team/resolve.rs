@@ -10,7 +10,7 @@ use belljar_definition::{
 use belljar_policy::{Narrowing, Shown};
 
 use crate::host::Host;
-use crate::resolve::{ResolveError, ResolvedAgent, canonical, resolve_known};
+use crate::resolve::{MAKE_IT, ResolveError, ResolvedAgent, canonical, resolve_known};
 
 /// A team together with its agents.
 #[derive(Debug, Clone)]
@@ -149,7 +149,8 @@ fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, Problem> {
     let reasons = Shown::new(&reasons.join("; ")).to_string();
     let message = format!("agent `{}` is blocked: {reasons}", agent.id);
     let lines = agent.hint.trim_end();
-    let hint = (!lines.is_empty()).then(|| format!("add to `belljar.toml`:\n{lines}"));
+    let lines = (!lines.is_empty()).then(|| format!("add to `belljar.toml`:\n{lines}"));
+    let hint = lines.or_else(|| agent.lacks_directory.then(|| MAKE_IT.to_owned()));
     Err(Problem { code: ResolvedTeam::BLOCKED, message, hint })
 }
 

@@ -1,5 +1,6 @@
 //! What stands in a system prompt beside the body, and findings.
 
+use belljar_session::bounds::MAX_CONCLUSION_BYTES;
 use belljar_session::{FindingSeverity, Findings};
 
 use crate::support::{Plan, World, agent, results, write};
@@ -71,4 +72,19 @@ async fn findings_that_were_promised_and_are_not_there_are_said_to_be_missing() 
     assert!(matches!(outcome.children[0].outcome.findings, Some(Findings::Invalid { .. })));
     let (text, _) = results(&world.sent_by("boss", 0)[1])[0].clone();
     assert!(text.contains("findings: not readable: no fenced block"), "{text}");
+}
+
+#[tokio::test]
+async fn findings_reach_the_parent_where_the_conclusion_before_them_is_cut() {
+    let long = "a very long report ".repeat(MAX_CONCLUSION_BYTES / 16);
+    let world = world(&ONE.replace("Two things.", &long), "", "emitStructuredFindings: true\n");
+    world.go("boss").await;
+    let (text, _) = results(&world.sent_by("boss", 0)[1])[0].clone();
+    assert!(text.contains("[cut: ") && text.contains("findings: 1 checked"), "not cut");
+    let (_, block) = text.rsplit_once("```findings\n").expect("the block");
+    let (block, _) = block.split_once("\n```").unwrap();
+    let finding = &serde_json::from_str::<serde_json::Value>(block).unwrap()[0];
+    assert_eq!((finding["path"].as_str(), finding["line"].as_u64()), (Some("a.rs"), Some(2)));
+    assert!(text.len() < 2 * MAX_CONCLUSION_BYTES, "{} bytes", text.len());
+    assert_eq!(text.matches("</subagent_result>").count(), 1);
 }

@@ -51,6 +51,24 @@ async fn results_keep_the_order_asked_and_one_that_fails_does_not_stop_the_other
     assert_eq!(tasks, ["one", "three", "four", "five"]);
 }
 
+#[tokio::test]
+async fn the_person_hears_once_of_each_task_that_is_refused_escaped() {
+    let five = FIVE.replace("agent: nobody", "agent: \"no\\eone\"");
+    let world = world_with(&five, ALL);
+    world.go("boss").await;
+    let warnings: Vec<String> = world
+        .kinds()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            EventKind::Warning { message } => Some(message),
+            _ => None,
+        })
+        .collect();
+    let name = "no\\u{1b}one";
+    let why = format!("agent `{name}` is unknown, internal or blocked");
+    assert_eq!(warnings, [format!("subagent `{name}` was not started: {why}")]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_more_run_at_a_time_than_the_operator_says() {
     let world = world_with(FIVE, &format!("{ALL}subagents = {{ max_concurrent = 2 }}\n"));

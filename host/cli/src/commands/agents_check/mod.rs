@@ -7,7 +7,7 @@ mod verdict;
 
 use std::path::{Path, PathBuf};
 
-use belljar_definition::{Diagnostic, Severity};
+use belljar_definition::{Catalog, CatalogEntry, Diagnostic, Severity};
 use belljar_session::{Host, canonical};
 use serde_json::Value;
 
@@ -54,6 +54,9 @@ pub(super) fn run(
         }
         other_problems(&problems, &verdicts, out);
     }
+    if args.paths.is_empty() {
+        out.diagnostics(&agents::unknown(&host, &workspace));
+    }
     let fixed = if args.fix {
         fix::run(&verdicts, judge.known(), args.in_place, out)
     } else {
@@ -74,8 +77,18 @@ fn folder(path: &Path) -> PathBuf {
 
 fn judge_paths(paths: &[PathBuf], host: &Host, judge: &Judge<'_>) -> Result<Vec<Verdict>, Failure> {
     let mut verdicts = Vec::new();
+    let catalog = host.library.catalog();
     for path in paths {
-        let path = &named(path, host);
+        let agent = named(path, &catalog);
+        let path = match agent {
+            // One that comes with belljar has no file of its own.
+            Some(agent) if !agent.definition.path.exists() => {
+                verdicts.push(judge.entry(agent));
+                continue;
+            }
+            Some(agent) => &agent.definition.path,
+            None => path,
+        };
         let mut found = files::judge(&files::find(path)?, judge);
         if !path.is_dir() {
             found.iter_mut().for_each(Verdict::must_be_an_agent);
@@ -85,13 +98,9 @@ fn judge_paths(paths: &[PathBuf], host: &Host, judge: &Judge<'_>) -> Result<Vec<
     Ok(verdicts)
 }
 
-/// The file of an agent, where no file is meant but its name.
-fn named(path: &Path, host: &Host) -> PathBuf {
-    let file = || {
-        let catalog = host.library.catalog();
-        Some(catalog.find(path.to_str()?).ok()?.definition.path.clone())
-    };
-    if path.exists() { None } else { file() }.unwrap_or_else(|| path.to_path_buf())
+/// The agent of this name, where no file is meant.
+fn named<'a>(path: &Path, catalog: &'a Catalog) -> Option<&'a CatalogEntry> {
+    if path.exists() { None } else { catalog.find(path.to_str()?).ok() }
 }
 
 /// What is wrong with folders and links, and so stands in no file's verdict.

@@ -8,7 +8,7 @@ use belljar_definition::{
     Severity, Shapes, SkipReason, Status, parse_agent_in, parse_too_large, status,
 };
 use belljar_policy::{Permission, Rights, Shown, Wanted};
-use belljar_session::Host;
+use belljar_session::{Host, absent_directories};
 use serde_json::{Value, json};
 
 use super::super::agents;
@@ -107,12 +107,15 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// An agent that the catalogue has.
+    pub(super) fn entry(&self, entry: &CatalogEntry) -> Verdict {
+        let CatalogEntry { id, definition, diagnostics } = entry;
+        self.agent(id, definition.clone(), diagnostics.clone())
+    }
+
     /// Everything in home and workspace, as the catalogue has it.
     pub(super) fn catalog(&self, catalog: &Catalog) -> Vec<Verdict> {
-        let entries = catalog.agents().iter().map(|entry| {
-            let CatalogEntry { id, definition, diagnostics } = entry;
-            self.agent(id, definition.clone(), diagnostics.clone())
-        });
+        let entries = catalog.agents().iter().map(|entry| self.entry(entry));
         let skipped = catalog.skipped().iter().filter_map(|skipped| match &skipped.reason {
             SkipReason::Invalid(found) => Some(Verdict::invalid(&skipped.path, found.clone())),
             SkipReason::Duplicate(other) => {
@@ -152,6 +155,12 @@ impl<'a> Judge<'a> {
             Status::Ready => (Kind::Ready, Vec::new()),
             Status::ReadyWithWarnings { warnings } => (Kind::Warnings, warnings),
             Status::Blocked { reasons } => (Kind::Blocked, reasons),
+        };
+        let absent = absent_directories(&rights);
+        let (kind, reasons) = match (kind, absent.is_empty()) {
+            (kind, true) => (kind, reasons),
+            (Kind::Blocked, false) => (kind, reasons.into_iter().chain(absent).collect()),
+            (_, false) => (Kind::Blocked, absent),
         };
         let tools = rights.tools().map(|(tool, may)| (tool.to_string(), may)).collect();
         let needs = narrowed.into_iter().map(|narrowing| narrowing.wanted).collect();

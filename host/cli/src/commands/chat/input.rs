@@ -30,6 +30,8 @@ pub(super) enum Heard {
     Interrupted,
     /// Ctrl-D at the prompt, or no more input.
     End,
+    /// A line that cannot be taken; the next one may be.
+    Unfit(String),
     /// The input cannot be read.
     Failed(String),
 }
@@ -67,7 +69,7 @@ impl Lines {
         let (tell, heard) = mpsc::channel(WAITING);
         std::thread::Builder::new().name("input".to_owned()).spawn(move || {
             let mut read: Box<dyn FnMut() -> Heard> =
-                if edited { editor(history, words) } else { Box::new(plain) };
+                if edited { editor(history, words) } else { Box::new(plain()) };
             while asked.recv().is_ok() {
                 if tell.blocking_send(read()).is_err() {
                     break;
@@ -91,8 +93,16 @@ impl Lines {
     }
 }
 
-/// Reads a line of any input, within a bound.
-fn plain() -> Heard {
+/// Reads lines of any input, each within a bound.
+fn plain() -> impl FnMut() -> Heard {
+    let mut number = 0_u64;
+    move || {
+        number += 1;
+        plain_line(number)
+    }
+}
+
+fn plain_line(number: u64) -> Heard {
     let mut line = Vec::new();
     let mut bounded = io::stdin().lock().take(MAX_TASK_BYTES + 1);
     match bounded.read_until(b'\n', &mut line) {
@@ -105,13 +115,13 @@ fn plain() -> Heard {
     }
     match String::from_utf8(line) {
         Ok(text) => Heard::Line(text.trim_end_matches(['\n', '\r']).to_owned()),
-        Err(_) => Heard::Failed("a line on stdin is not valid UTF-8".to_owned()),
+        Err(_) => Heard::Unfit(format!("line {number} of stdin is not valid UTF-8")),
     }
 }
 
 /// Reads edited lines; where there can be no editor, plain ones.
 fn editor(history: PathBuf, words: Words) -> Box<dyn FnMut() -> Heard> {
-    let Some(mut editor) = make_editor(&history) else { return Box::new(plain) };
+    let Some(mut editor) = make_editor(&history) else { return Box::new(plain()) };
     editor.set_helper(Some(words));
     Box::new(move || match editor.readline(PROMPT) {
         Ok(line) => {

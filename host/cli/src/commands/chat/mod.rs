@@ -86,7 +86,8 @@ fn host(args: &ChatArgs, places: &Places, out: &Out, progress: &Progress) -> Res
     if let Some(path) = &args.transcript {
         assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
     }
-    let mut host = assembly.asking(Arc::new(Terminal::new(out, progress))).host()?;
+    let asker = Arc::new(Terminal::new(out, progress));
+    let mut host = assembly.showing(progress).asking(asker).host()?;
     // Until the turn is saved, and its run with it.
     if host.settings.keep_runs != Some(0) {
         host.journal = Arc::new(RunStore::new(places.runs()));

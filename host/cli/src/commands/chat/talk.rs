@@ -109,6 +109,9 @@ impl<'a> Chat<'a> {
                     armed = true;
                     self.out.note("press Ctrl-C again, or Ctrl-D, to leave");
                 }
+                Heard::Unfit(why) => {
+                    self.complain(&Failure::usage(why).hint("it was passed over"));
+                }
                 Heard::End => return Ok(Exit::Completed),
                 Heard::Failed(why) => return Err(Failure::new(why)),
             }

@@ -15,7 +15,7 @@ use crate::table::{Table, plain, styled};
 
 /// How the files of a library are, compared with what was agreed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     Whole,
     /// Some file says something else: it is not used.
     Changed,
@@ -24,7 +24,7 @@ pub(super) enum State {
 }
 
 impl State {
-    pub(super) fn of(library: &Installed, dir: &Path) -> Self {
+    pub(crate) fn of(library: &Installed, dir: &Path) -> Self {
         let mut state = Self::Whole;
         for (below, digest) in &library.files {
             match read_bounded(&dir.join(below), MAX_DEFINITION as u64) {
@@ -38,7 +38,7 @@ impl State {
         state
     }
 
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Whole => "ok",
             Self::Changed => "changed on disk",

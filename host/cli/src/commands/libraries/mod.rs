@@ -19,6 +19,8 @@ use crate::library_args::LibraryCommand;
 use crate::out::Out;
 use crate::walls::{Through, Walls};
 
+pub(super) use list::State;
+
 pub(super) fn run(
     command: &LibraryCommand,
     places: Places,

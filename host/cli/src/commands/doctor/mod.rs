@@ -1,12 +1,13 @@
 //! `belljar doctor`: what is there, what is missing, and a tool call that really happens.
 //! Opens no connection.
 
+mod files;
+
 use std::path::Path;
 
-use belljar_definition::{Diagnostic, Settings, Severity, Status, ToolManifest};
+use belljar_definition::{Settings, ToolManifest};
 use belljar_policy::{Access, Shown, ToolName};
 use belljar_sandbox::{Output, Part, Sandbox, Wasm};
-use belljar_session::{HookCheck, Host, resolve_all, resolve_all_teams};
 use belljar_wall::Raised;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use crate::embedded::STOCK_TOOLS;
 use crate::exit::{Exit, Failure};
 use crate::guest_build::Toolchain;
 use crate::home::Places;
-use crate::host::{self, Assembly};
+use crate::host;
 use crate::out::{Out, Style};
 use crate::single::Single;
 use crate::table;
@@ -69,7 +70,7 @@ pub(super) fn run(
                 Ok(settings) => {
                     checks.push(configuration(&settings, &places));
                     checks.push(models(&settings, &places));
-                    agents_and_tools(&places, out, &mut checks);
+                    files::check_all(&places, out, &mut checks);
                 }
             }
             checks.push(cache(&places));
@@ -191,112 +192,6 @@ fn models(settings: &Settings, places: &Places) -> Check {
         let text = if good.is_empty() { "none can be used".to_owned() } else { good };
         Check { details, ..check("models", Finding::Bad, text) }
     }
-}
-
-fn agents_and_tools(places: &Places, out: &Out, checks: &mut Vec<Check>) {
-    let host = match Assembly::new(places, out).and_then(Assembly::host) {
-        Ok(host) => host,
-        Err(failure) => return checks.push(bad("agents", &failure)),
-    };
-    checks.push(agents(&host, places));
-    checks.push(teams(&host, places));
-    checks.push(skills(&host));
-    checks.extend(names(&host));
-    checks.extend(hooks(&host, places));
-    let problems: Vec<String> = host.tools.problems().iter().map(ToString::to_string).collect();
-    let text = format!("{} components", host.tools.components().len());
-    let worst = host.tools.problems().iter().map(|problem| problem.severity).max();
-    let finding = match worst {
-        None => Finding::Good,
-        Some(Severity::Note | Severity::Warning) => Finding::Note,
-        Some(Severity::Error) => Finding::Bad,
-    };
-    checks.push(Check { details: problems, ..check("tools", finding, text) });
-}
-
-fn agents(host: &Host, places: &Places) -> Check {
-    let agents = match resolve_all(host, &places.workspace) {
-        Ok(agents) => agents,
-        Err(error) => return check("agents", Finding::Bad, error.to_string()),
-    };
-    let blocked =
-        agents.iter().filter(|agent| matches!(agent.status, Status::Blocked { .. })).count();
-    let problems = host.library.problems();
-    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-    let text = format!("{} ready, {blocked} blocked, {errors} errors", agents.len() - blocked);
-    let finding = if errors > 0 { Finding::Bad } else { Finding::Good };
-    let mut check = check("agents", finding, text);
-    if errors > 0 {
-        check.details.push("`belljar agents check` says what is wrong".to_owned());
-    }
-    check
-}
-
-fn teams(host: &Host, places: &Places) -> Check {
-    let teams = match resolve_all_teams(host, &places.workspace) {
-        Ok(teams) => teams,
-        Err(error) => return check("teams", Finding::Bad, error.to_string()),
-    };
-    let blocked = teams.iter().filter(|team| !team.problems.is_empty()).count();
-    let ready = teams.len() - blocked;
-    of_files("teams", format!("{ready} ready, {blocked} blocked"), &host.teams.problems())
-}
-
-fn skills(host: &Host) -> Check {
-    let skills = host.skills.catalog().entries().len();
-    of_files("skills", skills.to_string(), &host.skills.problems())
-}
-
-/// A kind of file, and what is wrong with some of them.
-fn of_files(name: &'static str, text: String, problems: &[Diagnostic]) -> Check {
-    let errors = problems.iter().filter(|found| found.severity == Severity::Error).count();
-    let mut check = check(name, Finding::Good, format!("{text}, {errors} errors"));
-    if errors > 0 {
-        check.finding = Finding::Bad;
-        check.details.push(format!("`belljar {name} check` says what is wrong"));
-    }
-    check
-}
-
-/// Names in the configuration that nothing has: a slip there grants or blocks nothing.
-fn names(host: &Host) -> Option<Check> {
-    let catalog = host.library.catalog();
-    let granted = host.settings.granted_agents().filter(|id| catalog.get(id).is_none());
-    let mut details: Vec<String> =
-        granted.map(|id| format!("`[grants]` names `{id}`, and there is no such agent")).collect();
-    let blocked = &host.settings.subagents.blocked_agents;
-    for name in blocked.iter().filter(|name| catalog.find(name).is_err()) {
-        let name = Shown::new(name);
-        details.push(format!("`blocked_agents` names `{name}`, and there is no such agent"));
-    }
-    let known = host.tools.known();
-    for tool in host.settings.tools.keys().filter(|tool| !known.contains(tool.as_str())) {
-        details.push(format!("`[tools.{tool}]` is there, and there is no such tool"));
-    }
-    let text = format!("{} in the configuration that nothing has", details.len());
-    (!details.is_empty()).then(|| Check { details, ..check("names", Finding::Note, text) })
-}
-
-/// Whether what the hooks run is there; nothing where there are no hooks.
-fn hooks(host: &Host, places: &Places) -> Option<Check> {
-    let checked = match host::small_runtime() {
-        Ok(runtime) => runtime.block_on(host.hooks.check(&places.workspace)),
-        Err(failure) => return Some(bad("hooks", &failure)),
-    };
-    if checked.is_empty() {
-        return None;
-    }
-    let line = |hook: &HookCheck| {
-        let matcher = if hook.matcher.is_empty() { "*" } else { &hook.matcher };
-        let problem = hook.problem.as_ref().map_or(String::new(), |why| format!(": {why}"));
-        format!("{} {matcher}  {}{problem}", hook.event, hook.name)
-    };
-    let broken = checked.iter().filter(|hook| hook.problem.is_some()).count();
-    let (finding, text) = match broken {
-        0 => (Finding::Good, format!("{} configured", checked.len())),
-        _ => (Finding::Bad, format!("{broken} of {} cannot run", checked.len())),
-    };
-    Some(Check { details: checked.iter().map(line).collect(), ..check("hooks", finding, text) })
 }
 
 fn cache(places: &Places) -> Check {

@@ -1,0 +1,145 @@
+//! Agents that `belljar.toml` names and nothing has: a slip there grants nothing, or blocks
+//! nobody, and says no word of it.
+
+use std::path::{Path, PathBuf};
+
+use belljar_policy::Shown;
+
+use super::Settings;
+use super::schema::Loader;
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::toml_read::Item;
+use crate::{AgentId, Catalog, CatalogEntry, Scope, Slug, TeamDefinition, suggest};
+
+/// A name of an agent, where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct NamedAgent {
+    name: String,
+    by: By,
+    path: PathBuf,
+    at: Place,
+}
+
+/// What names an agent, and so how the name is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// `[grants.NAME]` at home: one agent or team, a bare name being one at home.
+    HomeGrant,
+    /// The same in a workspace's file, where a bare name means its own agents too.
+    WorkspaceGrant,
+    /// `allowed_agents`: one agent, as in a grant.
+    Allowed,
+    /// `blocked_agents`: all agents of that name.
+    Blocked,
+}
+
+impl By {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::HomeGrant | Self::WorkspaceGrant => "[grants]",
+            Self::Allowed => "allowed_agents",
+            Self::Blocked => "blocked_agents",
+        }
+    }
+}
+
+impl Loader<'_, '_, '_> {
+    /// Remembers the name for [`Settings::check_agents`].
+    pub(super) fn name_agent(&mut self, name: &str, by: By, item: &Item<'_>) {
+        let at = self.reader.at(item.span());
+        let (name, path) = (name.to_owned(), self.path.to_path_buf());
+        self.settings.named_agents.push(NamedAgent { name, by, path, at });
+    }
+}
+
+impl Settings {
+    /// A warning for each agent that a grant, `allowed_agents` or `blocked_agents` names and that
+    /// is not there in this workspace, with the name that was most likely meant. Agents of other
+    /// workspaces are left alone, and so are names of files that are there and not in use: those
+    /// have diagnostics of their own.
+    pub fn check_agents(
+        &self,
+        agents: &Catalog,
+        teams: &Catalog<TeamDefinition>,
+        workspace: &Path,
+    ) -> Vec<Diagnostic> {
+        let missing = self.named_agents.iter().filter(|named| {
+            let id = named.name.parse::<AgentId>().ok();
+            let elsewhere = matches!(&id, Some(AgentId { scope: Scope::Workspace(path), .. }) if path != workspace);
+            !elsewhere && !named.is_there(id.as_ref(), agents, teams)
+        });
+        missing.map(|named| named.missing(agents)).collect()
+    }
+}
+
+impl NamedAgent {
+    fn is_there(
+        &self,
+        id: Option<&AgentId>,
+        agents: &Catalog,
+        teams: &Catalog<TeamDefinition>,
+    ) -> bool {
+        let slug = self.slug();
+        let of_that_name = |entry: &&CatalogEntry| Some(&entry.id.slug) == slug.as_ref();
+        let own = || {
+            let mut found = agents.agents().iter().filter(of_that_name);
+            found.any(|entry| matches!(entry.id.scope, Scope::Workspace(_)))
+        };
+        let is = |id: &AgentId| agents.get(id).is_some();
+        let found = match self.by {
+            By::HomeGrant => id.is_some_and(|id| is(id) || teams.get(id).is_some()),
+            By::WorkspaceGrant => {
+                let bare = id.is_none_or(|id| id.scope == Scope::Home);
+                id.is_some_and(|id| is(id) || teams.get(id).is_some()) || bare && own()
+            }
+            By::Allowed => id.is_some_and(is),
+            By::Blocked => {
+                let whole = Slug::of(&self.name);
+                let named = |entry: &CatalogEntry| {
+                    entry.id.to_string() == self.name || Some(&entry.id.slug) == whole.as_ref()
+                };
+                agents.agents().iter().any(named)
+            }
+        };
+        let unused = |slug: &Slug| agents.has_unused(slug) || teams.has_unused(slug);
+        found || slug.as_ref().is_some_and(unused)
+    }
+
+    /// The name without its scope.
+    fn slug(&self) -> Option<Slug> {
+        Slug::of(self.name.rsplit('/').next().unwrap_or_default())
+    }
+
+    fn missing(&self, agents: &Catalog) -> Diagnostic {
+        let shown = match (self.by, self.name.parse::<AgentId>()) {
+            (By::HomeGrant | By::WorkspaceGrant, Ok(id)) => id.to_string(),
+            (By::HomeGrant | By::WorkspaceGrant | By::Allowed | By::Blocked, _) => {
+                self.name.clone()
+            }
+        };
+        let (by, shown) = (self.by.as_str(), Shown::clipped(&shown, 200));
+        let meant = self
+            .meant(agents)
+            .map(|id| format!("did you mean `{}`?", Shown::clipped(&id.grant_key(), 200)));
+        Diagnostic {
+            path: self.path.clone(),
+            line: self.at.line,
+            column: self.at.column,
+            severity: Severity::Warning,
+            code: "unknown-agent",
+            message: format!("`{by}` names `{shown}`, and there is no such agent"),
+            hint: Some(meant.unwrap_or_else(|| "`belljar agents list` shows all".to_owned())),
+        }
+    }
+
+    /// A namesake from elsewhere, else the agent with the name most like it.
+    fn meant<'a>(&self, agents: &'a Catalog) -> Option<&'a AgentId> {
+        let slug = self.slug()?;
+        let ids = || agents.agents().iter().map(|entry| &entry.id);
+        let namesake = ids().find(|id| id.slug == slug);
+        namesake.or_else(|| {
+            let near = suggest::nearest(slug.as_str(), ids().map(|id| id.slug.as_str()))?;
+            ids().find(|id| id.slug.as_str() == near)
+        })
+    }
+}

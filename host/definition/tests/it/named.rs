@@ -1,0 +1,77 @@
+//! Names of agents in `belljar.toml` that nothing has.
+
+use std::path::Path;
+
+use belljar_definition::{
+    AgentContext, Catalog, Content, Diagnostic, Scope, Settings, SourceFile, TeamDefinition,
+};
+
+use crate::show::{known, list};
+
+fn file(scope: Scope, path: &str, text: &str) -> SourceFile {
+    let content = Content::Bytes(text.as_bytes().to_vec());
+    SourceFile { scope, root: "/".into(), path: path.into(), content }
+}
+
+fn agent(scope: Scope, path: &str) -> SourceFile {
+    let name = Path::new(path).file_stem().unwrap().to_str().unwrap();
+    file(scope, path, &format!("---\nname: {name}\ndescription: d\ntools: []\n---\nbody\n"))
+}
+
+/// What is said of these two files where there are `scout` and a broken `cracked` at home, a
+/// draft, `own` in the workspace, `adder` in a library, and a team at home.
+fn said(home: &str, workspace: &str) -> Vec<Diagnostic> {
+    let own = Scope::Workspace("/ws".into());
+    let files = vec![
+        agent(Scope::Home, "/h/scout.md"),
+        file(Scope::Home, "/h/cracked.md", "---\nname: [\n---\nx\n"),
+        agent(Scope::Home, "/h/drafts/later.md"),
+        agent(own, "/ws/own.md"),
+        agent(Scope::Library("zoo".to_owned()), "/l/adder.md"),
+    ];
+    let agents = Catalog::build(files, AgentContext::from(known()), false);
+    let team = "name: crew\ndescription: d\nstages:\n  - agent: scout\n";
+    let teams =
+        Catalog::<TeamDefinition>::of(vec![file(Scope::Home, "/t/crew.yaml", team)], &(), false);
+    assert_eq!((agents.agents().len(), teams.entries().len()), (3, 1));
+    let (home_path, workspace_path) = (Path::new("h.toml"), Path::new("w.toml"));
+    let settings =
+        Settings::parse(Some((home_path, home)), Some((workspace_path, workspace)), None).unwrap();
+    settings.check_agents(&agents, &teams, Path::new("/ws"))
+}
+
+#[test]
+fn a_misspelt_agent_is_named_with_its_place_and_the_likely_name() {
+    let home = "[subagents]\nblocked_agents = [\"scuot\"]\n[grants.adder]\ntools = []\n\
+                [grants.scout]\nsubagents = { allowed_agents = [\"scout\", \"sout\"] }\n\
+                [grants.kubernetes]\ntools = []\n";
+    insta::assert_snapshot!(list(&said(home, "")), @r"
+    h.toml:2:19: warning: `blocked_agents` names `scuot`, and there is no such agent
+      hint: did you mean `scout`?
+    h.toml:3:1: warning: `[grants]` names `home/adder`, and there is no such agent
+      hint: did you mean `library/zoo/adder`?
+    h.toml:7:1: warning: `[grants]` names `home/kubernetes`, and there is no such agent
+      hint: `belljar agents list` shows all
+    h.toml:6:42: warning: `allowed_agents` names `sout`, and there is no such agent
+      hint: did you mean `scout`?
+    ");
+}
+
+#[test]
+fn what_is_there_elsewhere_or_not_in_use_is_no_slip() {
+    let home = "[subagents]\nblocked_agents = [\"Scout\", \"adder\", \"workspace:/ws/own\"]\n\
+                [grants.crew]\ntools = []\n[grants.cracked]\ntools = []\n\
+                [grants.later]\ntools = []\n[grants.\"library/zoo/adder\"]\ntools = []\n\
+                [grants.\"workspace:/other/x\"]\ntools = []\n";
+    let workspace = "[grants.own]\ntools = []\n[grants.\"workspace/own\"]\ntools = []\n";
+    assert_eq!(said(home, workspace), []);
+}
+
+#[test]
+fn each_way_of_naming_has_its_own_meaning() {
+    // At home a bare name is an agent at home; only a workspace's own file means its own.
+    assert_eq!(said("[grants.own]\ntools = []\n", "").len(), 1);
+    assert_eq!(said("[subagents]\nblocked_agents = [\"library/x/scout\"]\n", "").len(), 1);
+    assert_eq!(said("", "[grants.\"workspace/scout\"]\ntools = []\n").len(), 1);
+    assert_eq!(said("", "[subagents]\nblocked_agents = [\"a\\u202eb\"]\n").len(), 1);
+}
