@@ -62,6 +62,7 @@ mod rows;
 mod run;
 mod saved;
 mod scan;
+mod service;
 mod session_journal;
 pub mod skills;
 mod spec;
@@ -87,6 +88,10 @@ pub use resolve::{ResolveError, ResolvedAgent, canonical, resolve, resolve_all, 
 pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
+pub use service::{
+    Admission, OpenQuestion, PersonAnswer, Preview, PreviewRequest, QuestionKind, RunningTurn,
+    Service, ServiceError, ServiceLimits, SessionEvent, TurnHandle, TurnRequest, Watch,
+};
 pub use session_journal::{JournalError, SavedTurn, SessionJournal};
 pub use spec::host_tool_specs;
 pub use team::{
