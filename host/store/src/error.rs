@@ -82,13 +82,65 @@ pub enum StoreError {
         /// The message.
         id: String,
     },
-    /// A content is larger than [`crate::MAX_JSON_BYTES`].
-    #[error("{what} has {bytes} bytes; the limit is {limit}", limit = crate::MAX_JSON_BYTES)]
+    /// A content is larger than its bound.
+    #[error("{what} has {bytes} bytes; the limit is {limit}")]
     TooLarge {
         /// Which content.
         what: &'static str,
         /// Its size.
         bytes: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// A content is not of the form that it has to be.
+    #[error("{what} {why}")]
+    Invalid {
+        /// Which content.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The id of a new row is that of another one.
+    #[error("failed to {what}: its name or id is taken; choose another")]
+    Taken {
+        /// What was tried.
+        what: &'static str,
+    },
+    /// Somebody else has changed it meanwhile.
+    #[error("{what} `{id}` is not what it was when it was read; read it again")]
+    Conflict {
+        /// What was to be changed.
+        what: &'static str,
+        /// Its id, escaped.
+        id: String,
+    },
+    /// There are as many of them as there may be.
+    #[error("there are {limit} {what} already, which is the limit; delete some first")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The bound.
+        limit: i64,
+    },
+    /// A block of events does not begin right after the last one that is stored.
+    #[error("events from {first} of session `{session}` do not follow the last stored one")]
+    OutOfOrder {
+        /// The session, escaped.
+        session: String,
+        /// The first id of the block.
+        first: i64,
+    },
+    /// More waits to be written than may; nothing of this was taken.
+    #[error("too much waits to be written to `{}`; try again in a moment", path.display())]
+    Overloaded {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store was closed, or its writer broke down: whether this is written is not known.
+    #[error("`{}` was closed before this was written", path.display())]
+    Closed {
+        /// The file.
+        path: PathBuf,
     },
 }
 

@@ -1,8 +1,12 @@
-//! Sessions on disk: one SQLite file that holds conversations, their messages and the
-//! subagents that hang off them.
+//! What is on disk: one SQLite file that holds conversations, what hangs off them, and the
+//! tenants that they belong to.
 //!
 //! ```text
-//! sessions ──< messages ──< subagent_sessions
+//! tenants ──< api_keys, agents, usage_days
+//! sessions ──< messages ──< subagent_sessions, event_blocks, receipts, permission_answers,
+//!    │                      attachments, journal
+//!    └──────< compactions
+//! audit
 //! ```
 //!
 //! What this crate promises:
@@ -10,29 +14,58 @@
 //! - A file that is not a store, is damaged, or was written by a newer program is refused with
 //!   a reason, and stays as it was.
 //! - Deleting a session deletes all that hangs off it.
-//! - Every query is scoped by a tenant: a [`Store`] sees the rows of its own and no others.
+//! - Every query is scoped by a tenant: a [`Store`] sees the rows of its own and no others. Only
+//!   a [`Registry`] looks at tenants and keys.
+//! - One task does all writing, in the order in which it was asked to (see [`Store::enqueue`]).
 //! - What a call has acknowledged outlives the death of the process (not a power cut: the
 //!   file is written in WAL mode with `synchronous=NORMAL`).
+//! - A line of the audit log is never changed or deleted, whoever has the file open.
 //!
 //! It knows nothing of models or agents: contents are JSON values that its callers made and
 //! read. Ids are made by the callers too and sort by time as text; times are milliseconds
 //! since 1970 in UTC. The SQL stays within what SQLite and PostgreSQL share; what is SQLite's
-//! own stands in `open.rs` and `schema.rs`.
+//! own stands in `open.rs`, `schema.rs` and the migrations named `.sqlite.sql`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod agent;
+mod answer;
+mod attachment;
+mod audit;
+mod compaction;
 mod error;
+mod event;
+mod journal;
 mod message;
 mod open;
+mod receipt;
+mod registry;
 mod schema;
 mod session;
+mod statement;
 mod subagent;
+mod usage;
 mod words;
+mod write;
+mod writer;
 
+pub use agent::{MAX_AGENT_BYTES, MAX_AGENTS, StoredAgent};
+pub use answer::PermissionAnswer;
+pub use attachment::{MAX_ATTACHMENT_BYTES, NewAttachment, StoredAttachment};
+pub use audit::{AuditEntry, MAX_DETAIL_BYTES};
+pub use compaction::Compaction;
 pub use error::StoreError;
-pub use message::{Finished, MAX_JSON_BYTES, NewMessage, StoredMessage};
+pub use event::{EventBlock, MAX_BLOCK_BYTES, MAX_EVENTS, StoredEvent};
+pub use journal::{InFlight, JournalEntry};
+pub use message::{Finished, NewMessage, StoredMessage};
 pub use open::{Store, TENANT};
+pub use receipt::{ReceiptRow, StoredReceipt};
+pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
 pub use schema::SCHEMA_VERSION;
 pub use session::{MAX_LISTED, NewSession, StoredSession};
+pub use statement::MAX_JSON_BYTES;
 pub use subagent::SubagentRecord;
-pub use words::{MessageStatus, Role, Source, SubagentStatus};
+pub use usage::UsageRow;
+pub use words::{JournalKind, KeyScope, MessageStatus, Role, Source, SubagentStatus, UnknownWord};
+pub use write::Write;
+pub use writer::Committed;

@@ -7,12 +7,9 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::session::not_found;
+use crate::statement::{Nothing, Statement, json};
 use crate::words::{MessageStatus, Role, SubagentStatus};
-
-/// Most bytes of one JSON value in a row: a turn at the largest context of any provider, with
-/// room for its escapes.
-pub const MAX_JSON_BYTES: usize = 64 << 20;
+use crate::{journal, session};
 
 /// A message to append.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +62,133 @@ pub struct StoredMessage {
     pub updated: i64,
 }
 
+/// New messages at the end of a session.
+pub(crate) fn append(
+    tenant: &str,
+    session: &str,
+    messages: &[NewMessage],
+    to: &mut Vec<Statement>,
+) -> Result<(), StoreError> {
+    let insert = "INSERT INTO messages \
+        (id, session_id, sort_order, role, status, content, metadata, created, updated) \
+        SELECT $3, s.id, (SELECT COALESCE(MAX(m.sort_order), 0) + 1 FROM messages m \
+        WHERE m.session_id = s.id), $4, $5, $6, $7, $8, $8 \
+        FROM sessions s WHERE s.tenant = $1 AND s.id = $2";
+    let Some(latest) = messages.iter().map(|message| message.created).max() else { return Ok(()) };
+    to.push(session::touch(tenant, session, latest)?);
+    for message in messages {
+        to.push(Statement::new(
+            "append a message",
+            Nothing::NoSession,
+            insert,
+            [
+                tenant.into(),
+                session.into(),
+                message.id.as_str().into(),
+                message.role.as_str().into(),
+                message.status.as_str().into(),
+                json("a message", &message.content)?.into(),
+                json("a message", &message.metadata)?.into(),
+                message.created.into(),
+            ],
+        )?);
+    }
+    Ok(())
+}
+
+/// A placeholder becomes what came of it; its journal is not needed any more.
+pub(crate) fn finish(
+    tenant: &str,
+    session: &str,
+    id: &str,
+    finished: &Finished,
+    to: &mut Vec<Statement>,
+) -> Result<(), StoreError> {
+    let update = "UPDATE messages SET status = $4, content = $5, metadata = $6, updated = $7 \
+        WHERE session_id = $2 AND id = $3 AND status = 'in_flight' \
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
+    to.push(session::touch(tenant, session, finished.updated)?);
+    to.push(Statement::new(
+        "finish a message",
+        Nothing::NotInFlight,
+        update,
+        [
+            tenant.into(),
+            session.into(),
+            id.into(),
+            finished.status.as_str().into(),
+            json("a message", &finished.content)?.into(),
+            json("a message", &finished.metadata)?.into(),
+            finished.updated.into(),
+        ],
+    )?);
+    to.push(journal::delete(tenant, session, id)?);
+    Ok(())
+}
+
+/// What is known about a message.
+pub(crate) fn metadata(
+    tenant: &str,
+    session: &str,
+    id: &str,
+    metadata: &Value,
+    updated: i64,
+) -> Result<Statement, StoreError> {
+    let update = "UPDATE messages SET metadata = $4, updated = $5 \
+        WHERE session_id = $2 AND id = $3 \
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
+    Statement::new(
+        "update a message",
+        Nothing::NoMessage,
+        update,
+        [
+            tenant.into(),
+            session.into(),
+            id.into(),
+            json("a message", metadata)?.into(),
+            updated.into(),
+        ],
+    )
+}
+
+/// Placeholders become interrupted ones, and their subagents cancelled ones. The last statement
+/// is the one that counts the placeholders.
+fn interrupt(tenant: &str, session: &str, now: i64) -> Result<Vec<Statement>, StoreError> {
+    const WHAT: &str = "mark interrupted turns";
+    let journal = "DELETE FROM journal WHERE session_id = $2 AND message_id IN \
+        (SELECT m.id FROM messages m WHERE m.session_id = $2 AND m.status = 'in_flight') \
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
+    let subagents = "UPDATE subagent_sessions SET status = $3, ended = $4, error = $5 \
+        WHERE session_id = $2 AND status IN ($6, $7) \
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
+    let messages = "UPDATE messages SET status = $3, updated = $4 \
+        WHERE session_id = $2 AND status = 'in_flight' \
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
+    Ok(vec![
+        Statement::new(WHAT, Nothing::Fine, journal, [tenant.into(), session.into()])?,
+        Statement::new(
+            WHAT,
+            Nothing::Fine,
+            subagents,
+            [
+                tenant.into(),
+                session.into(),
+                SubagentStatus::Cancelled.as_str().into(),
+                now.into(),
+                "the program ended while it ran".into(),
+                SubagentStatus::Queued.as_str().into(),
+                SubagentStatus::Running.as_str().into(),
+            ],
+        )?,
+        Statement::new(
+            WHAT,
+            Nothing::Fine,
+            messages,
+            [tenant.into(), session.into(), MessageStatus::Interrupted.as_str().into(), now.into()],
+        )?,
+    ])
+}
+
 impl Store {
     /// Appends messages to a session, all or none. Two processes that append at the same time
     /// get different places.
@@ -73,35 +197,9 @@ impl Store {
         session: &str,
         messages: &[NewMessage],
     ) -> Result<(), StoreError> {
-        const WHAT: &str = "append a message";
-        let insert = "INSERT INTO messages \
-            (id, session_id, sort_order, role, status, content, metadata, created, updated) \
-            SELECT $1, $2, COALESCE(MAX(sort_order), 0) + 1, $3, $4, $5, $6, $7, $7 \
-            FROM messages WHERE session_id = $2";
-        let mut rows = Vec::with_capacity(messages.len());
-        for message in messages {
-            rows.push((
-                message,
-                json("a message", &message.content)?,
-                json("a message", &message.metadata)?,
-            ));
-        }
-        let mut write = self.write(WHAT).await?;
-        for (message, content, metadata) in rows {
-            self.touch(&mut write, session, message.created).await?;
-            sqlx::query(insert)
-                .bind(&message.id)
-                .bind(session)
-                .bind(message.role.as_str())
-                .bind(message.status.as_str())
-                .bind(content)
-                .bind(metadata)
-                .bind(message.created)
-                .execute(&mut *write)
-                .await
-                .map_err(|error| self.failed(WHAT, &error))?;
-        }
-        write.commit().await.map_err(|error| self.failed(WHAT, &error))
+        let mut statements = Vec::new();
+        let made = append(&self.tenant, session, messages, &mut statements);
+        self.writer.enqueue(made.map(|()| statements)).await
     }
 
     /// Appends one message.
@@ -113,41 +211,17 @@ impl Store {
         self.append_messages(session, std::slice::from_ref(message)).await
     }
 
-    /// Puts the result in the place of a placeholder. A message is finished once: a second
-    /// time is [`StoreError::Finished`] and changes nothing.
+    /// Puts the result in the place of a placeholder, and deletes its journal. A message is
+    /// finished once: a second time is [`StoreError::Finished`] and changes nothing.
     pub async fn finish_message(
         &self,
         session: &str,
         id: &str,
         finished: &Finished,
     ) -> Result<(), StoreError> {
-        const WHAT: &str = "finish a message";
-        let (content, metadata) =
-            (json("a message", &finished.content)?, json("a message", &finished.metadata)?);
-        let update = "UPDATE messages \
-            SET status = $1, content = $2, metadata = $3, updated = $4 \
-            WHERE id = $5 AND session_id = $6 AND status = $7";
-        let mut write = self.write(WHAT).await?;
-        self.touch(&mut write, session, finished.updated).await?;
-        let done = sqlx::query(update)
-            .bind(finished.status.as_str())
-            .bind(content)
-            .bind(metadata)
-            .bind(finished.updated)
-            .bind(id)
-            .bind(session)
-            .bind(MessageStatus::InFlight.as_str())
-            .execute(&mut *write)
-            .await
-            .map_err(|error| self.failed(WHAT, &error))?;
-        if done.rows_affected() == 0 {
-            let id = Shown::clipped(id, 64).to_string();
-            return Err(match self.has_message(session, &id).await? {
-                true => StoreError::Finished { id },
-                false => StoreError::NotFound { what: "message", id },
-            });
-        }
-        write.commit().await.map_err(|error| self.failed(WHAT, &error))
+        let mut statements = Vec::new();
+        let made = finish(&self.tenant, session, id, finished, &mut statements);
+        self.writer.enqueue(made.map(|()| statements)).await
     }
 
     /// The messages of a session, the oldest first.
@@ -168,74 +242,14 @@ impl Store {
         rows.iter().map(|row| self.stored_message(row)).collect()
     }
 
-    /// Marks every placeholder of a session as interrupted, and every subagent that waited or
-    /// ran as cancelled: for a caller that knows that none of them is being worked on any more.
-    /// Gives how many placeholders there were.
+    /// Marks every placeholder of a session as interrupted, deletes their journals, and marks
+    /// every subagent that waited or ran as cancelled: for a caller that knows that none of them
+    /// is being worked on any more. Gives how many placeholders there were.
     pub async fn interrupt_in_flight(&self, session: &str, now: i64) -> Result<u64, StoreError> {
-        const WHAT: &str = "mark interrupted turns";
-        let messages = "UPDATE messages SET status = $1, updated = $2 \
-            WHERE session_id = $3 AND status = $4 \
-            AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $3 AND s.tenant = $5)";
-        let subagents = "UPDATE subagent_sessions SET status = $1, ended = $2, error = $6 \
-            WHERE session_id = $3 AND status IN ($4, $7) \
-            AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $3 AND s.tenant = $5)";
-        let failed = |error: sqlx::Error| self.failed(WHAT, &error);
-        let mut write = self.write(WHAT).await?;
-        sqlx::query(subagents)
-            .bind(SubagentStatus::Cancelled.as_str())
-            .bind(now)
-            .bind(session)
-            .bind(SubagentStatus::Queued.as_str())
-            .bind(&*self.tenant)
-            .bind("the program ended while it ran")
-            .bind(SubagentStatus::Running.as_str())
-            .execute(&mut *write)
-            .await
-            .map_err(failed)?;
-        let done = sqlx::query(messages)
-            .bind(MessageStatus::Interrupted.as_str())
-            .bind(now)
-            .bind(session)
-            .bind(MessageStatus::InFlight.as_str())
-            .bind(&*self.tenant)
-            .execute(&mut *write)
-            .await
-            .map_err(failed)?;
-        write.commit().await.map_err(failed)?;
-        Ok(done.rows_affected())
+        self.writer.enqueue(interrupt(&self.tenant, session, now)).rows().await
     }
 
-    /// Notes that something was added to a session of this tenant; an error if there is none.
-    pub(crate) async fn touch(
-        &self,
-        write: &mut sqlx::SqliteConnection,
-        session: &str,
-        now: i64,
-    ) -> Result<(), StoreError> {
-        let update = "UPDATE sessions \
-            SET updated = CASE WHEN updated < $1 THEN $1 ELSE updated END \
-            WHERE tenant = $2 AND id = $3";
-        let done = sqlx::query(update)
-            .bind(now)
-            .bind(&*self.tenant)
-            .bind(session)
-            .execute(write)
-            .await
-            .map_err(|error| self.failed("update a session", &error))?;
-        if done.rows_affected() == 0 { Err(not_found(session)) } else { Ok(()) }
-    }
-
-    async fn has_message(&self, session: &str, id: &str) -> Result<bool, StoreError> {
-        let row = sqlx::query("SELECT 1 FROM messages WHERE id = $1 AND session_id = $2")
-            .bind(id)
-            .bind(session)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|error| self.failed("look for a message", &error))?;
-        Ok(row.is_some())
-    }
-
-    fn stored_message(&self, row: &SqliteRow) -> Result<StoredMessage, StoreError> {
+    pub(crate) fn stored_message(&self, row: &SqliteRow) -> Result<StoredMessage, StoreError> {
         let column = |error: sqlx::Error| self.bad_row("a message".to_owned(), error);
         let id: String = row.try_get(0).map_err(column)?;
         let named = || format!("message `{}`", Shown::clipped(&id, 64));
@@ -259,13 +273,4 @@ impl Store {
             id,
         })
     }
-}
-
-/// A JSON value as text, within its bound.
-pub(crate) fn json(what: &'static str, value: &Value) -> Result<String, StoreError> {
-    let text = value.to_string();
-    if text.len() > MAX_JSON_BYTES {
-        return Err(StoreError::TooLarge { what, bytes: text.len() });
-    }
-    Ok(text)
 }

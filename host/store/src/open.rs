@@ -9,10 +9,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use crate::error::StoreError;
 use crate::schema;
+use crate::writer::Writer;
 
 /// The tenant of the command line: the person whose home it is.
 pub const TENANT: &str = "local";
@@ -24,13 +25,18 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long opening pauses before it tries again: the others are done in some milliseconds.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Connections of one process. Each has a thread; readers do not wait for the one writer.
+/// Connections of one process that read. Each has a thread; they do not wait for the writer's.
 const MAX_CONNECTIONS: u32 = 4;
 
-/// The sessions of one tenant in one file. Clones share the connections.
+/// The sessions of one tenant in one file. Clones share the connections and the writer.
+///
+/// The writer is a task of the runtime in which the file was opened; without that runtime nothing
+/// is written any more.
 #[derive(Debug, Clone)]
 pub struct Store {
+    /// Reads. Its connections refuse to write: all writes take the same way.
     pub(crate) pool: SqlitePool,
+    pub(crate) writer: Writer,
     pub(crate) path: Arc<Path>,
     pub(crate) tenant: Arc<str>,
 }
@@ -68,14 +74,18 @@ impl Store {
             .pragma("temp_store", "MEMORY")
             .disable_statement_logging();
         check_and_migrate(&options, path).await?;
+        let failed = |error| StoreError::database("open the store", path, &error);
         let options = options.journal_mode(SqliteJournalMode::Wal);
+        let shared: Arc<Path> = path.into();
+        // The writer first: it is the one that may change the journal's mode.
+        let writer = Writer::start(options.clone(), Arc::clone(&shared)).await.map_err(failed)?;
         let pool = SqlitePoolOptions::new()
             .max_connections(MAX_CONNECTIONS)
             .acquire_timeout(BUSY_TIMEOUT)
-            .connect_with(options)
+            .connect_with(options.pragma("query_only", "ON"))
             .await
-            .map_err(|error| StoreError::database("open the store", path, &error))?;
-        Ok(Self { pool, path: path.into(), tenant: TENANT.into() })
+            .map_err(failed)?;
+        Ok(Self { pool, writer, path: shared, tenant: TENANT.into() })
     }
 
     /// The same file, seen by another tenant.
@@ -89,18 +99,17 @@ impl Store {
         &self.path
     }
 
-    /// Closes all connections of this process, clones' included.
-    pub async fn close(&self) {
-        self.pool.close().await;
+    /// The tenant whose rows this sees.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
     }
 
-    /// Begins a transaction that is going to write: it waits for the lock now, so that it
-    /// cannot fail in the middle for want of it.
-    pub(crate) async fn write(
-        &self,
-        what: &'static str,
-    ) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.pool.begin_with("BEGIN IMMEDIATE").await.map_err(|error| self.failed(what, &error))
+    /// Closes all connections of this process, clones' included, once what was handed to the
+    /// writer before is committed. What comes later is [`StoreError::Closed`].
+    pub async fn close(&self) {
+        self.pool.close().await;
+        // Last, so that it is the one who takes the log into the file.
+        self.writer.close().await;
     }
 
     /// What the database said while `what` was tried.

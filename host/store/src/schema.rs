@@ -13,7 +13,15 @@ use crate::error::StoreError;
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// The scripts, the first one from version 0 to 1.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_sessions.sql")];
+///
+/// What only SQLite understands stands in files of their own, named `.sqlite.sql`.
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_sessions.sql"),
+    concat!(
+        include_str!("../migrations/0002_server.sql"),
+        include_str!("../migrations/0002_server.sqlite.sql"),
+    ),
+];
 
 /// The table of applied versions. The first thing in a new file.
 const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS belljar_schema \

@@ -6,6 +6,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::statement::{Nothing, Statement};
 
 /// Most sessions that one list gives.
 pub const MAX_LISTED: u32 = 1_000;
@@ -49,24 +50,41 @@ pub struct StoredSession {
     pub updated: i64,
 }
 
+/// A new session.
+pub(crate) fn create(tenant: &str, new: &NewSession) -> Result<Statement, StoreError> {
+    let insert = "INSERT INTO sessions \
+        (id, tenant, title, agent, workspace, model, created, updated) \
+        SELECT $2, t.name, $3, $4, $5, $6, $7, $7 FROM tenants t WHERE t.name = $1";
+    Statement::new(
+        "save a session",
+        Nothing::NoTenant,
+        insert,
+        [
+            tenant.into(),
+            new.id.as_str().into(),
+            new.title.as_str().into(),
+            new.agent.as_str().into(),
+            new.workspace.as_str().into(),
+            new.model.as_str().into(),
+            new.created.into(),
+        ],
+    )
+}
+
+/// Notes that something was added to a session.
+pub(crate) fn touch(tenant: &str, session: &str, now: i64) -> Result<Statement, StoreError> {
+    let update = "UPDATE sessions SET updated = CASE WHEN updated < $3 THEN $3 ELSE updated END \
+        WHERE tenant = $1 AND id = $2";
+    let args = [tenant.into(), session.into(), now.into()];
+    Statement::new("update a session", Nothing::NoSession, update, args)
+}
+
 impl Store {
-    /// Saves a new session. An id that is taken is an error.
+    /// Saves a new session. An id that is taken is [`StoreError::Taken`]; a tenant that is not
+    /// there has no sessions: [`StoreError::NotFound`].
     pub async fn create_session(&self, session: &NewSession) -> Result<(), StoreError> {
-        let insert = "INSERT INTO sessions \
-            (id, tenant, title, agent, workspace, model, created, updated) \
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
-        sqlx::query(insert)
-            .bind(&session.id)
-            .bind(&*self.tenant)
-            .bind(&session.title)
-            .bind(&session.agent)
-            .bind(&session.workspace)
-            .bind(&session.model)
-            .bind(session.created)
-            .execute(&self.pool)
-            .await
-            .map_err(|error| self.failed("save a session", &error))?;
-        Ok(())
+        let create = create(&self.tenant, session);
+        self.writer.enqueue(create.map(|create| vec![create])).await
     }
 
     /// A session by its whole id.
@@ -140,15 +158,21 @@ impl Store {
         row.map(|row| self.stored(&row)).transpose()
     }
 
-    /// Deletes a session with its messages and subagents. `false` = there was none.
+    /// Deletes a session with all that hangs off it. `false` = there was none.
     pub async fn delete_session(&self, id: &str) -> Result<bool, StoreError> {
-        let done = sqlx::query("DELETE FROM sessions WHERE tenant = $1 AND id = $2")
-            .bind(&*self.tenant)
-            .bind(id)
-            .execute(&self.pool)
-            .await
-            .map_err(|error| self.failed("delete a session", &error))?;
-        Ok(done.rows_affected() > 0)
+        let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2";
+        let args = [(&*self.tenant).into(), id.into()];
+        let delete = Statement::new("delete a session", Nothing::Fine, delete, args);
+        Ok(self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await? > 0)
+    }
+
+    /// Deletes all sessions of this tenant with all that hangs off them. Gives how many there
+    /// were.
+    pub async fn delete_all_sessions(&self) -> Result<u64, StoreError> {
+        let delete = "DELETE FROM sessions WHERE tenant = $1";
+        let args = [(&*self.tenant).into()];
+        let delete = Statement::new("delete all sessions", Nothing::Fine, delete, args);
+        self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await
     }
 
     fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
@@ -168,6 +192,6 @@ impl Store {
 }
 
 /// No such session, or one of another tenant: the same answer.
-pub(crate) fn not_found(id: &str) -> StoreError {
+fn not_found(id: &str) -> StoreError {
     StoreError::NotFound { what: "session", id: Shown::clipped(id, 64).to_string() }
 }

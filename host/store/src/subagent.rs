@@ -5,8 +5,9 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::message::json;
 use crate::open::Store;
+use crate::session;
+use crate::statement::{Nothing, Statement, json};
 use crate::words::{Source, SubagentStatus};
 
 /// One subagent.
@@ -66,13 +67,20 @@ pub struct SubagentRecord {
     pub ended: Option<i64>,
 }
 
-/// The columns, in the order in which they are bound and read.
-const SELECT: &str = "SELECT a.id, a.parent_message_id, a.parent_tool_call_id, a.parent_agent, \
-    a.parent_subagent_id, a.depth, a.chain_id, a.source, a.agent, a.display_name, a.goal, \
-    a.context, a.status, a.model, a.tool_names, a.summary, a.result, a.error, a.input_tokens, \
-    a.cached_tokens, a.output_tokens, a.fuel, a.sort_order, a.created, a.started, a.ended \
-    FROM subagent_sessions a JOIN sessions s ON s.id = a.session_id \
-    WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.parent_message_id, a.sort_order, a.id";
+/// The columns, in the order in which they are read, of the rows that are described.
+macro_rules! columns {
+    ($rows:literal) => {
+        concat!(
+            "SELECT a.id, a.parent_message_id, a.parent_tool_call_id, a.parent_agent, \
+            a.parent_subagent_id, a.depth, a.chain_id, a.source, a.agent, a.display_name, a.goal, \
+            a.context, a.status, a.model, a.tool_names, a.summary, a.result, a.error, \
+            a.input_tokens, a.cached_tokens, a.output_tokens, a.fuel, a.sort_order, a.created, \
+            a.started, a.ended \
+            FROM subagent_sessions a JOIN sessions s ON s.id = a.session_id ",
+            $rows
+        )
+    };
+}
 
 /// A second record of the same id replaces what can change.
 const UPSERT: &str = "INSERT INTO subagent_sessions \
@@ -80,8 +88,9 @@ const UPSERT: &str = "INSERT INTO subagent_sessions \
     chain_id, source, agent, display_name, goal, context, status, model, tool_names, summary, \
     result, error, input_tokens, cached_tokens, output_tokens, fuel, sort_order, created, \
     started, ended, session_id) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, \
-    $19, $20, $21, $22, $23, $24, $25, $26, $27) \
+    SELECT $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
+    $21, $22, $23, $24, $25, $26, $27, $28, s.id FROM sessions s \
+    WHERE s.tenant = $1 AND s.id = $2 \
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, model = excluded.model, \
     tool_names = excluded.tool_names, summary = excluded.summary, result = excluded.result, \
     error = excluded.error, input_tokens = excluded.input_tokens, \
@@ -89,69 +98,108 @@ const UPSERT: &str = "INSERT INTO subagent_sessions \
     fuel = excluded.fuel, started = excluded.started, ended = excluded.ended \
     WHERE subagent_sessions.session_id = excluded.session_id";
 
+/// Subagents, or later states of them.
+pub(crate) fn record(
+    tenant: &str,
+    session: &str,
+    records: &[SubagentRecord],
+    to: &mut Vec<Statement>,
+) -> Result<(), StoreError> {
+    let Some(latest) = records.iter().map(|record| record.created).max() else { return Ok(()) };
+    to.push(session::touch(tenant, session, latest)?);
+    for record in records {
+        let tools = Value::from(record.tool_names.clone());
+        // The touch has found the session: if nothing is changed, the id is another one's.
+        to.push(Statement::new(
+            "record subagents",
+            Nothing::Taken,
+            UPSERT,
+            [
+                tenant.into(),
+                session.into(),
+                record.id.as_str().into(),
+                record.parent_message_id.as_str().into(),
+                record.parent_tool_call_id.as_str().into(),
+                record.parent_agent.as_str().into(),
+                record.parent_subagent_id.clone().into(),
+                record.depth.into(),
+                record.chain_id.as_str().into(),
+                record.source.as_str().into(),
+                record.agent.as_str().into(),
+                record.display_name.as_str().into(),
+                record.goal.as_str().into(),
+                record.context.clone().into(),
+                record.status.as_str().into(),
+                record.model.as_str().into(),
+                json("a subagent's list of tools", &tools)?.into(),
+                record.summary.as_str().into(),
+                json("a subagent's result", &record.result)?.into(),
+                record.error.clone().into(),
+                record.input_tokens.into(),
+                record.cached_tokens.into(),
+                record.output_tokens.into(),
+                record.fuel.into(),
+                record.sort_order.into(),
+                record.created.into(),
+                record.started.into(),
+                record.ended.into(),
+            ],
+        )?);
+    }
+    Ok(())
+}
+
 impl Store {
     /// Saves subagents of a session, all or none: a new row, or a later state of one that is
-    /// there. A parent comes before its children.
+    /// there. A parent comes before its children. An id of another session's is
+    /// [`StoreError::Taken`].
     pub async fn record_subagents(
         &self,
         session: &str,
         records: &[SubagentRecord],
     ) -> Result<(), StoreError> {
-        const WHAT: &str = "record subagents";
-        let Some(latest) = records.iter().map(|record| record.created).max() else { return Ok(()) };
-        let mut write = self.write(WHAT).await?;
-        self.touch(&mut write, session, latest).await?;
-        for record in records {
-            let tools = Value::from(record.tool_names.clone());
-            sqlx::query(UPSERT)
-                .bind(&record.id)
-                .bind(&record.parent_message_id)
-                .bind(&record.parent_tool_call_id)
-                .bind(&record.parent_agent)
-                .bind(&record.parent_subagent_id)
-                .bind(record.depth)
-                .bind(&record.chain_id)
-                .bind(record.source.as_str())
-                .bind(&record.agent)
-                .bind(&record.display_name)
-                .bind(&record.goal)
-                .bind(&record.context)
-                .bind(record.status.as_str())
-                .bind(&record.model)
-                .bind(json("a subagent's list of tools", &tools)?)
-                .bind(&record.summary)
-                .bind(json("a subagent's result", &record.result)?)
-                .bind(&record.error)
-                .bind(record.input_tokens)
-                .bind(record.cached_tokens)
-                .bind(record.output_tokens)
-                .bind(record.fuel)
-                .bind(record.sort_order)
-                .bind(record.created)
-                .bind(record.started)
-                .bind(record.ended)
-                .bind(session)
-                .execute(&mut *write)
-                .await
-                .map_err(|error| self.failed(WHAT, &error))?;
-        }
-        write.commit().await.map_err(|error| self.failed(WHAT, &error))
+        let mut statements = Vec::new();
+        let made = record(&self.tenant, session, records, &mut statements);
+        self.writer.enqueue(made.map(|()| statements)).await
     }
 
     /// The subagents of a session, by message and in their order there.
     pub async fn subagents(&self, session: &str) -> Result<Vec<SubagentRecord>, StoreError> {
-        let rows = sqlx::query(SELECT)
+        let select = columns!(
+            "WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.parent_message_id, a.sort_order, a.id"
+        );
+        let rows = sqlx::query(select)
             .bind(&*self.tenant)
             .bind(session)
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.failed("read the subagents", &error))?;
-        let bad = |why: String| self.bad_row("a subagent".to_owned(), why);
-        rows.iter().map(|row| record(row).map_err(bad)).collect()
+        rows.iter().map(|row| self.stored_subagent(row)).collect()
+    }
+
+    /// A subagent of a session by its id.
+    pub async fn subagent(
+        &self,
+        session: &str,
+        id: &str,
+    ) -> Result<Option<SubagentRecord>, StoreError> {
+        let select = columns!("WHERE s.tenant = $1 AND s.id = $2 AND a.id = $3");
+        let row = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.failed("read a subagent", &error))?;
+        row.map(|row| self.stored_subagent(&row)).transpose()
+    }
+
+    fn stored_subagent(&self, row: &SqliteRow) -> Result<SubagentRecord, StoreError> {
+        stored(row).map_err(|why| self.bad_row("a subagent".to_owned(), why))
     }
 }
 
-fn record(row: &SqliteRow) -> Result<SubagentRecord, String> {
+fn stored(row: &SqliteRow) -> Result<SubagentRecord, String> {
     let plain = |error: sqlx::Error| error.to_string();
     let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
     let number = |index: usize| row.try_get::<i64, _>(index).map_err(plain);

@@ -1,6 +1,19 @@
 //! The closed sets of words in the columns.
 
 use std::fmt;
+use std::str::FromStr;
+
+use belljar_policy::Shown;
+
+/// A word that is none of its set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is none of {known}")]
+pub struct UnknownWord {
+    /// What was found, escaped.
+    found: String,
+    /// The words that there are.
+    known: String,
+}
 
 /// One enum of words: its variants, and how each is spelled in the file.
 macro_rules! words {
@@ -20,6 +33,17 @@ macro_rules! words {
             /// Reads the word; `None` for any other.
             pub(crate) fn parse(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                Self::parse(word).ok_or_else(|| UnknownWord {
+                    found: Shown::clipped(word, 40).to_string(),
+                    known: [$(concat!("`", $word, "`")),+].join(", "),
+                })
             }
         }
 
@@ -89,6 +113,43 @@ words! {
     }
 }
 
+words! {
+    /// What one row of a turn's journal says.
+    JournalKind {
+        /// A model's reply, and what the agent was told before it.
+        Said = "said",
+        /// A call with effects is about to happen.
+        Begun = "begun",
+        /// What a call came to.
+        Result = "result",
+        /// A subagent's whole outcome.
+        Child = "child",
+    }
+}
+
+words! {
+    /// What an API key may do within its tenant. Each scope covers those after it.
+    KeyScope {
+        /// Everything: keys and the tenant's settings too.
+        Admin = "admin",
+        /// Turns, sessions, agents.
+        Member = "member",
+        /// Looking.
+        ReadOnly = "read-only",
+    }
+}
+
+impl KeyScope {
+    /// Whether a key of this scope may do what `needed` may.
+    pub fn covers(self, needed: Self) -> bool {
+        match self {
+            Self::Admin => true,
+            Self::Member => needed != Self::Admin,
+            Self::ReadOnly => needed == Self::ReadOnly,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +162,23 @@ mod tests {
         assert_eq!(SubagentStatus::parse("COMPLETED"), None);
         assert_eq!(Source::parse("team"), Some(Source::Team));
         assert_eq!(Role::parse("system"), None);
+    }
+
+    #[test]
+    fn an_unknown_word_is_told_with_those_that_there_are() {
+        assert_eq!("read-only".parse(), Ok(KeyScope::ReadOnly));
+        let error = "root\u{1b}".parse::<KeyScope>().unwrap_err().to_string();
+        assert!(error.ends_with("is none of `admin`, `member`, `read-only`"), "{error}");
+        assert!(error.contains("root") && !error.contains('\u{1b}'), "{error}");
+    }
+
+    #[test]
+    fn a_scope_covers_itself_and_the_lesser_ones() {
+        let scopes = [KeyScope::Admin, KeyScope::Member, KeyScope::ReadOnly];
+        for (place, scope) in scopes.iter().enumerate() {
+            for (other, needed) in scopes.iter().enumerate() {
+                assert_eq!(scope.covers(*needed), place <= other, "{scope} {needed}");
+            }
+        }
     }
 }

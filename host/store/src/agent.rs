@@ -1,0 +1,111 @@
+//! Agents that a tenant has made or changed through the API. The store keeps their text.
+
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::statement::{Nothing, Statement, bounded};
+
+/// Most agents of one tenant.
+pub const MAX_AGENTS: i64 = 1_000;
+
+/// Most bytes of one agent's text.
+pub const MAX_AGENT_BYTES: usize = 256 << 10;
+
+/// An agent as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct StoredAgent {
+    /// Its name within the tenant.
+    pub slug: String,
+    /// Its definition. Foreign text.
+    pub text: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+    /// When it was last changed, in milliseconds since 1970. No two versions of an agent have
+    /// the same.
+    pub updated: i64,
+}
+
+impl Store {
+    /// Saves an agent: a new one where `expected_updated` is `None`, else the next version of
+    /// the one whose [`StoredAgent::updated`] is that. Gives its `updated`, usually `now`.
+    ///
+    /// Where there is another version, or none, it is [`StoreError::Conflict`]. Most agents of a
+    /// tenant: [`MAX_AGENTS`]; most bytes: [`MAX_AGENT_BYTES`].
+    pub async fn save_agent(
+        &self,
+        slug: &str,
+        text: &str,
+        now: i64,
+        expected_updated: Option<i64>,
+    ) -> Result<i64, StoreError> {
+        const WHAT: &str = "save an agent";
+        bounded("an agent", text.len(), MAX_AGENT_BYTES)?;
+        let tenant = &*self.tenant;
+        let (save, updated) = match expected_updated {
+            None => {
+                let insert = "INSERT INTO agents (tenant, slug, text, created, updated) \
+                    SELECT t.name, $2, $3, $4, $4 FROM tenants t WHERE t.name = $1 \
+                    AND (SELECT COUNT(*) FROM agents a WHERE a.tenant = $1) < $5 \
+                    ON CONFLICT (tenant, slug) DO NOTHING";
+                let args = [tenant.into(), slug.into(), text.into(), now.into(), MAX_AGENTS.into()];
+                (Statement::new(WHAT, Nothing::AgentNotNew, insert, args), now)
+            }
+            Some(expected) => {
+                let update = "UPDATE agents SET text = $3, updated = $4 \
+                    WHERE tenant = $1 AND slug = $2 AND updated = $5";
+                let next = now.max(expected.saturating_add(1));
+                let args = [tenant.into(), slug.into(), text.into(), next.into(), expected.into()];
+                (Statement::new(WHAT, Nothing::AgentChanged, update, args), next)
+            }
+        };
+        self.writer.enqueue(save.map(|save| vec![save])).await?;
+        Ok(updated)
+    }
+
+    /// An agent by its slug.
+    pub async fn agent(&self, slug: &str) -> Result<Option<StoredAgent>, StoreError> {
+        let select = "SELECT slug, text, created, updated FROM agents \
+            WHERE tenant = $1 AND slug = $2";
+        let row = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(slug)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.failed("read an agent", &error))?;
+        row.map(|row| self.stored_agent(&row)).transpose()
+    }
+
+    /// All agents of this tenant, by slug.
+    pub async fn agents(&self) -> Result<Vec<StoredAgent>, StoreError> {
+        let select = "SELECT slug, text, created, updated FROM agents \
+            WHERE tenant = $1 ORDER BY slug";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("list the agents", &error))?;
+        rows.iter().map(|row| self.stored_agent(row)).collect()
+    }
+
+    /// Deletes an agent. `false` = there was none.
+    pub async fn delete_agent(&self, slug: &str) -> Result<bool, StoreError> {
+        let delete = "DELETE FROM agents WHERE tenant = $1 AND slug = $2";
+        let args = [(&*self.tenant).into(), slug.into()];
+        let delete = Statement::new("delete an agent", Nothing::Fine, delete, args);
+        Ok(self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await? > 0)
+    }
+
+    fn stored_agent(&self, row: &SqliteRow) -> Result<StoredAgent, StoreError> {
+        let read = || -> Result<StoredAgent, sqlx::Error> {
+            Ok(StoredAgent {
+                slug: row.try_get(0)?,
+                text: row.try_get(1)?,
+                created: row.try_get(2)?,
+                updated: row.try_get(3)?,
+            })
+        };
+        read().map_err(|error| self.bad_row("an agent".to_owned(), error))
+    }
+}

@@ -1,0 +1,104 @@
+//! What people have answered when they were asked for a permission.
+
+use serde_json::Value;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::session::MAX_LISTED;
+use crate::statement::{Nothing, Statement, json};
+
+/// One question and its answer.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct PermissionAnswer {
+    /// Made by the caller; sorts by time as text.
+    pub id: String,
+    /// The session.
+    pub session: String,
+    /// The placeholder of the turn.
+    pub message: String,
+    /// The number of the question within the turn.
+    pub question: i64,
+    /// The path of the agent that asked.
+    pub agent: String,
+    /// The tool that it asked for.
+    pub tool: String,
+    /// With which arguments. Foreign.
+    pub arguments: Value,
+    /// What was answered, in a word.
+    pub answer: String,
+    /// Who answered.
+    pub actor: String,
+    /// When it was asked, in milliseconds since 1970.
+    pub asked: i64,
+    /// When it was answered, in milliseconds since 1970.
+    pub answered: i64,
+}
+
+/// One more answer.
+pub(crate) fn add(tenant: &str, answer: PermissionAnswer) -> Result<Statement, StoreError> {
+    let insert = "INSERT INTO permission_answers (id, session_id, message_id, question, agent, \
+        tool, arguments, answer, actor, asked, answered) \
+        SELECT $4, m.session_id, m.id, $5, $6, $7, $8, $9, $10, $11, $12 \
+        FROM messages m JOIN sessions s ON s.id = m.session_id \
+        WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
+    let arguments = json("the arguments of a question", &answer.arguments)?;
+    Statement::new(
+        "store an answer",
+        Nothing::NoMessage,
+        insert,
+        [
+            tenant.into(),
+            answer.session.into(),
+            answer.message.into(),
+            answer.id.into(),
+            answer.question.into(),
+            answer.agent.into(),
+            answer.tool.into(),
+            arguments.into(),
+            answer.answer.into(),
+            answer.actor.into(),
+            answer.asked.into(),
+            answer.answered.into(),
+        ],
+    )
+}
+
+impl Store {
+    /// The latest answers of a session, at most [`MAX_LISTED`]; the oldest of them first.
+    pub async fn answers(&self, session: &str) -> Result<Vec<PermissionAnswer>, StoreError> {
+        let select = "SELECT a.id, a.session_id, a.message_id, a.question, a.agent, a.tool, \
+            a.arguments, a.answer, a.actor, a.asked, a.answered \
+            FROM permission_answers a JOIN sessions s ON s.id = a.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.answered DESC, a.id DESC LIMIT $3";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(i64::from(MAX_LISTED))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("read the answers", &error))?;
+        let bad = |why| self.bad_row("an answer".to_owned(), why);
+        rows.iter().rev().map(|row| stored(row).map_err(bad)).collect()
+    }
+}
+
+fn stored(row: &SqliteRow) -> Result<PermissionAnswer, String> {
+    let plain = |error: sqlx::Error| error.to_string();
+    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
+    let number = |index: usize| row.try_get::<i64, _>(index).map_err(plain);
+    Ok(PermissionAnswer {
+        id: text(0)?,
+        session: text(1)?,
+        message: text(2)?,
+        question: number(3)?,
+        agent: text(4)?,
+        tool: text(5)?,
+        arguments: serde_json::from_str(&text(6)?).map_err(|error| error.to_string())?,
+        answer: text(7)?,
+        actor: text(8)?,
+        asked: number(9)?,
+        answered: number(10)?,
+    })
+}

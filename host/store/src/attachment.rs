@@ -1,0 +1,141 @@
+//! Files that messages carry.
+
+use belljar_policy::Shown;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::session::MAX_LISTED;
+use crate::statement::{Nothing, Statement, bounded};
+
+/// Most bytes of one file.
+pub const MAX_ATTACHMENT_BYTES: usize = 32 << 20;
+
+/// A file to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAttachment {
+    /// Made by the caller; sorts by time as text.
+    pub id: String,
+    /// The call that attached it; `None` = a person did.
+    pub call_id: Option<String>,
+    /// Its name. Foreign text.
+    pub name: String,
+    /// What it is said to be. Foreign text.
+    pub media_type: String,
+    /// All of it, at most [`MAX_ATTACHMENT_BYTES`].
+    pub data: Vec<u8>,
+    /// When it was attached, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// What is known of a file that is stored.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct StoredAttachment {
+    /// Its id.
+    pub id: String,
+    /// The message that carries it.
+    pub message: String,
+    /// The call that attached it; `None` = a person did.
+    pub call_id: Option<String>,
+    /// Its name. Foreign text.
+    pub name: String,
+    /// What it is said to be. Foreign text.
+    pub media_type: String,
+    /// Its bytes.
+    pub size: i64,
+    /// When it was attached, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// One more file.
+pub(crate) fn add(
+    tenant: &str,
+    session: &str,
+    message: &str,
+    new: NewAttachment,
+) -> Result<Statement, StoreError> {
+    let insert = "INSERT INTO attachments \
+        (id, session_id, message_id, call_id, name, media_type, size, created, data) \
+        SELECT $4, m.session_id, m.id, $5, $6, $7, $8, $9, $10 \
+        FROM messages m JOIN sessions s ON s.id = m.session_id \
+        WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
+    bounded("an attachment", new.data.len(), MAX_ATTACHMENT_BYTES)?;
+    let size = i64::try_from(new.data.len()).unwrap_or(i64::MAX);
+    Statement::new(
+        "store an attachment",
+        Nothing::NoMessage,
+        insert,
+        [
+            tenant.into(),
+            session.into(),
+            message.into(),
+            new.id.into(),
+            new.call_id.into(),
+            new.name.into(),
+            new.media_type.into(),
+            size.into(),
+            new.created.into(),
+            new.data.into(),
+        ],
+    )
+}
+
+impl Store {
+    /// The latest files of a session, without their bytes, at most [`MAX_LISTED`]; the oldest of
+    /// them first.
+    pub async fn attachments(&self, session: &str) -> Result<Vec<StoredAttachment>, StoreError> {
+        let select = "SELECT a.id, a.message_id, a.call_id, a.name, a.media_type, a.size, \
+            a.created FROM attachments a JOIN sessions s ON s.id = a.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.created DESC, a.id DESC LIMIT $3";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(i64::from(MAX_LISTED))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("list the attachments", &error))?;
+        rows.iter().rev().map(|row| stored(row).map_err(|error| self.bad_file(error))).collect()
+    }
+
+    /// A file with its bytes. [`StoreError::NotFound`] where this session of this tenant has none
+    /// of that id.
+    pub async fn attachment(
+        &self,
+        session: &str,
+        id: &str,
+    ) -> Result<(StoredAttachment, Vec<u8>), StoreError> {
+        let select = "SELECT a.id, a.message_id, a.call_id, a.name, a.media_type, a.size, \
+            a.created, a.data FROM attachments a JOIN sessions s ON s.id = a.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND a.id = $3";
+        let row = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.failed("read an attachment", &error))?;
+        let Some(row) = row else {
+            let id = Shown::clipped(id, 64).to_string();
+            return Err(StoreError::NotFound { what: "attachment", id });
+        };
+        let bad = |error| self.bad_file(error);
+        Ok((stored(&row).map_err(bad)?, row.try_get(7).map_err(bad)?))
+    }
+
+    fn bad_file(&self, error: sqlx::Error) -> StoreError {
+        self.bad_row("an attachment".to_owned(), error)
+    }
+}
+
+fn stored(row: &SqliteRow) -> Result<StoredAttachment, sqlx::Error> {
+    Ok(StoredAttachment {
+        id: row.try_get(0)?,
+        message: row.try_get(1)?,
+        call_id: row.try_get(2)?,
+        name: row.try_get(3)?,
+        media_type: row.try_get(4)?,
+        size: row.try_get(5)?,
+        created: row.try_get(6)?,
+    })
+}

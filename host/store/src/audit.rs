@@ -1,0 +1,95 @@
+//! The audit log: who has done what. It only grows: nothing here changes or deletes a line, and
+//! the file itself refuses to.
+
+use serde_json::Value;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::session::MAX_LISTED;
+use crate::statement::{Nothing, Statement, bounded, json};
+
+/// Most bytes of one line's detail: what was asked and decided, not what came of it.
+pub const MAX_DETAIL_BYTES: usize = 256 << 10;
+
+/// One line. Its tenant is the one of the store that it is written and read by.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct AuditEntry {
+    /// Made by the caller; sorts by time as text.
+    pub id: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// Who did it: a key, the person at the command line, an agent.
+    pub actor: String,
+    /// What was done, in a word.
+    pub action: String,
+    /// What it was done to.
+    pub object: String,
+    /// What else is known; the caller's own form, at most [`MAX_DETAIL_BYTES`].
+    pub detail: Value,
+}
+
+/// One more line.
+pub(crate) fn add(tenant: &str, entry: AuditEntry) -> Result<Statement, StoreError> {
+    let insert = "INSERT INTO audit (tenant, id, at, actor, action, object, detail) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let detail = json("the detail of an audit entry", &entry.detail)?;
+    bounded("the detail of an audit entry", detail.len(), MAX_DETAIL_BYTES)?;
+    Statement::new(
+        "write to the audit log",
+        Nothing::Fine,
+        insert,
+        [
+            tenant.into(),
+            entry.id.into(),
+            entry.at.into(),
+            entry.actor.into(),
+            entry.action.into(),
+            entry.object.into(),
+            detail.into(),
+        ],
+    )
+}
+
+impl Store {
+    /// The audit log of this tenant, the newest line first: those before an id, at most `limit`,
+    /// at most [`MAX_LISTED`]. Lines outlive a tenant; another one that was given the same name
+    /// does not see those from before it was made.
+    pub async fn audit(
+        &self,
+        before_id: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        let newest = "SELECT id, at, actor, action, object, detail FROM audit WHERE tenant = $1 \
+            AND at >= COALESCE((SELECT t.created FROM tenants t WHERE t.name = $1), 0) \
+            ORDER BY id DESC LIMIT $2";
+        let before = "SELECT id, at, actor, action, object, detail FROM audit WHERE tenant = $1 \
+            AND at >= COALESCE((SELECT t.created FROM tenants t WHERE t.name = $1), 0) \
+            AND id < $3 ORDER BY id DESC LIMIT $2";
+        let query = sqlx::query(if before_id.is_some() { before } else { newest })
+            .bind(&*self.tenant)
+            .bind(i64::from(limit.min(MAX_LISTED)));
+        let query = match before_id {
+            Some(id) => query.bind(id),
+            None => query,
+        };
+        let rows = query.fetch_all(&self.pool).await;
+        let rows = rows.map_err(|error| self.failed("read the audit log", &error))?;
+        let bad = |why| self.bad_row("an audit entry".to_owned(), why);
+        rows.iter().map(|row| stored(row).map_err(bad)).collect()
+    }
+}
+
+fn stored(row: &SqliteRow) -> Result<AuditEntry, String> {
+    let plain = |error: sqlx::Error| error.to_string();
+    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
+    Ok(AuditEntry {
+        id: text(0)?,
+        at: row.try_get(1).map_err(plain)?,
+        actor: text(2)?,
+        action: text(3)?,
+        object: text(4)?,
+        detail: serde_json::from_str(&text(5)?).map_err(|error| error.to_string())?,
+    })
+}

@@ -1,0 +1,63 @@
+//! Summaries of the older part of a session. The messages that they stand for stay.
+
+use sqlx::Row as _;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::statement::{Nothing, Statement};
+
+/// A summary of a session's messages up to one of them.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Compaction {
+    /// The place of the last message that it stands for.
+    pub upto_sort_order: i64,
+    /// What the model is told in their place.
+    pub text: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+}
+
+impl Store {
+    /// Saves a summary; one up to the same place is replaced.
+    pub async fn save_compaction(
+        &self,
+        session: &str,
+        compaction: &Compaction,
+    ) -> Result<(), StoreError> {
+        let upsert = "INSERT INTO compactions (session_id, upto_sort_order, text, created) \
+            SELECT s.id, $3, $4, $5 FROM sessions s WHERE s.tenant = $1 AND s.id = $2 \
+            ON CONFLICT (session_id, upto_sort_order) \
+            DO UPDATE SET text = excluded.text, created = excluded.created";
+        let args = [
+            (&*self.tenant).into(),
+            session.into(),
+            compaction.upto_sort_order.into(),
+            compaction.text.as_str().into(),
+            compaction.created.into(),
+        ];
+        let save = Statement::new("save a summary", Nothing::NoSession, upsert, args);
+        self.writer.enqueue(save.map(|save| vec![save])).await
+    }
+
+    /// The summary that reaches farthest; `None` where the session is none of this tenant's, too.
+    pub async fn compaction(&self, session: &str) -> Result<Option<Compaction>, StoreError> {
+        let select = "SELECT c.upto_sort_order, c.text, c.created FROM compactions c \
+            JOIN sessions s ON s.id = c.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 ORDER BY c.upto_sort_order DESC LIMIT 1";
+        let row = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.failed("read a summary", &error))?;
+        let Some(row) = row else { return Ok(None) };
+        let read = || -> Result<Compaction, sqlx::Error> {
+            Ok(Compaction {
+                upto_sort_order: row.try_get(0)?,
+                text: row.try_get(1)?,
+                created: row.try_get(2)?,
+            })
+        };
+        read().map(Some).map_err(|error| self.bad_row("a summary".to_owned(), error))
+    }
+}

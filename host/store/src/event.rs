@@ -1,0 +1,203 @@
+//! Events of a session: kept in blocks, read one by one from any id on.
+
+use belljar_policy::Shown;
+use serde::de::IgnoredAny;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::statement::{Nothing, Statement, bounded};
+
+/// Most bytes of one block: a few of the largest events.
+pub const MAX_BLOCK_BYTES: usize = 16 << 20;
+
+/// Most events of one page.
+pub const MAX_EVENTS: u32 = 10_000;
+
+/// Bytes after which a page takes no more blocks.
+const MAX_PAGE_BYTES: usize = 4 << 20;
+
+/// Blocks that are read at once: little of them is read in vain.
+const BLOCKS: i64 = 4;
+
+/// What stands between two events of a block. JSON without line breaks has none of it.
+const BETWEEN: &str = ",\n";
+
+/// Events that are stored together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventBlock {
+    /// The id of the first; the others follow without gaps. The first of a session is 1, and each
+    /// block begins right after the one before: another is [`StoreError::OutOfOrder`].
+    pub first_seq: i64,
+    /// Each event as JSON, without line breaks. At least one; together at most
+    /// [`MAX_BLOCK_BYTES`].
+    pub events: Vec<String>,
+}
+
+/// An event as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its id in its session.
+    pub seq: i64,
+    /// The placeholder of its turn.
+    pub message: String,
+    /// JSON, byte for byte what was stored.
+    pub body: String,
+}
+
+/// One more block.
+pub(crate) fn add(
+    tenant: &str,
+    session: &str,
+    message: &str,
+    block: &EventBlock,
+) -> Result<Statement, StoreError> {
+    let insert = "INSERT INTO event_blocks (session_id, message_id, first_seq, last_seq, body) \
+        SELECT m.session_id, m.id, $4, $5, $6 \
+        FROM messages m JOIN sessions s ON s.id = m.session_id \
+        WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3 \
+        AND $4 = (SELECT COALESCE(MAX(b.last_seq), 0) + 1 FROM event_blocks b \
+        WHERE b.session_id = $2)";
+    let more = block.events.len().checked_sub(1).and_then(|more| i64::try_from(more).ok());
+    let last = more.and_then(|more| block.first_seq.checked_add(more));
+    let last = last.ok_or_else(|| invalid("has no events, or no ids for them"))?;
+    Statement::new(
+        "store events",
+        Nothing::NotNext,
+        insert,
+        [
+            tenant.into(),
+            session.into(),
+            message.into(),
+            block.first_seq.into(),
+            last.into(),
+            body(&block.events)?.into(),
+        ],
+    )
+}
+
+/// The events as one JSON array.
+fn body(events: &[String]) -> Result<String, StoreError> {
+    let bytes = events.iter().map(|event| event.len() + BETWEEN.len()).sum();
+    bounded("a block of events", bytes, MAX_BLOCK_BYTES)?;
+    let mut body = String::with_capacity(bytes);
+    for event in events {
+        if event.contains(['\n', '\r']) {
+            return Err(invalid("holds an event with a line break"));
+        }
+        if let Err(error) = serde_json::from_str::<IgnoredAny>(event) {
+            return Err(invalid(&format!("holds an event that is no JSON: {error}")));
+        }
+        body.push_str(if body.is_empty() { "[" } else { BETWEEN });
+        body.push_str(event);
+    }
+    body.push(']');
+    Ok(body)
+}
+
+fn invalid(why: &str) -> StoreError {
+    StoreError::Invalid { what: "a block of events", why: why.to_owned() }
+}
+
+impl Store {
+    /// The id of the last event of a session; 0 = it has none.
+    pub async fn last_event(&self, session: &str) -> Result<i64, StoreError> {
+        let select = "SELECT COALESCE(MAX(b.last_seq), 0) FROM event_blocks b \
+            JOIN sessions s ON s.id = b.session_id WHERE s.tenant = $1 AND s.id = $2";
+        let failed = |error| self.failed("look for the last event", &error);
+        let row = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .fetch_one(&self.pool)
+            .await
+            .map_err(failed)?;
+        row.try_get(0).map_err(failed)
+    }
+
+    /// The events of a session after an id, in their order: at most `limit`, at most
+    /// [`MAX_EVENTS`], and fewer where they are large. Only where there are none is the page
+    /// empty; the next one begins after the last id of this.
+    pub async fn events_after(
+        &self,
+        session: &str,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        let limit = limit.min(MAX_EVENTS) as usize;
+        let (mut page, mut bytes, mut after) = (Vec::new(), 0_usize, after);
+        while page.len() < limit && bytes < MAX_PAGE_BYTES {
+            let blocks = self.blocks_after(session, after).await?;
+            let Some(last) = blocks.last() else { break };
+            let before = after;
+            after = last.last_seq;
+            for block in blocks {
+                if page.len() >= limit || bytes >= MAX_PAGE_BYTES {
+                    break;
+                }
+                bytes = bytes.saturating_add(block.body.len());
+                page.extend(self.events_of(session, block)?.filter(|event| event.seq > before));
+            }
+        }
+        page.truncate(limit);
+        Ok(page)
+    }
+
+    async fn blocks_after(&self, session: &str, after: i64) -> Result<Vec<Block>, StoreError> {
+        let select = "SELECT b.first_seq, b.last_seq, b.message_id, b.body FROM event_blocks b \
+            JOIN sessions s ON s.id = b.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND b.last_seq > $3 ORDER BY b.last_seq LIMIT $4";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(after)
+            .bind(BLOCKS)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("read events", &error))?;
+        let bad = |error| self.bad_row(named(session), error);
+        rows.iter().map(|row| block(row).map_err(bad)).collect()
+    }
+
+    fn events_of(
+        &self,
+        session: &str,
+        block: Block,
+    ) -> Result<impl Iterator<Item = StoredEvent>, StoreError> {
+        let Block { first_seq, last_seq, message, body } = block;
+        let inner = body.strip_prefix('[').and_then(|body| body.strip_suffix(']'));
+        let bodies: Vec<String> =
+            inner.into_iter().flat_map(|inner| inner.split(BETWEEN)).map(str::to_owned).collect();
+        let expected = last_seq.checked_sub(first_seq).and_then(|more| more.checked_add(1));
+        if i64::try_from(bodies.len()).ok() != expected {
+            let why = format!("{} events go by the ids {first_seq} to {last_seq}", bodies.len());
+            return Err(self.bad_row(named(session), why));
+        }
+        Ok((first_seq..=last_seq).zip(bodies).map(move |(seq, body)| StoredEvent {
+            seq,
+            message: message.clone(),
+            body,
+        }))
+    }
+}
+
+/// A row.
+struct Block {
+    first_seq: i64,
+    last_seq: i64,
+    message: String,
+    body: String,
+}
+
+fn block(row: &SqliteRow) -> Result<Block, sqlx::Error> {
+    Ok(Block {
+        first_seq: row.try_get(0)?,
+        last_seq: row.try_get(1)?,
+        message: row.try_get(2)?,
+        body: row.try_get(3)?,
+    })
+}
+
+fn named(session: &str) -> String {
+    format!("a block of events of session `{}`", Shown::clipped(session, 64))
+}

@@ -1,0 +1,158 @@
+//! The journal of turns in flight: what they have come to, for whoever goes on with them after
+//! their process has died. Deleted with the end of the turn.
+
+use belljar_policy::Shown;
+use serde_json::Value;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::message::StoredMessage;
+use crate::open::Store;
+use crate::session::StoredSession;
+use crate::statement::{Nothing, Statement, json};
+use crate::words::JournalKind;
+
+/// One step of a turn that was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalEntry {
+    /// The address of the agent within the turn.
+    pub agent: String,
+    /// Its step.
+    pub step: i64,
+    /// The place within the step.
+    pub position: i64,
+    /// What this says.
+    pub kind: JournalKind,
+    /// All of it; the caller's own form.
+    pub body: Value,
+}
+
+/// A turn that nobody has finished.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InFlight {
+    /// The session.
+    pub session: StoredSession,
+    /// The placeholder.
+    pub message: StoredMessage,
+    /// What the person said: the last message of a person's before the placeholder.
+    pub asked: Option<StoredMessage>,
+}
+
+/// Goes behind what is there of that message.
+pub(crate) fn add(
+    tenant: &str,
+    session: &str,
+    message: &str,
+    entry: JournalEntry,
+) -> Result<Statement, StoreError> {
+    let insert = "INSERT INTO journal \
+        (session_id, message_id, seq, agent, step, position, kind, body) \
+        SELECT m.session_id, m.id, (SELECT COALESCE(MAX(j.seq), 0) + 1 FROM journal j \
+        WHERE j.session_id = m.session_id AND j.message_id = m.id), $4, $5, $6, $7, $8 \
+        FROM messages m JOIN sessions s ON s.id = m.session_id \
+        WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3 AND m.status = 'in_flight'";
+    let body = json("a journal entry", &entry.body)?;
+    Statement::new(
+        "journal a step",
+        Nothing::NotInFlight,
+        insert,
+        [
+            tenant.into(),
+            session.into(),
+            message.into(),
+            entry.agent.into(),
+            entry.step.into(),
+            entry.position.into(),
+            entry.kind.as_str().into(),
+            body.into(),
+        ],
+    )
+}
+
+/// The turn is over.
+pub(crate) fn delete(tenant: &str, session: &str, message: &str) -> Result<Statement, StoreError> {
+    let delete = "DELETE FROM journal WHERE session_id = $2 AND message_id = $3 \
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
+    let args = [tenant.into(), session.into(), message.into()];
+    Statement::new("delete a journal", Nothing::Fine, delete, args)
+}
+
+impl Store {
+    /// The turns of this tenant that nobody has finished, the oldest session first.
+    pub async fn in_flight(&self) -> Result<Vec<InFlight>, StoreError> {
+        let select = "SELECT m.session_id, m.id FROM messages m \
+            JOIN sessions s ON s.id = m.session_id \
+            WHERE s.tenant = $1 AND m.status = 'in_flight' ORDER BY m.session_id, m.sort_order";
+        let failed = |error| self.failed("look for turns in flight", &error);
+        let rows =
+            sqlx::query(select).bind(&*self.tenant).fetch_all(&self.pool).await.map_err(failed)?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (session, id): (String, String) =
+                (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+            match self.one_in_flight(&session, &id).await {
+                Ok(one) => found.extend(one),
+                // Deleted since.
+                Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a turn in flight has come to, in the order in which it was written. Empty for a
+    /// turn that is finished, and for one of another tenant.
+    pub async fn journal_of(
+        &self,
+        session: &str,
+        message: &str,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        let select = "SELECT j.agent, j.step, j.position, j.kind, j.body, j.seq FROM journal j \
+            JOIN sessions s ON s.id = j.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND j.message_id = $3 ORDER BY j.seq";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(message)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("read a journal", &error))?;
+        let named = || format!("the journal of message `{}`", Shown::clipped(message, 64));
+        rows.iter().map(|row| entry(row).map_err(|why| self.bad_row(named(), why))).collect()
+    }
+
+    async fn one_in_flight(&self, session: &str, id: &str) -> Result<Option<InFlight>, StoreError> {
+        // The placeholder, and before it what the person said.
+        let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
+            m.created, m.updated FROM messages m JOIN messages p ON p.session_id = m.session_id \
+            JOIN sessions s ON s.id = m.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND p.id = $3 AND p.status = 'in_flight' \
+            AND (m.id = p.id OR (m.role = 'user' AND m.sort_order < p.sort_order)) \
+            ORDER BY m.sort_order DESC LIMIT 2";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(id)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("look for turns in flight", &error))?;
+        let mut messages = rows.iter().map(|row| self.stored_message(row));
+        let Some(message) = messages.next().transpose()? else { return Ok(None) };
+        let asked = messages.next().transpose()?;
+        Ok(Some(InFlight { session: self.session(session).await?, message, asked }))
+    }
+}
+
+fn entry(row: &SqliteRow) -> Result<JournalEntry, String> {
+    let plain = |error: sqlx::Error| error.to_string();
+    let (kind, body): (String, String) =
+        (row.try_get(3).map_err(plain)?, row.try_get(4).map_err(plain)?);
+    Ok(JournalEntry {
+        agent: row.try_get(0).map_err(plain)?,
+        step: row.try_get(1).map_err(plain)?,
+        position: row.try_get(2).map_err(plain)?,
+        kind: kind.parse().map_err(|error| format!("{error}"))?,
+        body: serde_json::from_str(&body).map_err(|error| error.to_string())?,
+    })
+}

@@ -1,0 +1,136 @@
+//! Receipts: what calls of tools have done and used.
+
+use serde_json::Value;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::session::MAX_LISTED;
+use crate::statement::{Nothing, Statement, json};
+
+/// The receipt of one call.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct ReceiptRow {
+    /// Made by the caller; sorts by time as text.
+    pub id: String,
+    /// The path of the agent that called, within the turn.
+    pub agent: String,
+    /// The agent's step.
+    pub step: i64,
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Whether it succeeded.
+    pub ok: bool,
+    /// How it ended, in a word.
+    pub ending: String,
+    /// Fuel that it used.
+    pub fuel: i64,
+    /// How long it took, in microseconds.
+    pub micros: i64,
+    /// The whole receipt; the caller's own form.
+    pub body: Value,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// A receipt as it stands in the file.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct StoredReceipt {
+    /// The placeholder of its turn.
+    pub message: String,
+    /// The receipt.
+    #[serde(flatten)]
+    pub receipt: ReceiptRow,
+}
+
+/// One more receipt.
+pub(crate) fn add(
+    tenant: &str,
+    session: &str,
+    message: &str,
+    row: ReceiptRow,
+) -> Result<Statement, StoreError> {
+    let insert = "INSERT INTO receipts (id, session_id, message_id, agent, step, call_id, tool, \
+        ok, ending, fuel, micros, body, created) \
+        SELECT $4, m.session_id, m.id, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 \
+        FROM messages m JOIN sessions s ON s.id = m.session_id \
+        WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
+    let body = json("a receipt", &row.body)?;
+    Statement::new(
+        "store a receipt",
+        Nothing::NoMessage,
+        insert,
+        [
+            tenant.into(),
+            session.into(),
+            message.into(),
+            row.id.into(),
+            row.agent.into(),
+            row.step.into(),
+            row.call_id.into(),
+            row.tool.into(),
+            row.ok.into(),
+            row.ending.into(),
+            row.fuel.into(),
+            row.micros.into(),
+            body.into(),
+            row.created.into(),
+        ],
+    )
+}
+
+impl Store {
+    /// The latest receipts of a session, or of one of its messages: at most `limit`, at most
+    /// [`MAX_LISTED`]; the oldest of them first.
+    pub async fn receipts(
+        &self,
+        session: &str,
+        message: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<StoredReceipt>, StoreError> {
+        let of_session = "SELECT r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, \
+            r.ending, r.fuel, r.micros, r.body, r.created \
+            FROM receipts r JOIN sessions s ON s.id = r.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 ORDER BY r.created DESC, r.id DESC LIMIT $3";
+        let of_message = "SELECT r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, \
+            r.ending, r.fuel, r.micros, r.body, r.created \
+            FROM receipts r JOIN sessions s ON s.id = r.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = $4 \
+            ORDER BY r.created DESC, r.id DESC LIMIT $3";
+        let query = sqlx::query(if message.is_some() { of_message } else { of_session })
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(i64::from(limit.min(MAX_LISTED)));
+        let query = match message {
+            Some(message) => query.bind(message),
+            None => query,
+        };
+        let rows = query.fetch_all(&self.pool).await;
+        let rows = rows.map_err(|error| self.failed("read the receipts", &error))?;
+        let bad = |why| self.bad_row("a receipt".to_owned(), why);
+        rows.iter().rev().map(|row| stored(row).map_err(bad)).collect()
+    }
+}
+
+fn stored(row: &SqliteRow) -> Result<StoredReceipt, String> {
+    let plain = |error: sqlx::Error| error.to_string();
+    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
+    let number = |index: usize| row.try_get::<i64, _>(index).map_err(plain);
+    let receipt = ReceiptRow {
+        id: text(1)?,
+        agent: text(2)?,
+        step: number(3)?,
+        call_id: text(4)?,
+        tool: text(5)?,
+        ok: number(6)? != 0,
+        ending: text(7)?,
+        fuel: number(8)?,
+        micros: number(9)?,
+        body: serde_json::from_str(&text(10)?).map_err(|error| error.to_string())?,
+        created: number(11)?,
+    };
+    Ok(StoredReceipt { message: text(0)?, receipt })
+}

@@ -1,0 +1,249 @@
+//! Tenants and their keys: the rows that belong to no tenant's view.
+
+use belljar_policy::Shown;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::open::{Store, TENANT};
+use crate::statement::{Arg, Nothing, Statement};
+use crate::words::KeyScope;
+
+/// Most characters of a tenant's name.
+pub const MAX_TENANT_NAME: usize = 40;
+
+/// Tenants and keys. The only way to another tenant's rows: who holds it acts for the operator.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    store: Store,
+}
+
+/// A tenant.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Tenant {
+    /// Its name: `[a-z0-9-]`, 1 to [`MAX_TENANT_NAME`].
+    pub name: String,
+    /// Whether its keys are refused.
+    pub disabled: bool,
+    /// When it was made, in milliseconds since 1970; 0 = with the file.
+    pub created: i64,
+}
+
+/// A key to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewKey {
+    /// What it is looked up by; not secret.
+    pub id: String,
+    /// Its tenant.
+    pub tenant: String,
+    /// What a person recognises it by. Foreign text.
+    pub label: String,
+    /// What it may do.
+    pub scope: KeyScope,
+    /// The digest of its secret; the secret itself is not stored.
+    pub secret_hash: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+}
+
+/// A key as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct StoredKey {
+    /// What it is looked up by; not secret.
+    pub id: String,
+    /// Its tenant.
+    pub tenant: String,
+    /// Whether its tenant is disabled: then it opens nothing.
+    pub tenant_disabled: bool,
+    /// What a person recognises it by. Foreign text.
+    pub label: String,
+    /// What it may do.
+    pub scope: KeyScope,
+    /// The digest of its secret. To be compared in constant time.
+    #[serde(skip)]
+    pub secret_hash: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created: i64,
+    /// When it was last used.
+    pub last_used: Option<i64>,
+    /// When it was revoked: from then on it opens nothing.
+    pub revoked: Option<i64>,
+}
+
+impl Store {
+    /// Tenants and keys of the file, whatever this store's own tenant is.
+    pub fn registry(&self) -> Registry {
+        Registry { store: self.clone() }
+    }
+}
+
+impl Registry {
+    /// Makes a tenant. A name that is taken is [`StoreError::Taken`], one that is not of the
+    /// form is [`StoreError::Invalid`]. The tenant of the command line, [`TENANT`], is always
+    /// there.
+    pub async fn create_tenant(&self, name: &str, now: i64) -> Result<(), StoreError> {
+        let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if name.is_empty() || name.len() > MAX_TENANT_NAME || !name.bytes().all(letters) {
+            let why = format!(
+                "`{}` is not 1 to {MAX_TENANT_NAME} of `a` to `z`, `0` to `9` and `-`",
+                Shown::clipped(name, MAX_TENANT_NAME)
+            );
+            return Err(StoreError::Invalid { what: "the tenant's name", why });
+        }
+        let insert = "INSERT INTO tenants (name, disabled, created) VALUES ($1, 0, $2)";
+        let args = [name.into(), now.into()];
+        self.change("make a tenant", Nothing::Fine, insert, args).await.map(drop)
+    }
+
+    /// All tenants, by name.
+    pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
+        let select = "SELECT name, disabled, created FROM tenants ORDER BY name";
+        let rows = sqlx::query(select).fetch_all(&self.store.pool).await;
+        let rows = rows.map_err(|error| self.store.failed("list the tenants", &error))?;
+        rows.iter().map(|row| self.stored_tenant(row)).collect()
+    }
+
+    /// A tenant by its name.
+    pub async fn tenant(&self, name: &str) -> Result<Option<Tenant>, StoreError> {
+        let select = "SELECT name, disabled, created FROM tenants WHERE name = $1";
+        let row = sqlx::query(select).bind(name).fetch_optional(&self.store.pool).await;
+        let row = row.map_err(|error| self.store.failed("look for a tenant", &error))?;
+        row.map(|row| self.stored_tenant(&row)).transpose()
+    }
+
+    /// Disables a tenant or enables it again.
+    pub async fn set_tenant_disabled(&self, name: &str, disabled: bool) -> Result<(), StoreError> {
+        let update = "UPDATE tenants SET disabled = $2 WHERE name = $1";
+        let args = [name.into(), disabled.into()];
+        self.change("disable a tenant", Nothing::NoTenant, update, args).await.map(drop)
+    }
+
+    /// Deletes a tenant with all its rows, its audit log excepted. `false` = there was none. The
+    /// tenant of the command line is not deleted: [`StoreError::Invalid`].
+    pub async fn delete_tenant(&self, name: &str) -> Result<bool, StoreError> {
+        const WHAT: &str = "delete a tenant";
+        if name == TENANT {
+            let why = format!("`{TENANT}` is the tenant of the command line and stays");
+            return Err(StoreError::Invalid { what: "the tenant's name", why });
+        }
+        let make = |sql| Statement::new(WHAT, Nothing::Fine, sql, [name.into()]);
+        let both = || -> Result<_, StoreError> {
+            Ok(vec![
+                make("DELETE FROM sessions WHERE tenant = $1")?,
+                make("DELETE FROM tenants WHERE name = $1")?,
+            ])
+        };
+        Ok(self.store.writer.enqueue(both()).rows().await? > 0)
+    }
+
+    /// Stores a key. An id that is taken is [`StoreError::Taken`], a tenant that is not there
+    /// [`StoreError::NotFound`].
+    pub async fn create_key(&self, key: &NewKey) -> Result<(), StoreError> {
+        let insert = "INSERT INTO api_keys (tenant, id, label, scope, secret_hash, created) \
+            SELECT t.name, $2, $3, $4, $5, $6 FROM tenants t WHERE t.name = $1";
+        let args = [
+            key.tenant.as_str().into(),
+            key.id.as_str().into(),
+            key.label.as_str().into(),
+            key.scope.as_str().into(),
+            key.secret_hash.as_str().into(),
+            key.created.into(),
+        ];
+        self.change("store a key", Nothing::NoTenant, insert, args).await.map(drop)
+    }
+
+    /// The keys of a tenant, or of all: revoked ones too, in the order of their tenants and
+    /// times.
+    pub async fn keys(&self, tenant: Option<&str>) -> Result<Vec<StoredKey>, StoreError> {
+        let all = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
+            k.created, k.last_used, k.revoked FROM api_keys k \
+            JOIN tenants t ON t.name = k.tenant ORDER BY k.tenant, k.created, k.id";
+        let of_one = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
+            k.created, k.last_used, k.revoked FROM api_keys k \
+            JOIN tenants t ON t.name = k.tenant WHERE k.tenant = $1 ORDER BY k.created, k.id";
+        let query = match tenant {
+            Some(tenant) => sqlx::query(of_one).bind(tenant),
+            None => sqlx::query(all),
+        };
+        let rows = query.fetch_all(&self.store.pool).await;
+        let rows = rows.map_err(|error| self.store.failed("list the keys", &error))?;
+        rows.iter().map(|row| self.stored_key(row)).collect()
+    }
+
+    /// A key by its id, revoked or not: it is for the caller to compare the digest, and to look
+    /// at [`StoredKey::revoked`] and [`StoredKey::tenant_disabled`].
+    pub async fn find_key(&self, id: &str) -> Result<Option<StoredKey>, StoreError> {
+        let select = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
+            k.created, k.last_used, k.revoked FROM api_keys k \
+            JOIN tenants t ON t.name = k.tenant WHERE k.id = $1";
+        let row = sqlx::query(select).bind(id).fetch_optional(&self.store.pool).await;
+        let row = row.map_err(|error| self.store.failed("look for a key", &error))?;
+        row.map(|row| self.stored_key(&row)).transpose()
+    }
+
+    /// Revokes a key. `false` = there is none, or it was revoked before.
+    pub async fn revoke_key(&self, id: &str, now: i64) -> Result<bool, StoreError> {
+        let update = "UPDATE api_keys SET revoked = $2 WHERE id = $1 AND revoked IS NULL";
+        let args = [id.into(), now.into()];
+        Ok(self.change("revoke a key", Nothing::Fine, update, args).await? > 0)
+    }
+
+    /// Notes that a key was used. A time before the one that is noted changes nothing, and
+    /// neither does a key that is not there.
+    pub async fn touch_key(&self, id: &str, now: i64) -> Result<(), StoreError> {
+        let update = "UPDATE api_keys SET last_used = $2 \
+            WHERE id = $1 AND (last_used IS NULL OR last_used < $2)";
+        let args = [id.into(), now.into()];
+        self.change("note the use of a key", Nothing::Fine, update, args).await.map(drop)
+    }
+
+    /// The tenants with turns that nobody has finished, by name.
+    pub async fn tenants_in_flight(&self) -> Result<Vec<String>, StoreError> {
+        let select = "SELECT DISTINCT s.tenant FROM messages m \
+            JOIN sessions s ON s.id = m.session_id \
+            WHERE m.status = 'in_flight' ORDER BY s.tenant";
+        let failed = |error| self.store.failed("look for turns in flight", &error);
+        let rows = sqlx::query(select).fetch_all(&self.store.pool).await.map_err(failed)?;
+        rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
+    }
+
+    async fn change<const N: usize>(
+        &self,
+        what: &'static str,
+        nothing: Nothing,
+        sql: &'static str,
+        args: [Arg; N],
+    ) -> Result<u64, StoreError> {
+        let statement = Statement::new(what, nothing, sql, args);
+        self.store.writer.enqueue(statement.map(|statement| vec![statement])).rows().await
+    }
+
+    fn stored_tenant(&self, row: &SqliteRow) -> Result<Tenant, StoreError> {
+        let read = || -> Result<Tenant, sqlx::Error> {
+            let disabled: i64 = row.try_get(1)?;
+            Ok(Tenant { name: row.try_get(0)?, disabled: disabled != 0, created: row.try_get(2)? })
+        };
+        read().map_err(|error| self.store.bad_row("a tenant".to_owned(), error))
+    }
+
+    fn stored_key(&self, row: &SqliteRow) -> Result<StoredKey, StoreError> {
+        key(row).map_err(|why| self.store.bad_row("a key".to_owned(), why))
+    }
+}
+
+fn key(row: &SqliteRow) -> Result<StoredKey, String> {
+    let plain = |error: sqlx::Error| error.to_string();
+    let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
+    let disabled: i64 = row.try_get(2).map_err(plain)?;
+    Ok(StoredKey {
+        id: text(0)?,
+        tenant: text(1)?,
+        tenant_disabled: disabled != 0,
+        label: text(3)?,
+        scope: text(4)?.parse().map_err(|error| format!("{error}"))?,
+        secret_hash: text(5)?,
+        created: row.try_get(6).map_err(plain)?,
+        last_used: row.try_get(7).map_err(plain)?,
+        revoked: row.try_get(8).map_err(plain)?,
+    })
+}

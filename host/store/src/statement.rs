@@ -1,0 +1,258 @@
+//! One statement as data: its text, what is bound to it, and what it means when it changes
+//! nothing.
+//!
+//! Callers make statements, with their contents as text already, and the writer runs them: it
+//! may have to run the same one twice, and has no time to lose with making JSON.
+
+use std::path::Path;
+
+use belljar_policy::Shown;
+use serde_json::Value;
+use sqlx::{Row as _, SqliteConnection};
+
+use crate::error::StoreError;
+
+/// Most bytes of one value in a row: a turn at the largest context of any provider, with room
+/// for its escapes.
+pub const MAX_JSON_BYTES: usize = 64 << 20;
+
+/// A statement to run. Its text is fixed, so that the database keeps it prepared.
+///
+/// The arguments of a statement that belongs to a session begin with the tenant and the session,
+/// and where it belongs to a message, the message: `$1`, `$2`, `$3`. Each such statement looks
+/// for itself whether the session is the tenant's.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    what: &'static str,
+    sql: &'static str,
+    args: Vec<Arg>,
+    nothing: Nothing,
+}
+
+/// A value that is bound.
+#[derive(Debug)]
+pub(crate) enum Arg {
+    Text(Option<String>),
+    Number(Option<i64>),
+    Bytes(Vec<u8>),
+}
+
+/// What it means that a statement has changed no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nothing {
+    /// That there was nothing to do.
+    Fine,
+    /// That there is no tenant `$1`.
+    NoTenant,
+    /// That tenant `$1` has no session `$2`.
+    NoSession,
+    /// That session `$2` has no message `$3`.
+    NoMessage,
+    /// That message `$3` is finished, or that there is none.
+    NotInFlight,
+    /// That the block that begins at `$4` does not follow the last one, or that there is no
+    /// such message.
+    NotNext,
+    /// That the agent `$2` is not at the version that was expected.
+    AgentChanged,
+    /// That an agent `$2` is there already, or too many others, or no tenant.
+    AgentNotNew,
+    /// That the id of this new row belongs to another session's.
+    Taken,
+}
+
+/// Why a statement has failed: the error for its caller, and whether the connection is of no
+/// use any more.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: StoreError,
+    pub(crate) lost: bool,
+}
+
+impl Statement {
+    /// A statement; a text or a blob beyond [`MAX_JSON_BYTES`] is an error.
+    pub(crate) fn new<const N: usize>(
+        what: &'static str,
+        nothing: Nothing,
+        sql: &'static str,
+        args: [Arg; N],
+    ) -> Result<Self, StoreError> {
+        for bytes in args.iter().map(Arg::bytes) {
+            bounded("a value", bytes, MAX_JSON_BYTES)?;
+        }
+        Ok(Self { what, sql, args: args.into(), nothing })
+    }
+
+    /// Bytes that it holds in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.args.iter().map(Arg::bytes).sum()
+    }
+
+    /// Runs it; gives how many rows it has changed.
+    pub(crate) async fn run(&self, db: &mut SqliteConnection, path: &Path) -> Result<u64, Failure> {
+        let mut query = sqlx::query(self.sql);
+        for arg in &self.args {
+            query = match arg {
+                Arg::Text(text) => query.bind(text.as_deref()),
+                Arg::Number(number) => query.bind(*number),
+                Arg::Bytes(bytes) => query.bind(bytes.as_slice()),
+            };
+        }
+        let failed = |error| Failure::database(self.what, path, &error);
+        let changed = query.execute(&mut *db).await.map_err(failed)?.rows_affected();
+        match (changed, self.nothing) {
+            (1.., _) | (0, Nothing::Fine) => Ok(changed),
+            (0, nothing) => {
+                let error = self.diagnose(nothing, db).await.map_err(failed)?;
+                Err(Failure { error, lost: false })
+            }
+        }
+    }
+
+    /// Why nothing was changed.
+    async fn diagnose(
+        &self,
+        nothing: Nothing,
+        db: &mut SqliteConnection,
+    ) -> Result<StoreError, sqlx::Error> {
+        Ok(match nothing {
+            Nothing::Fine | Nothing::Taken => StoreError::Taken { what: self.what },
+            Nothing::NoTenant => self.not_found("tenant", 0),
+            Nothing::NoSession => self.not_found("session", 1),
+            Nothing::NoMessage => self.not_found("message", 2),
+            Nothing::NotInFlight if self.has_message(db).await? => {
+                StoreError::Finished { id: self.shown(2) }
+            }
+            Nothing::NotNext if self.has_message(db).await? => {
+                StoreError::OutOfOrder { session: self.shown(1), first: self.number(3) }
+            }
+            Nothing::NotInFlight | Nothing::NotNext => self.not_found("message", 2),
+            Nothing::AgentChanged => StoreError::Conflict { what: "agent", id: self.shown(1) },
+            Nothing::AgentNotNew => self.agent_not_new(db).await?,
+        })
+    }
+
+    async fn has_message(&self, db: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+        let select = "SELECT 1 FROM messages m JOIN sessions s ON s.id = m.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
+        let row = sqlx::query(select)
+            .bind(self.text(0))
+            .bind(self.text(1))
+            .bind(self.text(2))
+            .fetch_optional(db)
+            .await?;
+        Ok(row.is_some())
+    }
+
+    async fn agent_not_new(&self, db: &mut SqliteConnection) -> Result<StoreError, sqlx::Error> {
+        let select = "SELECT (SELECT COUNT(*) FROM tenants WHERE name = $1), \
+            (SELECT COUNT(*) FROM agents WHERE tenant = $1 AND slug = $2)";
+        let row = sqlx::query(select).bind(self.text(0)).bind(self.text(1)).fetch_one(db).await?;
+        let (tenants, agents): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(match (tenants, agents) {
+            (0, _) => self.not_found("tenant", 0),
+            (_, 0) => StoreError::TooMany { what: "agents", limit: crate::agent::MAX_AGENTS },
+            _ => StoreError::Conflict { what: "agent", id: self.shown(1) },
+        })
+    }
+
+    fn not_found(&self, what: &'static str, at: usize) -> StoreError {
+        StoreError::NotFound { what, id: self.shown(at) }
+    }
+
+    fn shown(&self, at: usize) -> String {
+        Shown::clipped(self.text(at).unwrap_or_default(), 64).to_string()
+    }
+
+    fn text(&self, at: usize) -> Option<&str> {
+        match self.args.get(at) {
+            Some(Arg::Text(text)) => text.as_deref(),
+            Some(Arg::Number(_) | Arg::Bytes(_)) | None => None,
+        }
+    }
+
+    fn number(&self, at: usize) -> i64 {
+        match self.args.get(at) {
+            Some(Arg::Number(number)) => number.unwrap_or_default(),
+            Some(Arg::Text(_) | Arg::Bytes(_)) | None => 0,
+        }
+    }
+}
+
+impl Failure {
+    /// What the database said. An error that is not the database's own is one of the way to
+    /// it: that connection is not used again.
+    pub(crate) fn database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
+        let lost = error.as_database_error().is_none();
+        let taken = error.as_database_error().is_some_and(|error| error.is_unique_violation());
+        let error = match taken {
+            true => StoreError::Taken { what },
+            false => StoreError::database(what, path, error),
+        };
+        Self { error, lost }
+    }
+}
+
+impl Arg {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.as_ref().map_or(0, String::len),
+            Self::Number(_) => size_of::<i64>(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl From<&str> for Arg {
+    fn from(text: &str) -> Self {
+        Self::Text(Some(text.to_owned()))
+    }
+}
+
+impl From<String> for Arg {
+    fn from(text: String) -> Self {
+        Self::Text(Some(text))
+    }
+}
+
+impl From<Option<String>> for Arg {
+    fn from(text: Option<String>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Arg {
+    fn from(number: i64) -> Self {
+        Self::Number(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Arg {
+    fn from(number: Option<i64>) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<bool> for Arg {
+    fn from(flag: bool) -> Self {
+        Self::Number(Some(i64::from(flag)))
+    }
+}
+
+impl From<Vec<u8>> for Arg {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+/// A JSON value as text, within its bound.
+pub(crate) fn json(what: &'static str, value: &Value) -> Result<String, StoreError> {
+    let text = value.to_string();
+    bounded(what, text.len(), MAX_JSON_BYTES)?;
+    Ok(text)
+}
+
+/// An error where there are more bytes than `limit`.
+pub(crate) fn bounded(what: &'static str, bytes: usize, limit: usize) -> Result<(), StoreError> {
+    if bytes > limit { Err(StoreError::TooLarge { what, bytes, limit }) } else { Ok(()) }
+}

@@ -1,0 +1,168 @@
+//! What can be handed to the writer, and the statements that each of it is.
+
+use serde_json::Value;
+
+use crate::answer::{self, PermissionAnswer};
+use crate::attachment::{self, NewAttachment};
+use crate::audit::{self, AuditEntry};
+use crate::error::StoreError;
+use crate::event::{self, EventBlock};
+use crate::journal::{self, JournalEntry};
+use crate::message::{self, Finished, NewMessage};
+use crate::open::Store;
+use crate::receipt::{self, ReceiptRow};
+use crate::session::{self, NewSession};
+use crate::statement::Statement;
+use crate::subagent::{self, SubagentRecord};
+use crate::usage::{self, UsageRow};
+use crate::writer::Committed;
+
+/// One write. What one [`Store::enqueue`] holds happens together or not at all.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    /// A new session. An id that is taken is [`StoreError::Taken`].
+    CreateSession(NewSession),
+    /// New messages at the end of a session.
+    AppendMessages {
+        /// The session.
+        session: String,
+        /// The messages, in their order.
+        messages: Vec<NewMessage>,
+    },
+    /// Puts the result in the place of a placeholder, and deletes the journal of that message. A
+    /// message is finished once: a second time is [`StoreError::Finished`].
+    FinishMessage {
+        /// The session.
+        session: String,
+        /// The placeholder.
+        message: String,
+        /// What it becomes.
+        finished: Finished,
+    },
+    /// What is known about a message, in the place of what was known; its status and what it
+    /// says stay.
+    Metadata {
+        /// The session.
+        session: String,
+        /// The message.
+        message: String,
+        /// What is known about it.
+        metadata: Value,
+        /// When, in milliseconds since 1970.
+        updated: i64,
+    },
+    /// Subagents, or later states of them. A parent comes before its children.
+    Subagents {
+        /// The session.
+        session: String,
+        /// The subagents.
+        records: Vec<SubagentRecord>,
+    },
+    /// What a turn in flight has come to. Of a message that is finished it is
+    /// [`StoreError::Finished`].
+    Journal {
+        /// The session.
+        session: String,
+        /// The placeholder of the turn.
+        message: String,
+        /// The entries, in their order; they go behind those that are there.
+        entries: Vec<JournalEntry>,
+    },
+    /// What was shown to those who watch.
+    Events {
+        /// The session.
+        session: String,
+        /// The placeholder of the turn.
+        message: String,
+        /// The events.
+        block: EventBlock,
+    },
+    /// What calls of tools have done and used.
+    Receipts {
+        /// The session.
+        session: String,
+        /// The placeholder of the turn.
+        message: String,
+        /// The receipts.
+        receipts: Vec<ReceiptRow>,
+    },
+    /// What a person has answered.
+    Answer(PermissionAnswer),
+    /// Files that a message carries.
+    Attachments {
+        /// The session.
+        session: String,
+        /// The message.
+        message: String,
+        /// The files.
+        attachments: Vec<NewAttachment>,
+    },
+    /// One line of the audit log.
+    Audit(AuditEntry),
+    /// What was used on a day, to be added to what is there.
+    Usage(UsageRow),
+}
+
+impl Store {
+    /// Hands writes to the writer, without waiting. The order of calls is the order of commits;
+    /// the writes of one call are committed together or not at all. Of none, it resolves once
+    /// all that was handed over before is committed.
+    ///
+    /// A session or message that is not this tenant's is [`StoreError::NotFound`]; where too
+    /// much waits already it is [`StoreError::Overloaded`], and nothing is taken.
+    pub fn enqueue(&self, writes: Vec<Write>) -> Committed {
+        let mut statements = Vec::with_capacity(writes.len());
+        let made = writes
+            .into_iter()
+            .try_for_each(|write| write.statements(&self.tenant, &mut statements));
+        self.writer.enqueue(made.map(|()| statements))
+    }
+
+    /// How many groups of writes were handed over, by all clones of this store, and are not
+    /// committed yet.
+    pub fn pending_writes(&self) -> usize {
+        self.writer.pending()
+    }
+}
+
+impl Write {
+    fn statements(self, tenant: &str, to: &mut Vec<Statement>) -> Result<(), StoreError> {
+        match self {
+            Self::CreateSession(new) => to.push(session::create(tenant, &new)?),
+            Self::AppendMessages { session, messages } => {
+                message::append(tenant, &session, &messages, to)?;
+            }
+            Self::FinishMessage { session, message, finished } => {
+                message::finish(tenant, &session, &message, &finished, to)?;
+            }
+            Self::Metadata { session, message, metadata, updated } => {
+                to.push(message::metadata(tenant, &session, &message, &metadata, updated)?);
+            }
+            Self::Subagents { session, records } => {
+                subagent::record(tenant, &session, &records, to)?;
+            }
+            Self::Journal { session, message, entries } => {
+                for entry in entries {
+                    to.push(journal::add(tenant, &session, &message, entry)?);
+                }
+            }
+            Self::Events { session, message, block } => {
+                to.push(event::add(tenant, &session, &message, &block)?);
+            }
+            Self::Receipts { session, message, receipts } => {
+                for receipt in receipts {
+                    to.push(receipt::add(tenant, &session, &message, receipt)?);
+                }
+            }
+            Self::Answer(answer) => to.push(answer::add(tenant, answer)?),
+            Self::Attachments { session, message, attachments } => {
+                for attachment in attachments {
+                    to.push(attachment::add(tenant, &session, &message, attachment)?);
+                }
+            }
+            Self::Audit(entry) => to.push(audit::add(tenant, entry)?),
+            Self::Usage(row) => to.push(usage::add(tenant, row)?),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,342 @@
+//! The writer: one task with one connection that does all the writing of this process.
+//!
+//! Whoever writes hands over a group of statements and gets a [`Committed`] to wait on. The
+//! writer takes every group that waits and commits them as one transaction: the cost of a
+//! commit is shared by all who came while the one before it ran. If anything in it fails, it
+//! is rolled back and each group gets a transaction of its own, so that a bad one harms no
+//! other.
+//!
+//! The task ends when the last handle is dropped or the store is closed, after what was handed
+//! over before that is committed.
+
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::StoreError;
+use crate::statement::{Failure, Statement};
+
+/// Most groups that wait. Far more than there are turns at work, each with a few groups; less
+/// than would take seconds to write.
+const MAX_PENDING_GROUPS: usize = 16_384;
+
+/// Most bytes that wait. A single group that is larger waits alone.
+const MAX_PENDING_BYTES: usize = 256 << 20;
+
+/// Most groups of one transaction: enough that its commit costs little for each of them, few
+/// enough that the first one does not wait long for the last.
+const MAX_BATCH_GROUPS: usize = 256;
+
+/// Bytes after which a transaction takes no more groups.
+const MAX_BATCH_BYTES: usize = 8 << 20;
+
+/// What is tried where no statement of anybody's has failed.
+const WHAT: &str = "write";
+
+/// Resolves once the transaction that holds the writes is committed, or has failed.
+///
+/// The writes happen whether or not anybody waits for this.
+#[derive(Debug)]
+#[must_use = "writes may fail; drop this only where that is of no account"]
+pub struct Committed {
+    done: oneshot::Receiver<Result<u64, StoreError>>,
+    path: Arc<Path>,
+}
+
+/// Hands groups to the task.
+#[derive(Debug, Clone)]
+pub(crate) struct Writer {
+    queue: mpsc::Sender<Message>,
+    load: Arc<Load>,
+    path: Arc<Path>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Group(Group),
+    /// Everything before this is to be committed, and nothing after it.
+    Close(oneshot::Sender<()>),
+}
+
+/// Statements that happen together or not at all.
+#[derive(Debug)]
+struct Group {
+    statements: Vec<Statement>,
+    done: oneshot::Sender<Result<u64, StoreError>>,
+    share: Share,
+}
+
+/// How much waits.
+#[derive(Debug, Default)]
+struct Load {
+    groups: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// One group's part of the load, taken off when it is dropped.
+#[derive(Debug)]
+struct Share {
+    load: Arc<Load>,
+    bytes: usize,
+}
+
+/// The task's own.
+struct Task {
+    queue: mpsc::Receiver<Message>,
+    options: SqliteConnectOptions,
+    path: Arc<Path>,
+    /// `None` after it was lost; the next batch makes another.
+    db: Option<SqliteConnection>,
+}
+
+impl Writer {
+    /// Connects and starts the task on the current runtime.
+    pub(crate) async fn start(
+        options: SqliteConnectOptions,
+        path: Arc<Path>,
+    ) -> Result<Self, sqlx::Error> {
+        let db = Some(options.connect().await?);
+        // One place more than groups, for the message that closes.
+        let (sender, queue) = mpsc::channel(MAX_PENDING_GROUPS + 1);
+        let task = Task { queue, options, path: Arc::clone(&path), db };
+        tokio::spawn(task.run());
+        Ok(Self { queue: sender, load: Arc::default(), path })
+    }
+
+    /// Hands over a group; the order of calls is the order of commits. A group that could not be
+    /// made is refused in the same way as one that cannot be written.
+    pub(crate) fn enqueue(&self, statements: Result<Vec<Statement>, StoreError>) -> Committed {
+        let (done, receiver) = oneshot::channel();
+        let committed = Committed { done: receiver, path: Arc::clone(&self.path) };
+        let path = || self.path.to_path_buf();
+        let taken = statements.and_then(|statements| {
+            let bytes = statements.iter().map(Statement::bytes).sum();
+            let share = Share::take(&self.load, bytes);
+            Ok((statements, share.ok_or_else(|| StoreError::Overloaded { path: path() })?))
+        });
+        let (statements, share) = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                // The receiver is right here.
+                let _ = done.send(Err(error));
+                return committed;
+            }
+        };
+        match self.queue.try_send(Message::Group(Group { statements, done, share })) {
+            Ok(()) => {}
+            Err(TrySendError::Full(message)) => {
+                message.refuse(StoreError::Overloaded { path: path() });
+            }
+            Err(TrySendError::Closed(message)) => {
+                message.refuse(StoreError::Closed { path: path() });
+            }
+        }
+        committed
+    }
+
+    /// Groups that were handed over and are not committed yet.
+    pub(crate) fn pending(&self) -> usize {
+        self.load.groups.load(Ordering::Relaxed)
+    }
+
+    /// Ends the task once all that was handed over is committed.
+    pub(crate) async fn close(&self) {
+        let (closed, waiting) = oneshot::channel();
+        if self.queue.send(Message::Close(closed)).await.is_ok() {
+            // An error: somebody else has closed it.
+            let _ = waiting.await;
+        }
+    }
+}
+
+impl Share {
+    /// `None` where too much waits already.
+    fn take(load: &Arc<Load>, bytes: usize) -> Option<Self> {
+        let groups = load.groups.fetch_add(1, Ordering::Relaxed);
+        let before = load.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let share = Self { load: Arc::clone(load), bytes };
+        let fits = before == 0 || before.saturating_add(bytes) <= MAX_PENDING_BYTES;
+        (groups < MAX_PENDING_GROUPS && fits).then_some(share)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.load.groups.fetch_sub(1, Ordering::Relaxed);
+        self.load.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Committed {
+    /// How many rows the last statement has changed.
+    pub(crate) async fn rows(self) -> Result<u64, StoreError> {
+        let path = self.path;
+        self.done.await.unwrap_or_else(|_| Err(StoreError::Closed { path: path.to_path_buf() }))
+    }
+}
+
+impl Future for Committed {
+    type Output = Result<(), StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.done).poll(context).map(|done| match done {
+            Ok(result) => result.map(drop),
+            Err(_) => Err(StoreError::Closed { path: self.path.to_path_buf() }),
+        })
+    }
+}
+
+impl Message {
+    fn refuse(self, error: StoreError) {
+        match self {
+            Self::Group(group) => group.end(Err(error)),
+            Self::Close(_) => {}
+        }
+    }
+}
+
+impl Group {
+    fn end(self, result: Result<u64, StoreError>) {
+        // Off the load before anybody hears of it: who has waited for all finds none.
+        drop(self.share);
+        // Whoever does not wait does not want to know.
+        let _ = self.done.send(result);
+    }
+}
+
+impl Task {
+    async fn run(mut self) {
+        let mut closing = None;
+        while closing.is_none() {
+            let Some(first) = self.queue.recv().await else { break };
+            let (batch, close) = self.gather(first);
+            closing = close;
+            if !batch.is_empty() {
+                self.commit(batch).await;
+            }
+        }
+        // Those who came too late hear of it now.
+        drop(self.queue);
+        if let Some(db) = self.db.take() {
+            // All is committed; the next who opens the file does what closing failed to do.
+            let _ = db.close().await;
+        }
+        if let Some(closed) = closing {
+            // The one who closes may have gone.
+            let _ = closed.send(());
+        }
+    }
+
+    /// All groups that wait, as far as one transaction takes them.
+    fn gather(&mut self, first: Message) -> (Vec<Group>, Option<oneshot::Sender<()>>) {
+        let mut batch = Vec::new();
+        let mut bytes = 0_usize;
+        let mut next = Some(first);
+        while let Some(message) = next.take() {
+            match message {
+                Message::Group(group) => {
+                    bytes = bytes.saturating_add(group.share.bytes);
+                    batch.push(group);
+                }
+                Message::Close(closed) => return (batch, Some(closed)),
+            }
+            if batch.len() < MAX_BATCH_GROUPS && bytes < MAX_BATCH_BYTES {
+                next = self.queue.try_recv().ok();
+            }
+        }
+        (batch, None)
+    }
+
+    async fn commit(&mut self, batch: Vec<Group>) {
+        if let Err(error) = self.connect().await {
+            for group in batch {
+                group.end(Err(StoreError::database(WHAT, &self.path, &error)));
+            }
+            return;
+        }
+        match self.attempt(&batch).await {
+            Ok(counts) => {
+                for (group, count) in batch.into_iter().zip(counts) {
+                    group.end(Ok(count));
+                }
+            }
+            // Alone already, or nobody's fault: another process has kept the file busy.
+            Err(error) if batch.len() == 1 || matches!(error, StoreError::Busy { .. }) => {
+                let mut error = Some(error);
+                for group in batch {
+                    let busy = || StoreError::Busy { path: self.path.to_path_buf() };
+                    group.end(Err(error.take().unwrap_or_else(busy)));
+                }
+            }
+            Err(_) => {
+                for group in batch {
+                    let alone = self.alone(&group).await;
+                    group.end(alone);
+                }
+            }
+        }
+    }
+
+    async fn alone(&mut self, group: &Group) -> Result<u64, StoreError> {
+        let connected = self.connect().await;
+        connected.map_err(|error| StoreError::database(WHAT, &self.path, &error))?;
+        let counts = self.attempt(std::slice::from_ref(group)).await?;
+        Ok(counts.first().copied().unwrap_or_default())
+    }
+
+    async fn connect(&mut self) -> Result<(), sqlx::Error> {
+        if self.db.is_none() {
+            self.db = Some(self.options.connect().await?);
+        }
+        Ok(())
+    }
+
+    /// Runs these groups as one transaction; gives for each how many rows its last statement has
+    /// changed.
+    async fn attempt(&mut self, groups: &[Group]) -> Result<Vec<u64>, StoreError> {
+        let Some(db) = &mut self.db else {
+            return Err(StoreError::Closed { path: self.path.to_path_buf() });
+        };
+        let done = transaction(db, groups, &self.path).await;
+        done.map_err(|failure| {
+            if failure.lost {
+                self.db = None;
+            }
+            failure.error
+        })
+    }
+}
+
+/// All of it or, on any error, none.
+async fn transaction(
+    db: &mut SqliteConnection,
+    groups: &[Group],
+    path: &Path,
+) -> Result<Vec<u64>, Failure> {
+    let failed = |error| Failure::database(WHAT, path, &error);
+    // It waits for the lock now, so that it cannot fail in the middle for want of it.
+    let mut write = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+    let mut counts = Vec::with_capacity(groups.len());
+    for group in groups {
+        let mut changed = 0;
+        for statement in &group.statements {
+            match statement.run(&mut write, path).await {
+                Ok(rows) => changed = rows,
+                Err(failure) => {
+                    let lost = failure.lost | write.rollback().await.is_err();
+                    return Err(Failure { lost, ..failure });
+                }
+            }
+        }
+        counts.push(changed);
+    }
+    write.commit().await.map_err(failed)?;
+    Ok(counts)
+}
