@@ -12,12 +12,14 @@ use belljar_policy::Shown;
 use belljar_session::{Admission, Clock, Service, SystemClock};
 use belljar_store::{Store, StoredSession};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::auth::{Caller, Gatekeeper};
 use crate::guard::Names;
 use crate::health::LastCheck;
 use crate::metrics::Metrics;
 use crate::problem::{Kind, Problem};
+use crate::pump::Bounded;
 use crate::rate::Rates;
 use crate::routes::{Op, ROUTES, Route, Verb};
 use crate::tenants::{Services, Tenants};
@@ -70,6 +72,10 @@ struct Inner {
     stopping: CancellationToken,
     /// No more turns run: streams end.
     stopped: CancellationToken,
+    /// Connections and WebSockets.
+    tasks: TaskTracker,
+    /// Places for WebSockets that are taken.
+    sockets: Bounded,
 }
 
 /// What a handler works with: who calls, and the sessions of that tenant.
@@ -102,6 +108,8 @@ impl App {
             checked: LastCheck::default(),
             stopping: CancellationToken::new(),
             stopped: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            sockets: Bounded::default(),
         }))
     }
 
@@ -191,6 +199,14 @@ impl App {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.stopping.is_cancelled()
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    pub(crate) fn sockets(&self) -> &Bounded {
+        &self.0.sockets
     }
 
     pub(crate) fn stopped(&self) -> &CancellationToken {

@@ -109,6 +109,18 @@ impl Gatekeeper {
         })
     }
 
+    /// Whether a caller whose connection stays open may still be there: its key was not revoked.
+    pub(crate) async fn still_admits(&self, caller: &Caller) -> bool {
+        let Some(key) = &caller.key else { return self.is_open().await };
+        match self.registry.find_key(key).await {
+            Ok(found) => found.is_some_and(|key| key.revoked.is_none() && !key.tenant_disabled),
+            Err(error) => {
+                tracing::error!(%error, "a key cannot be looked up");
+                false
+            }
+        }
+    }
+
     /// Whether there is no key at all, so that callers without one may be let in. Keys that are
     /// made meanwhile close the door for good.
     async fn is_open(&self) -> bool {
@@ -169,7 +181,8 @@ fn presented(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     if lines.next().is_some() {
         return Err(wrong());
     }
-    let (scheme, key) = line.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(wrong)?;
+    let (scheme, key) =
+        line.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(wrong)?;
     if scheme.eq_ignore_ascii_case("bearer") { Ok(Some(key.trim())) } else { Err(wrong()) }
 }
 
@@ -182,6 +195,14 @@ fn subprotocol(headers: &HeaderMap) -> Option<&str> {
 pub(crate) fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).map(str::trim)
+}
+
+#[cfg(test)]
+impl Caller {
+    /// An admin of the operator's tenant.
+    pub(crate) fn for_tests() -> Self {
+        Self::local()
+    }
 }
 
 #[cfg(test)]
@@ -200,8 +221,7 @@ mod tests {
             ("local", KeyScope::Admin, [true, true, true, true, true]),
             ("other", KeyScope::Admin, [true, true, true, true, false]),
         ];
-        let needs =
-            [Needs::Nothing, Needs::ReadOnly, Needs::Member, Needs::Admin, Needs::Operator];
+        let needs = [Needs::Nothing, Needs::ReadOnly, Needs::Member, Needs::Admin, Needs::Operator];
         for (tenant, scope, expected) in rows {
             assert_eq!(needs.map(|need| caller(tenant, scope).may(need)), expected, "{scope}");
         }

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use belljar_policy::Shown;
@@ -88,15 +88,18 @@ pub(crate) async fn check_caller(
     next: Next,
 ) -> Response {
     let object = object_of(&request);
-    let mut response = match admitted(&app, route, &request, &object).await {
+    let mut response = match admitted(&app, route, request.headers(), &object).await {
         Err(problem) => problem.into_response(),
         Ok(caller) => {
             if let Some(caller) = &caller {
                 request.extensions_mut().insert(caller.clone());
             }
             let response = call(route, request, next).await;
-            if let Some(caller) = caller.filter(|_| route.is_audited()) {
-                note(&app, route, &caller, object, &response).await;
+            let status = response.status();
+            if let Some(caller) = caller.filter(|_| route.is_audited() && status.is_success()) {
+                let about = response.extensions().get::<AuditObject>();
+                let object = about.map_or(object, |about| about.0.clone());
+                note(&app, route, &caller, object, status.as_u16()).await;
             }
             response
         }
@@ -109,17 +112,16 @@ pub(crate) async fn check_caller(
 async fn admitted(
     app: &App,
     route: &Route,
-    request: &Request,
+    headers: &HeaderMap,
     object: &str,
 ) -> Result<Option<Caller>, Problem> {
     if route.needs == Needs::Nothing {
         return Ok(None);
     }
-    let caller = match app.gatekeeper().caller(request.headers()).await {
+    let caller = match app.gatekeeper().caller(headers).await {
         Ok(caller) => caller,
         Err(Stranger { problem, claimed }) => {
-            let (tenant, actor) =
-                claimed.unwrap_or_else(|| (TENANT.to_owned(), NOBODY.to_owned()));
+            let (tenant, actor) = claimed.unwrap_or_else(|| (TENANT.to_owned(), NOBODY.to_owned()));
             refuse(app, &tenant, &actor, object, problem.kind()).await;
             return Err(problem);
         }
@@ -176,16 +178,8 @@ async fn call(route: &Route, request: Request, next: Next) -> Response {
 }
 
 /// Writes to the audit log what a caller has changed.
-async fn note(app: &App, route: &Route, caller: &Caller, object: String, response: &Response) {
-    let status = response.status();
-    if !status.is_success() {
-        return;
-    }
-    let object = match response.extensions().get::<AuditObject>() {
-        Some(AuditObject(about)) => about.clone(),
-        None => object,
-    };
-    let detail = json!({ "status": status.as_u16() });
+async fn note(app: &App, route: &Route, caller: &Caller, object: String, status: u16) {
+    let detail = json!({ "status": status });
     app.audit(&caller.tenant, &caller.actor, route.name(), object, detail).await;
 }
 

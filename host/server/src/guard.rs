@@ -73,9 +73,8 @@ impl Names {
         let Some(origin) = origins.next() else { return Ok(()) };
         let text = origin.to_str().unwrap_or("null");
         let allowed = origins.next().is_none()
-            && parse_origin(text).is_some_and(|origin| {
-                self.origins.contains(&origin) || is_same(&origin, &called)
-            });
+            && parse_origin(text)
+                .is_some_and(|origin| self.origins.contains(&origin) || is_same(&origin, &called));
         if allowed {
             return Ok(());
         }
@@ -191,10 +190,8 @@ mod tests {
     #[test]
     fn a_page_of_another_origin_is_refused() {
         let names = Names::loopback(8080).origin("https://app.example.org").unwrap();
-        let from = |origin| checked(&names, &[
-            (header::HOST, "localhost:8080"),
-            (header::ORIGIN, origin),
-        ]);
+        let from =
+            |origin| checked(&names, &[(header::HOST, "localhost:8080"), (header::ORIGIN, origin)]);
         for good in ["http://localhost:8080", "https://app.example.org:443"] {
             assert_eq!(from(good), Ok(()), "{good}");
         }

@@ -56,9 +56,8 @@ impl<'a> Presented<'a> {
         let secret = secret.strip_prefix('_')?;
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        let fits = id.bytes().all(hex)
-            && secret.len() == SECRET_LETTERS
-            && secret.bytes().all(letter);
+        let fits =
+            id.bytes().all(hex) && secret.len() == SECRET_LETTERS && secret.bytes().all(letter);
         fits.then_some(Self { id, secret })
     }
 
@@ -99,7 +98,8 @@ mod tests {
         let key = NewSecret::generate().unwrap().text;
         assert_eq!(key.len(), 3 + 16 + 1 + 43);
         let longer = format!("{key}A");
-        for text in ["", "bj_", &key[1..], &key[..key.len() - 1], &longer, "bj_é", &key.to_uppercase()]
+        for text in
+            ["", "bj_", &key[1..], &key[..key.len() - 1], &longer, "bj_é", &key.to_uppercase()]
         {
             assert!(Presented::parse(text).is_none(), "{text}");
         }

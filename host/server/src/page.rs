@@ -27,7 +27,11 @@ impl Limit {
         self.0 + 1
     }
 
-    fn rows(self) -> usize {
+    pub(crate) fn rows(self) -> u32 {
+        self.0
+    }
+
+    fn count(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
@@ -38,8 +42,8 @@ pub(crate) fn page_of<T>(
     limit: Limit,
     id: impl Fn(&T) -> String,
 ) -> (Vec<T>, Option<String>) {
-    let more = rows.len() > limit.rows();
-    rows.truncate(limit.rows());
+    let more = rows.len() > limit.count();
+    rows.truncate(limit.count());
     let next = rows.last().map(id).filter(|_| more);
     (rows, next)
 }

@@ -89,7 +89,7 @@ pub const KINDS: &[KindRow] = &[
 
 /// Why a request fails.
 #[derive(Debug)]
-pub struct Problem {
+pub(crate) struct Problem {
     kind: Kind,
     detail: String,
     hint: Option<String>,
@@ -98,7 +98,7 @@ pub struct Problem {
 
 /// Problem details as they are sent.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct ProblemBody {
+pub(crate) struct ProblemBody {
     /// Which kind of problem: a stable path below this server.
     #[serde(rename = "type")]
     #[schema(example = "/problems/not-found")]
@@ -211,6 +211,18 @@ impl From<StoreError> for Problem {
             StoreError::Busy { .. } => {
                 tracing::warn!(%error, "the store is busy");
                 Self::unavailable("the store is busy", Duration::from_secs(1))
+            }
+            StoreError::Overloaded { .. } => {
+                tracing::warn!(%error, "the store is behind");
+                Self::unavailable("the store is behind", Duration::from_secs(1))
+            }
+            StoreError::Taken { .. } => Self::new(Kind::Taken, "that name is taken already"),
+            StoreError::Conflict { what, id } => {
+                Self::new(Kind::Changed, format!("{what} `{id}` is not what it was"))
+                    .hint("read it again, and send its `updated` as `If-Match`")
+            }
+            StoreError::TooMany { .. } | StoreError::Invalid { .. } => {
+                Self::invalid(error.to_string())
             }
             // The rest names files of the host: not for a peer.
             other => Self::bug(&other.to_string()),

@@ -113,7 +113,7 @@ fn is_too_long(error: &axum::Error) -> bool {
 /// What stands behind the `?`.
 pub(crate) struct QueryOf<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
     type Rejection = Problem;
 
     fn from_request_parts(

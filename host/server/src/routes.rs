@@ -195,6 +195,12 @@ impl Route {
 }
 
 impl Op {
+    /// The least that it needs, by whichever entrance it comes.
+    pub(crate) fn needs(self) -> Needs {
+        // The table holds every operation, as its test says.
+        ROUTES.iter().find(|route| route.op == self).map_or(Needs::Operator, |route| route.needs)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
