@@ -24,6 +24,7 @@ const HOME_KEYS: &[&str] = &[
     "tools",
     "hooks",
     "subagents",
+    "server",
     "defaults",
     "grants",
 ];
@@ -72,6 +73,7 @@ pub(super) fn read_home(
     loader.secrets(table);
     loader.tools(table);
     loader.hooks(table);
+    loader.server(table);
     if let Some(policy) = loader.subagent_policy(table) {
         loader.settings.subagents = policy;
     }

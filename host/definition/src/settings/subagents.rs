@@ -101,7 +101,7 @@ impl<'t> Loader<'_, 't, '_> {
         Some(policy)
     }
 
-    fn bounded(&mut self, table: &DeTable<'t>, key: &str, low: u64, high: u64) -> Option<u32> {
+    pub(super) fn bounded(&mut self, table: &DeTable<'t>, key: &str, low: u64, high: u64) -> Option<u32> {
         let value = self.reader.number(table, key)?;
         if (low..=high).contains(&value) {
             return u32::try_from(value).ok();
@@ -110,7 +110,7 @@ impl<'t> Loader<'_, 't, '_> {
         self.reader.unfit(key, item, &format!("a whole number from {low} to {high}"))
     }
 
-    fn texts(&mut self, item: &Item<'t>, key: &str) -> Vec<String> {
+    pub(super) fn texts(&mut self, item: &Item<'t>, key: &str) -> Vec<String> {
         let mut texts = Vec::new();
         for item in self.reader.list(key, item).unwrap_or_default() {
             let Some(text) = self.reader.text_of(key, item) else { continue };
