@@ -35,7 +35,7 @@ fn one_more() -> NewMessage {
 
 /// One of each kind of write about session `s`.
 fn writes() -> Vec<Write> {
-    let (session, placeholder) = || -> (String, String) { ("s".into(), "s2".into()) }();
+    let (session, placeholder) = ("s".to_owned(), "s2".to_owned());
     let mut writes = hanging("s", "s2", "-more");
     writes.push(Write::AppendMessages { session: session.clone(), messages: vec![one_more()] });
     let finished = finished();
