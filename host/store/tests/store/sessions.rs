@@ -1,106 +1,16 @@
-//! The store as its callers see it, on real files.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! Sessions, messages and subagents, and the file that they are in.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use belljar_store::{
-    Finished, MessageStatus, NewMessage, NewSession, Role, SCHEMA_VERSION, Source, Store,
-    StoreError, SubagentRecord, SubagentStatus,
+    Finished, MessageStatus, NewMessage, Role, SCHEMA_VERSION, Store, StoreError, SubagentRecord,
+    SubagentStatus,
 };
-use serde_json::{Value, json};
-use sqlx::{Connection as _, Executor as _, SqliteConnection};
-use tempfile::TempDir;
+use serde_json::json;
+use sqlx::{Connection as _, SqliteConnection};
 
-struct Home(TempDir);
-
-impl Home {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.path().join("home").join("belljar.db")
-    }
-
-    async fn open(&self) -> Store {
-        Store::open(&self.file()).await.unwrap()
-    }
-
-    /// Changes the file behind the store's back.
-    async fn tamper(&self, sql: &'static str) {
-        let path = self.file();
-        let mut db =
-            SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-        db.execute(sql).await.unwrap();
-        db.close().await.unwrap();
-    }
-
-    async fn refused(&self) -> StoreError {
-        Store::open(&self.file()).await.unwrap_err()
-    }
-}
-
-fn session(id: &str, created: i64) -> NewSession {
-    NewSession {
-        id: id.into(),
-        title: "what does the note say".into(),
-        agent: "home/scout".into(),
-        workspace: "/w".into(),
-        model: String::new(),
-        created,
-    }
-}
-
-fn message(id: &str, role: Role, status: MessageStatus) -> NewMessage {
-    let content = json!({"text": format!("text of {id}")});
-    NewMessage { id: id.into(), role, status, content, metadata: json!({}), created: 10 }
-}
-
-fn subagent(id: &str, message: &str, sort_order: i64) -> SubagentRecord {
-    SubagentRecord {
-        id: id.into(),
-        parent_message_id: message.into(),
-        parent_tool_call_id: "call_1".into(),
-        parent_agent: "home/main".into(),
-        parent_subagent_id: None,
-        depth: 1,
-        chain_id: "run".into(),
-        source: Source::Preset,
-        agent: "home/scout".into(),
-        display_name: "scout".into(),
-        goal: "look".into(),
-        context: None,
-        status: SubagentStatus::Running,
-        model: "scripted:test".into(),
-        tool_names: vec!["file_read".into()],
-        summary: String::new(),
-        result: Value::Null,
-        error: None,
-        input_tokens: 0,
-        cached_tokens: 0,
-        output_tokens: 0,
-        fuel: 0,
-        sort_order,
-        created: 11,
-        started: Some(11),
-        ended: None,
-    }
-}
-
-/// A session `s` with a question, a placeholder and a subagent.
-async fn filled(home: &Home) -> Store {
-    let store = home.open().await;
-    store.create_session(&session("s", 1)).await.unwrap();
-    let messages = [
-        message("m1", Role::User, MessageStatus::Completed),
-        message("m2", Role::Assistant, MessageStatus::InFlight),
-    ];
-    store.append_messages("s", &messages).await.unwrap();
-    store.record_subagents("s", &[subagent("a1", "m2", 0)]).await.unwrap();
-    store
-}
+use crate::support::{Home, filled, message, session, subagent};
 
 #[tokio::test]
 async fn a_first_start_makes_a_private_file_in_a_private_directory() {

@@ -1,0 +1,75 @@
+//! How many writes a second the store takes: callers who each wait for one row of a journal
+//! before they hand over the next.
+//!
+//! ```sh
+//! cargo run -p belljar-store --example group_commit
+//! ```
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
+
+use std::time::{Duration, Instant};
+
+use belljar_store::{
+    JournalEntry, JournalKind, MessageStatus, NewMessage, NewSession, Role, Store, Write,
+};
+use serde_json::json;
+
+/// How long each number of callers is measured.
+const TIME: Duration = Duration::from_secs(2);
+
+#[tokio::main]
+async fn main() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(&home.path().join("belljar.db")).await.unwrap();
+    for callers in [1, 8, 64] {
+        let started = Instant::now();
+        let tasks: Vec<_> = (0..callers)
+            .map(|caller| tokio::spawn(write(store.clone(), format!("{callers}-{caller}"))))
+            .collect();
+        let mut rows = 0_u32;
+        for task in tasks {
+            rows += task.await.unwrap();
+        }
+        let rate = f64::from(rows) / started.elapsed().as_secs_f64();
+        println!("{callers:>3} callers: {rate:>8.0} rows/s");
+    }
+    store.close().await;
+}
+
+/// One caller, with a turn of its own; gives how many rows it has written.
+async fn write(store: Store, id: String) -> u32 {
+    let text = || "a".to_owned();
+    let session = NewSession {
+        id: id.clone(),
+        title: text(),
+        agent: text(),
+        workspace: text(),
+        model: text(),
+        created: 0,
+    };
+    let placeholder = NewMessage {
+        id: id.clone(),
+        role: Role::Assistant,
+        status: MessageStatus::InFlight,
+        content: json!({}),
+        metadata: json!({}),
+        created: 0,
+    };
+    store.create_session(&session).await.unwrap();
+    store.append_message(&id, &placeholder).await.unwrap();
+    let started = Instant::now();
+    let mut rows = 0;
+    while started.elapsed() < TIME {
+        let entries = vec![JournalEntry {
+            agent: "top".to_owned(),
+            step: i64::from(rows),
+            position: 0,
+            kind: JournalKind::Said,
+            body: json!({"text": "what a model might say in a sentence or two"}),
+        }];
+        let row = Write::Journal { session: id.clone(), message: id.clone(), entries };
+        store.enqueue(vec![row]).await.unwrap();
+        rows += 1;
+    }
+    rows
+}

@@ -1,0 +1,128 @@
+//! What else is kept: receipts, answers, files, summaries, agents, usage.
+
+use belljar_store::{MAX_AGENT_BYTES, MAX_ATTACHMENT_BYTES, StoreError, Write};
+
+use crate::support::{Home, answer, attachment, everything, filled, full, receipt, summary, usage};
+
+#[tokio::test]
+async fn receipts_are_the_latest_in_their_order() {
+    let home = Home::new();
+    let store = filled(&home).await;
+    for (message, numbers) in [("m1", 0..3), ("m2", 3..6)] {
+        let receipts = numbers.map(|at| receipt(&format!("r{at}"), at)).collect();
+        let (session, message) = ("s".to_owned(), message.to_owned());
+        store.enqueue(vec![Write::Receipts { session, message, receipts }]).await.unwrap();
+    }
+    let check = async |message: Option<&str>, limit: u32, expected: &[&str]| {
+        let found = store.receipts("s", message, limit).await.unwrap();
+        let ids: Vec<&str> = found.iter().map(|found| found.receipt.id.as_str()).collect();
+        assert_eq!(ids, expected, "{message:?} {limit}");
+    };
+    check(None, 100, &["r0", "r1", "r2", "r3", "r4", "r5"]).await;
+    check(None, 2, &["r4", "r5"]).await;
+    check(Some("m1"), 100, &["r0", "r1", "r2"]).await;
+    check(Some("m2"), 1, &["r5"]).await;
+    check(Some("m9"), 100, &[]).await;
+    let found = store.receipts("s", None, 1).await.unwrap();
+    assert_eq!((found[0].message.as_str(), &found[0].receipt), ("m2", &receipt("r5", 5)));
+}
+
+#[tokio::test]
+async fn answers_files_and_summaries_come_back_as_they_were() {
+    let home = Home::new();
+    let store = full(&home).await;
+    assert_eq!(store.answers("s").await.unwrap(), [answer("s-answer", "s", "s2")]);
+    let files = store.attachments("s").await.unwrap();
+    assert_eq!(files.len(), 1);
+    assert_eq!((files[0].message.as_str(), files[0].size), ("s2", 7));
+    assert_eq!(files[0].call_id.as_deref(), Some("call_1"));
+    let (about, data) = store.attachment("s", "s-file").await.unwrap();
+    assert_eq!((&about, data.as_slice()), (&files[0], b"\0bytes\xff".as_slice()));
+    let strange = store.attachment("s", "t-file").await.unwrap_err();
+    assert!(matches!(strange, StoreError::NotFound { what: "attachment", .. }), "{strange}");
+    store.save_compaction("s", &summary(9)).await.unwrap();
+    let mut earlier = summary(1);
+    earlier.text = "another".into();
+    store.save_compaction("s", &earlier).await.unwrap();
+    assert_eq!(store.compaction("s").await.unwrap(), Some(summary(9)));
+    assert_eq!(store.compaction("t").await.unwrap(), Some(summary(1)));
+    let agent = store.subagent("s", "s-agent").await.unwrap().unwrap();
+    assert_eq!(store.subagents("s").await.unwrap(), [agent]);
+    assert!(store.subagent("s", "t-agent").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_is_refused_with_its_whole_group() {
+    let home = Home::new();
+    let store = home.open().await;
+    let mut group = everything("s");
+    let attachments = vec![attachment("big", &vec![0; MAX_ATTACHMENT_BYTES + 1])];
+    group.push(Write::Attachments { session: "s".into(), message: "s2".into(), attachments });
+    let error = store.enqueue(group).await.unwrap_err();
+    assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
+    assert!(store.sessions(10).await.unwrap().is_empty());
+    assert_eq!(store.pending_writes(), 0);
+}
+
+#[tokio::test]
+async fn an_agent_is_changed_only_by_who_has_read_its_latest_version() {
+    let home = Home::new();
+    let store = home.open().await;
+    let first = store.save_agent("scout", "one", 10, None).await.unwrap();
+    assert_eq!(first, 10);
+    // Two editors; the clock has not moved.
+    let second = store.save_agent("scout", "two", 10, Some(first)).await.unwrap();
+    assert_ne!(second, first);
+    for stale in [None, Some(first), Some(99)] {
+        let error = store.save_agent("scout", "three", 20, stale).await.unwrap_err();
+        assert!(matches!(error, StoreError::Conflict { .. }), "{stale:?}: {error}");
+    }
+    let error = store.save_agent("other", "text", 20, Some(10)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Conflict { .. }), "{error}");
+    let large = "x".repeat(MAX_AGENT_BYTES + 1);
+    let error = store.save_agent("other", &large, 20, None).await.unwrap_err();
+    assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
+    let agents = store.agents().await.unwrap();
+    assert_eq!(agents.len(), 1);
+    assert_eq!((agents[0].text.as_str(), agents[0].created), ("two", 10));
+    assert_eq!(store.agent("scout").await.unwrap().as_ref(), agents.first());
+    assert!(store.delete_agent("scout").await.unwrap());
+    assert!(!store.delete_agent("scout").await.unwrap());
+    assert!(store.agent("scout").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_tenant_has_a_bounded_number_of_agents() {
+    let home = Home::new();
+    let store = home.open().await;
+    let slugs: Vec<String> = (0..belljar_store::MAX_AGENTS).map(|at| format!("a{at}")).collect();
+    for slug in &slugs {
+        store.save_agent(slug, "text", 1, None).await.unwrap();
+    }
+    let error = store.save_agent("more", "text", 1, None).await.unwrap_err();
+    assert!(matches!(error, StoreError::TooMany { .. }), "{error}");
+    store.save_agent("a0", "changed", 2, Some(1)).await.unwrap();
+    store.delete_agent("a1").await.unwrap();
+    store.save_agent("more", "text", 1, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn usage_adds_up_by_day_and_never_beyond_its_column() {
+    let home = Home::new();
+    let store = home.open().await;
+    let add = |row| vec![Write::Usage(row)];
+    for row in [usage("2026-01-02", 3), usage("2026-01-01", 1), usage("2026-01-02", 4)] {
+        store.enqueue(add(row)).await.unwrap();
+    }
+    store.enqueue(add(usage("2026-01-02", -9))).await.unwrap();
+    let both = [usage("2026-01-01", 1), usage("2026-01-02", 7)];
+    assert_eq!(store.usage("").await.unwrap(), both);
+    assert_eq!(store.usage("2026-01-02").await.unwrap(), both[1..]);
+    assert!(store.usage("2026-01-03").await.unwrap().is_empty());
+    store.enqueue(add(usage("2026-01-02", i64::MAX - 1))).await.unwrap();
+    assert_eq!(store.usage("2026-01-02").await.unwrap(), [usage("2026-01-02", i64::MAX)]);
+    for day in ["", "2026-1-2", "2026-01-0x", "today's dat", "2026/01/02"] {
+        let error = store.enqueue(add(usage(day, 1))).await.unwrap_err();
+        assert!(matches!(error, StoreError::Invalid { .. }), "{day}: {error}");
+    }
+}

@@ -1,0 +1,16 @@
+//! The store as its callers see it, on real files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod audit;
+mod belongings;
+mod cascade;
+mod commit;
+mod events;
+mod keys;
+mod migration;
+mod sessions;
+mod support;
+mod survival;
+mod tenants;
+mod turns;

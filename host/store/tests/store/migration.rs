@@ -1,0 +1,58 @@
+//! A file of an older program.
+
+use belljar_store::{MessageStatus, SCHEMA_VERSION};
+use sqlx::{Connection as _, Executor as _, SqliteConnection};
+
+use crate::support::{Home, hanging};
+
+/// The schema as it was released first.
+const FIRST: &str = include_str!("../../migrations/0001_sessions.sql");
+
+const ROWS: &str = "
+INSERT INTO sessions VALUES ('s', 'local', 'title', 'home/scout', '/w', '', 1, 2);
+INSERT INTO sessions VALUES ('t', 'guest', 'title', 'home/scout', '/w', '', 1, 2);
+INSERT INTO messages VALUES ('s1', 's', 1, 'user', 'completed', '{\"text\":\"hi\"}', '{}', 1, 1);
+INSERT INTO messages VALUES ('s2', 's', 2, 'assistant', 'in_flight', '{\"text\":\"\"}', '{}', 1, 1);
+INSERT INTO subagent_sessions VALUES ('a', 's', 's2', 'call', 'home/main', NULL, 1, 'run', 'preset',
+    'home/scout', 'scout', 'look', NULL, 'running', 'm', '[]', '', '{}', NULL, 0, 0, 0, 0, 0, 1, 1,
+    NULL);
+";
+
+async fn first_version(home: &Home) {
+    std::fs::create_dir_all(home.file().parent().unwrap()).unwrap();
+    std::fs::write(home.file(), b"").unwrap();
+    let mut db: SqliteConnection = home.raw().await;
+    db.execute(FIRST).await.unwrap();
+    let versions = "CREATE TABLE belljar_schema \
+        (version BIGINT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)";
+    db.execute(versions).await.unwrap();
+    db.execute("INSERT INTO belljar_schema VALUES (1, 7)").await.unwrap();
+    db.execute(ROWS).await.unwrap();
+    db.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_of_version_1_keeps_its_rows_and_takes_new_ones() {
+    let home = Home::new();
+    first_version(&home).await;
+    let before = home.dump().await;
+    let store = home.open().await;
+    let after = home.dump().await;
+    for line in before.lines() {
+        assert!(after.lines().any(|kept| kept == line), "{line}");
+    }
+    assert_eq!(home.number("SELECT MAX(version) FROM belljar_schema").await, SCHEMA_VERSION);
+    let in_flight = store.in_flight().await.unwrap();
+    assert_eq!(in_flight.len(), 1);
+    assert_eq!(in_flight[0].message.status, MessageStatus::InFlight);
+    assert_eq!(store.subagents("s").await.unwrap().len(), 1);
+    store.enqueue(hanging("s", "s2", "")).await.unwrap();
+    assert_eq!(store.last_event("s").await.unwrap(), 2);
+    let tenants = store.registry().tenants().await.unwrap();
+    let names: Vec<&str> = tenants.iter().map(|tenant| tenant.name.as_str()).collect();
+    assert_eq!(names, ["guest", "local"], "whose rows were there goes on to have them");
+    store.close().await;
+    let again = home.open().await;
+    assert_eq!(again.messages("s").await.unwrap().len(), 2);
+    assert_eq!(home.number("SELECT COUNT(*) FROM belljar_schema").await, SCHEMA_VERSION);
+}

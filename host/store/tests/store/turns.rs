@@ -1,0 +1,108 @@
+//! A turn in flight: its journal, and how it is found again.
+
+use belljar_store::{Finished, JournalEntry, JournalKind, MessageStatus, Role, StoreError, Write};
+use serde_json::json;
+
+use crate::support::{Home, entry, filled, full, message};
+
+fn journal(entries: Vec<JournalEntry>) -> Vec<Write> {
+    vec![Write::Journal { session: "s".into(), message: "m2".into(), entries }]
+}
+
+fn finished() -> Finished {
+    let (content, metadata) = (json!({"text": "done"}), json!({"run": "r"}));
+    Finished { status: MessageStatus::Completed, content, metadata, updated: 30 }
+}
+
+#[tokio::test]
+async fn a_journal_is_read_in_the_order_in_which_it_was_written() {
+    let home = Home::new();
+    let store = filled(&home).await;
+    let said = entry(JournalKind::Said, 1);
+    let begun = JournalEntry { position: 1, ..entry(JournalKind::Begun, 1) };
+    let result = JournalEntry { agent: "top/a#1".into(), ..entry(JournalKind::Result, 1) };
+    let child = entry(JournalKind::Child, 0);
+    store.enqueue(journal(vec![said.clone(), begun.clone()])).await.unwrap();
+    drop(store.enqueue(journal(vec![result.clone()])));
+    store.enqueue(journal(vec![child.clone()])).await.unwrap();
+    store.close().await;
+    let again = home.open().await;
+    assert_eq!(again.journal_of("s", "m2").await.unwrap(), [said, begun, result, child]);
+    assert!(again.journal_of("s", "m1").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_is_the_end_of_its_journal() {
+    let home = Home::new();
+    let store = filled(&home).await;
+    let more = message("m3", Role::Assistant, MessageStatus::InFlight);
+    store.append_message("s", &more).await.unwrap();
+    let other = Write::Journal {
+        session: "s".into(),
+        message: "m3".into(),
+        entries: vec![entry(JournalKind::Said, 5)],
+    };
+    store.enqueue(vec![other]).await.unwrap();
+    // Together: an entry of the last step, and the end.
+    let mut last = journal(vec![entry(JournalKind::Result, 2)]);
+    last.push(Write::FinishMessage {
+        session: "s".into(),
+        message: "m2".into(),
+        finished: finished(),
+    });
+    store.enqueue(last).await.unwrap();
+    assert!(store.journal_of("s", "m2").await.unwrap().is_empty());
+    assert_eq!(store.journal_of("s", "m3").await.unwrap().len(), 1, "the neighbour's stays");
+    let late = store.enqueue(journal(vec![entry(JournalKind::Said, 3)])).await.unwrap_err();
+    assert!(matches!(late, StoreError::Finished { .. }), "{late}");
+    assert_eq!(store.messages("s").await.unwrap()[1].content, json!({"text": "done"}));
+
+    assert_eq!(store.interrupt_in_flight("s", 40).await.unwrap(), 1);
+    assert!(store.journal_of("s", "m3").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn turns_in_flight_are_found_with_what_the_person_said() {
+    let home = Home::new();
+    let store = full(&home).await;
+    let more = [
+        message("s3", Role::User, MessageStatus::Completed),
+        message("s4", Role::Assistant, MessageStatus::InFlight),
+    ];
+    store.append_messages("s", &more).await.unwrap();
+    let found = |turns: Vec<belljar_store::InFlight>| -> Vec<(String, String, Option<String>)> {
+        let asked = |turn: &belljar_store::InFlight| turn.asked.as_ref().map(|one| one.id.clone());
+        turns
+            .iter()
+            .map(|one| (one.session.id.clone(), one.message.id.clone(), asked(one)))
+            .collect()
+    };
+    let line = |session: &str, message: &str, asked: &str| {
+        (session.to_owned(), message.to_owned(), Some(asked.to_owned()))
+    };
+    let all = found(store.in_flight().await.unwrap());
+    assert_eq!(all, [line("s", "s2", "s1"), line("s", "s4", "s3"), line("t", "t2", "t1")]);
+    store.finish_message("s", "s2", &finished()).await.unwrap();
+    store.delete_session("t").await.unwrap();
+    assert_eq!(found(store.in_flight().await.unwrap()), [line("s", "s4", "s3")]);
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_message_changes_and_what_it_says_does_not() {
+    let home = Home::new();
+    let store = filled(&home).await;
+    let metadata = |message: &str| Write::Metadata {
+        session: "s".into(),
+        message: message.into(),
+        metadata: json!({"running": 2}),
+        updated: 15,
+    };
+    store.enqueue(vec![metadata("m2")]).await.unwrap();
+    let error = store.enqueue(vec![metadata("m9")]).await.unwrap_err();
+    assert!(matches!(error, StoreError::NotFound { what: "message", .. }), "{error}");
+    let messages = store.messages("s").await.unwrap();
+    assert_eq!(messages[1].metadata, json!({"running": 2}));
+    assert_eq!((messages[1].updated, messages[1].status), (15, MessageStatus::InFlight));
+    assert_eq!(messages[1].content, json!({"text": "text of m2"}));
+    assert_eq!(messages[0].metadata, json!({}));
+}
