@@ -34,6 +34,7 @@ pub(crate) struct Assembly<'a> {
     models: Option<Models>,
     recording: Option<Recording>,
     asker: Option<Arc<dyn Asker>>,
+    sandbox: Option<Sandbox>,
 }
 
 impl<'a> Assembly<'a> {
@@ -43,7 +44,15 @@ impl<'a> Assembly<'a> {
         for warning in settings.warnings() {
             out.diagnostic(warning);
         }
-        Ok(Self { places, out, settings, models: None, recording: None, asker: None })
+        Ok(Self {
+            places,
+            out,
+            settings,
+            models: None,
+            recording: None,
+            asker: None,
+            sandbox: None,
+        })
     }
 
     /// These models instead of the configured ones.
@@ -64,9 +73,16 @@ impl<'a> Assembly<'a> {
         self
     }
 
+    /// This sandbox instead of one of its own: engine, pool and cache are shared, and nothing of a
+    /// jar is.
+    pub(crate) fn sharing(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
     /// The host. What is wrong with single tools stands in its catalogue.
     pub(crate) fn host(self) -> Result<Host, Failure> {
-        let Self { places, out, settings, models, recording, asker } = self;
+        let Self { places, out, settings, models, recording, asker, sandbox } = self;
         let models = match models {
             Some(models) => models,
             None => self::models(&settings, places)?,
@@ -75,7 +91,10 @@ impl<'a> Assembly<'a> {
             Some(recording) => models.recorded(recording),
             None => models,
         };
-        let sandbox = sandbox(places, out)?;
+        let sandbox = match sandbox {
+            Some(sandbox) => sandbox,
+            None => self::sandbox(places, out)?,
+        };
         let tools = ToolCatalogue::stock(stock_tools(), &settings);
         let installed = places.tools();
         let tools = if installed.is_dir() {
@@ -266,12 +285,22 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 /// The first Ctrl-C, or a request to terminate, cancels; the second leaves at once. Call it
 /// inside the runtime.
 pub(crate) fn cancel_on_interrupt(cancel: &CancellationToken, out: &Out) {
+    on_interrupt(cancel, out, "cancelling");
+}
+
+/// The first Ctrl-C, or a request to terminate, asks to stop; the second leaves at once. Call it
+/// inside the runtime.
+pub(crate) fn stop_on_interrupt(stop: &CancellationToken, out: &Out) {
+    on_interrupt(stop, out, "stopping when the turns that run have ended");
+}
+
+fn on_interrupt(cancel: &CancellationToken, out: &Out, doing: &'static str) {
     let (cancel, out) = (cancel.clone(), out.clone());
     tokio::spawn(async move {
         if interrupted().await.is_err() {
             return;
         }
-        out.note("cancelling; press Ctrl-C again to leave at once");
+        out.note(format_args!("{doing}; press Ctrl-C again to leave at once"));
         cancel.cancel();
         if interrupted().await.is_ok() {
             std::process::exit(i32::from(Exit::Cancelled.code()));

@@ -77,7 +77,7 @@ pub(crate) async fn check_names(State(app): State<App>, request: Request, next: 
     let took = started.elapsed();
     app.metrics().answered(route, status, took);
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    tracing::info!(path = %object, status, micros, "answered");
+    tracing::debug!(path = %object, status, micros, "answered");
     response
 }
 

@@ -101,7 +101,13 @@ impl<'t> Loader<'_, 't, '_> {
         Some(policy)
     }
 
-    pub(super) fn bounded(&mut self, table: &DeTable<'t>, key: &str, low: u64, high: u64) -> Option<u32> {
+    pub(super) fn bounded(
+        &mut self,
+        table: &DeTable<'t>,
+        key: &str,
+        low: u64,
+        high: u64,
+    ) -> Option<u32> {
         let value = self.reader.number(table, key)?;
         if (low..=high).contains(&value) {
             return u32::try_from(value).ok();

@@ -11,6 +11,7 @@ mod hostile;
 mod manifest;
 mod never_panics;
 mod recovery;
+mod server;
 mod settings;
 mod shapes;
 mod show;
