@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::library_args::LibraryCommand;
+use crate::server_args::{KeysArgs, ServeArgs, SessionsArgs, TenantsArgs};
 
 /// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
 /// only the files and hosts that you granted.
@@ -40,6 +41,14 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Talk with an agent; sessions are saved, and resumed with `--resume`
     Chat(Box<ChatArgs>),
+    /// Serve sessions over HTTP and WebSockets, on this machine unless told otherwise
+    Serve(ServeArgs),
+    /// Make, list and revoke the keys of the server
+    Keys(KeysArgs),
+    /// Make, list, disable and delete the tenants of the server
+    Tenants(TenantsArgs),
+    /// List, show, export and delete stored sessions
+    Sessions(SessionsArgs),
     /// List saved runs, or show what the tool calls of one did
     Receipts(ReceiptsArgs),
     /// Write a configuration, the stock agents and an AGENTS.md; never overwrites. With

@@ -36,6 +36,7 @@ pub(crate) struct Assembly<'a> {
     recording: Option<Recording>,
     asker: Option<Arc<dyn Asker>>,
     slow: SlowCompile,
+    sandbox: Option<Sandbox>,
 }
 
 impl<'a> Assembly<'a> {
@@ -46,7 +47,16 @@ impl<'a> Assembly<'a> {
             out.diagnostic(warning);
         }
         let slow = slow(out);
-        Ok(Self { places, out, settings, models: None, recording: None, asker: None, slow })
+        Ok(Self {
+            places,
+            out,
+            settings,
+            models: None,
+            recording: None,
+            asker: None,
+            slow,
+            sandbox: None,
+        })
     }
 
     /// These models instead of the configured ones.
@@ -76,9 +86,16 @@ impl<'a> Assembly<'a> {
         self
     }
 
+    /// This sandbox instead of one of its own: engine, pool and cache are shared, and nothing of a
+    /// jar is.
+    pub(crate) fn sharing(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
     /// The host. What is wrong with single tools stands in its catalogue.
     pub(crate) fn host(self) -> Result<Host, Failure> {
-        let Self { places, out, settings, models, recording, asker, slow } = self;
+        let Self { places, out, settings, models, recording, asker, slow, sandbox } = self;
         let models = match models {
             Some(models) => models,
             None => self::models(&settings, places)?,
@@ -87,7 +104,10 @@ impl<'a> Assembly<'a> {
             Some(recording) => models.recorded(recording),
             None => models,
         };
-        let sandbox = sandbox_telling(places, out, slow)?;
+        let sandbox = match sandbox {
+            Some(sandbox) => sandbox,
+            None => sandbox_telling(places, out, slow)?,
+        };
         let tools = ToolCatalogue::stock(stock_tools(), &settings);
         let installed = places.tools();
         let tools = if installed.is_dir() {
@@ -278,12 +298,22 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 /// The first Ctrl-C, or a request to terminate, cancels; the second leaves at once. Call it
 /// inside the runtime.
 pub(crate) fn cancel_on_interrupt(cancel: &CancellationToken, out: &Out) {
+    on_interrupt(cancel, out, "cancelling");
+}
+
+/// The first Ctrl-C, or a request to terminate, asks to stop; the second leaves at once. Call it
+/// inside the runtime.
+pub(crate) fn stop_on_interrupt(stop: &CancellationToken, out: &Out) {
+    on_interrupt(stop, out, "stopping when the turns that run have ended");
+}
+
+fn on_interrupt(cancel: &CancellationToken, out: &Out, doing: &'static str) {
     let (cancel, out) = (cancel.clone(), out.clone());
     tokio::spawn(async move {
         if interrupted().await.is_err() {
             return;
         }
-        out.note("cancelling; press Ctrl-C again to leave at once");
+        out.note(format_args!("{doing}; press Ctrl-C again to leave at once"));
         cancel.cancel();
         if interrupted().await.is_ok() {
             std::process::exit(i32::from(Exit::Cancelled.code()));

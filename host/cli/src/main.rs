@@ -6,6 +6,7 @@ mod args;
 mod asker;
 mod attachments;
 mod commands;
+mod data;
 mod embedded;
 mod exit;
 mod guest_build;
@@ -16,6 +17,7 @@ mod library_args;
 mod out;
 mod progress;
 mod secrets;
+mod server_args;
 mod single;
 mod snippets;
 mod table;
@@ -44,7 +46,7 @@ fn main() -> ExitCode {
     let matches = Args::command().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let out = Out::new(args.global.quiet, wants_json(&matches));
-    start_log(&out);
+    start_log(&args, &out);
     let exit = match commands::run(&args, &out) {
         Ok(exit) => exit,
         Err(failure) => {
@@ -62,13 +64,19 @@ fn wants_json(matches: &ArgMatches) -> bool {
 }
 
 /// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,
-/// `belljar_sandbox=trace`).
-fn start_log(out: &Out) {
-    let Some(filter) = std::env::var_os("BELLJAR_LOG") else { return };
-    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter.to_string_lossy());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(out.colours_errors())
-        .init();
+/// `belljar_sandbox=trace`). A server logs without being asked, each line a JSON object.
+fn start_log(args: &Args, out: &Out) {
+    let serves = matches!(args.command, args::Command::Serve(_));
+    let filter = match std::env::var_os("BELLJAR_LOG") {
+        Some(filter) => filter.to_string_lossy().into_owned(),
+        None if serves && !args.global.quiet => "info".to_owned(),
+        None => return,
+    };
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if serves {
+        log.json().init();
+    } else {
+        log.with_ansi(out.colours_errors()).init();
+    }
 }

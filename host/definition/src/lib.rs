@@ -43,7 +43,7 @@ pub use manifest::ToolManifest;
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, HookAction, HookEvent,
     HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountSpec, SecretSetting,
-    Settings, SubagentPolicy, ToolSetting, apply_grant, grant_lines,
+    ServerSetting, Settings, SubagentPolicy, ToolSetting, apply_grant, grant_lines,
 };
 pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

@@ -175,7 +175,7 @@ impl Store {
         self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await
     }
 
-    fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
+    pub(crate) fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
         let read = || -> Result<StoredSession, sqlx::Error> {
             Ok(StoredSession {
                 id: row.try_get(0)?,

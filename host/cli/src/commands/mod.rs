@@ -11,14 +11,20 @@ mod drafts_move;
 mod explain;
 mod grant;
 mod init;
+mod keys;
 mod libraries;
 mod limits;
 mod prove;
 mod receipts;
 mod run;
+mod serve;
+mod serve_tenants;
+mod sessions;
+mod sessions_export;
 mod skills;
 mod teams;
 mod teams_run;
+mod tenants;
 mod tools;
 mod tools_aliases;
 mod tools_call;
@@ -41,6 +47,10 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Demo => demo::run(walls, out),
         Command::Run(run) => run::run(run, &places()?, walls, out),
         Command::Chat(chat) => chat::run(chat, &places()?, walls, out),
+        Command::Serve(serve) => serve::run(serve, &places()?, walls, out),
+        Command::Keys(keys) => keys::run(keys, &places()?, out),
+        Command::Tenants(tenants) => tenants::run(tenants, &places()?, out),
+        Command::Sessions(sessions) => sessions::run(sessions, &places()?, out),
         Command::Receipts(receipts) => receipts::run(receipts, &places()?, out),
         Command::Init => init::run(&places()?, args.global.workspace.is_some(), out),
         Command::Agents(command) => agents::run(command, places()?, walls, out),

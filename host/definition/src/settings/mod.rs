@@ -9,6 +9,7 @@ mod models;
 mod named;
 mod schema;
 mod sections;
+mod server;
 mod subagents;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, grant_lines};
 pub use grants::{GrantSpec, MountSpec};
 pub use hooks::{HookAction, HookEvent, HookSetting};
 pub use matcher::HookMatcher;
+pub use server::ServerSetting;
 pub use subagents::SubagentPolicy;
 
 /// Everything that the operator's file, and the workspace's, say.
@@ -49,6 +51,8 @@ pub struct Settings {
     pub hooks: Vec<HookSetting>,
     /// `[subagents]`.
     pub subagents: SubagentPolicy,
+    /// `[server]`. Only the home file says.
+    pub server: ServerSetting,
     home: Layer,
     workspace: Layer,
     warnings: Vec<Diagnostic>,

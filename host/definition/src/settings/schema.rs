@@ -25,6 +25,7 @@ const HOME_KEYS: &[&str] = &[
     "tools",
     "hooks",
     "subagents",
+    "server",
     "defaults",
     "grants",
 ];
@@ -73,6 +74,7 @@ pub(super) fn read_home(
     loader.secrets(table);
     loader.tools(table);
     loader.hooks(table);
+    loader.server(table);
     if let Some(policy) = loader.subagent_policy(table) {
         loader.settings.subagents = policy;
     }

@@ -102,7 +102,13 @@ impl<'t> Loader<'_, 't, '_> {
         Some(policy)
     }
 
-    fn bounded(&mut self, table: &DeTable<'t>, key: &str, low: u64, high: u64) -> Option<u32> {
+    pub(super) fn bounded(
+        &mut self,
+        table: &DeTable<'t>,
+        key: &str,
+        low: u64,
+        high: u64,
+    ) -> Option<u32> {
         let value = self.reader.number(table, key)?;
         if (low..=high).contains(&value) {
             return u32::try_from(value).ok();
@@ -112,6 +118,20 @@ impl<'t> Loader<'_, 't, '_> {
     }
 
     fn agents_in(&mut self, item: &Item<'t>, key: &str, by: By) -> Vec<String> {
+        self.texts_with(item, key, |it, text, item| it.name_agent(text, by, item))
+    }
+
+    pub(super) fn texts(&mut self, item: &Item<'t>, key: &str) -> Vec<String> {
+        self.texts_with(item, key, |_, _, _| {})
+    }
+
+    /// The texts of a list; each is shown to `see` first.
+    fn texts_with(
+        &mut self,
+        item: &Item<'t>,
+        key: &str,
+        mut see: impl FnMut(&mut Self, &str, &Item<'t>),
+    ) -> Vec<String> {
         let mut texts = Vec::new();
         for item in self.reader.list(key, item).unwrap_or_default() {
             let Some(text) = self.reader.text_of(key, item) else { continue };
@@ -120,7 +140,7 @@ impl<'t> Loader<'_, 't, '_> {
                 let at = self.reader.at(item.span());
                 self.reader.findings.error(at, "bad-value", message);
             } else {
-                self.name_agent(text.trim(), by, item);
+                see(self, text.trim(), item);
                 texts.push(text.trim().to_owned());
             }
         }

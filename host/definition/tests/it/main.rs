@@ -13,6 +13,7 @@ mod named;
 mod never_panics;
 mod quotes;
 mod recovery;
+mod server;
 mod settings;
 mod shapes;
 mod show;

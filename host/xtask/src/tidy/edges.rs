@@ -21,6 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-wall",
         ],
     ),
+    ("host/server", &["belljar-policy", "belljar-definition", "belljar-session", "belljar-store"]),
     (
         "host/cli",
         &[
@@ -29,6 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-sandbox",
             "belljar-model",
             "belljar-session",
+            "belljar-server",
             "belljar-store",
             "belljar-hostile",
             "belljar-wall",

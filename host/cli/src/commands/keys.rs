@@ -1,0 +1,111 @@
+//! `belljar keys`: the keys of the server, made, listed and revoked.
+
+use belljar_policy::Shown;
+use belljar_server::NewSecret;
+use belljar_store::{KeyScope, NewKey, StoreError, StoredKey};
+use serde_json::json;
+
+use crate::data::{audit, failed, now, shown_time, with_store};
+use crate::exit::{Exit, Failure};
+use crate::home::Places;
+use crate::out::Out;
+use crate::server_args::{KeysArgs, KeysCommand, ScopeArg};
+use crate::table::{Table, plain};
+
+/// Most characters of what a key is recognised by.
+const MAX_NAME: usize = 100;
+
+pub(super) fn run(args: &KeysArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    with_store(&args.data, places, async |store, _| {
+        let registry = store.registry();
+        match &args.command {
+            KeysCommand::Create { tenant, scope, name } => {
+                let secret = NewSecret::generate().map_err(|error| {
+                    Failure::new(format!("the system gives no random bytes: {error}"))
+                })?;
+                let key = new_key(&secret, tenant, *scope, name)?;
+                registry.create_key(&key).await.map_err(|error| no_tenant(error, tenant))?;
+                let detail = json!({ "scope": key.scope.as_str(), "name": name });
+                audit(store, tenant, "create_key", &key.id, detail).await?;
+                out.line(&secret.text);
+                out.note("this key is shown this once; only a digest of it is kept");
+            }
+            KeysCommand::List { json } => {
+                let keys = registry.keys(None).await.map_err(failed)?;
+                if *json { out.json(&keys)? } else { list(&keys, out) }
+            }
+            KeysCommand::Revoke { id } => {
+                let known = registry.find_key(id).await.map_err(failed)?;
+                let Some(key) = known else {
+                    let id = Shown::clipped(id, 64);
+                    return Err(Failure::usage(format!("there is no key `{id}`"))
+                        .hint("`belljar keys list` shows the ids"));
+                };
+                if registry.revoke_key(id, now()).await.map_err(failed)? {
+                    audit(store, &key.tenant, "revoke_key", id, json!({})).await?;
+                    out.note(format_args!("key `{id}` opens nothing any more"));
+                } else {
+                    out.note(format_args!("key `{id}` was revoked before"));
+                }
+            }
+        }
+        Ok(Exit::Completed)
+    })
+}
+
+fn new_key(
+    secret: &NewSecret,
+    tenant: &str,
+    scope: ScopeArg,
+    name: &str,
+) -> Result<NewKey, Failure> {
+    if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.chars().any(Shown::hides) {
+        return Err(Failure::usage(format!("the name of a key has 1 to {MAX_NAME} characters")));
+    }
+    Ok(NewKey {
+        id: secret.id.clone(),
+        tenant: tenant.to_owned(),
+        label: name.to_owned(),
+        scope: match scope {
+            ScopeArg::Admin => KeyScope::Admin,
+            ScopeArg::Member => KeyScope::Member,
+            ScopeArg::ReadOnly => KeyScope::ReadOnly,
+        },
+        secret_hash: secret.hash.clone(),
+        created: now(),
+    })
+}
+
+fn no_tenant(error: StoreError, tenant: &str) -> Failure {
+    let missing = matches!(error, StoreError::NotFound { .. });
+    let failure = failed(error);
+    if !missing {
+        return failure;
+    }
+    failure.hint(format!("`belljar tenants add {}` makes it", Shown::clipped(tenant, 64)))
+}
+
+fn list(keys: &[StoredKey], out: &Out) {
+    if keys.is_empty() {
+        out.note("there are no keys; `belljar keys create --scope admin --name NAME` makes one");
+        return;
+    }
+    let mut table = Table::new(out, &["id", "tenant", "scope", "name", "made", "used", "state"]);
+    for key in keys {
+        let state = match (key.revoked, key.tenant_disabled) {
+            (Some(_), _) => "revoked",
+            (None, true) => "tenant disabled",
+            (None, false) => "valid",
+        };
+        table.row([
+            plain(&key.id),
+            plain(Shown::new(&key.tenant)),
+            plain(key.scope),
+            plain(Shown::new(&key.label)),
+            plain(shown_time(key.created)),
+            plain(key.last_used.map_or_else(|| "never".to_owned(), shown_time)),
+            plain(state),
+        ]);
+    }
+    table.print(out);
+}

@@ -1,0 +1,172 @@
+//! `belljar serve`: sessions for many people, over HTTP and WebSockets.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use belljar_definition::ServerSetting;
+use belljar_server::{
+    App, DEFAULT_DRAIN, DEFAULT_RATE, NameError, Names, ServerConfig, has_keys, may_listen,
+};
+use belljar_session::{Admission, ServiceLimits};
+use belljar_store::Store;
+use tokio_util::sync::CancellationToken;
+
+use super::serve_tenants::{Opener, Opening};
+use crate::data::{Data, failed};
+use crate::exit::{Exit, Failure};
+use crate::home::Places;
+use crate::host::{self, Assembly};
+use crate::out::Out;
+use crate::server_args::ServeArgs;
+use crate::walls::{Through, Walls};
+
+/// Where to listen where nothing is said.
+const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7411);
+
+/// Jars that turns have at a time where nothing is said: some 300 KiB each while they work, and a
+/// turn with three subagents side by side reserves four.
+const DEFAULT_JARS: u32 = 1_024;
+
+/// Turns that wait for a place where nothing is said.
+const DEFAULT_QUEUE: u32 = 1_024;
+
+/// The same for one tenant.
+const DEFAULT_TENANT_TURNS: u32 = 64;
+const DEFAULT_TENANT_QUEUE: u32 = 256;
+
+pub(super) fn run(
+    args: &ServeArgs,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let settings = host::settings(places)?;
+    let data = Data::find(&args.data, &settings, places)?;
+    data.create(places)?;
+    // Behind the wall nothing can be bound any more.
+    let (listener, address) = bind(args, &settings.server)?;
+    let names = names(args, &settings.server, address)?;
+    let through =
+        Through { write: vec![data.root().to_path_buf(), places.runs()], ..Through::default() };
+    walls.up(places, &through);
+    let local = Assembly::new(places, out)?.host()?;
+    for problem in local.tools.problems() {
+        out.diagnostic(problem);
+    }
+    let runtime = host::runtime()?;
+    let served = runtime.block_on(async {
+        let store = Store::open(&data.store()).await.map_err(failed)?;
+        let (admission, limits) = admission(&settings.server);
+        let opener = Opener {
+            local,
+            settings: settings.clone(),
+            places: places.clone(),
+            data,
+            store: store.clone(),
+            out: out.clone(),
+            admission: Arc::clone(&admission),
+            limits,
+        };
+        let app = app(opener, &settings.server, store.clone(), address, names, admission).await;
+        let served = match app {
+            Ok(app) => serve(&app, listener, out).await,
+            Err(failure) => Err(failure),
+        };
+        store.close().await;
+        served
+    });
+    runtime.shutdown_background();
+    served
+}
+
+/// The server, if it may listen there.
+async fn app(
+    opener: Opener,
+    server: &ServerSetting,
+    store: Store,
+    address: SocketAddr,
+    names: Names,
+    admission: Arc<Admission>,
+) -> Result<App, Failure> {
+    let keys = has_keys(&store.registry()).await.map_err(failed)?;
+    let open = may_listen(address, keys).map_err(|error| {
+        Failure::usage(error.to_string())
+            .hint("make a key first: `belljar keys create --scope admin --name NAME`")
+            .hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
+    })?;
+    if !keys {
+        opener.out.note("there are no keys: everybody on this machine is let in");
+    }
+    let config = ServerConfig {
+        names,
+        open,
+        requests_per_second: server.requests_per_second.unwrap_or(DEFAULT_RATE),
+        drain: DEFAULT_DRAIN,
+    };
+    Ok(App::new(config, store, Arc::new(Opening::from(opener)), admission))
+}
+
+fn admission(server: &ServerSetting) -> (Arc<Admission>, ServiceLimits) {
+    let count = |stated: Option<u32>, default: u32| {
+        usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
+    };
+    let jars = count(server.jars, DEFAULT_JARS);
+    let limits = ServiceLimits {
+        concurrent_turns: count(server.tenant_turns, DEFAULT_TENANT_TURNS),
+        queued_turns: count(server.tenant_queue, DEFAULT_TENANT_QUEUE),
+        tokens_per_day: server.tenant_tokens_per_day,
+        fuel_per_day: server.tenant_fuel_per_day,
+    };
+    (Admission::new(jars, count(server.queue, DEFAULT_QUEUE)), limits)
+}
+
+async fn serve(app: &App, listener: TcpListener, out: &Out) -> Result<Exit, Failure> {
+    let address = listener.local_addr().map_err(|error| cannot_listen("its address", &error))?;
+    let stop = CancellationToken::new();
+    host::stop_on_interrupt(&stop, out);
+    let listener = listener
+        .set_nonblocking(true)
+        .and_then(|()| tokio::net::TcpListener::from_std(listener))
+        .map_err(|error| cannot_listen(&address.to_string(), &error))?;
+    let recovered = app.recover().await.map_err(failed)?;
+    if recovered > 0 {
+        out.note(format_args!("{recovered} turns that were cut off go on"));
+    }
+    // The one line of the result: whoever starts this knows now that it answers, and where.
+    out.line(format_args!("listening on http://{address}"));
+    app.serve(listener, stop).await;
+    out.note("stopped");
+    Ok(Exit::Completed)
+}
+
+fn bind(args: &ServeArgs, server: &ServerSetting) -> Result<(TcpListener, SocketAddr), Failure> {
+    let stated = server.listen.as_deref().and_then(|text| text.parse().ok());
+    let wanted = args.listen.or(stated).unwrap_or(DEFAULT_LISTEN);
+    let failed = |error: std::io::Error| cannot_listen(&wanted.to_string(), &error);
+    let listener = TcpListener::bind(wanted).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+fn cannot_listen(address: &str, error: &std::io::Error) -> Failure {
+    Failure::new(format!("failed to listen on {address}: {error}"))
+        .hint("choose another address: `--listen 127.0.0.1:PORT`")
+}
+
+/// The names of this machine, the address itself where it is a certain one, and those that were
+/// given.
+fn names(args: &ServeArgs, server: &ServerSetting, address: SocketAddr) -> Result<Names, Failure> {
+    let refused = |error: NameError| Failure::usage(error.to_string());
+    let mut names = Names::loopback(address.port());
+    if !address.ip().is_unspecified() {
+        names = names.host(&address.to_string()).map_err(refused)?;
+    }
+    for name in server.host_names.iter().chain(&args.host_name) {
+        names = names.host(name).map_err(refused)?;
+    }
+    for origin in server.origins.iter().chain(&args.origin) {
+        names = names.origin(origin).map_err(refused)?;
+    }
+    Ok(names)
+}

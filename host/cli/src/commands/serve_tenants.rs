@@ -1,0 +1,207 @@
+//! Opens tenants for the server: each a host of its own over one sandbox, with a home and a
+//! workspace below the data root.
+//!
+//! What a tenant has is what the operator put into its home. Where its `belljar.toml` has no
+//! models, the operator's models and roles serve it; the operator's hooks see its calls too, and
+//! it has none of its own. Secrets are never shared.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_definition::{HookAction, ServerSetting, Settings};
+use belljar_policy::Mount;
+use belljar_sandbox::Sandbox;
+use belljar_server::{OpenError, Tenants};
+use belljar_session::{Admission, Hooks, Host, Service, ServiceLimits};
+use belljar_store::{Store, TENANT};
+
+use crate::data::Data;
+use crate::exit::Failure;
+use crate::home::Places;
+use crate::host::{self, Assembly};
+use crate::out::Out;
+use crate::walls;
+
+/// What tenants are opened with.
+pub(super) struct Opener {
+    /// The operator's own.
+    pub(super) local: Host,
+    pub(super) settings: Settings,
+    pub(super) places: Places,
+    pub(super) data: Data,
+    pub(super) store: Store,
+    pub(super) out: Out,
+    /// What all tenants share.
+    pub(super) admission: Arc<Admission>,
+    /// What each has to itself.
+    pub(super) limits: ServiceLimits,
+}
+
+/// Opens tenants.
+pub(super) struct Opening(Arc<Opener>);
+
+impl From<Opener> for Opening {
+    fn from(opener: Opener) -> Self {
+        Self(Arc::new(opener))
+    }
+}
+
+#[async_trait]
+impl Tenants for Opening {
+    async fn open(&self, tenant: &str) -> Result<Service, OpenError> {
+        let (inner, name) = (Arc::clone(&self.0), tenant.to_owned());
+        // Reads files, and may describe tools on a runtime of its own.
+        let opened = tokio::task::spawn_blocking(move || inner.host(&name)).await;
+        let (host, workspace, limits) =
+            opened.map_err(|error| OpenError::Setup(format!("opening it failed: {error}")))??;
+        let Opener { store, admission, .. } = &*self.0;
+        let store = store.of_tenant(tenant);
+        let service = Service::new(host, store, workspace, Arc::clone(admission), limits);
+        let loaded = service.reload_agents().await;
+        loaded.map_err(|error| OpenError::Setup(format!("its agents cannot be read: {error}")))?;
+        Ok(service)
+    }
+}
+
+/// What a tenant's own `belljar.toml` says of its limits, else what holds for all.
+fn limits(own: &ServerSetting, all: ServiceLimits) -> ServiceLimits {
+    let count = |own: Option<u32>, all| own.and_then(|n| usize::try_from(n).ok()).unwrap_or(all);
+    ServiceLimits {
+        concurrent_turns: count(own.tenant_turns, all.concurrent_turns),
+        queued_turns: count(own.tenant_queue, all.queued_turns),
+        tokens_per_day: own.tenant_tokens_per_day.or(all.tokens_per_day),
+        fuel_per_day: own.tenant_fuel_per_day.or(all.fuel_per_day),
+    }
+}
+
+impl Opener {
+    fn host(&self, tenant: &str) -> Result<(Host, PathBuf, ServiceLimits), OpenError> {
+        if tenant == TENANT {
+            return Ok((self.local.clone(), self.places.workspace.clone(), self.limits));
+        }
+        let places = self.places_of(tenant)?;
+        let settings = host::settings(&places).map_err(|failure| setup(&failure))?;
+        self.check(&settings, &places, tenant)?;
+        let assembly = Assembly::new(&places, &self.out).map_err(|failure| setup(&failure))?;
+        let assembly = match settings.models.is_empty() {
+            false => assembly,
+            true => {
+                let models = host::models(&self.settings, &self.places);
+                assembly.with_models(models.map_err(|failure| setup(&failure))?)
+            }
+        };
+        let sandbox: Sandbox = self.local.sandbox.clone();
+        let mut host = assembly.sharing(sandbox).host().map_err(|failure| setup(&failure))?;
+        let hooks = Hooks::of(&self.settings);
+        host.hooks = Arc::new(match walls::broker() {
+            Some(broker) => hooks.through(broker),
+            None => hooks,
+        });
+        let limits = limits(&settings.server, self.limits);
+        Ok((host, places.workspace, limits))
+    }
+
+    /// The tenant's places, all below the data root: the wall lets this process write nowhere
+    /// else.
+    fn places_of(&self, tenant: &str) -> Result<Places, OpenError> {
+        let found = |path: PathBuf| {
+            path.canonicalize().map_err(|error| {
+                OpenError::Setup(format!("`{}` cannot be used: {error}", path.display()))
+            })
+        };
+        let root = found(self.data.root().to_path_buf())?;
+        let below = |path: PathBuf| -> Result<PathBuf, OpenError> {
+            let path = found(path)?;
+            if path.starts_with(&root) {
+                return Ok(path);
+            }
+            Err(OpenError::OutOfReach(format!(
+                "`{}` of tenant `{tenant}` lies outside of the data root `{}`; move it there, or \
+                 restart with another `--data`",
+                path.display(),
+                root.display()
+            )))
+        };
+        Ok(Places {
+            home: below(self.data.tenant_home(tenant))?,
+            workspace: below(self.data.tenant_workspace(tenant))?,
+            cache: self.places.cache.clone(),
+            // A tenant has no home of a person.
+            user_home: None,
+        })
+    }
+
+    /// What a tenant's `belljar.toml` may not say.
+    fn check(&self, settings: &Settings, places: &Places, tenant: &str) -> Result<(), OpenError> {
+        let file = places.config();
+        let refused = |why: &str| {
+            Err(OpenError::Setup(format!("`{}` of tenant `{tenant}` {why}", file.display())))
+        };
+        if !settings.hooks.is_empty() {
+            return refused("has hooks; those of the operator's own belljar.toml hold for all");
+        }
+        let own = places.home.parent().unwrap_or(&places.home);
+        let inside = |mount: &Mount| is_below(&mount.host, own);
+        if let Some(mount) = settings.mounts(&places.workspace).iter().find(|mount| !inside(mount))
+        {
+            let why = format!("mounts `{}`, which is not the tenant's own", mount.host.display());
+            return refused(&why);
+        }
+        let commands = |action: &HookAction| matches!(action, HookAction::Command(_));
+        if walls::broker().is_some()
+            && self.settings.hooks.iter().any(|hook| commands(&hook.action))
+        {
+            // The broker runs them in one workspace. Left out, they would refuse nothing.
+            return Err(OpenError::Setup(format!(
+                "the operator's hooks have commands, which see only the operator's own workspace, \
+                 so tenant `{tenant}` is not served; make them components"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a directory lies below another, links followed. One that is not there yet is judged by
+/// the nearest one above it.
+fn is_below(path: &Path, root: &Path) -> bool {
+    let steps_back =
+        |path: &Path| path.components().any(|part| matches!(part, std::path::Component::ParentDir));
+    if steps_back(path) {
+        return false;
+    }
+    path.ancestors()
+        .find_map(|there| there.canonicalize().ok())
+        .is_some_and(|there| there.starts_with(root))
+}
+
+/// A failure as one text, its findings included.
+fn setup(failure: &Failure) -> OpenError {
+    let mut lines: Vec<String> = failure.diagnostics.iter().map(ToString::to_string).collect();
+    lines.push(failure.message.clone());
+    lines.extend(failure.hints.iter().map(|hint| format!("hint: {hint}")));
+    lines.retain(|line| !line.is_empty());
+    OpenError::Setup(lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_out_of_a_tenants_directory_is_not_below_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (own, other) = (root.join("own"), root.join("other"));
+        std::fs::create_dir(&own).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        assert!(is_below(&own, &own) && is_below(&own.join("a/b"), &own));
+        assert!(!is_below(&other, &own) && !is_below(&root, &own));
+        assert!(!is_below(&own.join("../other"), &own));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&other, own.join("link")).unwrap();
+            assert!(!is_below(&own.join("link"), &own) && !is_below(&own.join("link/x"), &own));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The data root: the store, and the homes and workspaces of tenants.
+//!
+//! ```text
+//! ROOT/belljar.db
+//! ROOT/tenants/NAME/home       belljar.toml, agents, tools, skills of a tenant
+//! ROOT/tenants/NAME/workspace  what its agents work on
+//! ```
+//!
+//! The tenant of the command line has no directory here: it is the person whose home it is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use belljar_definition::Settings;
+use belljar_policy::Shown;
+use belljar_session::RunId;
+use belljar_store::{AuditEntry, Store, StoreError, TENANT, Write};
+use serde_json::Value;
+
+use crate::exit::{Exit, Failure, chain};
+use crate::home::{Places, create_private};
+use crate::host;
+use crate::server_args::DataArg;
+
+/// The data root of this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Data {
+    root: PathBuf,
+    /// Whether it is the directory that `chat` writes to as well.
+    is_own: bool,
+}
+
+impl Data {
+    /// What the command line says, else the settings, else where `chat` keeps its sessions.
+    pub(crate) fn find(
+        arg: &DataArg,
+        settings: &Settings,
+        places: &Places,
+    ) -> Result<Self, Failure> {
+        let own = places.sessions();
+        let root = match arg.data.as_ref().or(settings.server.data.as_ref()) {
+            None => own.clone(),
+            Some(path) => std::path::absolute(path).map_err(|error| {
+                Failure::usage(format!("`{}` is not a usable path: {error}", path.display()))
+            })?,
+        };
+        Ok(Self { is_own: root == own, root })
+    }
+
+    /// Makes the root where it is not there.
+    pub(crate) fn create(&self, places: &Places) -> Result<(), Failure> {
+        let failed = |path: &Path, error: io::Error| {
+            Failure::new(format!("failed to create `{}`: {error}", path.display()))
+        };
+        create_private(&self.root).map_err(|error| failed(&self.root, error))?;
+        if self.is_own {
+            places.gather_sessions().map_err(|error| failed(&self.store(), error))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.root.join("belljar.db")
+    }
+
+    /// All that a tenant has on disk. The name was checked when the tenant was made.
+    pub(crate) fn tenant(&self, name: &str) -> PathBuf {
+        self.root.join("tenants").join(name)
+    }
+
+    pub(crate) fn tenant_home(&self, name: &str) -> PathBuf {
+        self.tenant(name).join("home")
+    }
+
+    pub(crate) fn tenant_workspace(&self, name: &str) -> PathBuf {
+        self.tenant(name).join("workspace")
+    }
+}
+
+/// Opens the store for a command that does one thing, and closes it after.
+pub(crate) fn with_store<T>(
+    arg: &DataArg,
+    places: &Places,
+    work: impl AsyncFnOnce(&Store, &Data) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let data = Data::find(arg, &host::settings(places)?, places)?;
+    data.create(places)?;
+    host::small_runtime()?.block_on(async {
+        let store = Store::open(&data.store()).await.map_err(failed)?;
+        let done = work(&store, &data).await;
+        store.close().await;
+        done
+    })
+}
+
+/// What the store says, as a failure of the command.
+pub(crate) fn failed(error: StoreError) -> Failure {
+    match error {
+        StoreError::NotFound { .. }
+        | StoreError::Ambiguous { .. }
+        | StoreError::Invalid { .. }
+        | StoreError::Taken { .. } => Failure::usage(error.to_string()),
+        other => Failure::new(chain(&other)).exit(Exit::Failed),
+    }
+}
+
+/// Writes to the audit log of a tenant what the person at the command line did.
+pub(crate) async fn audit(
+    store: &Store,
+    tenant: &str,
+    action: &str,
+    object: &str,
+    detail: Value,
+) -> Result<(), Failure> {
+    let clock = belljar_session::SystemClock;
+    let entry = AuditEntry {
+        id: RunId::new(&clock).into(),
+        at: now(),
+        actor: TENANT.to_owned(),
+        action: action.to_owned(),
+        object: Shown::clipped(object, 200).to_string(),
+        detail,
+    };
+    store.of_tenant(tenant).enqueue(vec![Write::Audit(entry)]).await.map_err(failed)
+}
+
+/// Now, in milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// A time of the store, for a person.
+pub(crate) fn shown_time(milliseconds: i64) -> String {
+    match jiff::Timestamp::from_millisecond(milliseconds) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => milliseconds.to_string(),
+    }
+}

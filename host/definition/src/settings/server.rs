@@ -1,0 +1,92 @@
+//! `[server]`: how `belljar serve` listens, where it keeps what it has, and how much at a time.
+
+use std::path::PathBuf;
+
+use toml::de::DeTable;
+
+use super::schema::Loader;
+
+const KEYS: &[&str] = &[
+    "listen",
+    "data",
+    "host_names",
+    "origins",
+    "jars",
+    "queue",
+    "tenant_turns",
+    "tenant_queue",
+    "tenant_tokens_per_day",
+    "tenant_fuel_per_day",
+    "requests_per_second",
+];
+
+/// The most that any of the numbers may be.
+const MAX_COUNT: u64 = 100_000;
+
+/// `[server]`. Absent = the server's own default; the command line comes before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerSetting {
+    /// Address and port to listen on, `127.0.0.1:7411`.
+    pub listen: Option<String>,
+    /// The data root: the store, and the homes and workspaces of tenants. Absolute or below `~`.
+    pub data: Option<PathBuf>,
+    /// Names that the server goes by, beside those of the machine itself.
+    pub host_names: Vec<String>,
+    /// Origins whose pages may call it, beside its own.
+    pub origins: Vec<String>,
+    /// Jars that turns have at a time, of all tenants.
+    pub jars: Option<u32>,
+    /// Turns that wait for a place, of all tenants.
+    pub queue: Option<u32>,
+    /// Turns of one tenant that run at a time.
+    pub tenant_turns: Option<u32>,
+    /// Turns of one tenant that wait.
+    pub tenant_queue: Option<u32>,
+    /// Tokens of one tenant a day, in UTC.
+    pub tenant_tokens_per_day: Option<u64>,
+    /// Fuel of one tenant a day.
+    pub tenant_fuel_per_day: Option<u64>,
+    /// Requests a second of one key.
+    pub requests_per_second: Option<u32>,
+}
+
+impl<'t> Loader<'_, 't, '_> {
+    /// `[server]` of the home file.
+    pub(super) fn server(&mut self, table: &DeTable<'t>) {
+        let Some(item) = table.get("server") else { return };
+        let Some(table) = self.reader.table("server", item) else { return };
+        self.reader.only(table, "`server`", KEYS);
+        let names = |loader: &mut Self, key: &str| {
+            table.get(key).map(|item| loader.texts(item, key)).unwrap_or_default()
+        };
+        let setting = ServerSetting {
+            listen: self.reader.text(table, "listen"),
+            data: self.data_root(table),
+            host_names: names(self, "host_names"),
+            origins: names(self, "origins"),
+            jars: self.bounded(table, "jars", 1, MAX_COUNT),
+            queue: self.bounded(table, "queue", 0, MAX_COUNT),
+            tenant_turns: self.bounded(table, "tenant_turns", 1, MAX_COUNT),
+            tenant_queue: self.bounded(table, "tenant_queue", 0, MAX_COUNT),
+            tenant_tokens_per_day: self.reader.number(table, "tenant_tokens_per_day"),
+            tenant_fuel_per_day: self.reader.number(table, "tenant_fuel_per_day"),
+            requests_per_second: self.bounded(table, "requests_per_second", 1, MAX_COUNT),
+        };
+        if let (Some(text), Some(item)) = (&setting.listen, table.get("listen"))
+            && text.parse::<std::net::SocketAddr>().is_err()
+        {
+            self.reader.unfit::<()>("listen", item, "an address with a port: `127.0.0.1:7411`");
+        }
+        self.settings.server = setting;
+    }
+
+    fn data_root(&mut self, table: &DeTable<'t>) -> Option<PathBuf> {
+        let item = table.get("data")?;
+        let path = self.reader.text_of("data", item)?;
+        let path = self.home_path(path);
+        if path.is_absolute() {
+            return Some(path);
+        }
+        self.reader.unfit("data", item, "an absolute path, or one below `~`")
+    }
+}

@@ -1,0 +1,303 @@
+//! The state of the server, and its router: every route of the table behind the gate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use belljar_policy::Shown;
+use belljar_session::{Admission, Clock, Service, SystemClock};
+use belljar_store::{Store, StoredSession};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::{Caller, Gatekeeper};
+use crate::guard::Names;
+use crate::health::LastCheck;
+use crate::metrics::Metrics;
+use crate::problem::{Kind, Problem};
+use crate::pump::Bounded;
+use crate::rate::Rates;
+use crate::routes::{Op, ROUTES, Route, Verb};
+use crate::tenants::{Services, Tenants};
+use crate::{
+    agents, attachments, audit, chat, events, gate, grants, health, metrics, openapi, preview,
+    questions, running, sessions, tools, usage, ws,
+};
+
+/// Refused calls a second that the audit log takes of one tenant: more say no more, and fill the
+/// disk.
+const LOGGED_REFUSALS: u32 = 10;
+
+/// How the server behaves.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// The names that it goes by.
+    pub names: Names,
+    /// Whether callers without a key are let in as the operator, as long as there is no key: on
+    /// a loopback address alone. [`crate::may_listen`] says whether an address is one.
+    pub open: bool,
+    /// Requests a second of one key. Default: [`DEFAULT_RATE`].
+    pub requests_per_second: u32,
+    /// How long running turns get to end when the server stops; the rest is journalled.
+    pub drain: Duration,
+}
+
+/// Requests a second of one key where nothing is said: more than a person's tools make, less than
+/// what keeps others from being answered.
+pub const DEFAULT_RATE: u32 = 1_000;
+
+/// How long running turns get where nothing is said.
+pub const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
+
+/// The server. Clones share it.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+struct Inner {
+    config: ServerConfig,
+    store: Store,
+    services: Services,
+    gatekeeper: Gatekeeper,
+    admission: Arc<Admission>,
+    clock: Arc<dyn Clock>,
+    rates: Rates,
+    refusals: Rates,
+    metrics: Metrics,
+    checked: LastCheck,
+    /// No more turns are taken.
+    stopping: CancellationToken,
+    /// No more turns run: streams end.
+    stopped: CancellationToken,
+    /// Connections and WebSockets.
+    tasks: TaskTracker,
+    /// Places for WebSockets that are taken.
+    sockets: Bounded,
+}
+
+/// What a handler works with: who calls, and the sessions of that tenant.
+pub(crate) struct Ctx {
+    pub(crate) app: App,
+    pub(crate) caller: Caller,
+    pub(crate) service: Service,
+}
+
+impl App {
+    /// A server over a store. `tenants` opens those who are called for; `admission` is what all of
+    /// them share.
+    pub fn new(
+        config: ServerConfig,
+        store: Store,
+        tenants: Arc<dyn Tenants>,
+        admission: Arc<Admission>,
+    ) -> Self {
+        let gatekeeper = Gatekeeper::new(store.registry(), config.open);
+        Self(Arc::new(Inner {
+            rates: Rates::new(config.requests_per_second),
+            refusals: Rates::new(LOGGED_REFUSALS),
+            config,
+            store,
+            services: Services::new(tenants),
+            gatekeeper,
+            admission,
+            clock: Arc::new(SystemClock),
+            metrics: Metrics::default(),
+            checked: LastCheck::default(),
+            stopping: CancellationToken::new(),
+            stopped: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            sockets: Bounded::default(),
+        }))
+    }
+
+    /// Everything that the server answers.
+    pub fn router(&self) -> Router {
+        let mut router = Router::new();
+        for route in ROUTES {
+            let state = (self.clone(), route);
+            let handler = handler(route.op, method(route.verb));
+            router = router.route(
+                route.path,
+                handler.route_layer(from_fn_with_state(state, gate::check_caller)),
+            );
+        }
+        router
+            .fallback(async |request: axum::extract::Request| {
+                Problem::not_found("path", request.uri().path())
+            })
+            .method_not_allowed_fallback(async |request: axum::extract::Request| {
+                let method = Shown::clipped(request.method().as_str(), 40).to_string();
+                Problem::new(Kind::Method, format!("`{method}` does not fit this path"))
+            })
+            .layer(from_fn_with_state(self.clone(), gate::check_names))
+            .layer(from_fn(gate::protect))
+            .with_state(self.clone())
+    }
+
+    /// Goes on with the turns that a process died in, of every tenant. Gives how many.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn recover(&self) -> Result<usize, belljar_store::StoreError> {
+        let tenants = self.0.store.registry().tenants_in_flight().await?;
+        Ok(self.0.services.recover(&tenants).await)
+    }
+
+    pub(crate) fn config(&self) -> &ServerConfig {
+        &self.0.config
+    }
+
+    /// The store, as the operator's own tenant sees it.
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn services(&self) -> &Services {
+        &self.0.services
+    }
+
+    pub(crate) fn gatekeeper(&self) -> &Gatekeeper {
+        &self.0.gatekeeper
+    }
+
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.0.admission
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.0.clock
+    }
+
+    /// Now, in milliseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        self.0.clock.now().as_millisecond()
+    }
+
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.0.rates
+    }
+
+    pub(crate) fn refusals(&self) -> &Rates {
+        &self.0.refusals
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn last_check(&self) -> &LastCheck {
+        &self.0.checked
+    }
+
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.stopping.is_cancelled()
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    pub(crate) fn sockets(&self) -> &Bounded {
+        &self.0.sockets
+    }
+
+    pub(crate) fn stopped(&self) -> &CancellationToken {
+        &self.0.stopped
+    }
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("config", &self.0.config).finish_non_exhaustive()
+    }
+}
+
+impl Ctx {
+    /// A session of this tenant. One of another tenant's is not there.
+    pub(crate) async fn session(&self, id: &str) -> Result<StoredSession, Problem> {
+        if !is_id(id) {
+            return Err(Problem::not_found("session", id));
+        }
+        Ok(self.service.store().session(id).await?)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        self.service.store()
+    }
+}
+
+impl FromRequestParts<App> for Ctx {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let caller = caller.ok_or_else(|| Problem::bug("a route has no gate before it"))?;
+        let service = app.services().of(&caller.tenant).await?;
+        Ok(Self { app: app.clone(), caller, service })
+    }
+}
+
+/// Whether a text has the form of an id that this program makes.
+pub(crate) fn is_id(text: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=64).contains(&text.len()) && text.bytes().all(letter)
+}
+
+fn method(verb: Verb) -> MethodFilter {
+    match verb {
+        Verb::Get => MethodFilter::GET,
+        Verb::Post => MethodFilter::POST,
+        Verb::Put => MethodFilter::PUT,
+        Verb::Delete => MethodFilter::DELETE,
+    }
+}
+
+/// What does a route's work.
+fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
+    match op {
+        Op::Chat => on(method, chat::chat),
+        Op::ListSessions => on(method, sessions::list),
+        Op::DeleteSessions => on(method, sessions::delete_all),
+        Op::ReadSession => on(method, sessions::read),
+        Op::DeleteSession => on(method, sessions::delete),
+        Op::ListMessages => on(method, sessions::messages),
+        Op::WatchEvents => on(method, events::watch),
+        Op::ListSubagents => on(method, sessions::subagents),
+        Op::ListReceipts => on(method, sessions::receipts),
+        Op::ListAttachments => on(method, attachments::list),
+        Op::ReadAttachment => on(method, attachments::read),
+        Op::Cancel => on(method, running::cancel),
+        Op::ListSessionQuestions => on(method, questions::of_session),
+        Op::Answer => on(method, questions::answer),
+        Op::ListQuestions => on(method, questions::list),
+        Op::ListRunning => on(method, running::list),
+        Op::ListAgents => on(method, agents::list),
+        Op::CreateAgent => on(method, agents::create),
+        Op::ReadAgent => on(method, agents::read),
+        Op::ReplaceAgent => on(method, agents::replace),
+        Op::DeleteAgent => on(method, agents::delete),
+        Op::ValidateAgent => on(method, agents::validate),
+        Op::Preview => on(method, preview::preview),
+        Op::ListTools => on(method, tools::list),
+        Op::ReadGrants => on(method, grants::read),
+        Op::ReadUsage => on(method, usage::read),
+        Op::ReadAudit => on(method, audit::read),
+        Op::OpenApi => on(method, openapi::read),
+        Op::WebSocket => on(method, ws::upgrade),
+        Op::Health => on(method, health::live),
+        Op::Ready => on(method, health::ready),
+        Op::Metrics => on(method, metrics::read),
+    }
+}
+
+/// The route of a request, for what is counted and logged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Matched(pub(crate) &'static Route);

@@ -1,0 +1,117 @@
+//! `POST /v1/chat`: one turn, answered at its end or event by event.
+//!
+//! A turn belongs to its session, not to the request that began it: when the caller goes away it
+//! runs on, and is cancelled only by whoever says so.
+
+use axum::extract::{FromRequest as _, Request};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use belljar_session::TurnHandle;
+
+use crate::app::Ctx;
+use crate::gate::AuditObject;
+use crate::problem::Problem;
+use crate::pump::Pump;
+use crate::respond::{Json, JsonBody};
+use crate::sse::{Frames, keep_alives};
+use crate::turn::{ChatBody, TurnIds};
+
+/// The media type that asks for a stream.
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// `POST /v1/chat`.
+pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem> {
+    let wants_stream = accepts_stream(request.headers());
+    let JsonBody(body) = JsonBody::<ChatBody>::from_request(request, &()).await?;
+    let stream = body.stream || wants_stream;
+    let mut handle = ctx.service.begin(body.request(&ctx.caller)?).await?;
+    let ids = TurnIds::of(&handle);
+    let about = AuditObject(format!("session {} message {}", ids.session, ids.message));
+    let mut response = if stream {
+        streamed(ctx, handle, ids)
+    } else {
+        handle.ended().await;
+        Json(ids.answered(ctx.store()).await?).into_response()
+    };
+    response.extensions_mut().insert(about);
+    Ok(response)
+}
+
+fn accepts_stream(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|part| {
+        part.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(EVENT_STREAM)
+    })
+}
+
+/// The events of the turn, then its result as `done`.
+fn streamed(ctx: Ctx, handle: TurnHandle, ids: TurnIds) -> Response {
+    let (frames, response) = Frames::new();
+    tokio::spawn(async move {
+        let _counted = ctx.app.metrics().streams.one();
+        if stream(&ctx, handle, &ids, &frames).await.is_none() {
+            return;
+        }
+        let (kind, json) = match ids.answered(ctx.store()).await {
+            Ok(answered) => ("done", serde_json::to_string(&answered)),
+            Err(problem) => ("problem", serde_json::to_string(&problem.body())),
+        };
+        if let Ok(json) = json {
+            frames.send(None, kind, &json).await;
+        }
+    });
+    response
+}
+
+/// Sends the turn's events until all are sent; `None` = nobody reads any more.
+async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frames) -> Option<()> {
+    let mut events = Pump::start(handle.watch());
+    let ended = handle.ended();
+    tokio::pin!(ended);
+    let mut ticks = keep_alives();
+    let mut sent = 0;
+    // The id of the turn's last event, once it is known.
+    let mut last = None;
+    while last.is_none_or(|last| sent < last) {
+        tokio::select! {
+            () = frames.closed() => return None,
+            event = events.next() => {
+                // The service has shut down: what there is of the turn stands in its row.
+                let Some(event) = event else { return Some(()) };
+                sent = event.id;
+                if *event.message == *ids.message
+                    && !frames.send(Some(event.id), &event.kind, &event.json).await
+                {
+                    return None;
+                }
+            }
+            _ = &mut ended, if last.is_none() => {
+                // Events are stored before the turn ends, so this one is its last, or a later
+                // turn's.
+                last = Some(ctx.store().last_event(&ids.session).await.unwrap_or(0));
+            }
+            _ = ticks.tick() => {
+                if !frames.keep_alive().await {
+                    return None;
+                }
+            }
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_asked_for_among_other_types() {
+        let accepts = |value: &str| {
+            accepts_stream(&HeaderMap::from_iter([(header::ACCEPT, value.parse().unwrap())]))
+        };
+        assert!(accepts("text/event-stream"));
+        assert!(accepts("application/json, Text/Event-Stream;q=0.9"));
+        assert!(!accepts("*/*"));
+        assert!(!accepts_stream(&HeaderMap::new()));
+    }
+}

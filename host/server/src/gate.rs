@@ -1,0 +1,200 @@
+//! What every request passes before its handler: its names, its caller, that caller's scope and
+//! rate; and what is noted of it after.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use belljar_policy::Shown;
+use belljar_store::TENANT;
+use futures::FutureExt as _;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::app::{App, Matched};
+use crate::auth::{Caller, Stranger};
+use crate::problem::{Kind, Problem};
+use crate::rate::Taken;
+use crate::routes::{Needs, Route};
+
+/// How long a call may take that waits for no turn. Describing a tool for the first time compiles
+/// it, which takes some seconds on a slow machine.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Characters of a path in the audit log.
+const MAX_OBJECT: usize = 200;
+
+/// Somebody without a name of their own.
+const NOBODY: &str = "nobody";
+
+/// The paths that need neither a key nor a name: whoever asks for them knows the machine by its
+/// address.
+const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
+
+/// What a call was about, where its path does not say it.
+#[derive(Debug, Clone)]
+pub(crate) struct AuditObject(pub(crate) String);
+
+/// Outermost: what a browser must not do with any answer, and an answer even where a handler
+/// has a bug.
+pub(crate) async fn protect(request: Request, next: Next) -> Response {
+    let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => Problem::bug("a handler panicked").into_response(),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; sandbox"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Then the names that the request was sent to and came from; counts what comes of it.
+pub(crate) async fn check_names(State(app): State<App>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let named = match HEALTH.contains(&request.uri().path()) {
+        true => Ok(()),
+        false => app.config().names.check(request.uri(), request.headers()),
+    };
+    let object = object_of(&request);
+    let response = match named {
+        Ok(()) => next.run(request).await,
+        Err(problem) => {
+            refuse(&app, TENANT, NOBODY, &object, problem.kind()).await;
+            problem.into_response()
+        }
+    };
+    let route = response.extensions().get::<Matched>().map(|matched| matched.0.op);
+    let status = response.status().as_u16();
+    let took = started.elapsed();
+    app.metrics().answered(route, status, took);
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    tracing::debug!(path = %object, status, micros, "answered");
+    response
+}
+
+/// Then the caller of a route.
+pub(crate) async fn check_caller(
+    State((app, route)): State<(App, &'static Route)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let object = object_of(&request);
+    let mut response = match admitted(&app, route, request.headers(), &object).await {
+        Err(problem) => problem.into_response(),
+        Ok(caller) => {
+            if let Some(caller) = &caller {
+                request.extensions_mut().insert(caller.clone());
+            }
+            let response = call(route, request, next).await;
+            let status = response.status();
+            if let Some(caller) = caller.filter(|_| route.is_audited() && status.is_success()) {
+                let about = response.extensions().get::<AuditObject>();
+                let object = about.map_or(object, |about| about.0.clone());
+                note(&app, route, &caller, object, status.as_u16()).await;
+            }
+            response
+        }
+    };
+    response.extensions_mut().insert(Matched(route));
+    response
+}
+
+/// The caller, if this route is open to it; `None` where it is open to everybody.
+async fn admitted(
+    app: &App,
+    route: &Route,
+    headers: &HeaderMap,
+    object: &str,
+) -> Result<Option<Caller>, Problem> {
+    if route.needs == Needs::Nothing {
+        return Ok(None);
+    }
+    let caller = match app.gatekeeper().caller(headers).await {
+        Ok(caller) => caller,
+        Err(Stranger { problem, claimed }) => {
+            let (tenant, actor) = claimed.unwrap_or_else(|| (TENANT.to_owned(), NOBODY.to_owned()));
+            refuse(app, &tenant, &actor, object, problem.kind()).await;
+            return Err(problem);
+        }
+    };
+    spend(app, &caller)?;
+    if !caller.may(route.needs) {
+        refuse(app, &caller.tenant, &caller.actor, object, Kind::Scope).await;
+        return Err(out_of_scope(&caller, route.needs));
+    }
+    Ok(Some(caller))
+}
+
+/// Takes one from what the caller's key may do, and notes now and then that it is used.
+pub(crate) fn spend(app: &App, caller: &Caller) -> Result<(), Problem> {
+    match app.rates().take(&caller.actor, Instant::now()) {
+        Taken::After(wait) => Err(Problem::too_many("too many requests with this key", wait)),
+        Taken::Yes { note } => {
+            if let Some(key) = caller.key.clone().filter(|_| note) {
+                let (registry, now) = (app.store().registry(), app.now());
+                tokio::spawn(async move {
+                    if let Err(error) = registry.touch_key(&key, now).await {
+                        tracing::warn!(%error, "the use of a key is not noted");
+                    }
+                });
+            }
+            Ok(())
+        }
+    }
+}
+
+/// What a caller is told whose key is not enough.
+pub(crate) fn out_of_scope(caller: &Caller, needs: Needs) -> Problem {
+    let needed = match needs {
+        Needs::Nothing | Needs::ReadOnly => "a key",
+        Needs::Member => "a key of the scope `member` or `admin`",
+        Needs::Admin => "a key of the scope `admin`",
+        Needs::Operator => "a key of the scope `admin` of the operator's own tenant",
+    };
+    let scope = caller.scope();
+    Problem::new(Kind::Scope, format!("this needs {needed}; yours is `{scope}`"))
+}
+
+async fn call(route: &Route, request: Request, next: Next) -> Response {
+    if route.is_long() {
+        return next.run(request).await;
+    }
+    match tokio::time::timeout(CALL_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = format!("this took longer than {CALL_TIMEOUT:?}");
+            Problem::unavailable(detail, Duration::from_secs(5)).into_response()
+        }
+    }
+}
+
+/// Writes to the audit log what a caller has changed.
+async fn note(app: &App, route: &Route, caller: &Caller, object: String, status: u16) {
+    let detail = json!({ "status": status });
+    app.audit(&caller.tenant, &caller.actor, route.name(), object, detail).await;
+}
+
+/// Writes to the audit log that a call was refused; not each, where there are very many.
+pub(crate) async fn refuse(app: &App, tenant: &str, actor: &str, object: &str, kind: Kind) {
+    if matches!(app.refusals().take(tenant, Instant::now()), Taken::After(_)) {
+        app.metrics().unlogged.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        return;
+    }
+    let detail = json!({ "why": kind.row().name });
+    app.audit(tenant, actor, "refused", object.to_owned(), detail).await;
+}
+
+/// What a request is about: its method and path, escaped and cut. The query may hold anything.
+fn object_of(request: &Request) -> String {
+    let text = format!("{} {}", request.method(), request.uri().path());
+    Shown::clipped(&text, MAX_OBJECT).to_string()
+}

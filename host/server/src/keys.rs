@@ -1,0 +1,107 @@
+//! The text of API keys: `bj_<id>_<secret>`, made, read and compared.
+//!
+//! The id is 16 lower-case hex digits and no secret. The secret is 32 random bytes in base64url
+//! (43 characters); what is stored of it is its SHA-256.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+const PREFIX: &str = "bj_";
+const ID_BYTES: usize = 8;
+const ID_DIGITS: usize = 2 * ID_BYTES;
+const SECRET_BYTES: usize = 32;
+const SECRET_LETTERS: usize = 43;
+
+/// The digest of no secret: what a key that is not there is compared with, so that it takes as
+/// long as one that is.
+const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// A key that was just made. Its text is shown once and not kept.
+pub struct NewSecret {
+    /// What the key is looked up by.
+    pub id: String,
+    /// The whole key.
+    pub text: String,
+    /// What is stored of its secret.
+    pub hash: String,
+}
+
+/// A key as a caller presents it. Nothing of it is checked but its form.
+pub(crate) struct Presented<'a> {
+    pub(crate) id: &'a str,
+    secret: &'a str,
+}
+
+impl NewSecret {
+    /// Makes one from the system's randomness.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no random bytes.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; ID_BYTES + SECRET_BYTES];
+        getrandom::fill(&mut bytes)?;
+        let (id, secret) = bytes.split_at(ID_BYTES);
+        let (id, secret) = (hex(id), URL_SAFE_NO_PAD.encode(secret));
+        Ok(Self { text: format!("{PREFIX}{id}_{secret}"), hash: digest(&secret), id })
+    }
+}
+
+impl<'a> Presented<'a> {
+    /// Reads the form; `None` where the text is no key.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_at_checked(ID_DIGITS)?;
+        let secret = secret.strip_prefix('_')?;
+        let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        let fits =
+            id.bytes().all(hex) && secret.len() == SECRET_LETTERS && secret.bytes().all(letter);
+        fits.then_some(Self { id, secret })
+    }
+
+    /// Whether the secret is the one whose digest is stored; `None` = there is no such key. Takes
+    /// the same time whatever the answer is.
+    pub(crate) fn opens(&self, stored: Option<&str>) -> bool {
+        let expected = stored.unwrap_or(NOBODY);
+        let same = digest(self.secret).as_bytes().ct_eq(expected.as_bytes());
+        bool::from(same) && stored.is_some()
+    }
+}
+
+fn digest(secret: &str) -> String {
+    hex(&Sha256::digest(secret.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_key_opens_with_its_own_secret_alone() {
+        let (one, other) = (NewSecret::generate().unwrap(), NewSecret::generate().unwrap());
+        let presented = Presented::parse(&one.text).unwrap();
+        assert_eq!(presented.id, one.id);
+        assert!(presented.opens(Some(&one.hash)));
+        assert!(!presented.opens(Some(&other.hash)));
+        assert!(!presented.opens(None));
+        assert!(!one.hash.contains(presented.secret));
+    }
+
+    #[test]
+    fn what_is_not_of_the_form_is_no_key() {
+        let key = NewSecret::generate().unwrap().text;
+        assert_eq!(key.len(), 3 + 16 + 1 + 43);
+        let longer = format!("{key}A");
+        for text in
+            ["", "bj_", &key[1..], &key[..key.len() - 1], &longer, "bj_é", &key.to_uppercase()]
+        {
+            assert!(Presented::parse(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! HTTP and WebSocket in front of sessions: who calls, what that caller may do, and the answer.
+//!
+//! ```text
+//! listen ──> guard (names) ──> gate (key, scope, rate) ──> a handler ──> Service of the tenant
+//!                                 └ audit, metrics            └ problem: every failure
+//! ```
+//!
+//! What this crate promises:
+//!
+//! - [`ROUTES`] is the one list of what can be called: the router, the OpenAPI document and the
+//!   test of who may do what are made of it.
+//! - A handler works with the store and the sessions of its caller's tenant. What is another
+//!   tenant's answers exactly as what is not there.
+//! - Keys are compared in constant time, and revoked ones open nothing any more, not even a
+//!   stream that is open (within a minute or two).
+//! - Without a key nobody is let in, unless there is no key at all and the address is a loopback
+//!   one.
+//! - Every buffer, body, head, wait and number of things has a bound; whoever goes past one gets
+//!   a problem that says so, and holds up nobody else.
+//! - Every failure is problem details; none names a path of the host.
+//!
+//! It decides about no right of an agent, and runs none: that is `belljar_session`'s.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod agent_text;
+mod agents;
+mod app;
+mod attachments;
+mod audit;
+mod auth;
+mod chat;
+mod events;
+mod gate;
+mod grants;
+mod guard;
+mod health;
+mod keys;
+mod listen;
+mod metrics;
+mod openapi;
+mod openapi_ops;
+mod page;
+mod preview;
+mod problem;
+mod pump;
+mod questions;
+mod rate;
+mod respond;
+mod routes;
+mod running;
+mod sessions;
+mod sse;
+mod tenants;
+mod tools;
+mod turn;
+mod usage;
+mod ws;
+mod ws_message;
+
+pub use app::{App, DEFAULT_DRAIN, DEFAULT_RATE, ServerConfig};
+pub use auth::has_keys;
+pub use guard::{NameError, Names};
+pub use keys::NewSecret;
+pub use listen::{NoKeys, may_listen};
+pub use problem::{KINDS, Kind, KindRow, PROBLEM_JSON};
+pub use respond::{BODY_TIMEOUT, MAX_BODY};
+pub use routes::{Needs, Object, Op, ROUTES, Route, Verb};
+pub use tenants::{OpenError, Tenants};

@@ -1,0 +1,185 @@
+//! Counters, and the page that Prometheus reads. Nothing in it names a tenant or a session.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::routes::Op;
+
+/// Upper ends of the histogram's buckets, in seconds. Streams end in the last one.
+const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    /// Answers by route and status.
+    requests: Mutex<BTreeMap<(&'static str, u16), u64>>,
+    durations: [AtomicU64; BUCKETS.len()],
+    duration_count: AtomicU64,
+    duration_micros: AtomicU64,
+    /// Open connections, streams of events and WebSockets.
+    pub(crate) connections: Gauge,
+    pub(crate) streams: Gauge,
+    pub(crate) sockets: Gauge,
+    /// Connections that were turned away because there were too many.
+    pub(crate) refused: AtomicU64,
+    /// Refused calls whose line in the audit log was left out, because there were too many.
+    pub(crate) unlogged: AtomicU64,
+}
+
+/// A number of things that there are now.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge(AtomicI64);
+
+/// One of them, until it is dropped.
+pub(crate) struct Counted<'a>(&'a AtomicI64);
+
+impl Gauge {
+    pub(crate) fn one(&self) -> Counted<'_> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Counted(&self.0)
+    }
+
+    fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Metrics {
+    /// Counts an answer. `route` is `None` where no route fits the request.
+    pub(crate) fn answered(&self, route: Option<Op>, status: u16, took: Duration) {
+        let key = (route.map_or("none", Op::name), status);
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        *requests.entry(key).or_default() += 1;
+        drop(requests);
+        let seconds = took.as_secs_f64();
+        for (bucket, end) in self.durations.iter().zip(BUCKETS) {
+            if seconds <= end {
+                bucket.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.duration_count.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.duration_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+/// `GET /metrics`.
+pub(crate) async fn read(State(app): State<App>) -> Response {
+    let mut response = page(&app).into_response();
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+fn page(app: &App) -> String {
+    let metrics = app.metrics();
+    let mut page = Page::default();
+    let name = "belljar_http_requests_total";
+    page.head(name, "counter", "Answers to requests, by route and status.");
+    let requests = metrics.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for ((route, status), count) in requests {
+        page.line(format_args!("{name}{{route=\"{route}\",status=\"{status}\"}} {count}"));
+    }
+    let name = "belljar_http_request_seconds";
+    page.head(name, "histogram", "Time to the head of an answer.");
+    for (bucket, end) in metrics.durations.iter().zip(BUCKETS) {
+        let count = bucket.load(Ordering::Relaxed);
+        page.line(format_args!("{name}_bucket{{le=\"{end}\"}} {count}"));
+    }
+    let count = metrics.duration_count.load(Ordering::Relaxed);
+    let sum = metrics.duration_micros.load(Ordering::Relaxed) as f64 / 1e6;
+    page.line(format_args!("{name}_bucket{{le=\"+Inf\"}} {count}"));
+    page.line(format_args!("{name}_sum {sum}"));
+    page.line(format_args!("{name}_count {count}"));
+    let mut number = |name: &str, kind: &str, help: &str, value: i128| {
+        page.head(name, kind, help);
+        page.line(format_args!("{name} {value}"));
+    };
+    let running: usize = app.services().all().iter().map(|one| one.running().len()).sum();
+    let admission = app.admission();
+    let wide = |count: usize| i128::try_from(count).unwrap_or(i128::MAX);
+    let gauges = [
+        ("belljar_connections", "Open connections.", metrics.connections.get().into()),
+        ("belljar_event_streams", "Open streams of events.", metrics.streams.get().into()),
+        ("belljar_websockets", "Open WebSockets.", metrics.sockets.get().into()),
+        ("belljar_turns_running", "Turns that run.", wide(running)),
+        ("belljar_jars_in_use", "Places for turns that are taken.", wide(admission.in_use())),
+        ("belljar_jars", "Places for turns.", wide(admission.capacity())),
+        ("belljar_turns_waiting", "Turns that wait for a place.", wide(admission.waiting())),
+        (
+            "belljar_writes_pending",
+            "Groups of writes that are not committed yet.",
+            wide(app.store().pending_writes()),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        number(name, "gauge", help, value);
+    }
+    let counters = [
+        (
+            "belljar_connections_refused_total",
+            "Connections that were turned away because there were too many.",
+            &metrics.refused,
+        ),
+        (
+            "belljar_audit_lines_left_out_total",
+            "Refused calls that are not in the audit log, because there were too many.",
+            &metrics.unlogged,
+        ),
+    ];
+    for (name, help, value) in counters {
+        number(name, "counter", help, value.load(Ordering::Relaxed).into());
+    }
+    page.0
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP {name} {help}"));
+        self.line(format_args!("# TYPE {name} {kind}"));
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a text cannot fail.
+        let _ = writeln!(self.0, "{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_in_every_bucket_that_it_fits() {
+        let metrics = Metrics::default();
+        metrics.answered(Some(Op::Chat), 200, Duration::from_millis(50));
+        let counts = metrics.durations.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
+        assert_eq!(counts, [0, 0, 1, 1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_gauge_falls_when_its_thing_is_gone() {
+        let gauge = Gauge::default();
+        let one = gauge.one();
+        assert_eq!(gauge.get(), 1);
+        drop(one);
+        assert_eq!(gauge.get(), 0);
+    }
+}

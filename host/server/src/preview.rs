@@ -1,0 +1,59 @@
+//! `POST /v1/preview`: exactly what the model would be sent, without sending it.
+
+use belljar_policy::Shown;
+use belljar_session::PreviewRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::app::Ctx;
+use crate::problem::Problem;
+use crate::respond::{Json, JsonBody};
+use crate::turn::named;
+
+/// What would be said to which agent.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PreviewBody {
+    /// The session to go on with. Absent: a new one.
+    session: Option<String>,
+    /// Of a new session: the agent. Absent: `general-purpose`.
+    agent: Option<String>,
+    /// Of a new session: a model or a role.
+    model: Option<String>,
+    /// What would be said.
+    text: String,
+}
+
+/// What the model would be sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Previewed {
+    /// The model.
+    model: String,
+    /// The request: `system`, `messages`, `tools` and settings.
+    request: Value,
+    /// What a person should know about it.
+    notes: Vec<String>,
+}
+
+/// `POST /v1/preview`.
+pub(crate) async fn preview(
+    ctx: Ctx,
+    JsonBody(body): JsonBody<PreviewBody>,
+) -> Result<Json<Previewed>, Problem> {
+    let session = match &body.session {
+        Some(id) => Some(ctx.session(id).await?.id),
+        None => None,
+    };
+    let request = PreviewRequest {
+        session,
+        agent: named("agent", body.agent)?,
+        model: named("model", body.model)?,
+        text: body.text,
+    };
+    let preview = ctx.service.preview(request).await?;
+    let request = serde_json::to_value(&preview.request)
+        .map_err(|error| Problem::bug(&format!("a preview is no JSON: {error}")))?;
+    let notes = preview.notes.iter().map(|note| Shown::multiline(note).to_string()).collect();
+    Ok(Json(Previewed { model: preview.model, request, notes }))
+}

@@ -1,0 +1,304 @@
+//! Every way in which a request can fail, as problem details (RFC 9457).
+//!
+//! One table says type, status and title of each. Details are for people: whatever a stranger
+//! wrote stands in them escaped. What happened inside stays in the log.
+
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use belljar_policy::Shown;
+use belljar_session::ServiceError;
+use belljar_store::StoreError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::respond::json_as;
+
+/// The media type of problem details.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// Characters of foreign text that a detail repeats.
+const MAX_SHOWN: usize = 200;
+
+/// The longest that a caller is told to wait.
+const MAX_WAIT: Duration = Duration::from_secs(300);
+
+/// What kind of problem it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the table says it")]
+pub enum Kind {
+    Invalid,
+    NoKey,
+    Scope,
+    Origin,
+    NotFound,
+    Method,
+    Timeout,
+    Busy,
+    Taken,
+    Changed,
+    TooLarge,
+    MediaType,
+    WrongHost,
+    Agent,
+    NoCondition,
+    TooMany,
+    Bug,
+    Unavailable,
+}
+
+/// A row of the documented table.
+#[derive(Debug, Clone, Copy)]
+pub struct KindRow {
+    /// Which.
+    pub kind: Kind,
+    /// The last part of its type, `/problems/NAME`.
+    pub name: &'static str,
+    /// Its status.
+    pub status: u16,
+    /// What it is in general.
+    pub title: &'static str,
+}
+
+const fn row(kind: Kind, name: &'static str, status: u16, title: &'static str) -> KindRow {
+    KindRow { kind, name, status, title }
+}
+
+/// Every kind of problem.
+pub const KINDS: &[KindRow] = &[
+    row(Kind::Invalid, "invalid-request", 400, "the request cannot be understood"),
+    row(Kind::NoKey, "no-key", 401, "a valid key is needed"),
+    row(Kind::Scope, "scope", 403, "the key does not allow this"),
+    row(Kind::Origin, "origin", 403, "pages of this origin may not call"),
+    row(Kind::NotFound, "not-found", 404, "there is no such thing"),
+    row(Kind::Method, "method", 405, "the method does not fit the path"),
+    row(Kind::Timeout, "timeout", 408, "the request took too long to arrive"),
+    row(Kind::Busy, "busy", 409, "a turn is running"),
+    row(Kind::Taken, "taken", 409, "the name is taken"),
+    row(Kind::Changed, "changed", 412, "somebody else has changed it"),
+    row(Kind::TooLarge, "too-large", 413, "the request is too large"),
+    row(Kind::MediaType, "media-type", 415, "the body has to be JSON"),
+    row(Kind::WrongHost, "wrong-host", 421, "this server does not go by that name"),
+    row(Kind::Agent, "agent", 422, "the agent cannot be used"),
+    row(Kind::NoCondition, "no-condition", 428, "the request has to say what it replaces"),
+    row(Kind::TooMany, "too-many", 429, "too many requests"),
+    row(Kind::Bug, "internal", 500, "the server failed"),
+    row(Kind::Unavailable, "unavailable", 503, "the server cannot do this now"),
+];
+
+/// Why a request fails.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    kind: Kind,
+    detail: String,
+    hint: Option<String>,
+    retry_after: Option<Duration>,
+}
+
+/// Problem details as they are sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProblemBody {
+    /// Which kind of problem: a stable path below this server.
+    #[serde(rename = "type")]
+    #[schema(example = "/problems/not-found")]
+    kind: String,
+    /// What the kind means.
+    title: &'static str,
+    /// The status of the response.
+    status: u16,
+    /// What is wrong with this request. Escaped for a person's eyes.
+    detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Kind {
+    /// Its row.
+    pub fn row(self) -> &'static KindRow {
+        // The table holds every kind, as its test says.
+        KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
+    }
+}
+
+impl Problem {
+    /// A problem of this kind.
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), hint: None, retry_after: None }
+    }
+
+    /// The request is malformed.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, detail)
+    }
+
+    /// Nothing goes by that name in this tenant. Says the same of what is another tenant's.
+    pub(crate) fn not_found(what: &str, id: &str) -> Self {
+        let id = Shown::clipped(id, MAX_SHOWN);
+        Self::new(Kind::NotFound, format!("there is no {what} `{id}`"))
+    }
+
+    /// Something that should not happen did. `what` goes to the log alone.
+    pub(crate) fn bug(what: &str) -> Self {
+        tracing::error!(what, "a request failed");
+        Self::new(Kind::Bug, "something went wrong in the server; its log says more")
+    }
+
+    /// It cannot be done now, and can be later.
+    pub(crate) fn unavailable(detail: impl Into<String>, after: Duration) -> Self {
+        Self { retry_after: Some(after), ..Self::new(Kind::Unavailable, detail) }
+    }
+
+    /// There were too many.
+    pub(crate) fn too_many(detail: impl Into<String>, after: Duration) -> Self {
+        Self { retry_after: Some(after), ..Self::new(Kind::TooMany, detail) }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Its kind.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// As it is sent.
+    pub(crate) fn body(&self) -> ProblemBody {
+        let row = self.kind.row();
+        ProblemBody {
+            kind: format!("/problems/{}", row.name),
+            title: row.title,
+            status: row.status,
+            detail: self.detail.clone(),
+            hint: self.hint.clone(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.kind.row().status)
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json_as(status, PROBLEM_JSON, &self.body());
+        if let Some(after) = self.retry_after {
+            // Whole seconds, and never none: a caller would be back at once.
+            let seconds = after.min(MAX_WAIT).as_secs_f64().ceil().max(1.0);
+            if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
+                response.headers_mut().insert(header::RETRY_AFTER, value);
+            }
+        }
+        if self.kind == Kind::NoKey {
+            let value = HeaderValue::from_static("Bearer realm=\"belljar\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+        }
+        response.extensions_mut().insert(self.kind);
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound { what, id } => {
+                Self::new(Kind::NotFound, format!("there is no {what} `{id}`"))
+            }
+            StoreError::TooLarge { .. } => Self::new(Kind::TooLarge, error.to_string()),
+            StoreError::Busy { .. } => {
+                tracing::warn!(%error, "the store is busy");
+                Self::unavailable("the store is busy", Duration::from_secs(1))
+            }
+            StoreError::Overloaded { .. } => {
+                tracing::warn!(%error, "the store is behind");
+                Self::unavailable("the store is behind", Duration::from_secs(1))
+            }
+            StoreError::Taken { .. } => Self::new(Kind::Taken, "that name is taken already"),
+            StoreError::Conflict { what, id } => {
+                Self::new(Kind::Changed, format!("{what} `{id}` is not what it was"))
+                    .hint("read it again, and send its `updated` as `If-Match`")
+            }
+            StoreError::TooMany { .. } | StoreError::Invalid { .. } => {
+                Self::invalid(error.to_string())
+            }
+            // The rest names files of the host: not for a peer.
+            other => Self::bug(&other.to_string()),
+        }
+    }
+}
+
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::NoSession(id) => Self::not_found("session", &id),
+            ServiceError::Busy(id) => {
+                let id = Shown::clipped(&id, MAX_SHOWN);
+                Self::new(Kind::Busy, format!("session `{id}` is already answering"))
+                    .hint("wait for its end, or cancel it")
+            }
+            ServiceError::Agent { message, hint } => {
+                let problem = Self::new(Kind::Agent, Shown::multiline(&message).to_string());
+                match hint {
+                    Some(hint) => problem.hint(Shown::multiline(&hint).to_string()),
+                    None => problem,
+                }
+            }
+            ServiceError::Invalid(why) => Self::invalid(Shown::multiline(&why).to_string()),
+            ServiceError::TenantFull { retry_after } => {
+                Self::too_many("as many turns run and wait as this tenant may have", retry_after)
+            }
+            ServiceError::HostFull { retry_after } => {
+                Self::unavailable("the host is busy", retry_after)
+            }
+            ServiceError::Draining => {
+                Self::unavailable("the server is shutting down", Duration::from_secs(5))
+            }
+            ServiceError::NoQuestion(id) => Self::not_found("open question", &id.to_string()),
+            ServiceError::Store(error) => error.into(),
+            // It names files of the host: not for a peer.
+            ServiceError::Session(error) => Self::bug(&error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_one_row_in_the_order_of_their_statuses() {
+        let kinds: Vec<Kind> = KINDS.iter().map(|row| row.kind).collect();
+        let mut sorted = kinds.clone();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(kinds, sorted);
+        assert_eq!(kinds.last(), Some(&Kind::Unavailable));
+        assert!(KINDS.iter().zip(0..).all(|(row, at)| row.kind as usize == at));
+        assert!(KINDS.is_sorted_by_key(|row| row.status));
+    }
+
+    #[test]
+    fn what_a_stranger_wrote_is_escaped_and_cut() {
+        let body = Problem::not_found("session", &format!("\u{1b}[2J{}", "a".repeat(1000))).body();
+        assert!(body.detail.contains("\\u{1b}[2J") && body.detail.len() < 300, "{}", body.detail);
+    }
+
+    #[test]
+    fn a_wait_is_in_whole_seconds_and_never_none() {
+        for (after, seconds) in [(0, "1"), (1500, "2"), (10_000_000, "300")] {
+            let after = Duration::from_millis(after);
+            let response = Problem::too_many("x", after).into_response();
+            assert_eq!(response.headers()[header::RETRY_AFTER], seconds);
+        }
+    }
+
+    #[test]
+    fn a_failure_of_the_store_names_no_file() {
+        let path = std::path::PathBuf::from("/srv/secret/belljar.db");
+        let error = StoreError::Unusable { path, why: "is damaged".to_owned() };
+        assert!(!Problem::from(error).body().detail.contains("secret"));
+    }
+}

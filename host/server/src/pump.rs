@@ -1,0 +1,55 @@
+//! Carries the events of a session from its watch to whoever reads them, one reader each.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use belljar_session::{SessionEvent, Watch};
+use tokio::sync::mpsc;
+
+/// Events that wait for a reader. The watch of one that is slower reads the rest from the store.
+const MAX_WAITING: usize = 32;
+
+/// Events as they come. Waiting for the next one can be given up and taken up again, which a
+/// watch itself does not promise.
+#[derive(Debug)]
+pub(crate) struct Pump(mpsc::Receiver<SessionEvent>);
+
+impl Pump {
+    /// Starts to carry. Ends when this is dropped, or with the watch.
+    pub(crate) fn start(mut watch: Watch) -> Self {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(async move {
+            loop {
+                let event = tokio::select! {
+                    () = sender.closed() => return,
+                    event = watch.next() => event,
+                };
+                let Some(event) = event else { return };
+                if sender.send(event).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self(receiver)
+    }
+
+    /// The next one; `None` = there will be no more.
+    pub(crate) async fn next(&mut self) -> Option<SessionEvent> {
+        self.0.recv().await
+    }
+}
+
+/// A counter with a bound.
+#[derive(Debug, Default)]
+pub(crate) struct Bounded(AtomicU32);
+
+impl Bounded {
+    /// Counts one more, unless there are `most` already.
+    pub(crate) fn try_add(&self, most: u32) -> bool {
+        let more = |count: u32| (count < most).then(|| count + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    pub(crate) fn remove(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,148 @@
+//! Answers that are JSON, and reading requests: path, query and body, each with a bound, and each
+//! failure as a [`Problem`].
+
+use std::future::Future;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use belljar_policy::Shown;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::problem::{Kind, Problem};
+
+/// Most bytes of a request's body: a long task with what belongs to it. Larger things are files of
+/// the workspace.
+pub const MAX_BODY: usize = 4 << 20;
+
+/// How long a body may take to arrive.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Characters of a parser's message that are repeated.
+const MAX_MESSAGE: usize = 300;
+
+/// An answer in JSON.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        json_as(StatusCode::OK, "application/json", &self.0)
+    }
+}
+
+/// An answer in JSON with a status and a media type of its own.
+pub(crate) fn json_as(
+    status: StatusCode,
+    media_type: &'static str,
+    value: &impl Serialize,
+) -> Response {
+    let bytes = match serde_json::to_vec(value) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            tracing::error!(%error, "an answer cannot be written as JSON");
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        }
+    };
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// A body in JSON: at most [`MAX_BODY`] bytes, within [`BODY_TIMEOUT`].
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            let detail = "the body has to be `application/json`";
+            return Err(Problem::new(Kind::MediaType, detail));
+        }
+        let reading = axum::body::to_bytes(request.into_body(), MAX_BODY);
+        let bytes = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+            Err(_) => {
+                let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
+                return Err(Problem::new(Kind::Timeout, detail));
+            }
+            Ok(Err(error)) if is_too_long(&error) => {
+                let detail = format!("the body has more than {MAX_BODY} bytes");
+                return Err(Problem::new(Kind::TooLarge, detail)
+                    .hint("put what is long into a file of the workspace, and name the file"));
+            }
+            Ok(Err(_)) => return Err(Problem::invalid("the body broke off")),
+            Ok(Ok(bytes)) => bytes,
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => {
+                // The message may repeat a name or a value of the body.
+                let why = error.to_string();
+                let why = Shown::clipped(&why, MAX_MESSAGE);
+                Err(Problem::invalid(format!("the body does not fit: {why}")))
+            }
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+    else {
+        return false;
+    };
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<http_body_util::LengthLimitError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// What stands behind the `?`.
+pub(crate) struct QueryOf<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
+    type Rejection = Problem;
+
+    fn from_request_parts(
+        parts: &mut Parts,
+        _state: &S,
+    ) -> impl Future<Output = Result<Self, Problem>> + Send {
+        let read = Query::<T>::try_from_uri(&parts.uri);
+        std::future::ready(match read {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(error) => {
+                let why = error.body_text();
+                let why = Shown::clipped(&why, MAX_MESSAGE);
+                Err(Problem::invalid(format!("the query does not fit: {why}")))
+            }
+        })
+    }
+}
+
+/// The parts of a path.
+pub(crate) struct PathOf<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            // Nothing has a name that is no text or no number.
+            Err(_) => Err(Problem::not_found("such thing", parts.uri.path())),
+        }
+    }
+}

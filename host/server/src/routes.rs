@@ -1,0 +1,281 @@
+//! The one table of routes: the router, the rights of callers, the OpenAPI document and the
+//! tests of who may do what are all made of it.
+
+/// One route.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    /// What it does.
+    pub op: Op,
+    /// Its method.
+    pub verb: Verb,
+    /// Its path; `{name}` stands for a part of it.
+    pub path: &'static str,
+    /// The least that its caller needs.
+    pub needs: Needs,
+    /// What its path names, which has to be the caller's own.
+    pub object: Object,
+}
+
+/// A method of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the methods' own names")]
+pub enum Verb {
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+/// The least that a caller needs. Each level includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Needs {
+    /// Not even a key.
+    Nothing,
+    /// A key that may look.
+    ReadOnly,
+    /// A key that may talk.
+    Member,
+    /// A key that may change what its tenant has.
+    Admin,
+    /// An admin's key of the operator's own tenant: what it shows is everybody's.
+    Operator,
+}
+
+/// What a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object {
+    /// Nothing.
+    None,
+    /// A session.
+    Session,
+    /// A session and one of its attachments.
+    Attachment,
+    /// A session and one of its open questions.
+    Question,
+    /// An agent of the tenant.
+    Agent,
+}
+
+/// What a route does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the table says it, and the OpenAPI document explains it")]
+pub enum Op {
+    Chat,
+    ListSessions,
+    DeleteSessions,
+    ReadSession,
+    DeleteSession,
+    ListMessages,
+    WatchEvents,
+    ListSubagents,
+    ListReceipts,
+    ListAttachments,
+    ReadAttachment,
+    Cancel,
+    ListSessionQuestions,
+    Answer,
+    ListQuestions,
+    ListRunning,
+    ListAgents,
+    CreateAgent,
+    ReadAgent,
+    ReplaceAgent,
+    DeleteAgent,
+    ValidateAgent,
+    Preview,
+    ListTools,
+    ReadGrants,
+    ReadUsage,
+    ReadAudit,
+    OpenApi,
+    WebSocket,
+    Health,
+    Ready,
+    Metrics,
+}
+
+const fn route(op: Op, verb: Verb, path: &'static str, needs: Needs, object: Object) -> Route {
+    Route { op, verb, path, needs, object }
+}
+
+/// Every route.
+pub const ROUTES: &[Route] = &[
+    route(Op::Chat, Verb::Post, "/v1/chat", Needs::Member, Object::None),
+    route(Op::ListSessions, Verb::Get, "/v1/sessions", Needs::ReadOnly, Object::None),
+    route(Op::DeleteSessions, Verb::Delete, "/v1/sessions", Needs::Admin, Object::None),
+    route(Op::ReadSession, Verb::Get, "/v1/sessions/{id}", Needs::ReadOnly, Object::Session),
+    route(Op::DeleteSession, Verb::Delete, "/v1/sessions/{id}", Needs::Member, Object::Session),
+    route(
+        Op::ListMessages,
+        Verb::Get,
+        "/v1/sessions/{id}/messages",
+        Needs::ReadOnly,
+        Object::Session,
+    ),
+    route(Op::WatchEvents, Verb::Get, "/v1/sessions/{id}/events", Needs::ReadOnly, Object::Session),
+    route(
+        Op::ListSubagents,
+        Verb::Get,
+        "/v1/sessions/{id}/subagents",
+        Needs::ReadOnly,
+        Object::Session,
+    ),
+    route(
+        Op::ListReceipts,
+        Verb::Get,
+        "/v1/sessions/{id}/receipts",
+        Needs::ReadOnly,
+        Object::Session,
+    ),
+    route(
+        Op::ListAttachments,
+        Verb::Get,
+        "/v1/sessions/{id}/attachments",
+        Needs::ReadOnly,
+        Object::Session,
+    ),
+    route(
+        Op::ReadAttachment,
+        Verb::Get,
+        "/v1/sessions/{id}/attachments/{attachment}",
+        Needs::ReadOnly,
+        Object::Attachment,
+    ),
+    route(Op::Cancel, Verb::Post, "/v1/sessions/{id}/cancel", Needs::Member, Object::Session),
+    route(
+        Op::ListSessionQuestions,
+        Verb::Get,
+        "/v1/sessions/{id}/questions",
+        Needs::ReadOnly,
+        Object::Session,
+    ),
+    route(
+        Op::Answer,
+        Verb::Post,
+        "/v1/sessions/{id}/questions/{question}",
+        Needs::Member,
+        Object::Question,
+    ),
+    route(Op::ListQuestions, Verb::Get, "/v1/questions", Needs::ReadOnly, Object::None),
+    route(Op::ListRunning, Verb::Get, "/v1/running", Needs::ReadOnly, Object::None),
+    route(Op::ListAgents, Verb::Get, "/v1/agents", Needs::ReadOnly, Object::None),
+    route(Op::CreateAgent, Verb::Post, "/v1/agents", Needs::Admin, Object::None),
+    route(Op::ReadAgent, Verb::Get, "/v1/agents/{slug}", Needs::ReadOnly, Object::Agent),
+    route(Op::ReplaceAgent, Verb::Put, "/v1/agents/{slug}", Needs::Admin, Object::Agent),
+    route(Op::DeleteAgent, Verb::Delete, "/v1/agents/{slug}", Needs::Admin, Object::Agent),
+    route(Op::ValidateAgent, Verb::Post, "/v1/agents/validate", Needs::Member, Object::None),
+    route(Op::Preview, Verb::Post, "/v1/preview", Needs::Member, Object::None),
+    route(Op::ListTools, Verb::Get, "/v1/tools", Needs::ReadOnly, Object::None),
+    route(Op::ReadGrants, Verb::Get, "/v1/grants", Needs::ReadOnly, Object::None),
+    route(Op::ReadUsage, Verb::Get, "/v1/usage", Needs::ReadOnly, Object::None),
+    route(Op::ReadAudit, Verb::Get, "/v1/audit", Needs::Admin, Object::None),
+    route(Op::OpenApi, Verb::Get, "/v1/openapi.json", Needs::ReadOnly, Object::None),
+    route(Op::WebSocket, Verb::Get, "/v1/ws", Needs::ReadOnly, Object::None),
+    route(Op::Health, Verb::Get, "/healthz", Needs::Nothing, Object::None),
+    route(Op::Ready, Verb::Get, "/readyz", Needs::Nothing, Object::None),
+    route(Op::Metrics, Verb::Get, "/metrics", Needs::Operator, Object::None),
+];
+
+impl Route {
+    /// Whether a call that succeeds is written to the audit log: it changes something.
+    pub fn is_audited(&self) -> bool {
+        // These two are told something to look at, and change nothing.
+        self.verb != Verb::Get && !matches!(self.op, Op::Preview | Op::ValidateAgent)
+    }
+
+    /// Whether its answer may take as long as a turn.
+    pub fn is_long(&self) -> bool {
+        matches!(self.op, Op::Chat | Op::WatchEvents | Op::WebSocket)
+    }
+
+    /// The name in the audit log, the metrics and the OpenAPI document.
+    pub fn name(&self) -> &'static str {
+        self.op.name()
+    }
+}
+
+impl Op {
+    /// The least that it needs, by whichever entrance it comes.
+    pub(crate) fn needs(self) -> Needs {
+        // The table holds every operation, as its test says.
+        ROUTES.iter().find(|route| route.op == self).map_or(Needs::Operator, |route| route.needs)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::ListSessions => "list_sessions",
+            Self::DeleteSessions => "delete_sessions",
+            Self::ReadSession => "read_session",
+            Self::DeleteSession => "delete_session",
+            Self::ListMessages => "list_messages",
+            Self::WatchEvents => "watch_events",
+            Self::ListSubagents => "list_subagents",
+            Self::ListReceipts => "list_receipts",
+            Self::ListAttachments => "list_attachments",
+            Self::ReadAttachment => "read_attachment",
+            Self::Cancel => "cancel",
+            Self::ListSessionQuestions => "list_session_questions",
+            Self::Answer => "answer",
+            Self::ListQuestions => "list_questions",
+            Self::ListRunning => "list_running",
+            Self::ListAgents => "list_agents",
+            Self::CreateAgent => "create_agent",
+            Self::ReadAgent => "read_agent",
+            Self::ReplaceAgent => "replace_agent",
+            Self::DeleteAgent => "delete_agent",
+            Self::ValidateAgent => "validate_agent",
+            Self::Preview => "preview",
+            Self::ListTools => "list_tools",
+            Self::ReadGrants => "read_grants",
+            Self::ReadUsage => "read_usage",
+            Self::ReadAudit => "read_audit",
+            Self::OpenApi => "openapi",
+            Self::WebSocket => "websocket",
+            Self::Health => "health",
+            Self::Ready => "ready",
+            Self::Metrics => "metrics",
+        }
+    }
+}
+
+impl Verb {
+    /// The method as it stands in a request.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_route_has_a_name_and_a_place_of_its_own() {
+        let names: BTreeSet<_> = ROUTES.iter().map(Route::name).collect();
+        let places: BTreeSet<_> =
+            ROUTES.iter().map(|route| (route.verb.as_str(), route.path)).collect();
+        assert_eq!((names.len(), places.len()), (ROUTES.len(), ROUTES.len()));
+    }
+
+    #[test]
+    fn what_changes_something_needs_more_than_a_key_that_may_look() {
+        for route in ROUTES.iter().filter(|route| route.verb != Verb::Get) {
+            assert!(route.needs >= Needs::Member, "{}", route.name());
+        }
+    }
+
+    #[test]
+    fn a_path_with_a_part_says_what_it_names() {
+        for route in ROUTES {
+            assert_eq!(route.path.contains('{'), route.object != Object::None, "{}", route.path);
+        }
+    }
+}

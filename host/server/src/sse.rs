@@ -1,0 +1,100 @@
+//! Server-sent events: the frames, and a body that is made of them as they come.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::stream;
+use tokio::sync::mpsc;
+
+/// Frames that wait for a reader. One that is slower than its session holds back no more than
+/// these: what it has not been sent stays in the store.
+const MAX_WAITING: usize = 16;
+
+/// How often an idle stream says that it is there, so that no proxy closes it.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// What an idle stream says: a comment.
+const ALIVE: &[u8] = b": alive\n\n";
+
+/// Where the frames of one stream are put.
+#[derive(Debug)]
+pub(crate) struct Frames(mpsc::Sender<Bytes>);
+
+impl Frames {
+    /// A stream, and the answer that it is read through. It ends when this is dropped.
+    pub(crate) fn new() -> (Self, Response) {
+        let (sender, mut frames) = mpsc::channel::<Bytes>(MAX_WAITING);
+        let body = Body::from_stream(stream::poll_fn(move |cx| {
+            frames.poll_recv(cx).map(|frame| frame.map(Ok::<_, Infallible>))
+        }));
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        // Proxies that collect an answer before they pass it on would hold it back for ever.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        (Self(sender), response)
+    }
+
+    /// Sends an event; `false` = nobody reads any more. Waits while the reader is behind.
+    pub(crate) async fn send(&self, id: Option<i64>, kind: &str, json: &str) -> bool {
+        self.0.send(frame(id, kind, json)).await.is_ok()
+    }
+
+    /// Says that the stream is there; `false` = nobody reads any more.
+    pub(crate) async fn keep_alive(&self) -> bool {
+        self.0.send(Bytes::from_static(ALIVE)).await.is_ok()
+    }
+
+    /// Resolves when nobody reads any more.
+    pub(crate) async fn closed(&self) {
+        self.0.closed().await;
+    }
+}
+
+/// A clock for keep-alives whose first tick is not now.
+pub(crate) fn keep_alives() -> tokio::time::Interval {
+    let first = tokio::time::Instant::now() + KEEP_ALIVE;
+    let mut ticks = tokio::time::interval_at(first, KEEP_ALIVE);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks
+}
+
+fn frame(id: Option<i64>, kind: &str, json: &str) -> Bytes {
+    let mut text = String::with_capacity(json.len() + kind.len() + 48);
+    if let Some(id) = id {
+        text.push_str(&format!("id: {id}\n"));
+    }
+    text.push_str("event: ");
+    // A line break in a name would begin a field of its own.
+    text.extend(kind.chars().filter(|c| !c.is_control()));
+    text.push('\n');
+    for line in json.split(['\n', '\r']) {
+        text.push_str("data: ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.push('\n');
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_has_its_id_kind_and_data() {
+        assert_eq!(frame(Some(7), "todos", "{}"), "id: 7\nevent: todos\ndata: {}\n\n");
+        assert_eq!(frame(None, "done", "{}"), "event: done\ndata: {}\n\n");
+    }
+
+    #[test]
+    fn a_line_break_begins_no_field_of_its_own() {
+        let text = frame(None, "a\nid: 1", "x\r\nid: 2");
+        let text = std::str::from_utf8(&text).unwrap();
+        assert!(text.lines().all(|line| !line.starts_with("id:")), "{text}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Sessions and messages in pages, for lists that go on from a row that was seen last.
+
+use belljar_policy::Shown;
+
+use crate::error::StoreError;
+use crate::message::StoredMessage;
+use crate::open::Store;
+use crate::session::{MAX_LISTED, StoredSession};
+
+impl Store {
+    /// The sessions that were last added to, the newest first: those behind `before` in that
+    /// order, or all; at most `limit`, at most [`MAX_LISTED`]. Behind a session that is not there
+    /// is none.
+    pub async fn sessions_page(
+        &self,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<StoredSession>, StoreError> {
+        let Some(before) = before else { return self.sessions(limit).await };
+        let select = "SELECT s.id, s.title, s.agent, s.workspace, s.model, s.created, s.updated \
+            FROM sessions s JOIN sessions b ON b.tenant = s.tenant AND b.id = $2 \
+            WHERE s.tenant = $1 \
+            AND (s.updated < b.updated OR (s.updated = b.updated AND s.id < b.id)) \
+            ORDER BY s.updated DESC, s.id DESC LIMIT $3";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(before)
+            .bind(i64::from(limit.min(MAX_LISTED)))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("list the sessions", &error))?;
+        rows.iter().map(|row| self.stored(row)).collect()
+    }
+
+    /// One message of a session.
+    pub async fn message(&self, session: &str, id: &str) -> Result<StoredMessage, StoreError> {
+        let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
+            m.created, m.updated FROM messages m JOIN sessions s ON s.id = m.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
+        let row = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await
+            .map_err(|error| self.failed("read a message", &error))?;
+        match row {
+            Some(row) => self.stored_message(&row),
+            None => {
+                let id = Shown::clipped(id, 64).to_string();
+                Err(StoreError::NotFound { what: "message", id })
+            }
+        }
+    }
+
+    /// The latest messages of a session, the oldest of them first: those whose place is below
+    /// `before`, or all; at most `limit`, at most [`MAX_LISTED`]. Of a session that is not this
+    /// tenant's there is none.
+    pub async fn messages_page(
+        &self,
+        session: &str,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
+            m.created, m.updated FROM messages m JOIN sessions s ON s.id = m.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND m.sort_order < $3 \
+            ORDER BY m.sort_order DESC LIMIT $4";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(before.unwrap_or(i64::MAX))
+            .bind(i64::from(limit.min(MAX_LISTED)))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("read the messages", &error))?;
+        rows.iter().rev().map(|row| self.stored_message(row)).collect()
+    }
+}

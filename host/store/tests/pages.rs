@@ -1,0 +1,71 @@
+//! Lists in pages: each row once, in their order, and none of another tenant's.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use belljar_store::{MessageStatus, NewMessage, NewSession, Role, Store, StoreError};
+use serde_json::json;
+
+async fn store() -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("belljar.db")).await.unwrap();
+    for number in 0..5_i64 {
+        let session = NewSession {
+            id: format!("s{number}"),
+            title: String::new(),
+            agent: "home/a".to_owned(),
+            workspace: "/w".to_owned(),
+            model: String::new(),
+            // Two of them at the same time.
+            created: number / 2,
+        };
+        store.create_session(&session).await.unwrap();
+    }
+    (dir, store)
+}
+
+fn message(number: i64) -> NewMessage {
+    NewMessage {
+        id: format!("m{number}"),
+        role: Role::User,
+        status: MessageStatus::Completed,
+        content: json!({"text": number}),
+        metadata: json!({}),
+        created: 100,
+    }
+}
+
+#[tokio::test]
+async fn pages_of_sessions_join_without_gap_or_repeat() {
+    let (_dir, store) = store().await;
+    let mut seen = Vec::new();
+    let mut before: Option<String> = None;
+    loop {
+        let page = store.sessions_page(before.as_deref(), 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        before = Some(last.id.clone());
+        seen.extend(page.into_iter().map(|session| session.id));
+    }
+    assert_eq!(seen, ["s4", "s3", "s2", "s1", "s0"]);
+    assert_eq!(store.of_tenant("other").sessions_page(Some("s4"), 2).await.unwrap(), []);
+    assert_eq!(store.sessions_page(Some("nothing"), 2).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn pages_of_messages_go_back_from_the_latest() {
+    let (_dir, store) = store().await;
+    let messages: Vec<_> = (1..=5).map(message).collect();
+    store.append_messages("s0", &messages).await.unwrap();
+    let page = store.messages_page("s0", None, 2).await.unwrap();
+    let ids = |page: &[belljar_store::StoredMessage]| {
+        page.iter().map(|message| message.id.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&page), ["m4", "m5"]);
+    let page = store.messages_page("s0", Some(page[0].sort_order), 10).await.unwrap();
+    assert_eq!(ids(&page), ["m1", "m2", "m3"]);
+    assert_eq!(store.message("s0", "m3").await.unwrap().content, json!({"text": 3}));
+    let other = store.of_tenant("other");
+    assert_eq!(other.messages_page("s0", None, 10).await.unwrap(), []);
+    for (store, session, id) in [(&other, "s0", "m3"), (&store, "s1", "m3"), (&store, "s0", "m9")] {
+        let error = store.message(session, id).await.unwrap_err();
+        assert!(matches!(error, StoreError::NotFound { .. }), "{error}");
+    }
+}
