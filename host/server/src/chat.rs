@@ -24,7 +24,11 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     let wants_stream = accepts_stream(request.headers());
     let JsonBody(body) = JsonBody::<ChatBody>::from_request(request, &()).await?;
     let stream = body.stream || wants_stream;
-    let mut handle = ctx.service.begin(body.request(&ctx.caller)?).await?;
+    let request = body.request(&ctx.caller)?;
+    if let Some(session) = &request.session {
+        ctx.session(session).await?;
+    }
+    let mut handle = ctx.service.begin(request).await?;
     let ids = TurnIds::of(&handle);
     let about = AuditObject(format!("session {} message {}", ids.session, ids.message));
     let mut response = if stream {
