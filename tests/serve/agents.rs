@@ -59,7 +59,9 @@ async fn validating_says_all_and_keeps_nothing() {
     };
     let good = validate(&agent("scout")).await;
     assert_eq!((&good["valid"], &good["definition"]["name"]), (&json!(true), &json!("scout")));
-    let bad = validate("---\nname: x\ndescription: y\nvisibility: internal\nmaxTurns: many\n---\nz").await;
+    let bad =
+        validate("---\nname: x\ndescription: y\nvisibility: internal\nmaxTurns: many\n---\nz")
+            .await;
     assert_eq!(bad["valid"], false);
     assert!(bad["diagnostics"][0]["line"].as_u64().unwrap() > 1, "{bad}");
     assert_eq!(world.state("blue").await, before);

@@ -294,7 +294,7 @@ impl Connection {
         let turns = TurnOf(Arc::clone(&self.turns));
         let mut handle = self.ctx.service.begin(request).await?;
         let ids = TurnIds::of(&handle);
-        self.note(Op::Chat, format!("session {} message {}", ids.session, ids.message)).await;
+        ids.note(&self.ctx, "websocket").await;
         let (session, message) = (ids.session.clone(), ids.message.clone());
         self.say(&ServerMessage::Accepted { id: id.clone(), session, message }).await;
         if !self.is_watched(&ids.session) {
