@@ -20,5 +20,7 @@ mod models;
 mod prove;
 mod run;
 mod secrets;
+mod serve;
+mod sessions;
 mod teams;
 mod walls;

@@ -9,7 +9,6 @@ use axum::response::{IntoResponse, Response};
 use belljar_session::TurnHandle;
 
 use crate::app::Ctx;
-use crate::gate::AuditObject;
 use crate::problem::Problem;
 use crate::pump::Pump;
 use crate::respond::{Json, JsonBody};
@@ -24,17 +23,29 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     let wants_stream = accepts_stream(request.headers());
     let JsonBody(body) = JsonBody::<ChatBody>::from_request(request, &()).await?;
     let stream = body.stream || wants_stream;
-    let mut handle = ctx.service.begin(body.request(&ctx.caller)?).await?;
-    let ids = TurnIds::of(&handle);
-    let about = AuditObject(format!("session {} message {}", ids.session, ids.message));
-    let mut response = if stream {
-        streamed(ctx, handle, ids)
-    } else {
-        handle.ended().await;
-        Json(ids.answered(ctx.store()).await?).into_response()
-    };
-    response.extensions_mut().insert(about);
-    Ok(response)
+    let request = body.request(&ctx.caller)?;
+    if let Some(session) = &request.session {
+        ctx.session(session).await?;
+    }
+    // On its own, so that a turn is noted even where its caller goes away while it begins.
+    let begun = tokio::spawn(async move {
+        let handle = ctx.service.begin(request).await?;
+        let ids = TurnIds::of(&handle);
+        ids.note(&ctx, "http").await;
+        Ok::<_, Problem>((ctx, handle, ids))
+    });
+    let begun = begun.await.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
+    let (ctx, mut handle, ids) = begun??;
+    if stream {
+        return Ok(streamed(ctx, handle, ids));
+    }
+    tokio::select! {
+        biased;
+        () = handle.ended() => {}
+        // What was not done until then goes on at the next start, and is said to be in flight.
+        () = ctx.app.stopped().cancelled() => {}
+    }
+    Ok(Json(ids.answered(ctx.store()).await?).into_response())
 }
 
 fn accepts_stream(headers: &HeaderMap) -> bool {
@@ -74,6 +85,7 @@ async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frame
     let mut last = None;
     while last.is_none_or(|last| sent < last) {
         tokio::select! {
+            biased;
             () = frames.closed() => return None,
             event = events.next() => {
                 // The service has shut down: what there is of the turn stands in its row.
@@ -90,6 +102,7 @@ async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frame
                 // turn's.
                 last = Some(ctx.store().last_event(&ids.session).await.unwrap_or(0));
             }
+            () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
             _ = ticks.tick() => {
                 if !frames.keep_alive().await {
                     return None;

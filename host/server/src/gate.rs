@@ -34,10 +34,6 @@ const NOBODY: &str = "nobody";
 /// address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// What a call was about, where its path does not say it.
-#[derive(Debug, Clone)]
-pub(crate) struct AuditObject(pub(crate) String);
-
 /// Outermost: what a browser must not do with any answer, and an answer even where a handler
 /// has a bug.
 pub(crate) async fn protect(request: Request, next: Next) -> Response {
@@ -90,22 +86,44 @@ pub(crate) async fn check_caller(
     let object = object_of(&request);
     let mut response = match admitted(&app, route, request.headers(), &object).await {
         Err(problem) => problem.into_response(),
-        Ok(caller) => {
-            if let Some(caller) = &caller {
-                request.extensions_mut().insert(caller.clone());
+        Ok(None) => call(route, request, next).await,
+        Ok(Some(caller)) => {
+            request.extensions_mut().insert(caller.clone());
+            if route.is_audited() {
+                audited(app, route, caller, object, request, next).await
+            } else {
+                call(route, request, next).await
             }
-            let response = call(route, request, next).await;
-            let status = response.status();
-            if let Some(caller) = caller.filter(|_| route.is_audited() && status.is_success()) {
-                let about = response.extensions().get::<AuditObject>();
-                let object = about.map_or(object, |about| about.0.clone());
-                note(&app, route, &caller, object, status.as_u16()).await;
-            }
-            response
         }
     };
     response.extensions_mut().insert(Matched(route));
     response
+}
+
+/// A call that changes something, and its line in the audit log. Goes on when its caller goes
+/// away: what was begun is noted in any case.
+async fn audited(
+    app: App,
+    route: &'static Route,
+    caller: Caller,
+    object: String,
+    request: Request,
+    next: Next,
+) -> Response {
+    let called = tokio::spawn(async move {
+        let response = call(route, request, next).await;
+        let status = response.status();
+        // Of what took too long nobody knows whether it happened.
+        if status.is_success() || status.is_server_error() {
+            let detail = json!({ "status": status.as_u16() });
+            app.audit(&caller.tenant, &caller.actor, route.name(), object, detail).await;
+        }
+        response
+    });
+    match called.await {
+        Ok(response) => response,
+        Err(error) => Problem::bug(&format!("a handler ended early: {error}")).into_response(),
+    }
 }
 
 /// The caller, if this route is open to it; `None` where it is open to everybody.
@@ -175,12 +193,6 @@ async fn call(route: &Route, request: Request, next: Next) -> Response {
             Problem::unavailable(detail, Duration::from_secs(5)).into_response()
         }
     }
-}
-
-/// Writes to the audit log what a caller has changed.
-async fn note(app: &App, route: &Route, caller: &Caller, object: String, status: u16) {
-    let detail = json!({ "status": status });
-    app.audit(&caller.tenant, &caller.actor, route.name(), object, detail).await;
 }
 
 /// Writes to the audit log that a call was refused; not each, where there are very many.

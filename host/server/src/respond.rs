@@ -146,3 +146,20 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use serde_json::Value;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_arrive_is_given_up() {
+        let never = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
+        let request = Request::builder()
+            .header(header::CONTENT_TYPE, "application/json; charset=utf-8")
+            .body(Body::from_stream(never));
+        let read = JsonBody::<Value>::from_request(request.unwrap(), &()).await;
+        assert_eq!(read.err().map(|problem| problem.kind()), Some(Kind::Timeout));
+    }
+}

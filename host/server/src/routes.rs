@@ -177,10 +177,13 @@ pub const ROUTES: &[Route] = &[
 ];
 
 impl Route {
-    /// Whether a call that succeeds is written to the audit log: it changes something.
+    /// Whether the gate writes a call to the audit log: it changes something, and does so when
+    /// it answers.
     pub fn is_audited(&self) -> bool {
-        // These two are told something to look at, and change nothing.
-        self.verb != Verb::Get && !matches!(self.op, Op::Preview | Op::ValidateAgent)
+        // The first writes its line itself, when the turn begins. The others are told something to
+        // look at, and change nothing.
+        let itself = matches!(self.op, Op::Chat | Op::Preview | Op::ValidateAgent);
+        self.verb != Verb::Get && !itself
     }
 
     /// Whether its answer may take as long as a turn.

@@ -1,16 +1,19 @@
 //! A turn as it is asked for and as it is answered: the same for a blocking call, a stream and a
 //! WebSocket.
 
+use std::collections::BTreeMap;
+
 use belljar_policy::{LIMITS, LimitsRequest, Shown};
 use belljar_session::{TurnHandle, TurnRequest};
 use belljar_store::{Store, StoredMessage};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::app::is_id;
+use crate::app::{Ctx, is_id};
 use crate::auth::Caller;
 use crate::problem::Problem;
+use crate::routes::Op;
 
 /// Most characters of the name of an agent or a model.
 const MAX_NAME: usize = 200;
@@ -157,6 +160,14 @@ impl TurnIds {
         }
     }
 
+    /// Writes to the audit log that the turn was begun, and by which entrance.
+    pub(crate) async fn note(&self, ctx: &Ctx, by: &str) {
+        let Ctx { app, caller, .. } = ctx;
+        let object = format!("session {} message {}", self.session, self.message);
+        let detail = json!({ "by": by });
+        app.audit(&caller.tenant, &caller.actor, Op::Chat.name(), object, detail).await;
+    }
+
     /// What the row of the agent's message says now.
     pub(crate) async fn answered(&self, store: &Store) -> Result<Answered, Problem> {
         let row = store.message(&self.session, &self.message).await?;
@@ -185,7 +196,6 @@ impl TurnIds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn problem(body: serde_json::Value) -> Option<u16> {
         let caller = Caller::for_tests();

@@ -22,7 +22,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{Ctx, is_id};
+use crate::app::Ctx;
 use crate::auth::{SUBPROTOCOL, offered};
 use crate::gate;
 use crate::problem::{Kind, Problem};
@@ -282,11 +282,11 @@ impl Connection {
     }
 
     async fn chat(&mut self, id: Option<String>, body: ChatBody) -> Result<(), Problem> {
-        if let Some(session) = body.session.as_deref().filter(|id| is_id(id)) {
+        let request = body.request(&self.ctx.caller)?;
+        if let Some(session) = &request.session {
             self.ctx.session(session).await?;
         }
         self.make_room()?;
-        let request = body.request(&self.ctx.caller)?;
         if !self.turns.try_add(MAX_TURNS) {
             let detail = "as many turns of this connection run as may";
             return Err(Problem::too_many(detail, Duration::from_secs(1)));
@@ -294,7 +294,7 @@ impl Connection {
         let turns = TurnOf(Arc::clone(&self.turns));
         let mut handle = self.ctx.service.begin(request).await?;
         let ids = TurnIds::of(&handle);
-        self.note(Op::Chat, format!("session {} message {}", ids.session, ids.message)).await;
+        ids.note(&self.ctx, "websocket").await;
         let (session, message) = (ids.session.clone(), ids.message.clone());
         self.say(&ServerMessage::Accepted { id: id.clone(), session, message }).await;
         if !self.is_watched(&ids.session) {

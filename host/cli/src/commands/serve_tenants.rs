@@ -102,8 +102,8 @@ impl Opener {
         Ok((host, places.workspace, limits))
     }
 
-    /// The tenant's places, all below the data root: the wall lets this process write nowhere
-    /// else.
+    /// The tenant's places, all in its own directory below the data root, links followed: the
+    /// wall lets this process write nowhere else, and no tenant reaches another's.
     fn places_of(&self, tenant: &str) -> Result<Places, OpenError> {
         let found = |path: PathBuf| {
             path.canonicalize().map_err(|error| {
@@ -111,16 +111,17 @@ impl Opener {
             })
         };
         let root = found(self.data.root().to_path_buf())?;
+        let own = root.join("tenants").join(tenant);
         let below = |path: PathBuf| -> Result<PathBuf, OpenError> {
             let path = found(path)?;
-            if path.starts_with(&root) {
+            if path.starts_with(&own) {
                 return Ok(path);
             }
             Err(OpenError::OutOfReach(format!(
-                "`{}` of tenant `{tenant}` lies outside of the data root `{}`; move it there, or \
-                 restart with another `--data`",
+                "`{}` of tenant `{tenant}` lies outside of `{}`; move it there, or restart with \
+                 another `--data`",
                 path.display(),
-                root.display()
+                own.display()
             )))
         };
         Ok(Places {

@@ -1,0 +1,168 @@
+//! `belljar serve` and what belongs to it: keys and tenants.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Child;
+use std::time::Duration;
+
+use crate::kit::{Done, World};
+
+/// A server that is ended with its test.
+struct Server {
+    child: Option<Child>,
+    address: String,
+}
+
+impl Server {
+    fn start(world: &World, more: &[&str]) -> Self {
+        let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
+        args.extend(more);
+        let mut child = world.spawn(&args);
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some(address) = line.trim().strip_prefix("listening on http://") else {
+            let done = Done::of(child.wait_with_output().unwrap());
+            panic!("it said `{line}`: {}", done.stderr);
+        };
+        Self { address: address.to_owned(), child: Some(child) }
+    }
+
+    /// The status and the body of a `GET`.
+    fn get(&self, path: &str, key: Option<&str>) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let key = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
+        let host = &self.address;
+        let head = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{key}\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+
+    #[cfg(unix)]
+    fn terminate(mut self) -> Done {
+        let child = self.child.take().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        Done::of(child.wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn key(world: &World, tenant: &str, scope: &str) -> String {
+    let args = ["keys", "create", "--tenant", tenant, "--scope", scope, "--name", "test"];
+    world.run(&args).exits(0).stdout.trim().to_owned()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_answers_until_it_is_told_to_stop() {
+    let world = World::new();
+    let server = Server::start(&world, &[]);
+    assert_eq!(server.get("/readyz", None).0, 200);
+    let (status, body) = server.get("/v1/agents", None);
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("general-purpose"), "{body}");
+    let done = server.terminate().exits(0).complains("there are no keys");
+    assert!(done.stderr.contains("stopped"), "{}", done.stderr);
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_key_first() {
+    let world = World::new();
+    let done = world.run(&["serve", "--listen", "0.0.0.0:0"]).exits(2);
+    done.complains("there is no key").complains("belljar keys create");
+    world.run(&["serve", "--listen", "x"]).exits(2);
+    world.run(&["serve", "--host-name", "http://x"]).exits(2).complains("not the name of a host");
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked() {
+    let world = World::new();
+    let key = key(&world, "local", "read-only");
+    assert_eq!(key.len(), 63, "{key}");
+    let listed = world.run(&["keys", "list", "--json"]).exits(0);
+    let (id, secret) = (&key[3..19], &key[20..]);
+    assert!(listed.stdout.contains(id) && !listed.stdout.contains(secret), "{}", listed.stdout);
+    world.run(&["keys", "list"]).exits(0).says(id).says("valid");
+    let server = Server::start(&world, &[]);
+    assert_eq!(server.get("/v1/sessions", Some(&key)).0, 200);
+    assert_eq!(server.get("/v1/sessions", None).0, 401);
+    // While the server runs.
+    world.run(&["keys", "revoke", id]).exits(0);
+    assert_eq!(server.get("/v1/sessions", Some(&key)).0, 401);
+    world.run(&["keys", "revoke", "0000000000000000"]).exits(2).complains("no key");
+    let args = ["keys", "create", "--tenant", "nobody", "--scope", "admin", "--name", "x"];
+    world.run(&args).exits(2).complains("belljar tenants add nobody");
+}
+
+#[test]
+fn a_tenant_has_its_own_files_and_no_others() {
+    let world = World::new();
+    world.run(&["tenants", "add", "blue"]).exits(0);
+    world.run(&["tenants", "add", "blue"]).exits(2);
+    world.run(&["tenants", "add", "Blue!"]).exits(2).complains("a` to `z");
+    let key = key(&world, "blue", "admin");
+    let agent = "---\nname: bluebird\ndescription: Sings.\ntools: []\n---\nSing.\n";
+    world.home_file("sessions/tenants/blue/home/agents/bluebird.md", agent);
+    world.home_file("agents/homebird.md", &agent.replace("bluebird", "homebird"));
+    let server = Server::start(&world, &[]);
+    let (status, body) = server.get("/v1/agents", Some(&key));
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("bluebird") && !body.contains("homebird"), "{body}");
+    world.run(&["tenants", "disable", "blue"]).exits(0);
+    assert_eq!(server.get("/v1/agents", Some(&key)).0, 401);
+    world.run(&["tenants", "disable", "blue", "--enable"]).exits(0);
+    assert_eq!(server.get("/v1/agents", Some(&key)).0, 200);
+    world.run(&["tenants", "rm", "blue"]).exits(2).complains("--yes");
+    world.run(&["tenants", "rm", "blue", "--yes"]).exits(0);
+    assert_eq!(server.get("/v1/agents", Some(&key)).0, 401);
+    world.run(&["tenants", "list"]).exits(0).says("local");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_tenant_that_reaches_out_of_its_directory_is_not_served_and_others_are() {
+    let world = World::new();
+    let tenants = ["elsewhere", "mounts", "hooks", "good"];
+    let keys: Vec<String> = tenants
+        .iter()
+        .map(|name| {
+            world.run(&["tenants", "add", name]).exits(0);
+            key(&world, name, "admin")
+        })
+        .collect();
+    let root = world.home().join("sessions/tenants");
+    std::fs::remove_dir(root.join("elsewhere/workspace")).unwrap();
+    std::os::unix::fs::symlink(world.workspace(), root.join("elsewhere/workspace")).unwrap();
+    let mounts = format!(
+        "[defaults.internal]\nmounts = [{{ path = '/data', host = '{}', access = 'read' }}]\n",
+        world.workspace().display()
+    );
+    world.home_file("sessions/tenants/mounts/home/belljar.toml", &mounts);
+    let hooks = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'exit 0'\n";
+    world.home_file("sessions/tenants/hooks/home/belljar.toml", hooks);
+    let server = Server::start(&world, &[]);
+    for (name, key) in tenants.iter().zip(&keys) {
+        let (status, body) = server.get("/v1/agents", Some(key));
+        let expected = if *name == "good" { 200 } else { 503 };
+        assert_eq!(status, expected, "{name}: {body}");
+        let path = world.workspace().display().to_string();
+        assert!(!body.contains(&path), "{name}: {body}");
+    }
+    let done = server.terminate().exits(0);
+    for text in ["restart with another `--data`", "which is not the tenant's own", "has hooks"] {
+        assert!(done.stderr.contains(text), "no `{text}` in {}", done.stderr);
+    }
+}

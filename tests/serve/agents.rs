@@ -1,0 +1,81 @@
+//! Agents that are kept through the API.
+
+use serde_json::{Value, json};
+
+use crate::kit::{World, agent};
+
+#[tokio::test]
+async fn an_agent_is_kept_read_replaced_and_deleted() {
+    let world = World::new().await;
+    let body = json!({ "slug": "scout", "text": agent("scout") });
+    let made = world.call_as("blue-admin", "POST", "/v1/agents").json(&body).send().await.is(201);
+    let tag = made.headers["etag"].to_str().unwrap().to_owned();
+    assert_eq!(made.json()["definition"]["status"], "ready");
+    let read = world.call_as("blue-read-only", "GET", "/v1/agents/scout").send().await.is(200);
+    assert_eq!(read.json()["text"], agent("scout"));
+    assert_eq!(read.headers["etag"].to_str().unwrap(), tag);
+    let put = async |tag: Option<&str>, text: &str| {
+        let call = world.call_as("blue-admin", "PUT", "/v1/agents/scout");
+        let call = tag.into_iter().fold(call, |call, tag| call.header("if-match", tag));
+        call.json(&json!({ "text": text })).send().await
+    };
+    let next = agent("scout").replace("Tells.", "Tells more.");
+    put(None, &next).await.is(428).problem("no-condition");
+    put(Some("\"1\""), &next).await.is(412).problem("changed");
+    let replaced = put(Some(&tag), &next).await.is(200);
+    assert_eq!(replaced.json()["definition"]["description"], "Tells more.");
+    put(Some(&tag), &next).await.is(412).problem("changed");
+    world.call_as("blue-admin", "DELETE", "/v1/agents/scout").send().await.is(200);
+    world.call_as("blue-admin", "DELETE", "/v1/agents/scout").send().await.is(404);
+    assert_eq!(world.store.of_tenant("blue").agents().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_text_that_is_no_agent_is_not_kept_and_says_why() {
+    let world = World::new().await;
+    let before = world.state("blue").await;
+    let post = async |slug: &str, text: &str| {
+        let body = json!({ "slug": slug, "text": text });
+        world.call_as("blue-admin", "POST", "/v1/agents").json(&body).send().await
+    };
+    for text in ["", "hello", "---\nname: [\n---\nx", &agent("other")] {
+        post("scout", text).await.is(422).problem("agent");
+    }
+    // A file and one that is kept already have these names.
+    for slug in ["teller", "kept", "validate"] {
+        post(slug, &agent(slug)).await.is(409).problem("taken");
+    }
+    post("No Slug", &agent("x")).await.is(400).problem("invalid-request");
+    assert_eq!(world.state("blue").await, before);
+}
+
+#[tokio::test]
+async fn validating_says_all_and_keeps_nothing() {
+    let world = World::new().await;
+    let before = world.state("blue").await;
+    let validate = async |text: &str| -> Value {
+        let call = world.call_as("blue-member", "POST", "/v1/agents/validate");
+        call.json(&json!({ "text": text })).send().await.is(200).json()
+    };
+    let good = validate(&agent("scout")).await;
+    assert_eq!((&good["valid"], &good["definition"]["name"]), (&json!(true), &json!("scout")));
+    let bad =
+        validate("---\nname: x\ndescription: y\nvisibility: internal\nmaxTurns: many\n---\nz")
+            .await;
+    assert_eq!(bad["valid"], false);
+    assert!(bad["diagnostics"][0]["line"].as_u64().unwrap() > 1, "{bad}");
+    assert_eq!(world.state("blue").await, before);
+}
+
+#[tokio::test]
+async fn agents_of_files_and_of_the_api_stand_in_one_list() {
+    let world = World::new().await;
+    let list = world.call_as("blue-read-only", "GET", "/v1/agents").send().await.is(200).json();
+    let agents = list["agents"].as_array().unwrap();
+    let names: Vec<_> = agents.iter().map(|agent| (&agent["slug"], &agent["scope"])).collect();
+    assert_eq!(names, [(&json!("teller"), &json!("home")), (&json!("kept"), &json!("api"))]);
+    let rights = world.call_as("blue-read-only", "GET", "/v1/grants?agent=teller");
+    let rights = rights.send().await.is(200).json();
+    assert_eq!((&rights["agent"], &rights["tools"]), (&json!("teller"), &json!({})));
+    assert!(!rights.to_string().contains(&world.dir.path().to_string_lossy().into_owned()));
+}

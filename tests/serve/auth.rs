@@ -1,0 +1,93 @@
+//! Keys: how they are sent, what they open, what is noted of them.
+
+use crate::kit::{Plan, World, session};
+
+#[tokio::test]
+async fn a_refused_key_learns_nothing_and_is_told_where_keys_go() {
+    let world = World::new().await;
+    let mut told = Vec::new();
+    for caller in ["unknown", "mixed", "revoked", "closed-admin"] {
+        let answer = world.call_as(caller, "GET", "/v1/sessions").send().await.is(401);
+        assert_eq!(answer.headers["www-authenticate"], "Bearer realm=\"belljar\"");
+        told.push(answer.problem("no-key"));
+    }
+    told.dedup();
+    assert_eq!(told.len(), 1, "all of them the same: {told:?}");
+    for header in ["bj_x", "Basic YTpi", "Bearer", "Bearer bj_short"] {
+        let call = world.call("GET", "/v1/sessions").header("authorization", header);
+        call.send().await.is(401).problem("no-key");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_opens_nothing_from_then_on() {
+    let world = World::new().await;
+    let read = async || world.call_as("blue-member", "GET", "/v1/sessions").send().await.status;
+    assert_eq!(read().await, 200);
+    let key = &world.keys["blue-member"];
+    assert!(world.store.registry().revoke_key(&key[3..19], 9).await.unwrap());
+    assert_eq!(read().await, 401);
+    world.call_as("blue-admin", "GET", "/v1/sessions").send().await.is(200);
+}
+
+#[tokio::test]
+async fn without_any_key_this_machine_is_let_in_until_there_is_one() {
+    let world = World::with(Plan { keys: false, ..Plan::default() }).await;
+    let sessions = world.call("GET", "/v1/sessions").send().await.is(200).json();
+    assert_eq!(sessions["sessions"][0]["id"], session("local"));
+    world.call("GET", "/metrics").send().await.is(200);
+    let other = format!("/v1/sessions/{}", session("blue"));
+    world.call("GET", &other).send().await.is(404);
+    // Not even then does a wrong key become nobody's.
+    let wrong = world.call("GET", "/v1/sessions").header("authorization", "Bearer bj_x");
+    wrong.send().await.is(401);
+}
+
+#[tokio::test]
+async fn every_change_and_every_refusal_is_in_the_audit_log_of_its_tenant() {
+    let world = World::new().await;
+    let path = format!("/v1/sessions/{}", session("blue"));
+    world.call_as("blue-read-only", "DELETE", &path).send().await.is(403);
+    world.call_as("blue-member", "DELETE", &path).send().await.is(200);
+    world.call_as("mixed", "DELETE", &path).send().await.is(401);
+    world.call("GET", "/v1/sessions").send().await.is(401);
+    let log = world.call_as("blue-admin", "GET", "/v1/audit").send().await.is(200).json();
+    let lines: Vec<(&str, &str)> = log["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| (line["actor"].as_str().unwrap(), line["action"].as_str().unwrap()))
+        .collect();
+    let actor = |caller: &str| format!("key:{}", &world.keys[caller][3..19]);
+    let expected = [
+        // The key whose id it was is blue's.
+        (actor("blue-admin"), "refused"),
+        (actor("blue-member"), "delete_session"),
+        (actor("blue-read-only"), "refused"),
+    ];
+    let expected: Vec<_> = expected.iter().map(|(who, what)| (who.as_str(), *what)).collect();
+    assert_eq!(lines, expected, "the newest first");
+    let local = world.call_as("local-admin", "GET", "/v1/audit").send().await.is(200).json();
+    assert_eq!(local["entries"][0]["actor"], "nobody");
+    let entry = &log["entries"][1];
+    assert_eq!(entry["object"], format!("DELETE {path}"));
+    assert_eq!(entry["detail"]["status"], 200);
+}
+
+#[tokio::test]
+async fn a_key_that_asks_too_often_waits_and_others_do_not() {
+    let world = World::with(Plan { rate: 2, ..Plan::default() }).await;
+    let mut last = None;
+    for _ in 0..30 {
+        let answer = world.call_as("blue-admin", "GET", "/v1/running").send().await;
+        if answer.status != 200 {
+            last = Some(answer);
+            break;
+        }
+    }
+    let answer = last.expect("never refused").is(429);
+    answer.problem("too-many");
+    let wait: u64 = answer.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=2).contains(&wait));
+    world.call_as("red-admin", "GET", "/v1/running").send().await.is(200);
+}

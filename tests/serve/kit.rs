@@ -1,0 +1,271 @@
+//! A server with three tenants: `local`, `blue` and `red`, each with a session and an agent of its
+//! own, and a key for each kind of caller.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use belljar_definition::Settings;
+use belljar_model::{Models, ScriptedModel};
+use belljar_sandbox::{Sandbox, SandboxConfig};
+use belljar_server::{
+    App, DEFAULT_DRAIN, DEFAULT_RATE, Names, NewSecret, OpenError, ServerConfig, Tenants,
+};
+use belljar_session::{Admission, Host, Library, Root, Service, ServiceLimits, ToolCatalogue};
+use belljar_store::{
+    EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, NewSession, Role,
+    Store, StoredAgent, StoredMessage, StoredSession, Write,
+};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Call, call};
+
+/// Whether `begin` and `preview` do their work. False as long as the orchestrator is a stub.
+pub(crate) const SERVICE_IS_REAL: bool = false;
+
+/// Tenants with sessions.
+pub(crate) const TENANTS: [&str; 3] = ["local", "blue", "red"];
+
+/// An agent that says one thing.
+pub(crate) const TRANSCRIPT: &str = "
+transcript: 1
+agents:
+  - agent: teller
+    turns:
+      - say: Once upon a time.
+      - say: The end.
+";
+
+/// The text of an agent.
+pub(crate) fn agent(name: &str) -> String {
+    format!(
+        "---\nname: {name}\ndescription: Tells.\ntools: []\nvisibility: user-facing\n---\nTell.\n"
+    )
+}
+
+/// How a server is made.
+pub(crate) struct Plan<'a> {
+    pub(crate) transcript: &'a str,
+    pub(crate) rate: u32,
+    /// Whether there are keys; without, callers from this machine are let in.
+    pub(crate) keys: bool,
+}
+
+impl Default for Plan<'_> {
+    fn default() -> Self {
+        Self { transcript: TRANSCRIPT, rate: DEFAULT_RATE, keys: true }
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) dir: TempDir,
+    pub(crate) store: Store,
+    pub(crate) address: SocketAddr,
+    pub(crate) keys: BTreeMap<String, String>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) served: Mutex<Option<tokio::task::JoinHandle<()>>>,
+}
+
+/// All that a tenant has, to be compared with later.
+pub(crate) type State = (Vec<StoredSession>, Vec<StoredMessage>, Vec<StoredAgent>, i64);
+
+struct Opener {
+    dir: std::path::PathBuf,
+    store: Store,
+    transcript: String,
+    admission: Arc<Admission>,
+}
+
+/// One sandbox for all tests.
+fn sandbox() -> Sandbox {
+    static SANDBOX: std::sync::OnceLock<Sandbox> = std::sync::OnceLock::new();
+    SANDBOX.get_or_init(|| Sandbox::new(SandboxConfig::default()).unwrap()).clone()
+}
+
+#[async_trait]
+impl Tenants for Opener {
+    async fn open(&self, tenant: &str) -> Result<Service, OpenError> {
+        let (home, workspace) =
+            (self.dir.join(tenant).join("home"), self.dir.join(tenant).join("workspace"));
+        let settings = Arc::new(Settings::default());
+        let tools = ToolCatalogue::stock([], &settings);
+        let roots = vec![Root::home(&home), Root::workspace(&workspace)];
+        let library = Library::open(roots, tools.known(), false);
+        let model = ScriptedModel::from_yaml(&self.transcript, Path::new("test.yaml"));
+        let models =
+            Models::single(Arc::new(model.map_err(|error| OpenError::Setup(error.to_string()))?));
+        let host =
+            Host::new(sandbox(), Arc::new(models), settings, Arc::new(tools), Arc::new(library));
+        let limits = ServiceLimits { concurrent_turns: 8, queued_turns: 8 };
+        let store = self.store.of_tenant(tenant);
+        Ok(Service::new(host, store, workspace, Arc::clone(&self.admission), limits))
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(Plan::default()).await
+    }
+
+    pub(crate) async fn with(plan: Plan<'_>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let store = Store::open(&root.join("belljar.db")).await.unwrap();
+        for tenant in TENANTS {
+            let home = root.join(tenant).join("home/agents");
+            std::fs::create_dir_all(&home).unwrap();
+            std::fs::create_dir_all(root.join(tenant).join("workspace")).unwrap();
+            std::fs::write(home.join("teller.md"), agent("teller")).unwrap();
+        }
+        for tenant in ["blue", "red", "closed"] {
+            store.registry().create_tenant(tenant, 1).await.unwrap();
+        }
+        let mut keys = BTreeMap::new();
+        if plan.keys {
+            keys = make_keys(&store).await;
+        }
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let admission = Admission::new(8, 8);
+        let opener = Opener {
+            dir: root,
+            store: store.clone(),
+            transcript: plan.transcript.to_owned(),
+            admission: Arc::clone(&admission),
+        };
+        let config = ServerConfig {
+            names: Names::loopback(address.port()).host("jar.example.org").unwrap(),
+            open: true,
+            requests_per_second: plan.rate,
+            drain: DEFAULT_DRAIN,
+        };
+        let app = App::new(config, store.clone(), Arc::new(opener), admission);
+        let stop = CancellationToken::new();
+        let serving = stop.clone();
+        let served = tokio::spawn(async move { app.serve(listener, serving).await });
+        let world = Self { dir, store, address, keys, stop, served: Mutex::new(Some(served)) };
+        for tenant in TENANTS {
+            world.seed(tenant).await;
+        }
+        world
+    }
+
+    pub(crate) fn call(&self, method: &str, path: &str) -> Call {
+        call(self.address, method, path)
+    }
+
+    /// A call with the key of a kind of caller: `blue-admin`.
+    pub(crate) fn call_as(&self, caller: &str, method: &str, path: &str) -> Call {
+        self.call(method, path).key(&self.keys[caller])
+    }
+
+    /// Gives a tenant what the tests look for, in place of whatever it has.
+    pub(crate) async fn seed(&self, tenant: &str) {
+        let store = self.store.of_tenant(tenant);
+        store.delete_all_sessions().await.unwrap();
+        for agent in store.agents().await.unwrap() {
+            store.delete_agent(&agent.slug).await.unwrap();
+        }
+        store.save_agent("kept", &agent("kept"), 7, None).await.unwrap();
+        let session = session(tenant);
+        let message = |id: &str, role, text: &str| NewMessage {
+            id: format!("{tenant}-{id}"),
+            role,
+            status: MessageStatus::Completed,
+            content: json!({ "text": text, "messages": [] }),
+            metadata: json!({}),
+            created: 10,
+        };
+        let anchor = format!("{tenant}-answer");
+        let file = NewAttachment {
+            id: attachment(tenant),
+            call_id: None,
+            name: "page.html".to_owned(),
+            media_type: "text/html".to_owned(),
+            data: b"<script>alert(1)</script>".to_vec(),
+            created: 10,
+        };
+        let event = |id: i64| {
+            json!({ "id": id, "type": "text_delta", "text": format!("word {id}") }).to_string()
+        };
+        let new = NewSession {
+            id: session.clone(),
+            title: "a tale".to_owned(),
+            agent: "home/teller".to_owned(),
+            workspace: "/somewhere".to_owned(),
+            model: String::new(),
+            created: 10,
+        };
+        let messages =
+            vec![message("ask", Role::User, "tell"), message("answer", Role::Assistant, "Once.")];
+        let writes = vec![
+            Write::CreateSession(new),
+            Write::AppendMessages { session: session.clone(), messages },
+            Write::Events {
+                session: session.clone(),
+                message: anchor.clone(),
+                block: EventBlock { first_seq: 1, events: (1..=5).map(event).collect() },
+            },
+            Write::Attachments { session, message: anchor, attachments: vec![file] },
+        ];
+        store.enqueue(writes).await.unwrap();
+    }
+
+    pub(crate) async fn state(&self, tenant: &str) -> State {
+        let store = self.store.of_tenant(tenant);
+        let sessions = store.sessions(100).await.unwrap();
+        let mut messages = Vec::new();
+        let mut rest = 0;
+        for session in &sessions {
+            messages.extend(store.messages(&session.id).await.unwrap());
+            rest += store.last_event(&session.id).await.unwrap();
+            rest += i64::try_from(store.attachments(&session.id).await.unwrap().len()).unwrap();
+        }
+        (sessions, messages, store.agents().await.unwrap(), rest)
+    }
+}
+
+/// The session of a tenant.
+pub(crate) fn session(tenant: &str) -> String {
+    format!("20261122T000000000Z-{tenant}")
+}
+
+/// The attachment of a tenant's session.
+pub(crate) fn attachment(tenant: &str) -> String {
+    format!("20261122T000000001Z-{tenant}")
+}
+
+/// Keys by the names of their callers: `blue-member`, `revoked`, `closed`, `wrong`.
+async fn make_keys(store: &Store) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    let registry = store.registry();
+    for tenant in ["local", "blue", "red", "closed"] {
+        for scope in [KeyScope::Admin, KeyScope::Member, KeyScope::ReadOnly] {
+            let secret = NewSecret::generate().unwrap();
+            let key = NewKey {
+                id: secret.id.clone(),
+                tenant: tenant.to_owned(),
+                label: "test".to_owned(),
+                scope,
+                secret_hash: secret.hash,
+                created: 1,
+            };
+            registry.create_key(&key).await.unwrap();
+            keys.insert(format!("{tenant}-{scope}"), secret.text);
+        }
+    }
+    registry.set_tenant_disabled("closed", true).await.unwrap();
+    let revoked = keys.remove("local-member").unwrap();
+    registry.revoke_key(&revoked[3..19], 5).await.unwrap();
+    keys.insert("revoked".to_owned(), revoked);
+    keys.insert("unknown".to_owned(), NewSecret::generate().unwrap().text);
+    // A key that is there, with the secret of another.
+    let (own, other) = (&keys["blue-admin"], &keys["red-admin"]);
+    let mixed = format!("{}{}", &own[..20], &other[20..]);
+    keys.insert("mixed".to_owned(), mixed);
+    keys
+}

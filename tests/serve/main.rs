@@ -1,0 +1,14 @@
+//! Drives the server over real sockets: who may do what, what is refused before anything is
+//! looked at, and turns as their callers see them. Every test has a server and a store of its own.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod agents;
+mod auth;
+mod chat;
+mod client;
+mod guards;
+mod kit;
+mod matrix;
+mod sessions;
+mod shutdown;
+mod socket;

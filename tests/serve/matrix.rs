@@ -1,0 +1,164 @@
+//! Every route of the table, by every kind of caller, on its own tenant's objects and another's.
+//!
+//! What is refused leaves no trace, and no call of one tenant's changes anything of another's.
+
+use std::collections::BTreeMap;
+
+use belljar_server::{Needs, Object, Op, ROUTES, Route};
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Call};
+use crate::kit::{SERVICE_IS_REAL, TENANTS, World, attachment, session};
+
+/// A caller: the name of its key, its tenant, and how far it reaches; no tenant = it is nobody.
+type Caller = (&'static str, Option<&'static str>, Needs);
+
+const CALLERS: [Caller; 13] = [
+    ("", None, Needs::Nothing),
+    ("unknown", None, Needs::Nothing),
+    ("mixed", None, Needs::Nothing),
+    ("revoked", None, Needs::Nothing),
+    ("closed-admin", None, Needs::Nothing),
+    ("blue-read-only", Some("blue"), Needs::ReadOnly),
+    ("blue-member", Some("blue"), Needs::Member),
+    ("blue-admin", Some("blue"), Needs::Admin),
+    ("red-read-only", Some("red"), Needs::ReadOnly),
+    ("red-member", Some("red"), Needs::Member),
+    ("red-admin", Some("red"), Needs::Admin),
+    ("local-read-only", Some("local"), Needs::ReadOnly),
+    ("local-admin", Some("local"), Needs::Operator),
+];
+
+/// The status that a call has to have.
+fn expected(route: &Route, caller: &Caller, target: &str) -> u16 {
+    let (_, tenant, reach) = caller;
+    let Some(tenant) = tenant else {
+        return if route.needs == Needs::Nothing { 200 } else { 401 };
+    };
+    if *reach < route.needs {
+        return 403;
+    }
+    // In their bodies these two name a session too.
+    let names = route.object != Object::None || matches!(route.op, Op::Chat | Op::Preview);
+    // An agent is named by its slug, and every tenant has one of that name: its own.
+    if names && route.object != Object::Agent && *tenant != target {
+        return 404;
+    }
+    match route.op {
+        Op::CreateAgent => 201,
+        // Nobody asks anything.
+        Op::Answer => 404,
+        // It is no WebSocket.
+        Op::WebSocket => 400,
+        Op::Chat | Op::Preview if !SERVICE_IS_REAL => 503,
+        _ => 200,
+    }
+}
+
+fn path(route: &Route, target: &str) -> String {
+    let path = route.path.replace("{id}", &session(target));
+    let path = path.replace("{attachment}", &attachment(target)).replace("{question}", "1");
+    let path = path.replace("{slug}", "kept");
+    match route.op {
+        Op::ReadGrants => format!("{path}?agent=teller"),
+        Op::WatchEvents => format!("{path}?follow=false"),
+        _ => path,
+    }
+}
+
+fn body(route: &Route, target: &str) -> Option<Value> {
+    match route.op {
+        Op::Chat | Op::Preview => Some(json!({ "session": session(target), "text": "more" })),
+        Op::Cancel => Some(json!({})),
+        Op::Answer => Some(json!({ "answer": "yes" })),
+        Op::CreateAgent => Some(json!({ "slug": "new", "text": crate::kit::agent("new") })),
+        Op::ReplaceAgent => Some(json!({ "text": crate::kit::agent("kept") })),
+        Op::ValidateAgent => Some(json!({ "text": "nothing" })),
+        _ => None,
+    }
+}
+
+fn request(world: &World, route: &Route, caller: &Caller, target: &str) -> Call {
+    let mut call = world.call(route.verb.as_str(), &path(route, target));
+    if let Some(key) = world.keys.get(caller.0) {
+        call = call.key(key);
+    }
+    if route.op == Op::ReplaceAgent {
+        call = call.header("if-match", "\"7\"");
+    }
+    match body(route, target) {
+        Some(body) => call.json(&body),
+        None => call,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_route_is_open_to_whom_the_table_says_and_to_nobody_else() {
+    let world = World::new().await;
+    let mut cells = 0;
+    for route in ROUTES {
+        for caller in &CALLERS {
+            for target in ["blue", "red"] {
+                cell(&world, route, caller, target).await;
+                cells += 1;
+            }
+        }
+    }
+    assert_eq!(cells, ROUTES.len() * CALLERS.len() * 2);
+}
+
+async fn cell(world: &World, route: &Route, caller: &Caller, target: &str) {
+    let at = format!("{} by `{}` on {target}'s", route.name(), caller.0);
+    let mut before = BTreeMap::new();
+    for tenant in TENANTS {
+        before.insert(tenant, world.state(tenant).await);
+    }
+    let answer: Answer = request(world, route, caller, target).send().await;
+    let wanted = expected(route, caller, target);
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    assert_eq!(answer.status, wanted, "{at}: {text}");
+    if wanted >= 400 {
+        answer.problem(match wanted {
+            400 => "invalid-request",
+            401 => "no-key",
+            403 => "scope",
+            404 => "not-found",
+            503 => "unavailable",
+            other => panic!("{at}: {other}"),
+        });
+    }
+    for tenant in TENANTS {
+        let after = world.state(tenant).await;
+        let may_change = wanted < 400 && caller.1 == Some(tenant);
+        if may_change {
+            if after != before[tenant] {
+                world.seed(tenant).await;
+            }
+        } else {
+            assert_eq!(after, before[tenant], "{at} changed what {tenant} has");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_another_tenants_answers_exactly_as_what_is_not_there() {
+    let world = World::new().await;
+    for route in ROUTES.iter().filter(|route| route.object != Object::None) {
+        let (theirs, nothing) = (session("red"), session("none"));
+        let of = async |id: &str, agent: &str| {
+            let path = route.path.replace("{id}", id).replace("{attachment}", &attachment("red"));
+            let path = path.replace("{question}", "1").replace("{slug}", agent);
+            let mut call = world.call_as("blue-admin", route.verb.as_str(), &path);
+            if let Some(body) = body(route, "red") {
+                call = call.header("if-match", "7").json(&body);
+            }
+            let answer = call.send().await;
+            let text = String::from_utf8(answer.body).unwrap();
+            (answer.status, text.replace(id, "ID").replace(agent, "AGENT"))
+        };
+        world.store.of_tenant("red").save_agent("theirs", "x", 7, None).await.ok();
+        let (one, other) = (of(&theirs, "theirs").await, of(&nothing, "nobodys").await);
+        assert_eq!(one, other, "{}", route.name());
+        assert_eq!(one.0, 404, "{}", route.name());
+    }
+}
