@@ -41,7 +41,7 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     }
     tokio::select! {
         biased;
-        () = handle.ended() => {}
+        _ = handle.ended() => {}
         // What was not done until then goes on at the next start, and is said to be in flight.
         () = ctx.app.stopped().cancelled() => {}
     }
