@@ -36,9 +36,10 @@ jars = 4000
 queue = 4000
 tenant_turns = 1000
 tenant_queue = 4000
-requests_per_second = 1000000
+requests_per_second = 100000
 [grants.boss]
-tools = ["spawn_agent", "delegate_parallel", "file_read"]
+tools = ["spawn_agent", "delegate_parallel", "TOOL"]
+mounts = [{ path = "/workspace", access = "read-write" }]
 [grants.scout]
 tools = ["TOOL"]
 mounts = [{ path = "/workspace", access = "read-write" }]
@@ -87,7 +88,7 @@ impl Site {
         let agents = home.path().join("agents");
         std::fs::create_dir_all(&agents)?;
         for (name, tools) in
-            [("boss", "[delegate_parallel]".to_owned()), ("scout", format!("[{tool}]"))]
+            [("boss", format!("[delegate_parallel, {tool}]")), ("scout", format!("[{tool}]"))]
         {
             let text = format!(
                 "---\nname: {name}\ndescription: Does {name}.\nvisibility: user-facing\n\
@@ -100,20 +101,21 @@ impl Site {
 
     pub(crate) fn start(&self) -> anyhow::Result<Server> {
         let mut child = Command::new(&self.binary)
-            .args(["serve", "--listen", "127.0.0.1:0", "--workspace"])
+            .args(["--quiet", "serve", "--listen", "127.0.0.1:0", "--workspace"])
             .arg(self.workspace.path())
             .env("BELLJAR_HOME", self.home.path())
             .current_dir(self.workspace.path())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(std::fs::File::create(self.home.path().join("log"))?)
             .spawn()?;
         let stdout = child.stdout.take().context("it has a stdout")?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let address = line.trim().strip_prefix("listening on http://").map(str::to_owned);
         let Some(address) = address else {
-            let said = child.wait_with_output()?;
-            anyhow::bail!("it did not start: {}", String::from_utf8_lossy(&said.stderr));
+            child.wait()?;
+            let said = std::fs::read_to_string(self.home.path().join("log"))?;
+            anyhow::bail!("it did not start: {said}");
         };
         Ok(Server { child, address })
     }
