@@ -25,6 +25,11 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long opening pauses before it tries again: the others are done in some milliseconds.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
+/// Pages of the log after which a commit takes them into the file: 32 MiB. The pages that turns
+/// write over and over are copied, and the disk waited for, far less often than with SQLite's
+/// own 1,000 pages.
+const CHECKPOINT_PAGES: &str = "8000";
+
 /// Connections of one process that read. Each has a thread; they do not wait for the writer's.
 const MAX_CONNECTIONS: u32 = 4;
 
@@ -75,7 +80,9 @@ impl Store {
             .disable_statement_logging();
         check_and_migrate(&options, path).await?;
         let failed = |error| StoreError::database("open the store", path, &error);
-        let options = options.journal_mode(SqliteJournalMode::Wal);
+        let options = options
+            .journal_mode(SqliteJournalMode::Wal)
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
         let shared: Arc<Path> = path.into();
         // The writer first: it is the one that may change the journal's mode.
         let writer = Writer::start(options.clone(), Arc::clone(&shared)).await.map_err(failed)?;
