@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a connection too many is told, and how long it may take to hear it.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\n\
-    content-type: application/problem+json\r\ncontent-length: 145\r\n\r\n\
+    content-type: application/problem+json\r\ncontent-length: 142\r\n\r\n\
     {\"type\":\"/problems/unavailable\",\"title\":\"the server cannot do this now\",\"status\":503,\
     \"detail\":\"there are as many connections as there may be\"}";
 const FULL_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,12 +1,13 @@
 //! The tools of a tenant: what they are called, take and ask for. What an agent may use of them
 //! is another question, which `grants` answers.
 
-use belljar_session::{Origin, ToolComponent, host_tool_specs};
+use belljar_session::{Host, Origin, ToolComponent, host_tool_specs};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::Ctx;
+use crate::problem::Problem;
 use crate::respond::Json;
 
 /// All tools, by name.
@@ -47,9 +48,14 @@ pub(crate) struct AsksBody {
     secrets: Vec<String>,
 }
 
-/// `GET /v1/tools`.
-pub(crate) async fn list(ctx: Ctx) -> Json<Tools> {
-    let host = ctx.service.host();
+/// `GET /v1/tools`. A tool that was never described is compiled first. That goes on when it
+/// takes longer than a call may, so that a later call finds it done.
+pub(crate) async fn list(ctx: Ctx) -> Result<Json<Tools>, Problem> {
+    let described = tokio::spawn(async move { tools(ctx.service.host()).await }).await;
+    described.map(Json).map_err(|error| Problem::bug(&format!("listing tools failed: {error}")))
+}
+
+async fn tools(host: &Host) -> Tools {
     let mut tools = Vec::new();
     let mut problems: Vec<String> =
         host.tools.problems().iter().map(|found| found.message.clone()).collect();
@@ -91,7 +97,7 @@ pub(crate) async fn list(ctx: Ctx) -> Json<Tools> {
         asks: AsksBody::default(),
     }));
     tools.sort_by(|a, b| a.name.cmp(&b.name));
-    Json(Tools { tools, problems })
+    Tools { tools, problems }
 }
 
 impl AsksBody {

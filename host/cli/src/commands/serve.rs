@@ -47,8 +47,7 @@ pub(super) fn run(
     // Behind the wall nothing can be bound any more.
     let (listener, address) = bind(args, &settings.server)?;
     let names = names(args, &settings.server, address)?;
-    let through =
-        Through { write: vec![data.root().to_path_buf(), places.runs()], ..Through::default() };
+    let through = Through { write: vec![data.root().to_path_buf()], ..Through::default() };
     walls.up(places, &through);
     let local = Assembly::new(places, out)?.host()?;
     for problem in local.tools.problems() {
