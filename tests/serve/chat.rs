@@ -61,7 +61,7 @@ async fn a_streamed_turn_ends_with_what_a_blocking_one_answers() {
     for event in events {
         assert_eq!(event.data["message"], done.data["message"]);
         assert_eq!(event.data["type"], event.kind.as_str());
-        assert_eq!(event.data["id"], event.id.unwrap());
+        assert_eq!(event.data["event_id"], event.id.unwrap());
     }
 }
 
@@ -121,7 +121,7 @@ async fn a_turn_on_a_socket_is_accepted_told_and_done() {
     let done = loop {
         let message = socket.hear().await.unwrap();
         match message["type"].as_str().unwrap() {
-            "event" => ids.push(message["event"]["id"].as_i64().unwrap()),
+            "event" => ids.push(message["event"]["event_id"].as_i64().unwrap()),
             "done" => break message,
             other => panic!("{other}: {message}"),
         }

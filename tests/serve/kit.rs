@@ -24,9 +24,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::{Call, call};
 
-/// Whether `begin` and `preview` do their work. False as long as the orchestrator is a stub.
-pub(crate) const SERVICE_IS_REAL: bool = false;
-
 /// Tenants with sessions.
 pub(crate) const TENANTS: [&str; 3] = ["local", "blue", "red"];
 
@@ -100,7 +97,12 @@ impl Tenants for Opener {
             Models::single(Arc::new(model.map_err(|error| OpenError::Setup(error.to_string()))?));
         let host =
             Host::new(sandbox(), Arc::new(models), settings, Arc::new(tools), Arc::new(library));
-        let limits = ServiceLimits { concurrent_turns: 8, queued_turns: 8 };
+        let limits = ServiceLimits {
+            concurrent_turns: 8,
+            queued_turns: 8,
+            tokens_per_day: None,
+            fuel_per_day: None,
+        };
         let store = self.store.of_tenant(tenant);
         Ok(Service::new(host, store, workspace, Arc::clone(&self.admission), limits))
     }

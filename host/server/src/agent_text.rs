@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use belljar_definition::{
-    AgentId, CatalogEntry, Diagnostic, Parsed, Severity, Slug, parse_agent_in,
+    AgentId, CatalogEntry, Diagnostic, Parsed, Scope, Severity, Slug, parse_agent_in,
 };
-use belljar_session::{ResolvedAgent, canonical, resolve_entry};
+use belljar_session::{API_LIBRARY, ResolvedAgent, canonical, resolve_entry};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -98,7 +98,8 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
                 let workspace =
                     canonical(service.workspace()).map_err(|error| error.to_string())?;
                 let found = diagnostics.iter().map(DiagnosticBody::of).collect();
-                let id = AgentId::home(definition.slug.clone());
+                let scope = Scope::Library(API_LIBRARY.to_owned());
+                let id = AgentId { scope, slug: definition.slug.clone() };
                 let entry = CatalogEntry { id, definition: *definition, diagnostics };
                 let agent = resolve_entry(host, &entry, &workspace);
                 Ok(AgentText {

@@ -18,6 +18,10 @@ use tokio::task::JoinHandle;
 use crate::events::{Event, EventKind};
 use crate::service::{Block, Hub, SessionEvent};
 
+/// Blocks that wait for their commit before they are shown: more than one for each subagent that
+/// keeps a step at a time.
+const MAX_UNPUBLISHED: usize = 1_024;
+
 /// Bytes of events that are stored together at most.
 const MAX_BLOCK: usize = 1 << 20;
 
@@ -41,7 +45,7 @@ struct State {
     pending: Vec<SessionEvent>,
     bytes: usize,
     /// Blocks that wait for their commit, in order; `None` after the end.
-    publish: Option<mpsc::UnboundedSender<(Block, Committed)>>,
+    publish: Option<mpsc::Sender<(Block, Committed)>>,
 }
 
 /// An event as it is stored and sent.
@@ -63,7 +67,7 @@ impl EventLog {
         message: &str,
         last: i64,
     ) -> Self {
-        let (publish, committed) = mpsc::unbounded_channel();
+        let (publish, committed) = mpsc::channel(MAX_UNPUBLISHED);
         let state = State { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
         let inner = Arc::new(Inner {
             store,
@@ -151,8 +155,9 @@ impl Inner {
         let block: Block = std::mem::take(&mut state.pending).into();
         state.bytes = 0;
         if let Some(publish) = &state.publish {
-            // An error: the runtime ends.
-            let _ = publish.send((block, committed));
+            // An error: too many wait, and watchers read it from the store when they find the gap;
+            // or the runtime ends.
+            let _ = publish.try_send((block, committed));
         }
     }
 
@@ -163,11 +168,7 @@ impl Inner {
 
 /// Shows blocks in their order once they are stored, and hands over the next one while none is
 /// under way: what comes meanwhile is stored together.
-async fn pump(
-    inner: Arc<Inner>,
-    hub: Arc<Hub>,
-    mut committed: mpsc::UnboundedReceiver<(Block, Committed)>,
-) {
+async fn pump(inner: Arc<Inner>, hub: Arc<Hub>, mut committed: mpsc::Receiver<(Block, Committed)>) {
     loop {
         tokio::select! {
             biased;

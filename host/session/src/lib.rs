@@ -41,6 +41,7 @@ mod conversation;
 mod delegate;
 mod delegates;
 mod dispatch;
+mod ended;
 mod event_log;
 pub mod events;
 mod facade;
