@@ -15,6 +15,7 @@ use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::clock::Clock;
 use crate::events::{Event, EventKind};
 use crate::service::{Block, Hub, SessionEvent};
 
@@ -33,6 +34,7 @@ pub(crate) struct EventLog {
 
 struct Inner {
     store: Store,
+    clock: Arc<dyn Clock>,
     session: Arc<str>,
     message: Arc<str>,
     state: Mutex<State>,
@@ -52,6 +54,8 @@ struct State {
 #[derive(Serialize)]
 struct Wire<'a> {
     event_id: i64,
+    /// When it happened, in milliseconds since 1970.
+    at: i64,
     session: &'a str,
     message: &'a str,
     #[serde(flatten)]
@@ -62,6 +66,7 @@ impl EventLog {
     /// The log of a turn; `last`: the id of the session's last event.
     pub(crate) fn new(
         store: Store,
+        clock: Arc<dyn Clock>,
         hub: Arc<Hub>,
         session: &str,
         message: &str,
@@ -71,6 +76,7 @@ impl EventLog {
         let state = State { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
         let inner = Arc::new(Inner {
             store,
+            clock,
             session: session.into(),
             message: message.into(),
             state: Mutex::new(state),
@@ -118,7 +124,8 @@ impl Inner {
     fn push(&self, event: &Event) {
         let mut state = self.state();
         let id = state.next;
-        let wire = Wire { event_id: id, session: &self.session, message: &self.message, event };
+        let at = self.clock.now().as_millisecond();
+        let wire = Wire { event_id: id, at, session: &self.session, message: &self.message, event };
         let json = match serde_json::to_string(&wire) {
             Ok(json) => json,
             Err(error) => {

@@ -250,7 +250,8 @@ impl SessionJournal {
         };
         let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
         let hub = Arc::clone(&self.hub);
-        let log = EventLog::new(store.clone(), hub, &session, &message, last_event);
+        let log =
+            EventLog::new(store.clone(), Arc::clone(&clock), hub, &session, &message, last_event);
         let log = Arc::new(log);
         let actor = self.actor.clone();
         let place = Place { store, clock, session, message, run: run.clone(), actor };

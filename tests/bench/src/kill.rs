@@ -174,7 +174,13 @@ async fn look(site: &Site, acknowledged: &[String]) -> anyhow::Result<Found> {
 }
 
 async fn all_sessions(store: &Store) -> anyhow::Result<Vec<String>> {
-    let sessions = store.sessions(belljar_store::MAX_LISTED).await?;
-    ensure!(sessions.len() < belljar_store::MAX_LISTED as usize, "more sessions than are listed");
-    Ok(sessions.into_iter().map(|session| session.id).collect())
+    let mut all: Vec<String> = Vec::new();
+    loop {
+        let before = all.last().map(String::as_str);
+        let page = store.sessions_page(before, belljar_store::MAX_LISTED).await?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page.into_iter().map(|session| session.id));
+    }
 }

@@ -15,8 +15,10 @@ mod serve;
 mod server;
 mod shell;
 mod soak;
+mod socket;
 mod startup;
 mod stores;
+mod watch;
 
 use std::path::Path;
 
@@ -34,10 +36,12 @@ struct Times {
     /// Seconds of turns over HTTP.
     seconds: u64,
     kills: usize,
+    /// WebSocket clients, idle and active.
+    watchers: (usize, usize),
 }
 
 /// What can be asked for by itself.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "open",
     "read",
     "shell",
@@ -49,6 +53,7 @@ const PARTS: [&str; 12] = [
     "soak",
     "startup",
     "serve",
+    "watch",
     "kill",
 ];
 
@@ -62,6 +67,7 @@ const FULL: Times = Times {
     attacks: 100_000,
     seconds: 60,
     kills: 200,
+    watchers: (2000, 200),
 };
 const QUICK: Times = Times {
     stores: 300,
@@ -73,6 +79,7 @@ const QUICK: Times = Times {
     attacks: 1000,
     seconds: 3,
     kills: 10,
+    watchers: (100, 20),
 };
 
 #[tokio::main]
@@ -126,6 +133,10 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     if asked("serve") {
         let time = std::time::Duration::from_secs(times.seconds);
         rows.extend(serve::rows(startup::binary(root)?, time).await?);
+    }
+    if asked("watch") {
+        let time = std::time::Duration::from_secs(times.seconds.min(20));
+        rows.push(watch::row(startup::binary(root)?, times.watchers, time).await?);
     }
     if asked("kill") {
         rows.push(kill::row(startup::binary(root)?, times.kills).await?);

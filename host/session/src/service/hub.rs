@@ -24,7 +24,8 @@ pub struct SessionEvent {
     pub message: Arc<str>,
     /// The `type` of [`crate::events`].
     pub kind: Arc<str>,
-    /// The whole event as JSON; `event_id`, `session` and `message` stand in it too. Foreign
+    /// The whole event as JSON; `event_id`, `at` (milliseconds
+    /// since 1970), `session` and `message` stand in it too. Foreign
     /// text.
     pub json: Arc<str>,
 }
