@@ -139,6 +139,13 @@ fn by_status(kinds: &[Kind]) -> BTreeMap<u16, String> {
 
 fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
     let text = || Content::new(Some(ObjectBuilder::new().schema_type(Type::String)));
+    // One event, as those who read such streams hand it over.
+    let event = || {
+        let field = || ObjectBuilder::new().schema_type(Type::String);
+        let event = ObjectBuilder::new().schema_type(Type::Object);
+        let event = event.property("id", field()).property("event", field());
+        Content::new(Some(event.property("data", field()).required("data")))
+    };
     let response = |about: &str, kind: &str, content| {
         ResponseBuilder::new().description(about).content(kind, content).build()
     };
@@ -155,10 +162,10 @@ fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
                     "what came of it; with `stream`, events and at last `done` with the same",
                 )
                 .content("application/json", reference(&named(schemas)))
-                .content("text/event-stream", text());
+                .content("text/event-stream", event());
             (200, both.build())
         }
-        Gives::Events => (200, response("events, each with its id", "text/event-stream", text())),
+        Gives::Events => (200, response("events, each with its id", "text/event-stream", event())),
         Gives::Text => (200, response("text", "text/plain", text())),
         Gives::Bytes => {
             let any = Content::new(None::<RefOr<Schema>>);

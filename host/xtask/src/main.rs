@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask COMMAND`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod api;
 mod check;
 mod fuzz;
 #[path = "../../cli/src/guest_build.rs"]
@@ -13,10 +14,11 @@ mod supply;
 mod tidy;
 mod tools;
 
-use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of belljar")]
@@ -45,6 +47,8 @@ enum Command {
     Oracle,
     /// Check the house rules that no compiler knows
     Tidy,
+    /// Hold the server against its own OpenAPI document, with schemathesis
+    TestApi,
     /// Run the tests that need a WebAssembly toolchain: rebuilt tools, new tool projects
     TestGuests,
     /// Run the tests against a real llama.cpp server
@@ -73,6 +77,7 @@ fn run(command: Command) -> Result<()> {
         Command::Hostile => hooks::PROBE.rebuild(&root),
         Command::Oracle => oracle::run(&root),
         Command::Tidy => tidy::run(&root),
+        Command::TestApi => api::run(&root),
         Command::TestPeers => peers::run(&root),
         Command::TestGuests => guests::run(&root),
         Command::Tools(arguments) => tools::run(&root, &arguments),
@@ -89,4 +94,17 @@ fn root() -> Result<PathBuf> {
 #[expect(clippy::print_stdout, reason = "the verdicts of a developer command")]
 fn say(line: &str) {
     println!("{line}");
+}
+
+/// The binary of belljar, built; it lies beside this one.
+pub(crate) fn built(root: &Path) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = process::Command::new(cargo)
+        .args(["build", "--quiet", "--bin", "belljar"])
+        .current_dir(root)
+        .status()
+        .context("failed to start cargo")?;
+    ensure!(built.success(), "belljar does not build");
+    let here = std::env::current_exe().context("failed to find the running program")?;
+    Ok(here.with_file_name(format!("belljar{}", std::env::consts::EXE_SUFFIX)))
 }

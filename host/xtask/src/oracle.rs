@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::say;
+use crate::{built, say};
 
 /// Public libraries as data, beside the repository.
 const CORPUS: &str = "../shared/corpus";
@@ -22,7 +22,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         "there is no `target/peers`; make it with `python3 -m venv target/peers`, then \
          `target/peers/bin/pip install pyyaml`"
     );
-    let belljar = build(root)?;
+    let belljar = built(root)?;
     let oracle = root.join("tests/oracle");
     let mut check = Command::new(&python);
     check.arg(oracle.join("check.py")).arg(&belljar).arg(oracle.join("agent-files"));
@@ -36,17 +36,4 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let status = check.status().context("failed to start the oracle")?;
     ensure!(status.success(), "the two readers disagree");
     Ok(())
-}
-
-/// The binary, which lies beside this one.
-fn build(root: &Path) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--quiet", "--bin", "belljar"])
-        .current_dir(root)
-        .status()
-        .context("failed to start cargo")?;
-    ensure!(built.success(), "belljar does not build");
-    let here = std::env::current_exe().context("failed to find the running program")?;
-    Ok(here.with_file_name(format!("belljar{}", std::env::consts::EXE_SUFFIX)))
 }

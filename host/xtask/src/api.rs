@@ -1,0 +1,29 @@
+//! `cargo xtask test-api`: holds `belljar serve` against its own OpenAPI document.
+//!
+//! A script under `tests/peers/api` starts a server and lets schemathesis send what the document
+//! allows and what it forbids. The Python package is installed by `.ci/run`, or by hand: `python3
+//! -m venv target/peers`, then `target/peers/bin/pip install schemathesis`.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::built;
+
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let tool = root.join("target/peers/bin/schemathesis");
+    ensure!(
+        tool.exists(),
+        "there is no schemathesis in `target/peers`; make it with `python3 -m venv target/peers`, \
+         then `target/peers/bin/pip install schemathesis`"
+    );
+    let belljar = built(root)?;
+    let status = Command::new(tool.with_file_name("python"))
+        .arg(root.join("tests/peers/api/check.py"))
+        .arg(&belljar)
+        .status()
+        .context("failed to start the check")?;
+    ensure!(status.success(), "the server and its document disagree");
+    Ok(())
+}
