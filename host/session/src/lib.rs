@@ -1,11 +1,11 @@
 //! Runs agents: the loop between a model and its tools, subagents, the library of agents,
-//! saved runs and events.
+//! saved runs and events, and the sessions of many people.
 //!
 //! ```text
 //! library, settings ──> resolve ──> run ──> Outcome ──> saved
 //!                                    │ └──> events
 //!                                    └ turn (decides) / agent, carry, child (perform)
-//! conversation (many runs, one history) + store = journal
+//! conversation (many runs, one history) + store = session_journal ──> service (many sessions)
 //! ```
 //!
 //! What this crate promises:

@@ -268,6 +268,34 @@ async fn what_stops_with_the_host_goes_on_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn turns_that_wait_for_their_place_do_not_hold_up_the_end() {
+    let desk = desk_with(ServiceLimits { concurrent_turns: 1, ..LIMITS }).await;
+    let turn = desk.service.begin(ask("stuck")).await.unwrap();
+    until(&mut turn.watch(), "subagent_update").await;
+    let waiting = tokio::spawn({
+        let service = desk.service.clone();
+        async move { service.begin(ask("boss")).await }
+    });
+    while desk.service.running().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    desk.service.drain(std::time::Duration::ZERO).await;
+    assert!(matches!(waiting.await.unwrap(), Err(ServiceError::Draining)));
+    assert_eq!(desk.store.sessions(10).await.unwrap().len(), 1, "nothing of it is left");
+    // Two that go on, with one place: the second waits when the host ends again.
+    let limits = ServiceLimits { concurrent_turns: 2, ..LIMITS };
+    let next = service(&desk.world, &desk.store, limits);
+    let other = next.begin(ask("stuck")).await.unwrap();
+    until(&mut other.watch(), "subagent_update").await;
+    next.drain(std::time::Duration::ZERO).await;
+    let last = service(&desk.world, &desk.store, ServiceLimits { concurrent_turns: 1, ..LIMITS });
+    assert_eq!(last.recover().await.unwrap(), 2);
+    last.drain(std::time::Duration::ZERO).await;
+    assert!(last.running().is_empty());
+    assert_eq!(desk.store.in_flight().await.unwrap().len(), 2, "both go on later");
+}
+
+#[tokio::test]
 async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing() {
     let desk = desk_with(ServiceLimits { concurrent_turns: 1, queued_turns: 0, ..LIMITS }).await;
     let wrong = |request: TurnRequest| async {

@@ -47,6 +47,9 @@ use crate::service::running::Running;
 /// How long an answer to a full queue asks its client to wait: some turns have ended by then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// How long turns that are stopped may take to be gone before they are stopped again.
+const ABORT_AGAIN: Duration = Duration::from_millis(100);
+
 /// One tenant's sessions. Clones share them.
 #[derive(Clone)]
 pub struct Service(Arc<Inner>);
@@ -174,9 +177,11 @@ impl Service {
     /// stopped where it is: it is journalled, and [`Service::recover`] goes on with it.
     pub async fn drain(&self, limit: Duration) {
         self.0.draining.cancel();
-        if tokio::time::timeout(limit, self.0.running.all_ended()).await.is_err() {
+        let mut wait = limit;
+        // Again, because one may just have been about to start.
+        while tokio::time::timeout(wait, self.0.running.all_ended()).await.is_err() {
             self.0.running.abort();
-            self.0.running.all_ended().await;
+            wait = ABORT_AGAIN;
         }
         self.0.hub.close();
     }

@@ -70,6 +70,10 @@ impl Inner {
         let jars = self.jars_of(&agent);
         let permit = self.admission.enter(self.store.tenant(), jars, true).await;
         let Ok(permit) = permit else { return Ok(()) };
+        if self.draining.is_cancelled() {
+            // It waits for the next start.
+            return Ok(());
+        }
         let past: Past = past;
         let conversation = self.conversation(agent, None, limits, Some(&past)).await?;
         let mut journal = journal;
