@@ -10,7 +10,6 @@ use super::begin::Ready;
 use super::running::Running;
 use super::types::ServiceError;
 use super::{Inner, Service};
-use crate::rows::Past;
 
 /// What is known of a turn from its person's message.
 #[derive(Default, Deserialize)]
@@ -74,9 +73,7 @@ impl Inner {
             // It waits for the next start.
             return Ok(());
         }
-        let past: Past = past;
         let conversation = self.conversation(agent, None, limits, Some(&past)).await?;
-        let mut journal = journal;
         journal.by(&actor);
         // Nobody waits for it.
         drop(self.run(Ready { claim, places: (place, permit), journal, conversation, turn }));
