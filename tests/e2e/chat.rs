@@ -61,6 +61,35 @@ fn quiet_leaves_only_what_the_agent_says() {
     assert_eq!(done.stderr, "");
 }
 
+/// A configured model that reads 1,000 tokens: two answers of 950 bytes are too many.
+fn reading_little(world: &World) {
+    let long = "x".repeat(950);
+    let turns: String = (1..=4).map(|n| format!("      - say: \"answer {n} {long}\"\n")).collect();
+    let script = format!(
+        "transcript: 1\nagents:\n  - agent: general-purpose\n    turns:\n{turns}  - agent: compaction\n    turns: [{{say: they spoke}}, {{say: they spoke again}}]\n"
+    );
+    world.home_file("model.yaml", &script);
+    let settings =
+        "[models.main]\nkind = 'scripted'\nmodel = 'model.yaml'\ncontext_tokens = 1000\n";
+    world.home_file("belljar.toml", settings);
+}
+
+#[test]
+fn a_summary_takes_the_place_of_turns_that_are_too_large_and_a_person_sees_it() {
+    let world = World::new();
+    reading_little(&world);
+    let done = world.run_with_stdin(&["chat"], "one\ntwo\nthree\n/compact\n/compact\n").exits(1);
+    assert_eq!(done.stdout.matches("answer").count(), 3, "{}", done.stdout);
+    let done = done.complains("a summary stands for 2 earlier turns (history: about 6");
+    let done = done.complains("a summary stands for 1 earlier turns");
+    let done = done.complains("the conversation stays as it was: no turn is left to summarise");
+    let id = done.stderr.split("--resume ").nth(1).unwrap().split('`').next().unwrap();
+    let shown = world.run(&["sessions", "export", id]).exits(0);
+    assert!(shown.stdout.contains("answer 1") && shown.stdout.contains("they spoke again"));
+    let whole = world.run_with_stdin(&["chat", "--resume", "--whole-history"], "four\n").exits(0);
+    assert!(!whole.stderr.contains("summary"), "{}", whole.stderr);
+}
+
 #[test]
 fn a_chat_is_resumed_where_it_was_left() {
     let (world, transcript) = world(TWO);

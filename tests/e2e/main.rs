@@ -23,4 +23,5 @@ mod secrets;
 mod serve;
 mod sessions;
 mod teams;
+mod tenants;
 mod walls;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use crate::kit::{Done, World};
 
 /// A server that is ended with its test.
-struct Server {
+pub(crate) struct Server {
     child: Option<Child>,
     address: String,
 }
 
 impl Server {
-    fn start(world: &World, more: &[&str]) -> Self {
+    pub(crate) fn start(world: &World, more: &[&str]) -> Self {
         let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
         args.extend(more);
         let mut child = world.spawn(&args);
@@ -27,14 +27,32 @@ impl Server {
         Self { address: address.to_owned(), child: Some(child) }
     }
 
+    /// The process.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// The status and the body of a `GET`.
-    fn get(&self, path: &str, key: Option<&str>) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str, key: Option<&str>) -> (u16, String) {
+        let key = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
+        self.send(&format!("GET {path} HTTP/1.1\r\n{key}"), "")
+    }
+
+    /// The status and the body of a `POST` of JSON.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn post(&self, path: &str, key: &str, body: &str) -> (u16, String) {
+        let (length, kind) = (body.len(), "content-type: application/json");
+        let head = format!("POST {path} HTTP/1.1\r\nauthorization: Bearer {key}\r\n{kind}\r\n");
+        self.send(&format!("{head}content-length: {length}\r\n"), body)
+    }
+
+    fn send(&self, head: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let key = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
         let host = &self.address;
-        let head = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{key}\r\n");
-        stream.write_all(head.as_bytes()).unwrap();
+        let text = format!("{head}host: {host}\r\nconnection: close\r\n\r\n{body}");
+        stream.write_all(text.as_bytes()).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -60,7 +78,7 @@ impl Drop for Server {
     }
 }
 
-fn key(world: &World, tenant: &str, scope: &str) -> String {
+pub(crate) fn key(world: &World, tenant: &str, scope: &str) -> String {
     let args = ["keys", "create", "--tenant", tenant, "--scope", scope, "--name", "test"];
     world.run(&args).exits(0).stdout.trim().to_owned()
 }

@@ -12,7 +12,7 @@ use crate::kit::World;
 use crate::run::{TASK, world};
 
 /// A field of what the system says of a process.
-fn status(process: u32, field: &str) -> String {
+pub(crate) fn status(process: u32, field: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     line.unwrap_or_default().trim().to_owned()

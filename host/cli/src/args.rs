@@ -148,6 +148,9 @@ pub(crate) struct ChatArgs {
     /// Go on with a session: the latest of this workspace, or the one whose id begins so
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
+    /// Send every earlier turn as it was: no summary in the place of the older ones
+    #[arg(long)]
+    pub(crate) whole_history: bool,
     /// Talk with a blocked agent that has those of its tools that are granted
     #[arg(long)]
     pub(crate) partial: bool,

@@ -227,6 +227,7 @@ fn model_config(
         Some(other) => return Err(wrong("an effort (low, medium, high, max)", other)),
     };
     config.max_output_tokens = setting.max_output_tokens;
+    config.context_tokens = setting.context_tokens;
     config.temperature = setting.temperature;
     config.allow_insecure = setting.allow_insecure;
     config.headers = setting.headers.clone();

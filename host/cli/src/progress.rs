@@ -166,6 +166,16 @@ impl Inner {
                     "goes on from where the program ended ({kept} things are kept)"
                 ));
             }
+            EventKind::HistoryCompacting { turns, model } => {
+                let model = Shown::new(model);
+                self.moving(agent, &format!("{model} summarises {turns} earlier turns"));
+            }
+            EventKind::HistoryCompacted { turns, tokens_before, tokens_after, .. } => {
+                self.line(&format!(
+                    "a summary stands for {turns} earlier turns (history: about {tokens_before} \
+                     tokens before, {tokens_after} now); the session keeps them"
+                ));
+            }
             // In a chat, the first lines have said it.
             EventKind::RunStarted { .. } if self.to == To::Chat => {}
             EventKind::RunStarted { model, tools, .. } => {

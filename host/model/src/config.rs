@@ -47,6 +47,10 @@ pub struct ModelConfig {
     /// decides (`anthropic`: [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
     #[serde(default)]
     pub max_output_tokens: Option<u64>,
+    /// Tokens that a request and its answer may have together, as the provider states it.
+    /// Absent: not known, and nothing is made to fit. Nothing is sent of it.
+    #[serde(default)]
+    pub context_tokens: Option<u64>,
     /// How much to think, unless a request says otherwise. Absent: the server decides.
     #[serde(default)]
     pub effort: Option<Effort>,
@@ -155,6 +159,7 @@ impl ModelConfig {
             model: model.into(),
             key: KeySource::None,
             max_output_tokens: None,
+            context_tokens: None,
             effort: None,
             temperature: None,
             headers: BTreeMap::new(),

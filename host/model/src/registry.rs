@@ -22,6 +22,8 @@ pub struct Models {
     made: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
     /// Answers every request, whatever is configured.
     only: Option<Arc<dyn ChatModel>>,
+    /// What that model reads.
+    only_reads: Option<u64>,
     recording: Option<Recording>,
 }
 
@@ -32,6 +34,8 @@ pub struct Resolved {
     pub model: Arc<dyn ChatModel>,
     /// Its name in the configuration; what a child passes as its parent's model.
     pub name: String,
+    /// Tokens that a request and its answer may have together; `None` = not known.
+    pub context_tokens: Option<u64>,
     /// What the operator should know, such as that another model took the place of the one
     /// that was asked for.
     pub notes: Vec<String>,
@@ -99,8 +103,15 @@ impl Models {
         roles: Roles,
         env: Box<Env>,
     ) -> Result<Self, ResolveError> {
-        let models =
-            Self { configs, roles, env, made: Mutex::default(), only: None, recording: None };
+        let models = Self {
+            configs,
+            roles,
+            env,
+            made: Mutex::default(),
+            only: None,
+            only_reads: None,
+            recording: None,
+        };
         if let Some(name) = models.configs.keys().find(|name| name.eq_ignore_ascii_case("inherit"))
         {
             return Err(ResolveError::Reserved { name: name.clone() });
@@ -129,8 +140,17 @@ impl Models {
             env: Box::new(|_| None),
             made: Mutex::default(),
             only: Some(model),
+            only_reads: None,
             recording: None,
         }
+    }
+
+    /// What a [`Models::single`] model reads, as `context_tokens` says it of a configured one.
+    /// Default: not known.
+    #[must_use]
+    pub fn that_reads(mut self, context_tokens: u64) -> Self {
+        self.only_reads = Some(context_tokens);
+        self
     }
 
     /// The same models, every call of which is recorded.
@@ -159,7 +179,8 @@ impl Models {
         let request = request.trim();
         if let Some(model) = &self.only {
             let name = model.id().to_owned();
-            return Ok(Resolved { model: Arc::clone(model), name, notes: Vec::new() });
+            let (model, notes) = (Arc::clone(model), Vec::new());
+            return Ok(Resolved { model, name, context_tokens: self.only_reads, notes });
         }
         if self.configs.is_empty() {
             return Err(ResolveError::NoModels);
@@ -167,7 +188,8 @@ impl Models {
         let mut notes = Vec::new();
         let name = self.name_of(request, parent, &mut notes)?;
         let model = self.make(name, &mut notes)?;
-        Ok(Resolved { model, name: name.to_owned(), notes })
+        let context_tokens = self.configs.get(name).and_then(|config| config.context_tokens);
+        Ok(Resolved { model, name: name.to_owned(), context_tokens, notes })
     }
 
     fn name_of(

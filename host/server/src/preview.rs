@@ -1,7 +1,7 @@
 //! `POST /v1/preview`: exactly what the model would be sent, without sending it.
 
 use belljar_policy::Shown;
-use belljar_session::PreviewRequest;
+use belljar_session::{History, PreviewRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::app::Ctx;
 use crate::problem::Problem;
 use crate::respond::{Json, JsonBody};
-use crate::turn::named;
+use crate::turn::{HistoryWord, named};
 
 /// What would be said to which agent.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -23,6 +23,10 @@ pub(crate) struct PreviewBody {
     model: Option<String>,
     /// What would be said.
     text: String,
+    /// How much of the session's past would be sent, as in a turn. Default: `compacted`.
+    #[serde(default)]
+    #[schema(value_type = HistoryWord)]
+    history: History,
 }
 
 /// What the model would be sent.
@@ -50,6 +54,7 @@ pub(crate) async fn preview(
         agent: named("agent", body.agent)?,
         model: named("model", body.model)?,
         text: body.text,
+        history: body.history,
     };
     let preview = ctx.service.preview(request).await?;
     let request = serde_json::to_value(&preview.request)

@@ -79,9 +79,23 @@ pub(crate) struct SessionBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Messages {
     messages: Vec<MessageBody>,
+    /// What the model is sent in the place of the older ones; absent where none was summarised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<SummaryBody>,
     /// What to send as `before` for older ones; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<i64>,
+}
+
+/// A summary of the older messages of a session. Foreign text: a model wrote it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SummaryBody {
+    /// The place of the last message that it stands for.
+    upto: i64,
+    /// What it says.
+    text: String,
+    /// When it was made, in milliseconds since 1970.
+    created: i64,
 }
 
 /// A message. Its texts are foreign.
@@ -244,7 +258,12 @@ pub(crate) async fn messages(
     rows.reverse();
     let next = next.and_then(|place| place.parse().ok());
     let messages = rows.into_iter().map(|message| MessageBody::of(message, full)).collect();
-    Ok(Json(Messages { messages, next }))
+    let summary = ctx.store().compaction(&session).await?.map(|kept| SummaryBody {
+        upto: kept.upto_sort_order,
+        text: kept.text,
+        created: kept.created,
+    });
+    Ok(Json(Messages { messages, summary, next }))
 }
 
 /// `GET /v1/sessions/{id}/subagents`.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use belljar_policy::{LIMITS, LimitsRequest, Shown};
-use belljar_session::{TurnHandle, TurnRequest};
+use belljar_session::{History, TurnHandle, TurnRequest};
 use belljar_store::{Store, StoredMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -30,12 +30,26 @@ pub(crate) struct ChatBody {
     pub(crate) model: Option<String>,
     /// What is said.
     pub(crate) text: String,
+    /// How much of the session's past the model is sent: `compacted` puts a summary in the place
+    /// of older turns that are too large for it, `whole` sends all of them. Default: `compacted`.
+    #[serde(default)]
+    #[schema(value_type = HistoryWord)]
+    pub(crate) history: History,
     /// Limits of this turn, below those that the agent has: `{"steps": 5}`.
     #[serde(default)]
     pub(crate) limits: BTreeMap<String, u64>,
     /// Whether the events come as they happen. Default: no.
     #[serde(default)]
     pub(crate) stream: bool,
+}
+
+/// The words of `history`.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code, reason = "the schema of the session's own type")]
+pub(crate) enum HistoryWord {
+    Compacted,
+    Whole,
 }
 
 /// What came of a turn.
@@ -119,6 +133,7 @@ impl ChatBody {
             limits: limits(&self.limits)?,
             session: self.session,
             text: self.text,
+            history: self.history,
             actor: caller.actor.to_string(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use belljar_session::History;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -9,7 +10,7 @@ use crate::problem::{Problem, ProblemBody};
 use crate::questions::{AnswerBody, Permission};
 use crate::routes::Op;
 use crate::running::CancelBody;
-use crate::turn::{Answered, ChatBody};
+use crate::turn::{Answered, ChatBody, HistoryWord};
 
 /// What a client says. `id` is its own and comes back in what answers it.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -26,6 +27,9 @@ pub(crate) enum ClientMessage {
         agent: Option<String>,
         model: Option<String>,
         text: String,
+        #[serde(default)]
+        #[schema(value_type = HistoryWord)]
+        history: History,
         #[serde(default)]
         limits: BTreeMap<String, u64>,
     },
@@ -116,8 +120,10 @@ impl ClientMessage {
         match self {
             Self::Subscribe { id, session, after } => (id, Wish::Subscribe { session, after }),
             Self::Unsubscribe { id, session } => (id, Wish::Unsubscribe { session }),
-            Self::Chat { id, session, agent, model, text, limits } => {
-                (id, Wish::Chat(ChatBody { session, agent, model, text, limits, stream: true }))
+            Self::Chat { id, session, agent, model, text, history, limits } => {
+                let stream = true;
+                let body = ChatBody { session, agent, model, text, history, limits, stream };
+                (id, Wish::Chat(body))
             }
             Self::Cancel { id, session, subagent } => {
                 (id, Wish::Cancel { session, body: CancelBody { subagent } })

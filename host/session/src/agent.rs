@@ -35,12 +35,12 @@ use crate::hooks::HookState;
 use crate::host::Host;
 use crate::hosttool::Scene;
 use crate::ledger::Ledger;
-use crate::outcome::{Outcome, RunError, Status, Usage};
+use crate::outcome::{Outcome, RunError, Status};
 use crate::pause::Pause;
 use crate::prepare::{Prepared, prepare};
 use crate::resolve::ResolvedAgent;
 use crate::steps::{AgentPast, Replay, StepKind};
-use crate::turn::{Effect, Ending, Gauge, Input, Loop};
+use crate::turn::{Effect, Ending, Gauge, Input, Loop, counted};
 
 /// What all agents of one run share.
 pub(crate) struct Shared {
@@ -411,24 +411,13 @@ impl Agent<'_> {
         Input::Interrupted { heard, answers: Vec::new(), ending }
     }
 
-    /// Bills an answer. A server that counts nothing does not make tokens free: then a token
-    /// for every four bytes counts.
+    /// Bills an answer.
     fn bill_tokens(&self, machine: &Loop, reply: &Reply) {
-        let mut usage = reply.usage;
-        if usage.input_tokens == 0 && usage.output_tokens == 0 {
-            let said = u64::try_from(reply.text.len()).unwrap_or(u64::MAX);
-            usage.input_tokens = machine.prompt_bytes() / 4;
-            usage.output_tokens = said / 4;
-        }
+        let usage = counted(machine.request(), reply);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         // As with steps: the gauge tells.
         let _ = self.job.budget.bill(Meter::Tokens, tokens);
-        self.ledger.entries().usage += Usage {
-            input_tokens: usage.input_tokens,
-            cached_tokens: usage.cached_tokens,
-            output_tokens: usage.output_tokens,
-            ..Usage::default()
-        };
+        self.ledger.entries().usage += usage;
     }
 
     fn gauge(&self) -> Gauge {

@@ -8,8 +8,10 @@ use belljar_model::Message;
 use belljar_policy::{Budget, Caps, Level, LimitsRequest, Meter};
 use tokio_util::sync::CancellationToken;
 
+use crate::compact::Done;
 use crate::events::EventSink;
 use crate::frame;
+use crate::history::History;
 use crate::host::Host;
 use crate::outcome::{Outcome, Status, Usage};
 use crate::resolve::ResolvedAgent;
@@ -18,8 +20,9 @@ use crate::run::{RunSpec, run};
 /// An agent with the messages so far.
 ///
 /// What the model is sent in one turn begins, byte for byte, with what it was sent in the
-/// turn before, so that a provider's prompt cache matches; the exception is a turn that ran
-/// out of steps, whose last request had no tools.
+/// turn before, so that a provider's prompt cache matches; the exceptions are a turn that ran
+/// out of steps, whose last request had no tools, and one before which older turns were
+/// summarised.
 #[derive(Debug)]
 pub struct Conversation {
     agent: Arc<ResolvedAgent>,
@@ -28,6 +31,7 @@ pub struct Conversation {
     limits: LimitsRequest,
     partial: bool,
     budget: Budget,
+    history: History,
     messages: Vec<Message>,
     used: Usage,
 }
@@ -55,6 +59,7 @@ impl Conversation {
             limits: LimitsRequest::default(),
             partial: false,
             budget: Budget::root(Level::Session, caps),
+            history: History::default(),
             messages: Vec::new(),
             used: Usage::default(),
         }
@@ -103,6 +108,14 @@ impl Conversation {
         self
     }
 
+    /// How much of the past each turn is sent. Default: [`History::Compacted`], for which a
+    /// [`crate::SessionJournal`] makes the summaries.
+    #[must_use]
+    pub fn with_history(mut self, history: History) -> Self {
+        self.history = history;
+        self
+    }
+
     /// Goes on from earlier messages. What they used counts against the budget.
     #[must_use]
     pub fn resumed(mut self, messages: Vec<Message>, used: Usage) -> Self {
@@ -138,6 +151,19 @@ impl Conversation {
     /// agent's.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// How much of the past each turn is sent.
+    pub fn history(&self) -> History {
+        self.history
+    }
+
+    /// Takes over what came of summarising older messages.
+    pub(crate) fn take_over(&mut self, done: Done) {
+        self.used += done.used;
+        if let Some(messages) = done.messages {
+            self.messages = messages;
+        }
     }
 
     /// The budget above all turns.

@@ -19,6 +19,8 @@
 //! | --- | --- |
 //! | `run_started` | `id`, `model`, `tools` (names advertised), `workspace` |
 //! | `run_resumed` | `kept`: how many things were kept of the run when its process died. What was told of a step that has no result yet is told again |
+//! | `history_compacting` | `turns`, `model`; comes before `run_started`. A model summarises so many of the session's turns, because they have grown too large to be sent |
+//! | `history_compacted` | `turns`, `tokens_before`, `tokens_after` (of the history, estimated), `used`; the summary is in their place from now on. Without it a `warning` says why there is none |
 //! | `step_started` | `step` (from 1), `last` (no tools any more) |
 //! | `text_delta` | `text` |
 //! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
@@ -95,6 +97,16 @@ pub enum EventKind {
     },
     RunResumed {
         kept: usize,
+    },
+    HistoryCompacting {
+        turns: usize,
+        model: String,
+    },
+    HistoryCompacted {
+        turns: usize,
+        tokens_before: u64,
+        tokens_after: u64,
+        used: Usage,
     },
     StepStarted {
         step: u64,
@@ -228,6 +240,8 @@ impl EventKind {
         match self {
             Self::RunStarted { .. } => "run_started",
             Self::RunResumed { .. } => "run_resumed",
+            Self::HistoryCompacting { .. } => "history_compacting",
+            Self::HistoryCompacted { .. } => "history_compacted",
             Self::StepStarted { .. } => "step_started",
             Self::TextDelta { .. } => "text_delta",
             Self::ToolCallStarted { .. } => "tool_call_started",
@@ -341,6 +355,11 @@ impl Events {
         // Numbers of questions that were asked before are not used again.
         let questions = Arc::new(AtomicU64::new(first));
         Self { sink, run, seq: Arc::new(AtomicU64::new(first)), questions }
+    }
+
+    /// The number of the next event.
+    pub(crate) fn next(&self) -> u64 {
+        self.seq.load(Ordering::Relaxed)
     }
 
     /// The number of the next question to a person, from 1.

@@ -14,8 +14,9 @@ use std::io;
 use belljar_model::Message;
 use belljar_policy::Shown;
 use belljar_store::{
-    JournalEntry, JournalKind, MessageStatus, NewAttachment, ReceiptRow, Role, Source, Store,
-    StoreError, StoredMessage, StoredSession, SubagentRecord, SubagentStatus, UsageRow, Write,
+    Compaction, JournalEntry, JournalKind, MessageStatus, NewAttachment, ReceiptRow, Role, Source,
+    Store, StoreError, StoredMessage, StoredSession, SubagentRecord, SubagentStatus, UsageRow,
+    Write,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -39,8 +40,8 @@ pub struct Past {
     pub session: StoredSession,
     /// Its turns, the oldest first.
     pub turns: Vec<PastTurn>,
-    /// What the model is sent of them.
-    pub messages: Vec<Message>,
+    /// The summary of the older ones, if one was made.
+    pub compaction: Option<Compaction>,
     /// What they used.
     pub used: Usage,
     /// The turn that a process died in. It stands in none of the others.
@@ -48,8 +49,10 @@ pub struct Past {
 }
 
 /// One turn of the past.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PastTurn {
+    /// The place of the agent's message in the session.
+    pub place: i64,
     /// What the person said.
     pub asked: String,
     /// What the agent concluded. Foreign text.
@@ -58,6 +61,8 @@ pub struct PastTurn {
     pub status: MessageStatus,
     /// Why it did not complete.
     pub error: Option<String>,
+    /// All that it added to the conversation.
+    pub messages: Vec<Message>,
 }
 
 /// The content of an agent's row.
@@ -331,10 +336,14 @@ fn column(amount: u64) -> i64 {
 
 /// What a turn used, for the day on which it ended.
 pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> UsageRow {
-    let total = outcome.total;
+    UsageRow { turns: 1, ..usage_beside(outcome.total, clock) }
+}
+
+/// What was used beside the turns, for this day.
+pub(crate) fn usage_beside(total: Usage, clock: &dyn Clock) -> UsageRow {
     UsageRow {
         day: clock.now().strftime("%Y-%m-%d").to_string(),
-        turns: 1,
+        turns: 0,
         steps: column(total.steps),
         input_tokens: column(total.input_tokens),
         cached_tokens: column(total.cached_tokens),
@@ -363,21 +372,34 @@ fn subagent_status(status: Status) -> SubagentStatus {
     }
 }
 
-/// The turns of a session, and what the model is sent of them. `subagents` are those of the
-/// session; of a turn that was interrupted they are all that is known.
-pub(crate) fn past(
+/// What is known of a session, but for a turn that has not ended.
+pub(crate) async fn past(store: &Store, session: StoredSession) -> Result<Past, StoreError> {
+    let rows = store.messages(&session.id).await?;
+    let subagents = store.subagents(&session.id).await?;
+    past_of(store, session, rows, &subagents).await
+}
+
+/// The same from these rows. `subagents` are those of the session; of a turn that was interrupted
+/// they are all that is known.
+pub(crate) async fn past_of(
     store: &Store,
     session: StoredSession,
     rows: Vec<StoredMessage>,
     subagents: &[SubagentRecord],
 ) -> Result<Past, StoreError> {
-    let mut past = Past {
-        session,
-        turns: Vec::new(),
-        messages: Vec::new(),
-        used: Usage::default(),
-        unfinished: None,
-    };
+    let compaction = store.compaction(&session.id).await?;
+    let (turns, used) = turns(store, rows, subagents)?;
+    Ok(Past { session, turns, compaction, used, unfinished: None })
+}
+
+/// The turns of a session that have ended, and what they used.
+pub(crate) fn turns(
+    store: &Store,
+    rows: Vec<StoredMessage>,
+    subagents: &[SubagentRecord],
+) -> Result<(Vec<PastTurn>, Usage), StoreError> {
+    let mut all = Vec::new();
+    let mut all_used = Usage::default();
     let mut asked = String::new();
     for row in rows {
         let bad = |error: serde_json::Error| StoreError::Row {
@@ -393,21 +415,23 @@ pub(crate) fn past(
                 let metadata: Metadata = serde_json::from_value(row.metadata).map_err(bad)?;
                 let asked = std::mem::take(&mut asked);
                 let of_turn = || subagents.iter().filter(|one| one.parent_message_id == row.id);
-                past.messages.extend(content.messages.unwrap_or_else(|| lost(&asked, of_turn())));
-                past.used += match metadata.total {
+                let messages = content.messages.unwrap_or_else(|| lost(&asked, of_turn()));
+                all_used += match metadata.total {
                     Some(total) => total,
                     None => used(of_turn()),
                 };
-                past.turns.push(PastTurn {
+                all.push(PastTurn {
+                    place: row.sort_order,
                     asked,
                     answer: content.text,
                     status: row.status,
                     error: metadata.error,
+                    messages,
                 });
             }
         }
     }
-    Ok(past)
+    Ok((all, all_used))
 }
 
 /// What the model is told of a turn whose result was never saved: that, and what its

@@ -16,18 +16,20 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, RunId};
+use crate::compact::{self, Problem as CompactProblem, Work};
 use crate::conversation::{Conversation, Turn};
 use crate::event_log::EventLog;
-use crate::events::EventSink;
+use crate::events::{EventSink, Events};
 use crate::held::Held;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::open_turn::OpenTurn;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Usage};
 use crate::recorder::{Place, Recorder};
 use crate::rows::{self, Past};
 use crate::run::RunSpec;
 use crate::service::Hub;
+use crate::steps::Replay;
 
 /// Who speaks on the command line.
 const LOCAL: &str = "local";
@@ -174,7 +176,7 @@ impl SessionJournal {
             self.store.interrupt_in_flight(&session.id, self.now()).await?;
             messages = self.store.messages(&session.id).await?;
         }
-        let mut past = rows::past(&self.store, session, messages, &subagents)?;
+        let mut past = rows::past_of(&self.store, session, messages, &subagents).await?;
         past.unfinished = unfinished;
         Ok(past)
     }
@@ -222,7 +224,11 @@ impl SessionJournal {
             created: self.now(),
         };
         let (asked, empty) = (json!({"text": text}), json!({"text": ""}));
-        let who = json!({"actor": self.actor, "limits": conversation.limits()});
+        let who = json!({
+            "actor": self.actor,
+            "limits": conversation.limits(),
+            "history": conversation.history(),
+        });
         let known = rows::live_metadata(&turn.run, &[]);
         let messages = vec![
             row(&turn.asked, Role::User, MessageStatus::Completed, asked, who),
@@ -257,6 +263,20 @@ impl SessionJournal {
         let place = Place { store, clock, session, message, run: run.clone(), actor };
         let next = Arc::clone(&host.journal);
         let recorder = Recorder::new(place.clone(), Arc::clone(&log), next, before);
+        let events = events.and(log.listener());
+        let mut first_event = first_event;
+        let mut used = Usage::default();
+        // Of a turn that is gone on with this was done.
+        if replay.as_ref().is_none_or(Replay::is_empty) {
+            let events = Events::new(events.clone(), run.clone(), first_event);
+            let (store, session) = (&place.store, &*place.session);
+            let work =
+                Work { host, store, session, conversation, events: &events, cancel: &cancel };
+            let done = compact::if_due(&work).await;
+            used = done.used;
+            conversation.take_over(done);
+            first_event = events.next();
+        }
         let mut host = host.clone();
         host.journal = Arc::clone(&recorder) as Arc<dyn Journal>;
         let spec = RunSpec {
@@ -266,8 +286,8 @@ impl SessionJournal {
             control: turn.control,
             ..conversation.spec(text)
         };
-        let events = events.and(log.listener());
-        let turn = conversation.run_turn(&host, spec, events, cancel).await;
+        let mut turn = conversation.run_turn(&host, spec, events, cancel).await;
+        turn.outcome.total += used;
         // Before the last events are shown: who reads the message then finds what came of it.
         let finished = self.finish(&place, &turn, &recorder);
         let last_event = log.close().await;
@@ -275,6 +295,27 @@ impl SessionJournal {
             open.last_event = last_event;
         }
         SavedTurn { unsaved: finished.await.err(), turn }
+    }
+
+    /// Summarises all turns so far, whatever their size, and gives how many there were. Later
+    /// turns are sent the summary in their place; the store keeps them.
+    pub async fn compact(
+        &mut self,
+        conversation: &mut Conversation,
+        host: &Host,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Result<usize, CompactProblem> {
+        let session = self.session().ok_or(CompactProblem::Nothing)?.to_owned();
+        let events = Events::new(events, RunId::new(&*self.clock), 0);
+        let (store, session) = (&self.store, &*session);
+        let work = Work { host, store, session, conversation, events: &events, cancel: &cancel };
+        let mut done = compact::now(&work).await;
+        let (turns, problem) = (done.turns, done.problem.take());
+        let used = rows::usage_beside(done.used, &*self.clock);
+        conversation.take_over(done);
+        self.store.enqueue(vec![Write::Usage(used)]).await?;
+        problem.map_or(Ok(turns), Err)
     }
 
     /// Tells the conversation of a run beside it, as [`Conversation::remember`] does, and saves

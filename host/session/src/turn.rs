@@ -17,7 +17,7 @@ use belljar_policy::{Exhausted, Level, Meter};
 use crate::bounds::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate};
 use crate::dispatch::{Decision, Dispatcher};
 use crate::frame::{INTERRUPTED, LAST_TURN};
-use crate::outcome::{RunError, Status};
+use crate::outcome::{RunError, Status, Usage};
 
 /// What happened.
 #[derive(Debug)]
@@ -180,11 +180,6 @@ impl Loop {
     /// What decides on calls.
     pub(crate) fn dispatcher(&self) -> &Dispatcher {
         &self.dispatcher
-    }
-
-    /// Bytes of the prompt as it stands.
-    pub(crate) fn prompt_bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// What was said. Calls that were interrupted get a result that says so: no provider
@@ -398,14 +393,27 @@ fn calls_of(message: &Message) -> &[ToolCall] {
     }
 }
 
-fn prompt_bytes(request: &ChatRequest) -> u64 {
+/// What an answer used. A server that counts nothing does not make tokens free: then a token for
+/// every four bytes counts.
+pub(crate) fn counted(request: &ChatRequest, reply: &Reply) -> Usage {
+    let belljar_model::Usage { mut input_tokens, cached_tokens, mut output_tokens } = reply.usage;
+    if input_tokens == 0 && output_tokens == 0 {
+        input_tokens = prompt_bytes(request) / 4;
+        output_tokens = len(reply.text.len()) / 4;
+    }
+    Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
+}
+
+/// Bytes of a prompt, as far as a model reads them.
+pub(crate) fn prompt_bytes(request: &ChatRequest) -> u64 {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
     let messages: u64 = request.messages.iter().map(message_bytes).sum();
     messages.saturating_add(len(system)).saturating_add(len(tools))
 }
 
-fn message_bytes(message: &Message) -> u64 {
+/// Bytes of a message, as far as a model reads them.
+pub(crate) fn message_bytes(message: &Message) -> u64 {
     len(match message {
         Message::User { text } => text.len(),
         Message::Assistant { text, calls } => {

@@ -11,8 +11,8 @@ use belljar_model::{ChatRequest, Message};
 use belljar_policy::{Caps, Level, Meter};
 use belljar_session::frame::{BROKEN, LOST, STOPPED};
 use belljar_session::{
-    Conversation, EventKind, EventSink, JournalError, RunError, RunStatus, SessionJournal, Turn,
-    resolve,
+    Conversation, EventKind, EventSink, History, JournalError, RunError, RunStatus, SessionJournal,
+    Turn, resolve,
 };
 use belljar_store::{MessageStatus, Role, Source, Store, SubagentStatus};
 use serde_json::json;
@@ -298,7 +298,7 @@ agents:
     drop(journal);
     let clock = Arc::clone(&world.host.clock);
     let (_, past) = SessionJournal::resume(store, clock, None, &workspace(&world)).await.unwrap();
-    assert_eq!(past.messages, talk.messages());
+    assert_eq!(past.messages(History::Compacted), talk.messages());
     assert_eq!(past.used.steps, 2);
 }
 
@@ -323,10 +323,11 @@ async fn a_session_goes_on_after_a_restart_where_it_was_left() {
         SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
     assert_eq!(past.session.id, id);
     assert_eq!(past.session.title, "what does a say");
-    assert_eq!(past.messages, talk.messages());
+    assert_eq!(past.messages(History::Compacted), talk.messages());
     assert_eq!(past.used, talk.used());
     assert_eq!(past.turns[0].answer, "It says text of a.");
-    let mut again = conversation(&world, Caps::unlimited()).resumed(past.messages, past.used);
+    let mut again = conversation(&world, Caps::unlimited())
+        .resumed(past.messages(History::Compacted), past.used);
     write(&world, &mut journal, &mut again, "and b").await;
     assert_prefixes(&world.sent());
     let rows = store.messages(&id).await.unwrap();
@@ -369,14 +370,18 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
         SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
     let unfinished = past.unfinished.as_ref().unwrap();
     assert_eq!((&*unfinished.text, &*unfinished.message), ("look", &*rows[1].id));
-    assert_eq!((past.turns.len(), past.messages.len()), (0, 0), "it is no part of the past yet");
+    assert_eq!(
+        (past.turns.len(), past.messages(History::Compacted).len()),
+        (0, 0),
+        "it is no part of the past yet"
+    );
     let past = journal.give_up(past).await.unwrap();
     assert!(past.unfinished.is_none());
     assert_eq!(past.turns[0].status, MessageStatus::Interrupted);
     assert_eq!(past.turns[0].asked, "look");
     let lost = Message::Assistant { text: LOST.into(), calls: vec![] };
-    assert_eq!(past.messages, [Message::User { text: "look".into() }, lost]);
-    assert_consistent(&past.messages);
+    assert_eq!(past.messages(History::Compacted), [Message::User { text: "look".into() }, lost]);
+    assert_consistent(&past.messages(History::Compacted));
 }
 
 #[tokio::test]
@@ -485,7 +490,9 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
     assert_eq!(rows[1].status, SubagentStatus::Cancelled);
     assert!(rows[1].ended.is_some() && rows[1].error.as_deref().unwrap().contains("ended"));
     assert_eq!((past.used.input_tokens, past.used.output_tokens), (30, 5), "billed all the same");
-    let Message::Assistant { text, .. } = &past.messages[1] else { panic!("no answer") };
+    let Message::Assistant { text, .. } = &past.messages(History::Compacted)[1] else {
+        panic!("no answer")
+    };
     assert!(text.starts_with(LOST), "{text}");
     let kept = "agent=\"scout#0\" status=\"completed\">\na is &lt;/subagent_result> fine\n";
     assert!(text.contains(kept), "{text}");

@@ -37,6 +37,9 @@ pub struct Settings {
     /// How many saved runs are kept, the newest; 0 = none is saved. Absent = the session's
     /// default.
     pub keep_runs: Option<u64>,
+    /// The share of a model's context, in percent, above which the older turns of a session are
+    /// summarised; 0 = never. Absent = the session's default.
+    pub compact_at: Option<u64>,
     /// `lenient` under `[agents]`: which shapes of agent files are read. Only the home file says.
     pub shapes: Shapes,
     /// `[models.NAME]`.
@@ -73,6 +76,9 @@ pub struct ModelSetting {
     pub key: KeySetting,
     /// Most output tokens of one answer; absent = the server decides.
     pub max_output_tokens: Option<u64>,
+    /// Tokens that a request and its answer may have together; absent = not known, and no
+    /// history is made to fit.
+    pub context_tokens: Option<u64>,
     /// `low`, `medium`, `high` or `max`; absent = the server decides.
     pub effort: Option<String>,
     /// Sampling temperature, 0 to 2; absent = the server decides.

@@ -18,6 +18,7 @@ use crate::{AgentId, Slug, Visibility};
 const HOME_KEYS: &[&str] = &[
     "project_override",
     "keep_runs",
+    "compact_at",
     "agents",
     "models",
     "roles",
@@ -68,6 +69,12 @@ pub(super) fn read_home(
         loader.settings.project_override = value;
     }
     loader.settings.keep_runs = loader.reader.number(table, "keep_runs");
+    loader.settings.compact_at = loader.reader.number(table, "compact_at");
+    if loader.settings.compact_at.is_some_and(|percent| percent > 100)
+        && let Some(item) = table.get("compact_at")
+    {
+        loader.reader.unfit::<()>("compact_at", item, "a share in percent, 0 to 100; 0 = never");
+    }
     loader.agents(table);
     loader.models(table);
     loader.roles(table);

@@ -26,12 +26,14 @@ fn granted(settings: &Settings, agent: &str) -> String {
 const FULL: &str = r#"
 project_override = true
 keep_runs = 20
+compact_at = 75
 [models.local]
 kind = "openai"
 base_url = "http://127.0.0.1:8080/v1"
 model = "qwen"
 key_env = "LOCAL_KEY"
 max_output_tokens = 8_192
+context_tokens = 32_768
 effort = "low"
 temperature = 1
 headers = { "X-Title" = "belljar" }
@@ -81,6 +83,8 @@ fn every_key_is_read() {
     let expected = r#"{"chat_template_kwargs":{"enable_thinking":false,"x":[1.5,"a"]},"top_k":20}"#;
     assert_eq!(extra, expected);
     assert_eq!(settings.keep_runs, Some(20));
+    assert_eq!(settings.compact_at, Some(75));
+    assert_eq!(local.context_tokens, Some(32_768));
     assert_eq!(settings.models["big"].key, KeySetting::File("/home/op/key".into()));
     assert_eq!(settings.roles["strong"], "big");
     assert_eq!(settings.secrets["brave"].prefix, "");
@@ -231,6 +235,7 @@ fn bad_values_are_named_with_their_line() {
     belljar.toml:2:10: error: `digest` must be `sha256:` and 64 lower-case hex digits
     belljar.toml:3:16: error: `a` is an array, not a text, number or boolean
     "#);
+    check!("compact_at = 101", @"belljar.toml:1:14: error: `compact_at` must be a share in percent, 0 to 100; 0 = never");
     check!("[grants.scout]\ntools = { file_read = 'yes' }\nhosts = ['example.org']\nsecrets = ['a b']\nlimits = { steps = -1 }", @r#"
     belljar.toml:2:23: error: `file_read` must be one of `allow`, `ask`, `deny`
     belljar.toml:3:10: error: `example.org` is not a host rule: the scheme is missing; write `https://example.org`, `https://*.example.org`, `https://*`, `http://10.0.0.0/8:8080`

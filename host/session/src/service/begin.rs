@@ -16,6 +16,7 @@ use super::{Inner, RETRY_AFTER, Service};
 use crate::ask::Asker;
 use crate::conversation::Conversation;
 use crate::events::EventSink;
+use crate::history::History;
 use crate::host::Host;
 use crate::open_turn::OpenTurn;
 use crate::outcome::RunError;
@@ -74,8 +75,9 @@ impl Service {
             // It waits for its turn to be gone on with.
             return Err(ServiceError::Busy(claim.session().to_owned()));
         }
-        let conversation =
-            inner.conversation(agent, request.model, request.limits, past.as_ref()).await?;
+        let TurnRequest { model, limits, history, .. } = request;
+        let past = past.as_ref();
+        let conversation = inner.conversation(agent, model, limits, history, past).await?;
         let turn = journal.by(&request.actor).say(&conversation, &request.text).await?;
         let after = journal.last_event();
         let user_message = turn.asked.clone();
@@ -144,6 +146,7 @@ impl Inner {
         agent: Arc<ResolvedAgent>,
         model: Option<String>,
         limits: LimitsRequest,
+        history: History,
         past: Option<&Past>,
     ) -> Result<Conversation, ServiceError> {
         let budget = self.allowance.budget(&self.store, &*self.host.clock).await?;
@@ -151,9 +154,10 @@ impl Inner {
         let conversation =
             Conversation::below(&budget, agent, self.workspace.clone(), Caps::unlimited())
                 .with_model(saved.or(model))
-                .with_limits(limits);
+                .with_limits(limits)
+                .with_history(history);
         Ok(match past {
-            Some(past) => conversation.after(past.messages.clone(), past.used),
+            Some(past) => conversation.after(past.messages(history), past.used),
             None => conversation,
         })
     }

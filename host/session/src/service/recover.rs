@@ -10,6 +10,7 @@ use super::begin::Ready;
 use super::running::Running;
 use super::types::ServiceError;
 use super::{Inner, Service};
+use crate::history::History;
 
 /// What is known of a turn from its person's message.
 #[derive(Default, Deserialize)]
@@ -17,6 +18,7 @@ use super::{Inner, Service};
 struct Asked {
     actor: String,
     limits: LimitsRequest,
+    history: History,
 }
 
 impl Service {
@@ -52,7 +54,7 @@ impl Inner {
         left: InFlight,
     ) -> Result<(), ServiceError> {
         let asked = left.asked.as_ref().map(|row| Asked::deserialize(&row.metadata));
-        let Asked { actor, limits } = asked.and_then(Result::ok).unwrap_or_default();
+        let Asked { actor, limits, history } = asked.and_then(Result::ok).unwrap_or_default();
         let name = left.session.agent.clone();
         let (mut journal, past) = self.open(String::new(), Some(left.session)).await?;
         let Some(mut past) = past else { return Ok(()) };
@@ -73,7 +75,7 @@ impl Inner {
             // It waits for the next start.
             return Ok(());
         }
-        let conversation = self.conversation(agent, None, limits, Some(&past)).await?;
+        let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
         journal.by(&actor);
         // Nobody waits for it.
         drop(self.run(Ready { claim, places: (place, permit), journal, conversation, turn }));

@@ -6,6 +6,7 @@ use belljar_model::ChatRequest;
 use belljar_policy::LimitsRequest;
 use belljar_store::StoreError;
 
+use crate::history::History;
 use crate::session_journal::JournalError;
 
 /// What one tenant may have at a time.
@@ -34,6 +35,8 @@ pub struct TurnRequest {
     pub text: String,
     /// Limits of this turn, below those of the grants.
     pub limits: LimitsRequest,
+    /// How much of the session's past it is sent.
+    pub history: History,
     /// Who says it, for the audit log: `key:<id>` or `local`.
     pub actor: String,
 }
@@ -62,6 +65,8 @@ pub struct PreviewRequest {
     pub model: Option<String>,
     /// As in [`TurnRequest`].
     pub text: String,
+    /// As in [`TurnRequest`].
+    pub history: History,
 }
 
 /// Exactly what the model would be sent first.

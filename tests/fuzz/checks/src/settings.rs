@@ -63,6 +63,7 @@ fn refusals(found: &[Diagnostic]) {
 fn narrows(narrow: &Settings, wide: &Settings) {
     assert_eq!(narrow.project_override, wide.project_override);
     assert_eq!(narrow.keep_runs, wide.keep_runs);
+    assert_eq!(narrow.compact_at, wide.compact_at);
     assert_eq!(narrow.server, wide.server);
     assert_eq!(narrow.models, wide.models);
     assert_eq!(narrow.roles, wide.roles);

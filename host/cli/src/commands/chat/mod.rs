@@ -18,8 +18,8 @@ use belljar_definition::Visibility;
 use belljar_model::Models;
 use belljar_policy::{Caps, LimitsRequest, Meter, Shown};
 use belljar_session::{
-    Conversation, Host, JournalError, Past, ResolvedAgent, RunStore, SessionJournal, resolve,
-    resolve_all,
+    Conversation, History, Host, JournalError, Past, ResolvedAgent, RunStore, SessionJournal,
+    resolve, resolve_all,
 };
 use belljar_store::{MessageStatus, Store};
 
@@ -164,14 +164,16 @@ fn conversation(
         caps = limit.map_or(caps, |limit| caps.with(meter, limit));
     }
     let limits = LimitsRequest { timeout_seconds: args.timeout, ..LimitsRequest::default() };
+    let history = if args.whole_history { History::Whole } else { History::Compacted };
     let saved = past.map(|past| past.session.model.clone()).filter(|model| !model.is_empty());
     let conversation = Conversation::new(agent, places.workspace.clone(), caps)
         // A transcript stands for every model.
         .with_model(args.model.clone().or(saved.filter(|_| args.transcript.is_none())))
         .with_limits(limits)
-        .with_partial(args.partial);
+        .with_partial(args.partial)
+        .with_history(history);
     match past {
-        Some(past) => conversation.resumed(past.messages.clone(), past.used),
+        Some(past) => conversation.resumed(past.messages(history), past.used),
         None => conversation,
     }
 }

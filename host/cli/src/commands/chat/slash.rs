@@ -19,6 +19,7 @@ pub(super) enum Action {
     Skills,
     Tools,
     Budget,
+    Compact,
     Cancel,
     Quit,
 }
@@ -56,6 +57,12 @@ pub(super) const COMMANDS: &[Row] = &[
         help: "list the tools of the agent you talk with",
     },
     Row { name: "budget", action: Action::Budget, arguments: "", help: "show what was used" },
+    Row {
+        name: "compact",
+        action: Action::Compact,
+        arguments: "",
+        help: "put a summary in the place of what was said so far",
+    },
     Row {
         name: "cancel",
         action: Action::Cancel,

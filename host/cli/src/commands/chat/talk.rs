@@ -139,6 +139,7 @@ impl<'a> Chat<'a> {
                         lists::budget(&self.conversation, self.out);
                         Ok(())
                     }
+                    Action::Compact => self.compact().await,
                     Action::Agent => self.agent(rest).await,
                     Action::Teams => lists::teams(self.host, self.places, self.out),
                     Action::Team => self.team(rest).await,
@@ -185,6 +186,20 @@ impl<'a> Chat<'a> {
             self.out.warning(format_args!("the answer is not saved: {why}"));
         }
         self.conclude_run(saved.turn.outcome, &saved.turn.spec, spoke);
+    }
+
+    /// `/compact`: a summary in the place of the turns so far.
+    async fn compact(&mut self) -> Result<(), Failure> {
+        let cancel = CancellationToken::new();
+        self.progress.begin_turn();
+        let events = self.progress.sink();
+        let (talk, host) = (&mut self.conversation, self.host);
+        let work = self.journal.compact(talk, host, events, cancel.clone());
+        let done = until_done(work, &mut self.interrupts, &cancel, self.progress).await;
+        self.progress.end_turn();
+        done.map(|_| ()).map_err(|error| {
+            Failure::new(format!("the conversation stays as it was: {}", chain(&error)))
+        })
     }
 
     /// `/agent`: a run beside the conversation.
