@@ -7,9 +7,10 @@ mod support;
 
 use std::sync::Arc;
 
+use belljar_model::Models;
 use belljar_session::{
-    Admission, PersonAnswer, PreviewRequest, QuestionKind, RunStatus, Service, ServiceError,
-    ServiceLimits, SessionEvent, TurnRequest, Watch, Word,
+    Admission, History, PersonAnswer, PreviewRequest, QuestionKind, RunStatus, Service,
+    ServiceError, ServiceLimits, SessionEvent, TurnRequest, Watch, Word,
 };
 use belljar_store::{MessageStatus, Store, SubagentStatus};
 use serde_json::Value;
@@ -62,9 +63,17 @@ struct Desk {
     service: Service,
 }
 
+/// Two answers are more than 600 of the 1,000 tokens that the model reads.
+fn talker() -> String {
+    let said = "x".repeat(950);
+    format!(
+        "  - agent: talker\n    turns: [{{say: \"{said}\"}}]\n  - agent: compaction\n    turns: [{{say: they spoke}}, {{say: they spoke}}]\n"
+    )
+}
+
 async fn desk_with(limits: ServiceLimits) -> Desk {
     let mut world = World::new(Plan {
-        transcript: TRANSCRIPT,
+        transcript: &format!("{TRANSCRIPT}{}", talker()),
         settings: SETTINGS,
         agents: &[
             ("boss.md", &agent("boss", "")),
@@ -72,6 +81,7 @@ async fn desk_with(limits: ServiceLimits) -> Desk {
             ("asker.md", &agent("asker", "tools: [file_read]\n")),
             ("stuck.md", &agent("stuck", "tools: [spawn_agent]\n")),
             ("sleeper.md", &agent("sleeper", "tools: [file_read]\n")),
+            ("talker.md", &agent("talker", "tools: [file_read]\n")),
             ("greedy.md", &agent("greedy", "tools: [file_write]\n")),
         ],
         files: &[("a.txt", "text of a\n")],
@@ -79,6 +89,7 @@ async fn desk_with(limits: ServiceLimits) -> Desk {
         ..Plan::default()
     });
     world.host.clock = Arc::new(belljar_session::SystemClock);
+    world.host.models = Arc::new(Models::single(world.model.clone()).that_reads(1_000));
     let store = Store::open(&world.home.path().join("belljar.db")).await.unwrap();
     let service = service(&world, &store, limits);
     Desk { world, store, service }
@@ -376,4 +387,34 @@ async fn an_agent_of_the_store_is_one_of_a_library_of_its_own() {
     desk.store.delete_agent("clerk").await.unwrap();
     desk.service.reload_agents().await.unwrap();
     assert!(preview("clerk").await.is_err());
+}
+
+#[tokio::test]
+async fn a_turn_is_sent_the_history_that_it_asks_for() {
+    let desk = desk().await;
+    let mut turn = desk.service.begin(ask("talker")).await.unwrap();
+    turn.ended().await.unwrap();
+    let session = turn.session.clone();
+    let say = async |history| {
+        let request = TurnRequest { history, ..again(&session) };
+        let mut turn = desk.service.begin(request).await.unwrap();
+        turn.ended().await.unwrap()
+    };
+    let preview = async |history| {
+        let session = Some(session.clone());
+        let request = PreviewRequest { session, text: "so".into(), history, ..Default::default() };
+        let made = desk.service.preview(request).await.unwrap();
+        (made.request.messages.len(), made.notes.join("\n").contains("would be summarised"))
+    };
+    say(History::Whole).await;
+    say(History::Whole).await;
+    assert_eq!(desk.world.sent_by("talker", 0)[2].messages.len(), 5, "as it was asked for");
+    assert_eq!(preview(History::Compacted).await, (7, true), "it says that it is not all");
+    assert_eq!(preview(History::Whole).await, (7, false));
+    assert_eq!(desk.store.compaction(&session).await.unwrap(), None, "a preview makes none");
+    let fourth = say(History::Compacted).await;
+    assert_eq!(desk.world.sent_by("talker", 0)[3].messages.len(), 3, "a summary, and what is said");
+    assert_eq!(fourth.total.steps, 3, "it is read in two pieces");
+    assert_eq!(preview(History::Compacted).await, (5, false));
+    assert_eq!(preview(History::Whole).await, (9, false));
 }
