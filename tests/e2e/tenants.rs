@@ -114,3 +114,38 @@ fn a_tenants_tools_reach_its_own_root_and_no_other() {
     let (status, _) = server.get(&format!("/v1/sessions/{session}/messages"), Some(&blue));
     assert_eq!(status, 404);
 }
+
+#[test]
+fn a_grant_to_a_tenants_agent_stands_in_its_audit_log_and_nowhere_else() {
+    let world = World::new();
+    let _ = tenant(&world, "red", "snoop", SNOOP);
+    let _ = tenant(&world, "blue", "reader", READER);
+    let (red, blue) = (key(&world, "red", "admin"), key(&world, "blue", "admin"));
+    let settings = world.home().join("sessions/tenants/red/home/belljar.toml");
+    let before = fs::read_to_string(&settings).unwrap();
+    // Refused, and nothing is written.
+    let grant = ["grant", "snoop", "--yes", "--tenant"];
+    let with = |more: &[&str]| world.run(&[&grant[..], more].concat());
+    with(&["nobody", "--tool", "file_find"]).exits(2).complains("no tenant `nobody`");
+    let other = format!("/blue:{}:read", world.home().join("sessions/tenants/blue").display());
+    with(&["red", "--mount", &other]).exits(2).complains("not a directory of tenant `red`");
+    assert_eq!(fs::read_to_string(&settings).unwrap(), before);
+    let done = with(&["red", "--tool", "file_find=ask", "--host", "https://docs.example"]).exits(0);
+    assert!(done.stdout.contains("file_find"), "{}", done.stdout);
+    assert!(fs::read_to_string(&settings).unwrap().contains("https://docs.example"));
+    assert!(!world.home().join("belljar.toml").exists(), "it is not the operator's own");
+    let server = Server::start(&world, &[]);
+    let audit = |key: &str| server.get("/v1/audit", Some(key)).1;
+    let log: Value = serde_json::from_str(&audit(&red)).unwrap();
+    let grants: Vec<&Value> = log["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|entry| entry["action"] == "grant")
+        .collect();
+    let [grant] = grants[..] else { panic!("{log:#}") };
+    assert_eq!((&grant["actor"], &grant["object"]), (&json!("local"), &json!("snoop")));
+    assert_eq!(grant["detail"]["tools"], json!({"file_find": "ask"}));
+    assert_eq!(grant["detail"]["hosts"], json!(["https://docs.example"]));
+    assert!(!audit(&blue).contains("docs.example"));
+}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::library_args::LibraryCommand;
-use crate::server_args::{KeysArgs, ServeArgs, SessionsArgs, TenantsArgs};
+use crate::server_args::{DataArg, KeysArgs, ServeArgs, SessionsArgs, TenantsArgs};
 
 /// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
 /// only the files and hosts that you granted.
@@ -411,6 +411,11 @@ pub(crate) struct GrantArgs {
     /// A limit: `steps=50`; repeatable (`belljar limits` lists them)
     #[arg(long, value_name = "KEY=N")]
     pub(crate) limit: Vec<String>,
+    /// Grant it to an agent of this tenant; a server knows it from its next start
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
     /// Write without asking
     #[arg(long, short)]
     pub(crate) yes: bool,

@@ -14,6 +14,7 @@ use belljar_session::Host;
 use similar::TextDiff;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
+use super::granted;
 use crate::args::GrantArgs;
 use crate::embedded::STOCK_TOOLS;
 use crate::exit::{Exit, Failure};
@@ -27,6 +28,9 @@ pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, 
         return Err(Failure::usage("nothing to grant")
             .hint("name a right: `--tool`, `--host`, `--mount`, `--secret` or `--limit`"));
     }
+    let operator = places;
+    let places = &granted::places(args, operator)?;
+    granted::check(args, &change, places)?;
     let host = Assembly::new(places, out)?.host()?;
     let (id, visibility) = agent(&args.agent, &host, out)?;
     check_names(&change, &host)?;
@@ -35,7 +39,7 @@ pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, 
     let path = places.config();
     let old = read_config(&path)?.unwrap_or_default();
     let pinned = pin(&old, &change.tools, places)?;
-    let user_home = std::env::home_dir();
+    let user_home = places.user_home.clone();
     let new = apply_grant(&path, &pinned, user_home.as_deref(), &id, visibility, &change).map_err(
         |mut diagnostics| {
             // Their places are those of the changed text, which nobody can look at.
@@ -63,6 +67,7 @@ pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, 
     }
     replace(&path, &new)?;
     out.note(format_args!("wrote {}", path.display()));
+    granted::record(args, operator, &id, &change)?;
     Ok(Exit::Completed)
 }
 

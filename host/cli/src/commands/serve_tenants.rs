@@ -165,7 +165,7 @@ impl Opener {
 
 /// Whether a directory lies below another, links followed. One that is not there yet is judged by
 /// the nearest one above it.
-fn is_below(path: &Path, root: &Path) -> bool {
+pub(super) fn is_below(path: &Path, root: &Path) -> bool {
     let steps_back =
         |path: &Path| path.components().any(|part| matches!(part, std::path::Component::ParentDir));
     if steps_back(path) {
