@@ -20,7 +20,7 @@ fn the_demo_leaves_nothing_in_the_home() {
     let world = World::new();
     world.run(&["demo"]).exits(0);
     assert_eq!(world.home_state(), []);
-    assert!(!world.home().join("runs").exists());
+    assert!(!world.home().join("sessions").exists());
     assert_eq!(std::fs::read_dir(world.workspace()).unwrap().count(), 0);
 }
 

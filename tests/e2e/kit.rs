@@ -86,11 +86,11 @@ impl World {
         self.command(args).spawn().unwrap()
     }
 
-    /// The files below the home, with their content, without the runs.
+    /// The files below the home, with their content, without sessions and runs.
     pub(crate) fn home_state(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
         collect(&self.home(), &mut files);
-        files.retain(|(path, _)| !path.starts_with(self.home().join("runs")));
+        files.retain(|(path, _)| !path.starts_with(self.home().join("sessions")));
         files.sort();
         files
     }

@@ -19,6 +19,7 @@ mod libraries;
 mod models;
 mod prove;
 mod run;
+mod runs;
 mod secrets;
 mod serve;
 mod sessions;

@@ -116,8 +116,11 @@ fn as_many_runs_are_kept_as_the_settings_say() {
         "[models.main]\nkind = \"openai\"\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"\n"
     );
     let runs = || {
-        let Ok(entries) = std::fs::read_dir(world.home().join("runs")) else { return 0 };
-        entries.count()
+        let sessions = world.run(&["sessions", "list", "--json"]).exits(0).json();
+        let kept = world.run(&["receipts", "--json"]).exits(0).json();
+        let count = kept.as_array().unwrap().len();
+        assert_eq!(sessions.as_array().unwrap().len(), count);
+        count
     };
     for (keep, after) in [("keep_runs = 2\n", [1, 2, 2]), ("keep_runs = 0\n", [0, 0, 0])] {
         world.home_file("belljar.toml", &format!("{keep}{model}"));

@@ -13,10 +13,10 @@ fn leaks(world: &World, done: &Done) -> bool {
     for (_, bytes) in world.home_state() {
         all.push_str(&String::from_utf8_lossy(&bytes));
     }
-    for entry in std::fs::read_dir(world.home().join("runs")).into_iter().flatten() {
+    for entry in std::fs::read_dir(world.home().join("sessions")).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.is_file() {
-            all.push_str(&std::fs::read_to_string(path).unwrap());
+            all.push_str(&String::from_utf8_lossy(&std::fs::read(path).unwrap()));
         }
     }
     all.contains(KEY)

@@ -16,7 +16,7 @@ use belljar_server::{
 use belljar_session::{Admission, Host, Library, Root, Service, ServiceLimits, ToolCatalogue};
 use belljar_store::{
     EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, NewSession, Role,
-    Store, StoredAgent, StoredMessage, StoredSession, Write,
+    SessionKind, Store, StoredAgent, StoredMessage, StoredSession, Write,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -200,6 +200,7 @@ impl World {
             agent: "home/teller".to_owned(),
             workspace: "/somewhere".to_owned(),
             model: String::new(),
+            kind: SessionKind::Api,
             created: 10,
         };
         let messages =

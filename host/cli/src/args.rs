@@ -125,9 +125,12 @@ pub(crate) struct RunArgs {
     /// Write what the model says to a transcript that `--transcript` plays
     #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
     pub(crate) record: Option<PathBuf>,
-    /// Where attached files go [default: beside the saved run]
+    /// Where attached files go [default: sessions/files/RUN in the home]
     #[arg(long, value_name = "DIR")]
     pub(crate) attachments: Option<PathBuf>,
+    /// Keep nothing of the run: no receipts, and nothing to go on from if the program dies
+    #[arg(long)]
+    pub(crate) no_save: bool,
     /// Print one JSON object: the outcome
     #[arg(long, conflicts_with = "output_format")]
     pub(crate) json: bool,
@@ -145,7 +148,8 @@ pub(crate) struct ChatArgs {
     /// A model from belljar.toml, or a role, instead of the agent's own choice
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Go on with a session: the latest of this workspace, or the one whose id begins so
+    /// Go on with a session: the latest conversation of this workspace, or the session, also a
+    /// run, whose id begins so
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
     /// Send every earlier turn as it was: no summary in the place of the older ones
@@ -287,9 +291,12 @@ pub(crate) struct TeamRunArgs {
     /// Write what the models say to a transcript that `--transcript` plays
     #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
     pub(crate) record: Option<PathBuf>,
-    /// Where attached files go [default: beside the saved run]
+    /// Where attached files go [default: sessions/files/RUN in the home]
     #[arg(long, value_name = "DIR")]
     pub(crate) attachments: Option<PathBuf>,
+    /// Keep nothing of the run: no receipts, and nothing to go on from if the program dies
+    #[arg(long)]
+    pub(crate) no_save: bool,
     /// Print one JSON object: the outcome with all stages
     #[arg(long, conflicts_with = "output_format")]
     pub(crate) json: bool,

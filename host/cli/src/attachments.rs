@@ -20,7 +20,7 @@ const MAX_TRIES: u32 = 1_000;
 /// Saves the attachments of the run and its subagents, and notes in each where it is. One that
 /// cannot be saved is a warning: the rest of the outcome still counts.
 pub(crate) fn save(outcome: &mut Outcome, to: Option<&Path>, places: &Places, out: &Out) {
-    let default = places.runs().join(format!("{}.files", outcome.run));
+    let default = places.files_of(outcome.run.as_str());
     let directory = to.unwrap_or(&default);
     each(outcome, &mut |attachment| {
         let name = Shown::clipped(&attachment.name, MAX_NAME).to_string();

@@ -84,13 +84,13 @@ impl Places {
         self.home.join("tools")
     }
 
-    /// What `chat` writes. A directory of its own, because the second wall cannot let a process
+    /// Where sessions and runs are kept. A directory of its own, because the second wall cannot let a process
     /// write some files of a directory and not the others.
     pub(crate) fn sessions(&self) -> PathBuf {
         self.home.join("sessions")
     }
 
-    /// Sessions.
+    /// Sessions and runs.
     pub(crate) fn store(&self) -> PathBuf {
         self.sessions().join("belljar.db")
     }
@@ -117,9 +117,9 @@ impl Places {
         Ok(())
     }
 
-    /// Saved runs.
-    pub(crate) fn runs(&self) -> PathBuf {
-        self.home.join("runs")
+    /// Files that the agents of one run have handed over.
+    pub(crate) fn files_of(&self, run: &str) -> PathBuf {
+        self.sessions().join("files").join(run)
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use belljar_policy::Shown;
 use belljar_session::{BatchChild, Counts, Event, EventKind, EventSink, RunStatus, TodoItem, Word};
+use belljar_store::MessageStatus;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::out::{Out, Style};
@@ -487,6 +488,18 @@ pub(crate) fn status_style(status: RunStatus) -> Style {
         RunStatus::Completed => Style::Green,
         RunStatus::Partial | RunStatus::Cancelled => Style::Yellow,
         RunStatus::Failed => Style::Red,
+    }
+}
+
+/// The colour of how far a turn is.
+pub(crate) fn message_style(status: MessageStatus) -> Style {
+    match status {
+        MessageStatus::Completed => Style::Green,
+        MessageStatus::Partial
+        | MessageStatus::Cancelled
+        | MessageStatus::Interrupted
+        | MessageStatus::InFlight => Style::Yellow,
+        MessageStatus::Failed => Style::Red,
     }
 }
 

@@ -58,8 +58,6 @@ pub(crate) struct Through {
     pub(crate) write: Vec<PathBuf>,
     /// Directories with a temporary one in them, which is removed at the end.
     pub(crate) temporary: Vec<PathBuf>,
-    /// Runs are saved.
-    pub(crate) runs: bool,
     /// The workspace is written whatever the grants say.
     pub(crate) workspace: bool,
 }
@@ -159,7 +157,10 @@ fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
     let mut wall = Wall::default().with_system();
     wall.read(&places.home);
     linked(&places.home, 0, &mut 0, &mut wall);
-    kept(places, settings, through, &mut wall);
+    // It has to be there, or no rule can be made for it; where it cannot be made, whoever writes
+    // there says so.
+    let _ = create_private(&places.cache);
+    wall.write(&places.cache);
     configured(places, settings, &mut wall);
     wall.read(&places.workspace);
     for mount in settings.mounts(&places.workspace) {
@@ -175,21 +176,6 @@ fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
     through.write.iter().for_each(|path| wall.write(path));
     through.temporary.iter().for_each(|path| wall.remove_empty(path));
     wall
-}
-
-/// Directories that belljar itself writes. They have to be there, or no rule can be made for
-/// them; where one cannot be made, whoever writes there says so.
-fn kept(places: &Places, settings: &Settings, through: &Through, wall: &mut Wall) {
-    let mut write = |path: &Path| {
-        let _ = create_private(path);
-        wall.write(path);
-    };
-    write(&places.cache);
-    let runs = places.runs();
-    // Older ones may have to be removed.
-    if through.runs && (settings.keep_runs != Some(0) || runs.is_dir()) {
-        write(&runs);
-    }
 }
 
 /// Files that `belljar.toml` names and that are read when they are first needed.
@@ -231,5 +217,5 @@ fn linked(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) 
 
 /// Folders in which belljar itself writes many files and no links.
 fn is_kept(path: &Path) -> bool {
-    ["cache", "libraries", "runs", "sessions"].iter().any(|name| path.ends_with(name))
+    ["cache", "libraries", "sessions"].iter().any(|name| path.ends_with(name))
 }

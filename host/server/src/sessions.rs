@@ -67,6 +67,8 @@ pub(crate) struct SessionBody {
     agent: String,
     /// The model; empty = the agent's own choice.
     model: String,
+    /// What began it: `chat`, `run` or `team` on the command line, `api` here.
+    kind: String,
     /// Whether a turn of it runs now.
     running: bool,
     /// When it began, in milliseconds since 1970.
@@ -306,9 +308,10 @@ fn busy(why: &str) -> Problem {
 impl SessionBody {
     fn of(session: StoredSession, running: &BTreeSet<String>) -> Self {
         // The workspace is a path of the host: not for a peer.
-        let StoredSession { id, title, agent, workspace: _, model, created, updated } = session;
-        let agent = without_path(&agent);
-        Self { running: running.contains(&id), id, title, agent, model, created, updated }
+        let StoredSession { id, title, agent, workspace: _, model, kind, created, updated } =
+            session;
+        let (agent, kind) = (without_path(&agent), kind.as_str().to_owned());
+        Self { running: running.contains(&id), id, title, agent, model, kind, created, updated }
     }
 }
 

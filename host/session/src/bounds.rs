@@ -161,9 +161,6 @@ pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 /// Most tool directories below `tools/`.
 pub const MAX_TOOL_DIRS: usize = 256;
 
-/// Most bytes of a saved run that is loaded: 32 MiB of outputs, escaped, and receipts.
-pub const MAX_RECORD_BYTES: u64 = 256 << 20;
-
 /// `text` cut at `limit` bytes, on a character boundary.
 pub(crate) fn cut(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);

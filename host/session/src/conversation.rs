@@ -82,6 +82,26 @@ impl Conversation {
         self
     }
 
+    /// What a single run is a turn of. Its budget is the one above the run, or one of its own with
+    /// the limits of the run.
+    pub(crate) fn of_run(spec: &RunSpec) -> Self {
+        let rights = spec.agent.rights.clone().limited(&spec.limits);
+        let caps = Caps::of(rights.limits());
+        let conversation = Self::new(Arc::clone(&spec.agent), spec.workspace.clone(), caps)
+            .with_model(spec.model.clone())
+            .with_limits(spec.limits)
+            .with_partial(spec.partial);
+        match &spec.budget {
+            Some(budget) => Self { budget: budget.clone(), ..conversation },
+            None => conversation,
+        }
+    }
+
+    /// Whether a blocked agent is run with what it is given.
+    pub(crate) fn partial(&self) -> bool {
+        self.partial
+    }
+
     /// The limits of each turn.
     pub(crate) fn limits(&self) -> LimitsRequest {
         self.limits

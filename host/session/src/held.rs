@@ -42,6 +42,15 @@ impl Held {
     }
 }
 
+/// Whether somebody has a session. Looking does not take it; whoever takes it at this very moment
+/// may be told that it is taken.
+pub(crate) fn is_held(dir: &Path, session: &str) -> bool {
+    match File::open(dir.join(format!("{session}.lock"))) {
+        Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
+        Err(_) => false,
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         // While the lock is held: nobody else has this very file. A leftover is harmless.
@@ -83,7 +92,10 @@ mod tests {
         assert!(Held::take(dir.path(), "s").unwrap().is_none());
         let other = Held::take(dir.path(), "t").unwrap();
         assert!(other.is_some(), "another session is free");
+        assert!(is_held(dir.path(), "s") && !is_held(dir.path(), "u"));
         drop(held);
+        fs::write(dir.path().join("s.lock"), "").unwrap();
+        assert!(!is_held(dir.path(), "s"), "a file that a dead process left");
         assert!(Held::take(dir.path(), "s").unwrap().is_some());
         drop(other);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");

@@ -1,11 +1,12 @@
 //! Runs agents: the loop between a model and its tools, subagents, the library of agents,
-//! saved runs and events, and the sessions of many people.
+//! events, and the sessions of many people.
 //!
 //! ```text
-//! library, settings ──> resolve ──> run ──> Outcome ──> saved
+//! library, settings ──> resolve ──> run ──> Outcome
 //!                                    │ └──> events
 //!                                    └ turn (decides) / agent, carry, child (perform)
 //! conversation (many runs, one history) + store = session_journal ──> service (many sessions)
+//!                                                       └─ saved_run (one turn), read by stored_run
 //! ```
 //!
 //! What this crate promises:
@@ -70,13 +71,14 @@ mod resolve;
 mod results;
 mod rows;
 mod run;
-mod saved;
+mod saved_run;
 mod scan;
 mod service;
 mod session_journal;
 pub mod skills;
 mod spec;
 mod steps;
+mod stored_run;
 mod team;
 mod toolcat;
 mod toolfiles;
@@ -105,7 +107,7 @@ pub use resolve::{
 };
 pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
-pub use saved::{KEEP_RUNS, RECORD_VERSION, RunRecord, RunStore, RunStoreError};
+pub use saved_run::{KEEP_RUNS, SavedTeam, prune_runs, run_saved, run_team_saved};
 pub use service::{
     API_LIBRARY, Admission, OpenQuestion, PersonAnswer, Preview, PreviewRequest, QuestionKind,
     RunningTurn, Service, ServiceError, ServiceLimits, SessionEvent, TurnEnd, TurnHandle,
@@ -114,6 +116,7 @@ pub use service::{
 pub use session_journal::{JournalError, SavedTurn, SessionJournal};
 pub use spec::host_tool_specs;
 pub use steps::{Kept, PlannedChild, Replay, StepEntry, StepKind};
+pub use stored_run::{RECORD_VERSION, RunRecord, note_files, shown_status};
 pub use team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
     resolve_team, resolve_team_file, run_team,

@@ -1,15 +1,19 @@
 //! A turn that is saved and has not ended: one that is about to run, or one that a process died
 //! in, with what is kept of it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use belljar_policy::LimitsRequest;
 use belljar_store::{MessageStatus, Store, StoreError, StoredMessage, SubagentRecord};
 use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::clock::RunId;
 use crate::control::Control;
+use crate::recorder::ReceiptKey;
 use crate::rows;
+use crate::session_journal::Said;
 use crate::steps::{Replay, StepEntry, StepKind};
 
 /// A turn that is saved and has not ended.
@@ -23,12 +27,19 @@ pub struct OpenTurn {
     pub run: RunId,
     /// What the person said.
     pub text: String,
+    /// What the agent is told beside that.
+    pub context: Option<String>,
+    /// Whether a blocked agent is run with what it is given.
+    pub partial: bool,
     /// Ends single subagents of it.
     pub control: Arc<Control>,
+    pub(crate) limits: LimitsRequest,
     pub(crate) replay: Option<Replay>,
     pub(crate) first_event: u64,
     /// The subagents that it had when its process died.
     pub(crate) before: Vec<SubagentRecord>,
+    /// The receipts that are stored of it.
+    pub(crate) receipts: HashSet<ReceiptKey>,
 }
 
 /// What is read of a placeholder's metadata.
@@ -41,19 +52,33 @@ struct Known {
 #[derive(Deserialize)]
 struct Asked {
     text: String,
+    #[serde(default)]
+    context: Option<String>,
+}
+
+/// What is read of that message's metadata.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Bounds {
+    limits: LimitsRequest,
+    partial: bool,
 }
 
 impl OpenTurn {
-    pub(crate) fn new(asked: String, message: String, run: RunId, text: &str) -> Self {
+    pub(crate) fn new(asked: String, message: String, said: &Said<'_>) -> Self {
         Self {
             asked,
+            run: message.clone().into(),
             message,
-            run,
-            text: text.to_owned(),
+            text: said.text.to_owned(),
+            context: said.context.map(str::to_owned),
+            partial: said.partial,
+            limits: said.limits,
             control: Arc::default(),
             replay: None,
             first_event: 0,
             before: Vec::new(),
+            receipts: HashSet::new(),
         }
     }
 
@@ -73,9 +98,12 @@ impl OpenTurn {
             return Ok(None);
         };
         let known = Known::deserialize(&row.metadata);
-        let text = Asked::deserialize(&asked.content);
+        let said = Asked::deserialize(&asked.content);
         // Of a placeholder that an older program left, nothing is kept.
-        let (Ok(Known { run }), Ok(Asked { text })) = (known, text) else { return Ok(None) };
+        let (Ok(Known { run }), Ok(Asked { text, context })) = (known, said) else {
+            return Ok(None);
+        };
+        let Bounds { limits, partial } = Bounds::deserialize(&asked.metadata).unwrap_or_default();
         let mut entries = Vec::new();
         for entry in store.journal_of(session, &row.id).await? {
             let bad = |error: serde_json::Error| StoreError::Row {
@@ -89,10 +117,18 @@ impl OpenTurn {
         let of_turn = subagents.iter().filter(|one| one.parent_message_id == row.id);
         let before = of_turn.cloned().collect();
         Ok(Some(Self {
+            asked: asked.id.clone(),
+            message: row.id.clone(),
+            run,
+            text,
+            context,
+            partial,
+            limits,
+            control: Arc::default(),
+            receipts: entries.iter().filter_map(rows::receipt_of).map(rows::receipt_key).collect(),
             replay: Some(Replay::of(entries)),
             first_event: next_event(store, session, &row.id, last_event).await?,
             before,
-            ..Self::new(asked.id.clone(), row.id.clone(), run, &text)
         }))
     }
 }

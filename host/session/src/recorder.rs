@@ -2,7 +2,7 @@
 //! subagents. Whoever looks there sees what one who watches sees, and the turn goes on from
 //! there when the process dies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::clock::{Clock, RunId};
 use crate::event_log::EventLog;
 use crate::journal::{Journal, QueuedChild};
-use crate::outcome::ChildSummary;
+use crate::outcome::{ChildSummary, Outcome};
 use crate::rows;
 use crate::steps::{StepEntry, StepKind};
 
@@ -30,7 +30,12 @@ pub(crate) struct Recorder {
     /// Who keeps the subagents besides.
     next: Arc<dyn Journal>,
     records: Mutex<Records>,
+    /// The receipts that were handed to the store.
+    receipts: Mutex<HashSet<ReceiptKey>>,
 }
+
+/// Which call a receipt is of: the path of the agent, its step, the call's id.
+pub(crate) type ReceiptKey = (String, u64, String);
 
 /// The turn that is kept.
 #[derive(Clone)]
@@ -62,17 +67,32 @@ impl Place {
 }
 
 impl Recorder {
-    /// Keeps a turn; `before`: the subagents that it had when its process died.
+    /// Keeps a turn; `before`: the subagents that it had when its process died; `receipts`: those
+    /// that are stored of it.
     pub(crate) fn new(
         place: Place,
         log: Arc<EventLog>,
         next: Arc<dyn Journal>,
         before: Vec<SubagentRecord>,
+        receipts: HashSet<ReceiptKey>,
     ) -> Arc<Self> {
         let by_path = before.iter().enumerate();
         let by_path = by_path.filter_map(|(at, record)| Some((rows::path_of(record)?.into(), at)));
         let records = Records { by_path: by_path.collect(), all: before };
-        Arc::new(Self { place, log, next, records: Mutex::new(records) })
+        let (records, receipts) = (Mutex::new(records), Mutex::new(receipts));
+        Arc::new(Self { place, log, next, records, receipts })
+    }
+
+    /// The receipts of an outcome that no step brought: those of calls that were given up.
+    pub(crate) fn receipts_left(&self, outcome: &Outcome) -> Option<Write> {
+        let kept = self.kept_receipts();
+        let all = outcome.all_receipts().into_iter();
+        let left = all.filter(|receipt| !kept.contains(&rows::receipt_key(receipt)));
+        let row = |receipt| rows::receipt_row(receipt, None, self.place.new_id(), self.place.now());
+        let receipts: Vec<_> = left.map(row).collect();
+        let Place { session, message, .. } = &self.place;
+        let (session, message) = (session.clone(), message.clone());
+        (!receipts.is_empty()).then_some(Write::Receipts { session, message, receipts })
     }
 
     /// The turn is over: all its subagents, each with how it ended.
@@ -164,6 +184,10 @@ impl Recorder {
         }))
     }
 
+    fn kept_receipts(&self) -> MutexGuard<'_, HashSet<ReceiptKey>> {
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,6 +239,7 @@ impl Journal for Recorder {
         let (now, new_id) = (self.place.now(), || self.place.new_id());
         let mut writes = rows::of_result(session, message, &entry, now, new_id);
         writes.extend(self.denied(&entry));
+        self.kept_receipts().extend(rows::receipt_of(&entry).map(rows::receipt_key));
         writes.push(self.step_row(entry)?);
         self.log.flush();
         self.place.store.enqueue(writes).await.map_err(io::Error::other)

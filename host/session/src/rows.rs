@@ -2,10 +2,10 @@
 //!
 //! | row | content | metadata |
 //! | --- | --- | --- |
-//! | a person's message | `text` | |
-//! | the agent's turn | `text` (the conclusion), `messages` (all that the turn added to the conversation, the person's message as it was sent included) | `run`, `agent`, `model`, `error`, `usage`, `total`, `subagents`, `batches`; while it runs `run`, `subagents`, `batches` |
+//! | a person's message | `text`, `context` | `actor`, `limits`, `partial` |
+//! | the agent's turn | `text` (the conclusion), `messages` (all that the turn added to the conversation, the person's message as it was sent included) | `run`, `agent`, `model`, `error`, `usage`, `total`, `rest`, `subagents`, `batches`; while it runs `run`, `subagents`, `batches` |
 //!
-//! `subagents` are the counts of all of them; `batches` those of each call that started some, with
+//! `rest` is what else belongs to an outcome ([`Rest`]). `subagents` are the counts of all of them; `batches` those of each call that started some, with
 //! the ids of their records.
 
 use std::collections::HashMap;
@@ -26,9 +26,11 @@ use crate::events::Counts;
 use crate::frame::{self, LOST};
 use crate::journal::{ChildOrigin, QueuedChild};
 use crate::open_turn::OpenTurn;
-use crate::outcome::{Attachment, ChildSummary, Outcome, Status, Usage};
+use crate::outcome::{Attachment, CallReceipt, ChildSummary, Outcome, Status, Usage};
+use crate::recorder::ReceiptKey;
 use crate::results;
 use crate::steps::{StepEntry, StepKind};
+use crate::stored_run::Rest;
 
 /// Characters of a subagent's conclusion in its summary.
 const MAX_SUMMARY: usize = 400;
@@ -93,6 +95,7 @@ pub(crate) fn metadata(outcome: &Outcome, records: &[SubagentRecord]) -> Value {
         "error": outcome.error.as_ref().map(ToString::to_string),
         "usage": outcome.usage,
         "total": outcome.total,
+        "rest": Rest::of(outcome),
         "subagents": counts(records),
         "batches": batches(records),
     })
@@ -184,19 +187,7 @@ pub(crate) fn of_result(
     let (session, message) = (session.to_owned(), message.to_owned());
     let mut writes = Vec::new();
     if let Some(receipt) = &kept.receipt {
-        let row = ReceiptRow {
-            id: new_id(),
-            agent: receipt.agent.clone(),
-            step: column(receipt.step),
-            call_id: receipt.call_id.clone(),
-            tool: receipt.tool.clone(),
-            ok: receipt.error.is_none(),
-            ending: results::ending_word(&receipt.receipt.ending),
-            fuel: column(receipt.receipt.fuel),
-            micros: column(receipt.receipt.times.total),
-            body: serde_json::to_value(receipt).unwrap_or_default(),
-            created: now,
-        };
+        let row = receipt_row(receipt, Some(entry.position), new_id(), now);
         let (session, message) = (session.clone(), message.clone());
         writes.push(Write::Receipts { session, message, receipts: vec![row] });
     }
@@ -213,6 +204,45 @@ pub(crate) fn of_result(
         writes.push(Write::Attachments { session, message, attachments });
     }
     writes
+}
+
+/// The receipt that a step brings.
+pub(crate) fn receipt_of(entry: &StepEntry) -> Option<&CallReceipt> {
+    match &entry.kind {
+        StepKind::Result(kept) => kept.receipt.as_ref(),
+        StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => None,
+    }
+}
+
+/// Which call a receipt is of.
+pub(crate) fn receipt_key(receipt: &CallReceipt) -> ReceiptKey {
+    (receipt.agent.clone(), receipt.step, receipt.call_id.clone())
+}
+
+/// A receipt as a row; `position`: the place of its call in the step, where that is known.
+pub(crate) fn receipt_row(
+    receipt: &CallReceipt,
+    position: Option<usize>,
+    id: String,
+    now: i64,
+) -> ReceiptRow {
+    let mut body = serde_json::to_value(receipt).unwrap_or_default();
+    if let Some(position) = position {
+        body["position"] = position.into();
+    }
+    ReceiptRow {
+        id,
+        agent: receipt.agent.clone(),
+        step: column(receipt.step),
+        call_id: receipt.call_id.clone(),
+        tool: receipt.tool.clone(),
+        ok: receipt.error.is_none(),
+        ending: results::ending_word(&receipt.receipt.ending),
+        fuel: column(receipt.receipt.fuel),
+        micros: column(receipt.receipt.times.total),
+        body,
+        created: now,
+    }
 }
 
 /// The path of a subagent in its run.
@@ -288,7 +318,7 @@ pub(crate) fn queued_record(
         model: String::new(),
         tool_names: Vec::new(),
         summary: String::new(),
-        result: json!({"path": &*child.path}),
+        result: json!({"path": &*child.path, "spawn_index": child.spawn_index}),
         error: None,
         input_tokens: 0,
         cached_tokens: 0,
@@ -312,6 +342,7 @@ pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
     record.summary = outcome.output.chars().take(MAX_SUMMARY).collect();
     record.result = json!({
         "path": child.path,
+        "spawn_index": child.spawn_index,
         "output": outcome.output,
         "step": child.step,
         "usage": outcome.usage,
@@ -320,6 +351,7 @@ pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
         "paths_read": outcome.paths_read(),
         "paths_written": outcome.paths_written(),
         "warnings": outcome.warnings,
+        "rest": Rest::of(outcome),
     });
     record.error = outcome.error.as_ref().map(ToString::to_string);
     record.input_tokens = column(outcome.total.input_tokens);

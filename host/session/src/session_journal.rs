@@ -4,13 +4,16 @@
 //! `rows` says what stands in each row. The id of the agent's row is made before the run;
 //! subagents hang off it, and `recorder` writes them while the turn runs.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use belljar_model::Message;
+use belljar_policy::LimitsRequest;
 use belljar_store::{
-    Committed, Finished, MessageStatus, NewMessage, NewSession, Role, Store, StoreError,
-    StoredSession, Write,
+    Committed, Finished, MessageStatus, NewMessage, NewSession, Role, SessionKind, Store,
+    StoreError, StoredSession, SubagentRecord, Write,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -21,11 +24,12 @@ use crate::conversation::{Conversation, Turn};
 use crate::event_log::EventLog;
 use crate::events::{EventSink, Events};
 use crate::held::Held;
+use crate::history::History;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::open_turn::OpenTurn;
 use crate::outcome::{Outcome, Usage};
-use crate::recorder::{Place, Recorder};
+use crate::recorder::{Place, ReceiptKey, Recorder};
 use crate::rows::{self, Past};
 use crate::run::RunSpec;
 use crate::service::Hub;
@@ -45,6 +49,8 @@ pub struct SessionJournal {
     hub: Arc<Hub>,
     /// The id that a new session gets.
     name: Option<String>,
+    /// What a new session is, and what a run becomes that is gone on with.
+    kind: SessionKind,
     /// Who says what is said.
     actor: String,
     open: Option<Open>,
@@ -53,11 +59,35 @@ pub struct SessionJournal {
 /// A session that exists and that this process has to itself.
 struct Open {
     session: String,
+    kind: SessionKind,
     /// The id of its last event.
     last_event: i64,
     /// Whether it is in the store.
     saved: bool,
     _held: Held,
+}
+
+/// What a turn begins with.
+pub(crate) struct Said<'a> {
+    /// Whom it is said to: an agent's or a team's identity.
+    pub(crate) to: String,
+    pub(crate) workspace: &'a Path,
+    /// The model that was chosen instead of the agent's own.
+    pub(crate) model: Option<&'a str>,
+    pub(crate) limits: LimitsRequest,
+    pub(crate) partial: bool,
+    /// How much of the past it is sent.
+    pub(crate) history: History,
+    pub(crate) text: &'a str,
+    pub(crate) context: Option<&'a str>,
+}
+
+/// What keeps a turn while it runs, and the host that runs it.
+pub(crate) struct Keeping {
+    place: Place,
+    log: Arc<EventLog>,
+    recorder: Arc<Recorder>,
+    pub(crate) host: Host,
 }
 
 /// A turn that was run.
@@ -98,7 +128,15 @@ impl SessionJournal {
     /// leaves nothing behind.
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let actor = LOCAL.to_owned();
-        Self { store, clock, hub: Arc::default(), name: None, actor, open: None }
+        let kind = SessionKind::Chat;
+        Self { store, clock, hub: Arc::default(), name: None, kind, actor, open: None }
+    }
+
+    /// What a new session is. Default: a conversation. A run whose first turn this is has the id
+    /// of its session.
+    pub(crate) fn of_kind(mut self, kind: SessionKind) -> Self {
+        self.kind = kind;
+        self
     }
 
     /// The id of the session that begins with the first turn. Default: a new one.
@@ -125,7 +163,7 @@ impl SessionJournal {
     }
 
     /// Goes on with a session: the one that `which` names by its id or the beginning of it,
-    /// else the latest of this workspace. A turn that a process died in is the past's
+    /// else the latest conversation of this workspace. A turn that a process died in is the past's
     /// `unfinished`: [`SessionJournal::perform`] goes on with it.
     pub async fn resume(
         store: Store,
@@ -166,6 +204,7 @@ impl SessionJournal {
         let last_event = self.store.last_event(&session.id).await?;
         if let Some(open) = &mut self.open {
             open.last_event = last_event;
+            open.kind = session.kind;
             open.saved = true;
         }
         let unfinished =
@@ -212,9 +251,18 @@ impl SessionJournal {
         conversation: &Conversation,
         text: &str,
     ) -> Result<OpenTurn, JournalError> {
-        let mut writes = Vec::with_capacity(2);
-        let session = self.begin(conversation, text, &mut writes)?;
-        let turn = OpenTurn::new(self.new_id(), self.new_id(), RunId::new(&*self.clock), text);
+        self.begin_turn(&Said::of(conversation, text)).await
+    }
+
+    /// As [`SessionJournal::say`]. The run has the id of the placeholder.
+    pub(crate) async fn begin_turn(&mut self, said: &Said<'_>) -> Result<OpenTurn, JournalError> {
+        let mut writes = Vec::with_capacity(3);
+        let (asked, message) = (self.new_id(), self.new_id());
+        if self.kind.is_run() && self.open.is_none() {
+            self.name.get_or_insert_with(|| message.clone());
+        }
+        let session = self.begin(said, &mut writes)?;
+        let turn = OpenTurn::new(asked, message, said);
         let row = |id: &str, role, status, content, metadata| NewMessage {
             id: id.to_owned(),
             role,
@@ -223,11 +271,15 @@ impl SessionJournal {
             metadata,
             created: self.now(),
         };
-        let (asked, empty) = (json!({"text": text}), json!({"text": ""}));
+        let (mut asked, empty) = (json!({"text": said.text}), json!({"text": ""}));
+        if let Some(context) = said.context {
+            asked["context"] = context.into();
+        }
         let who = json!({
             "actor": self.actor,
-            "limits": conversation.limits(),
-            "history": conversation.history(),
+            "limits": said.limits,
+            "partial": said.partial,
+            "history": said.history,
         });
         let known = rows::live_metadata(&turn.run, &[]);
         let messages = vec![
@@ -250,6 +302,48 @@ impl SessionJournal {
         cancel: CancellationToken,
     ) -> SavedTurn {
         let OpenTurn { message, run, text, replay, first_event, before, .. } = turn;
+        let keeping = self.keep(message, run.clone(), before, turn.receipts, host);
+        let events = keeping.events(events);
+        let mut first_event = first_event;
+        let mut used = Usage::default();
+        // Of a turn that is gone on with this was done.
+        if replay.as_ref().is_none_or(Replay::is_empty) {
+            let events = Events::new(events.clone(), run.clone(), first_event);
+            let Place { store, session, .. } = &keeping.place;
+            let work =
+                Work { host, store, session, conversation, events: &events, cancel: &cancel };
+            let done = compact::if_due(&work).await;
+            used = done.used;
+            conversation.take_over(done);
+            first_event = events.next();
+        }
+        let spec = conversation.spec(text);
+        let spec = RunSpec {
+            run: Some(run),
+            replay: replay.map(Arc::new),
+            first_event,
+            control: turn.control,
+            context: turn.context,
+            limits: turn.limits,
+            partial: spec.partial || turn.partial,
+            ..spec
+        };
+        let mut turn = conversation.run_turn(&keeping.host, spec, events, cancel).await;
+        turn.outcome.total += used;
+        let unsaved = self.conclude(keeping, &turn.outcome, &turn.added).await;
+        SavedTurn { unsaved, turn }
+    }
+
+    /// Keeps a turn of the open session from now on. `before`: the subagents that it had when its
+    /// process died; `receipts`: those that are stored of it.
+    pub(crate) fn keep(
+        &self,
+        message: String,
+        run: RunId,
+        before: Vec<SubagentRecord>,
+        receipts: HashSet<ReceiptKey>,
+        host: &Host,
+    ) -> Keeping {
         let (session, last_event) = match &self.open {
             Some(open) => (open.session.clone(), open.last_event),
             None => (String::new(), 0),
@@ -259,42 +353,29 @@ impl SessionJournal {
         let log =
             EventLog::new(store.clone(), Arc::clone(&clock), hub, &session, &message, last_event);
         let log = Arc::new(log);
-        let actor = self.actor.clone();
-        let place = Place { store, clock, session, message, run: run.clone(), actor };
+        let place = Place { store, clock, session, message, run, actor: self.actor.clone() };
         let next = Arc::clone(&host.journal);
-        let recorder = Recorder::new(place.clone(), Arc::clone(&log), next, before);
-        let events = events.and(log.listener());
-        let mut first_event = first_event;
-        let mut used = Usage::default();
-        // Of a turn that is gone on with this was done.
-        if replay.as_ref().is_none_or(Replay::is_empty) {
-            let events = Events::new(events.clone(), run.clone(), first_event);
-            let (store, session) = (&place.store, &*place.session);
-            let work =
-                Work { host, store, session, conversation, events: &events, cancel: &cancel };
-            let done = compact::if_due(&work).await;
-            used = done.used;
-            conversation.take_over(done);
-            first_event = events.next();
-        }
+        let recorder = Recorder::new(place.clone(), Arc::clone(&log), next, before, receipts);
         let mut host = host.clone();
         host.journal = Arc::clone(&recorder) as Arc<dyn Journal>;
-        let spec = RunSpec {
-            run: Some(run),
-            replay: replay.map(Arc::new),
-            first_event,
-            control: turn.control,
-            ..conversation.spec(text)
-        };
-        let mut turn = conversation.run_turn(&host, spec, events, cancel).await;
-        turn.outcome.total += used;
+        Keeping { place, log, recorder, host }
+    }
+
+    /// Puts what came of a turn in the place of its placeholder; `added` is what it adds to the
+    /// conversation. Gives why that is not on disk, should it not be.
+    pub(crate) async fn conclude(
+        &mut self,
+        keeping: Keeping,
+        outcome: &Outcome,
+        added: &[Message],
+    ) -> Option<StoreError> {
         // Before the last events are shown: who reads the message then finds what came of it.
-        let finished = self.finish(&place, &turn, &recorder);
-        let last_event = log.close().await;
+        let finished = self.finish(&keeping, outcome, added);
+        let last_event = keeping.log.close().await;
         if let Some(open) = &mut self.open {
             open.last_event = last_event;
         }
-        SavedTurn { unsaved: finished.await.err(), turn }
+        finished.await.err()
     }
 
     /// Summarises all turns so far, whatever their size, and gives how many there were. Later
@@ -319,7 +400,7 @@ impl SessionJournal {
     }
 
     /// Tells the conversation of a run beside it, as [`Conversation::remember`] does, and saves
-    /// that. What the run used counts with it.
+    /// that. What it used counts where it was run.
     pub async fn remember(
         &mut self,
         conversation: &mut Conversation,
@@ -328,7 +409,7 @@ impl SessionJournal {
     ) -> Result<(), JournalError> {
         let asked = format!("`{}`: {}", spec.agent.id.slug, spec.task);
         let mut writes = Vec::with_capacity(3);
-        let session = self.begin(conversation, &asked, &mut writes)?;
+        let session = self.begin(&Said::of(conversation, &asked), &mut writes)?;
         let message = self.new_id();
         let now = self.now();
         let records = rows::subagents(&message, outcome, now, || self.new_id());
@@ -348,28 +429,29 @@ impl SessionJournal {
         ];
         writes.push(Write::AppendMessages { session: session.clone(), messages });
         writes.push(Write::Subagents { session, records });
-        writes.push(Write::Usage(rows::usage(outcome, &*self.clock)));
         self.commit(writes).await
     }
 
-    /// The session's id; with its first turn it is made too.
-    fn begin(
-        &mut self,
-        conversation: &Conversation,
-        text: &str,
-        writes: &mut Vec<Write>,
-    ) -> Result<String, JournalError> {
-        if let Some(open) = &self.open {
-            return Ok(open.session.clone());
+    /// The session's id; with its first turn it is made too, and with a second one a run becomes
+    /// a conversation.
+    fn begin(&mut self, said: &Said<'_>, writes: &mut Vec<Write>) -> Result<String, JournalError> {
+        if let Some(open) = &mut self.open {
+            let session = open.session.clone();
+            if open.kind.is_run() && !self.kind.is_run() {
+                open.kind = self.kind;
+                writes.push(Write::SessionKind { session: session.clone(), kind: self.kind });
+            }
+            return Ok(session);
         }
         let id = self.name.clone().unwrap_or_else(|| self.new_id());
-        let first = text.trim().lines().next().unwrap_or_default();
+        let first = said.text.trim().lines().next().unwrap_or_default();
         let session = NewSession {
             id: id.clone(),
             title: first.chars().take(MAX_TITLE).collect(),
-            agent: conversation.agent().id.to_string(),
-            workspace: conversation.workspace().to_string_lossy().into_owned(),
-            model: conversation.model().unwrap_or_default().to_owned(),
+            agent: said.to.clone(),
+            workspace: said.workspace.to_string_lossy().into_owned(),
+            model: said.model.unwrap_or_default().to_owned(),
+            kind: self.kind,
             created: self.now(),
         };
         self.hold(id.clone())?;
@@ -388,32 +470,33 @@ impl SessionJournal {
         Ok(done?)
     }
 
-    /// Puts what came of the turn in the place of its placeholder.
-    fn finish(&self, place: &Place, turn: &Turn, recorder: &Recorder) -> Committed {
-        let outcome = &turn.outcome;
+    fn finish(&self, keeping: &Keeping, outcome: &Outcome, added: &[Message]) -> Committed {
+        let Keeping { place, recorder, .. } = keeping;
         let records = recorder.finish();
         let finished = Finished {
             status: rows::message_status(outcome.status),
-            content: json!({"text": outcome.output, "messages": turn.added}),
+            content: json!({"text": outcome.output, "messages": added}),
             metadata: rows::metadata(outcome, &records),
             updated: self.now(),
         };
         let Place { session, message, .. } = place.clone();
-        let mut writes = Vec::with_capacity(3);
+        let mut writes = Vec::with_capacity(4);
         if !records.is_empty() {
             // Once more, for those whose own write failed.
             writes.push(Write::Subagents { session: session.clone(), records });
         }
+        writes.extend(recorder.receipts_left(outcome));
         writes.push(Write::FinishMessage { session, message, finished });
         writes.push(Write::Usage(rows::usage(outcome, &*self.clock)));
         self.store.enqueue(writes)
     }
 
     fn hold(&mut self, session: String) -> Result<(), JournalError> {
-        let dir = self.store.path().with_extension("locks");
+        let dir = locks(&self.store);
         match Held::take(&dir, &session) {
             Ok(Some(held)) => {
-                self.open = Some(Open { session, last_event: 0, saved: false, _held: held });
+                let kind = self.kind;
+                self.open = Some(Open { session, kind, last_event: 0, saved: false, _held: held });
                 Ok(())
             }
             Ok(None) => Err(JournalError::Held(session)),
@@ -428,6 +511,34 @@ impl SessionJournal {
     fn now(&self) -> i64 {
         self.clock.now().as_millisecond()
     }
+}
+
+impl<'a> Said<'a> {
+    /// What is said in a conversation.
+    pub(crate) fn of(conversation: &'a Conversation, text: &'a str) -> Self {
+        Self {
+            to: conversation.agent().id.to_string(),
+            workspace: conversation.workspace(),
+            model: conversation.model(),
+            limits: conversation.limits(),
+            partial: conversation.partial(),
+            history: conversation.history(),
+            text,
+            context: None,
+        }
+    }
+}
+
+impl Keeping {
+    /// Events go to `events` and to those who watch.
+    pub(crate) fn events(&self, events: EventSink) -> EventSink {
+        events.and(self.log.listener())
+    }
+}
+
+/// Where the locks of sessions are.
+pub(crate) fn locks(store: &Store) -> PathBuf {
+    store.path().with_extension("locks")
 }
 
 impl std::fmt::Debug for SessionJournal {

@@ -10,7 +10,8 @@
 use std::time::{Duration, Instant};
 
 use belljar_store::{
-    JournalEntry, JournalKind, MessageStatus, NewMessage, NewSession, Role, Store, Write,
+    JournalEntry, JournalKind, MessageStatus, NewMessage, NewSession, Role, SessionKind, Store,
+    Write,
 };
 use serde_json::json;
 
@@ -45,6 +46,7 @@ async fn write(store: Store, id: String) -> u32 {
         agent: text(),
         workspace: text(),
         model: text(),
+        kind: SessionKind::Chat,
         created: 0,
     };
     let placeholder = NewMessage {

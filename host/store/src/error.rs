@@ -68,9 +68,11 @@ pub enum StoreError {
         /// Its id, escaped.
         id: String,
     },
-    /// Several sessions fit.
-    #[error("several sessions begin with `{prefix}`: {ids}")]
+    /// Several fit.
+    #[error("several {what} begin with `{prefix}`: {ids}")]
     Ambiguous {
+        /// What was looked for, in the plural.
+        what: &'static str,
         /// What was asked for, escaped.
         prefix: String,
         /// The first few of them.

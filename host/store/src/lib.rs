@@ -41,6 +41,7 @@ mod open;
 mod page;
 mod receipt;
 mod registry;
+mod run;
 mod schema;
 mod session;
 mod statement;
@@ -62,11 +63,14 @@ pub use message::{Finished, NewMessage, StoredMessage};
 pub use open::{Store, TENANT};
 pub use receipt::{ReceiptRow, StoredReceipt};
 pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
+pub use run::StoredTurn;
 pub use schema::SCHEMA_VERSION;
 pub use session::{MAX_LISTED, NewSession, StoredSession};
 pub use statement::MAX_JSON_BYTES;
 pub use subagent::SubagentRecord;
 pub use usage::UsageRow;
-pub use words::{JournalKind, KeyScope, MessageStatus, Role, Source, SubagentStatus, UnknownWord};
+pub use words::{
+    JournalKind, KeyScope, MessageStatus, Role, SessionKind, Source, SubagentStatus, UnknownWord,
+};
 pub use write::Write;
 pub use writer::Committed;

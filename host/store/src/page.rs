@@ -17,8 +17,8 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<StoredSession>, StoreError> {
         let Some(before) = before else { return self.sessions(limit).await };
-        let select = "SELECT s.id, s.title, s.agent, s.workspace, s.model, s.created, s.updated \
-            FROM sessions s JOIN sessions b ON b.tenant = s.tenant AND b.id = $2 \
+        let select = "SELECT s.id, s.title, s.agent, s.workspace, s.model, s.kind, s.created, \
+            s.updated FROM sessions s JOIN sessions b ON b.tenant = s.tenant AND b.id = $2 \
             WHERE s.tenant = $1 \
             AND (s.updated < b.updated OR (s.updated = b.updated AND s.id < b.id)) \
             ORDER BY s.updated DESC, s.id DESC LIMIT $3";

@@ -115,7 +115,7 @@ impl Store {
     }
 }
 
-fn stored(row: &SqliteRow) -> Result<StoredReceipt, String> {
+pub(crate) fn stored(row: &SqliteRow) -> Result<StoredReceipt, String> {
     let plain = |error: sqlx::Error| error.to_string();
     let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
     let number = |index: usize| row.try_get::<i64, _>(index).map_err(plain);

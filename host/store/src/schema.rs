@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
         include_str!("../migrations/0002_server.sql"),
         include_str!("../migrations/0002_server.sqlite.sql"),
     ),
+    include_str!("../migrations/0003_kinds.sql"),
 ];
 
 /// The table of applied versions. The first thing in a new file.

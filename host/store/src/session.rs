@@ -7,6 +7,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::statement::{Nothing, Statement};
+use crate::words::SessionKind;
 
 /// Most sessions that one list gives.
 pub const MAX_LISTED: u32 = 1_000;
@@ -27,6 +28,8 @@ pub struct NewSession {
     pub workspace: String,
     /// The model, by name or alias; empty = the agent's own choice.
     pub model: String,
+    /// What it is.
+    pub kind: SessionKind,
     /// When it began, in milliseconds since 1970.
     pub created: i64,
 }
@@ -44,6 +47,8 @@ pub struct StoredSession {
     pub workspace: String,
     /// The model, by name or alias; empty = the agent's own choice.
     pub model: String,
+    /// What it is.
+    pub kind: SessionKind,
     /// When it began, in milliseconds since 1970.
     pub created: i64,
     /// When something was last added to it, in milliseconds since 1970.
@@ -53,8 +58,8 @@ pub struct StoredSession {
 /// A new session.
 pub(crate) fn create(tenant: &str, new: &NewSession) -> Result<Statement, StoreError> {
     let insert = "INSERT INTO sessions \
-        (id, tenant, title, agent, workspace, model, created, updated) \
-        SELECT $2, t.name, $3, $4, $5, $6, $7, $7 FROM tenants t WHERE t.name = $1";
+        (id, tenant, title, agent, workspace, model, kind, created, updated) \
+        SELECT $2, t.name, $3, $4, $5, $6, $7, $8, $8 FROM tenants t WHERE t.name = $1";
     Statement::new(
         "save a session",
         Nothing::NoTenant,
@@ -66,6 +71,7 @@ pub(crate) fn create(tenant: &str, new: &NewSession) -> Result<Statement, StoreE
             new.agent.as_str().into(),
             new.workspace.as_str().into(),
             new.model.as_str().into(),
+            new.kind.as_str().into(),
             new.created.into(),
         ],
     )
@@ -79,6 +85,17 @@ pub(crate) fn touch(tenant: &str, session: &str, now: i64) -> Result<Statement, 
     Statement::new("update a session", Nothing::NoSession, update, args)
 }
 
+/// Makes a session another kind.
+pub(crate) fn become_kind(
+    tenant: &str,
+    session: &str,
+    kind: SessionKind,
+) -> Result<Statement, StoreError> {
+    let update = "UPDATE sessions SET kind = $3 WHERE tenant = $1 AND id = $2";
+    let args = [tenant.into(), session.into(), kind.as_str().into()];
+    Statement::new("update a session", Nothing::NoSession, update, args)
+}
+
 impl Store {
     /// Saves a new session. An id that is taken is [`StoreError::Taken`]; a tenant that is not
     /// there has no sessions: [`StoreError::NotFound`].
@@ -89,7 +106,7 @@ impl Store {
 
     /// A session by its whole id.
     pub async fn session(&self, id: &str) -> Result<StoredSession, StoreError> {
-        let select = "SELECT id, title, agent, workspace, model, created, updated \
+        let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id = $2";
         let row = sqlx::query(select).bind(&*self.tenant).bind(id).fetch_optional(&self.pool);
         match row.await.map_err(|error| self.failed("read a session", &error))? {
@@ -104,7 +121,7 @@ impl Store {
             return Err(not_found(prefix));
         }
         // Ids are ASCII; the last character that sorts behind all of them ends the range.
-        let select = "SELECT id, title, agent, workspace, model, created, updated \
+        let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4";
         let rows = sqlx::query(select)
             .bind(&*self.tenant)
@@ -123,7 +140,7 @@ impl Store {
             several => {
                 let ids: Vec<&str> = several.iter().map(|session| session.id.as_str()).collect();
                 let prefix = Shown::clipped(prefix, 64).to_string();
-                Err(StoreError::Ambiguous { prefix, ids: ids.join(", ") })
+                Err(StoreError::Ambiguous { what: "sessions", prefix, ids: ids.join(", ") })
             }
         }
     }
@@ -131,7 +148,7 @@ impl Store {
     /// The sessions that were last added to, the newest first: at most `limit`, and at most
     /// [`MAX_LISTED`].
     pub async fn sessions(&self, limit: u32) -> Result<Vec<StoredSession>, StoreError> {
-        let select = "SELECT id, title, agent, workspace, model, created, updated \
+        let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 ORDER BY updated DESC, id DESC LIMIT $2";
         let rows = sqlx::query(select)
             .bind(&*self.tenant)
@@ -142,13 +159,15 @@ impl Store {
         rows.iter().map(|row| self.stored(row)).collect()
     }
 
-    /// The session of this workspace that was last added to.
+    /// The conversation of this workspace that was last added to. Runs that nobody has gone on
+    /// with are none.
     pub async fn latest_session(
         &self,
         workspace: &str,
     ) -> Result<Option<StoredSession>, StoreError> {
-        let select = "SELECT id, title, agent, workspace, model, created, updated FROM sessions \
-            WHERE tenant = $1 AND workspace = $2 ORDER BY updated DESC, id DESC LIMIT 1";
+        let select = "SELECT id, title, agent, workspace, model, kind, created, updated FROM sessions \
+            WHERE tenant = $1 AND workspace = $2 AND kind NOT IN ('run', 'team') \
+            ORDER BY updated DESC, id DESC LIMIT 1";
         let row = sqlx::query(select)
             .bind(&*self.tenant)
             .bind(workspace)
@@ -176,18 +195,23 @@ impl Store {
     }
 
     pub(crate) fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
-        let read = || -> Result<StoredSession, sqlx::Error> {
+        let read = || -> Result<StoredSession, String> {
+            let column = |error: sqlx::Error| error.to_string();
+            let text = |index: usize| row.try_get::<String, _>(index).map_err(column);
+            let kind: SessionKind =
+                text(5)?.parse().map_err(|error| format!("its kind: {error}"))?;
             Ok(StoredSession {
-                id: row.try_get(0)?,
-                title: row.try_get(1)?,
-                agent: row.try_get(2)?,
-                workspace: row.try_get(3)?,
-                model: row.try_get(4)?,
-                created: row.try_get(5)?,
-                updated: row.try_get(6)?,
+                id: text(0)?,
+                title: text(1)?,
+                agent: text(2)?,
+                workspace: text(3)?,
+                model: text(4)?,
+                kind,
+                created: row.try_get(6).map_err(column)?,
+                updated: row.try_get(7).map_err(column)?,
             })
         };
-        read().map_err(|error| self.bad_row("a session".to_owned(), error))
+        read().map_err(|why| self.bad_row("a session".to_owned(), why))
     }
 }
 

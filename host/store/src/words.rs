@@ -56,6 +56,31 @@ macro_rules! words {
 }
 
 words! {
+    /// What a session is.
+    SessionKind {
+        /// A conversation.
+        Chat = "chat",
+        /// One run of one agent.
+        Run = "run",
+        /// One run of a team.
+        Team = "team",
+        /// What somebody began through the server.
+        Api = "api",
+    }
+}
+
+impl SessionKind {
+    /// Whether it is one run that nobody has gone on with: it holds one turn, and the oldest of
+    /// its kind may be deleted.
+    pub fn is_run(self) -> bool {
+        match self {
+            Self::Run | Self::Team => true,
+            Self::Chat | Self::Api => false,
+        }
+    }
+}
+
+words! {
     /// Who a message is from.
     Role {
         /// The person.

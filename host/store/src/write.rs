@@ -15,6 +15,7 @@ use crate::session::{self, NewSession};
 use crate::statement::Statement;
 use crate::subagent::{self, SubagentRecord};
 use crate::usage::{self, UsageRow};
+use crate::words::SessionKind;
 use crate::writer::Committed;
 
 /// One write. What one [`Store::enqueue`] holds happens together or not at all.
@@ -22,6 +23,13 @@ use crate::writer::Committed;
 pub enum Write {
     /// A new session. An id that is taken is [`StoreError::Taken`].
     CreateSession(NewSession),
+    /// What a session is from now on.
+    SessionKind {
+        /// The session.
+        session: String,
+        /// What it is.
+        kind: SessionKind,
+    },
     /// New messages at the end of a session.
     AppendMessages {
         /// The session.
@@ -129,6 +137,9 @@ impl Write {
     fn statements(self, tenant: &str, to: &mut Vec<Statement>) -> Result<(), StoreError> {
         match self {
             Self::CreateSession(new) => to.push(session::create(tenant, &new)?),
+            Self::SessionKind { session, kind } => {
+                to.push(session::become_kind(tenant, &session, kind)?);
+            }
             Self::AppendMessages { session, messages } => {
                 message::append(tenant, &session, &messages, to)?;
             }

@@ -1,7 +1,7 @@
 //! Lists in pages: each row once, in their order, and none of another tenant's.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use belljar_store::{MessageStatus, NewMessage, NewSession, Role, Store, StoreError};
+use belljar_store::{MessageStatus, NewMessage, NewSession, Role, SessionKind, Store, StoreError};
 use serde_json::json;
 
 async fn store() -> (tempfile::TempDir, Store) {
@@ -14,6 +14,7 @@ async fn store() -> (tempfile::TempDir, Store) {
             agent: "home/a".to_owned(),
             workspace: "/w".to_owned(),
             model: String::new(),
+            kind: SessionKind::Chat,
             // Two of them at the same time.
             created: number / 2,
         };

@@ -66,11 +66,8 @@ fn tenant(args: &GrantArgs) -> Option<&str> {
 }
 
 fn detail(change: &GrantChange) -> Value {
-    let tools: Map<String, Value> = change
-        .tools
-        .iter()
-        .map(|(tool, word)| (tool.to_string(), json!(word)))
-        .collect();
+    let tools: Map<String, Value> =
+        change.tools.iter().map(|(tool, word)| (tool.to_string(), json!(word))).collect();
     let mounts = change.mounts.iter().map(|mount| {
         let host = mount.host.as_ref().map(|host| host.to_string_lossy().into_owned());
         json!({"path": mount.guest.to_string(), "host": host, "access": mount.access.to_string()})

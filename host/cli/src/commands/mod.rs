@@ -18,6 +18,7 @@ mod limits;
 mod prove;
 mod receipts;
 mod run;
+mod saving;
 mod serve;
 mod serve_tenants;
 mod sessions;

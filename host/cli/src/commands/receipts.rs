@@ -1,17 +1,18 @@
-//! `belljar receipts`: saved runs, and what the tool calls of one did.
+//! `belljar receipts`: the runs that are kept, and what the tool calls of one did.
 
 use belljar_policy::Shown;
 use belljar_sandbox::{Ending, Receipt};
-use belljar_session::{
-    CallReceipt, ChildOrigin, ChildSummary, Outcome, RunRecord, RunStore, RunStoreError,
-};
+use belljar_session::{CallReceipt, ChildOrigin, ChildSummary, Outcome, RunRecord};
+use belljar_store::{MessageStatus, SessionKind, Store};
 use serde_json::{Value, json};
 
 use crate::args::ReceiptsArgs;
+use crate::data::failed;
 use crate::exit::{Exit, Failure};
 use crate::home::Places;
+use crate::host;
 use crate::out::{Out, Style};
-use crate::progress::status_style;
+use crate::progress::{message_style, status_style};
 use crate::table::{self, Table, plain, styled};
 
 /// Runs that the list shows; `--json` lists all.
@@ -27,73 +28,83 @@ const MAX_WHY: usize = 300;
 const MAX_ENDING: usize = 60;
 
 pub(super) fn run(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    if !places.store().exists() {
+        return none(args, places, out);
+    }
+    host::small_runtime()?.block_on(async {
+        let store = Store::open(&places.store()).await.map_err(failed)?;
+        let done = look(args, &store, places, out).await;
+        store.close().await;
+        done
+    })
+}
+
+async fn look(
+    args: &ReceiptsArgs,
+    store: &Store,
+    places: &Places,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let Some(name) = &args.run else {
+        let most = if args.json { usize::MAX } else { MAX_LISTED };
+        let (runs, more) = RunRecord::newest(store, most).await.map_err(failed)?;
+        if runs.is_empty() {
+            return none(args, places, out);
+        }
+        list(&runs, more, args.json, out)?;
+        return Ok(Exit::Completed);
+    };
+    let record = RunRecord::find(store, name).await.map_err(|error| {
+        let failure = failed(error);
+        let usage = failure.exit == Exit::Usage;
+        if usage { failure.hint("`belljar receipts` lists the runs") } else { failure }
+    })?;
+    if args.json {
+        out.json(&record)?;
+    } else {
+        show(&record, out);
+    }
+    Ok(Exit::Completed)
+}
+
+/// Nothing was run yet.
+fn none(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     match &args.run {
-        None => list(args.json, places, out)?,
+        None if args.json => out.json(&Vec::<Value>::new())?,
+        None => out.note(format_args!("no runs in {}", places.store().display())),
         Some(name) => {
-            let record = RunStore::new(places.runs()).load(Some(name)).map_err(failure)?;
-            if args.json {
-                out.json(&record)?;
-            } else {
-                show(&record, out);
-            }
+            let name = Shown::clipped(name, 64);
+            return Err(Failure::usage(format!("there is no run `{name}`"))
+                .hint("`belljar receipts` lists the runs"));
         }
     }
     Ok(Exit::Completed)
 }
 
-fn list(json: bool, places: &Places, out: &Out) -> Result<(), Failure> {
-    let store = RunStore::new(places.runs());
-    let ids = store.list().map_err(failure)?;
-    if ids.is_empty() && !json {
-        out.note(format_args!("no runs in {}", places.runs().display()));
-        return Ok(());
-    }
-    let shown = if json { ids.len() } else { MAX_LISTED };
-    let mut runs = Vec::new();
-    for id in ids.iter().take(shown) {
-        match store.load(Some(id)) {
-            Ok(record) => runs.push(record),
-            Err(error) => out.warning(failure(error).message),
-        }
-    }
+fn list(runs: &[RunRecord], more: bool, json: bool, out: &Out) -> Result<(), Failure> {
     if json {
         let rows: Vec<_> = runs.iter().map(summary).collect();
         return out.json(&rows);
     }
     let mut table = Table::new(out, &["run", "agent", "status", ">calls", ">tokens", "task"]);
-    for record in &runs {
+    for record in runs {
         let outcome = &record.outcome;
         let total = outcome.total;
         table.row([
             plain(&record.id),
             // A bare name means the home's.
             plain(Shown::new(outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent))),
-            styled(status_style(outcome.status), outcome.status),
+            styled(message_style(record.status), record.status),
             plain(table::count(total.tool_calls)),
             plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
             plain(Shown::clipped(record.task.trim(), MAX_TASK)),
         ]);
     }
     table.print(out);
-    if ids.len() > shown {
-        out.note(format_args!("and {} older runs; `--json` lists all", ids.len() - shown));
+    if more {
+        out.note("there are older runs; `--json` lists all");
     }
     Ok(())
-}
-
-/// A run that is not there, or a file that is no run.
-fn failure(error: RunStoreError) -> Failure {
-    let text = crate::exit::chain(&error);
-    match error {
-        RunStoreError::NotFound(_)
-        | RunStoreError::Ambiguous { .. }
-        | RunStoreError::Unfinished { .. } => {
-            Failure::usage(text).hint("`belljar receipts` lists the runs")
-        }
-        RunStoreError::Io { .. }
-        | RunStoreError::Malformed { .. }
-        | RunStoreError::Version { .. } => Failure::new(text),
-    }
 }
 
 fn summary(record: &RunRecord) -> Value {
@@ -102,7 +113,9 @@ fn summary(record: &RunRecord) -> Value {
         "id": record.id,
         "agent": outcome.agent,
         "model": outcome.model,
-        "status": outcome.status,
+        "status": record.status,
+        "session": record.session,
+        "kind": record.kind,
         "task": record.task,
         "workspace": record.workspace,
         "started": outcome.started,
@@ -113,8 +126,11 @@ fn summary(record: &RunRecord) -> Value {
 
 fn show(record: &RunRecord, out: &Out) {
     let outcome = &record.outcome;
-    let status = out.paint(status_style(outcome.status), outcome.status);
+    let status = out.paint(message_style(record.status), record.status);
     out.line(format_args!("run     {}", record.id));
+    if record.session != record.id.as_str() {
+        out.line(format_args!("session {}", record.session));
+    }
     // A team has no model of its own.
     let on = match outcome.model.as_str() {
         "" => String::new(),
@@ -132,6 +148,20 @@ fn show(record: &RunRecord, out: &Out) {
     subagents(outcome, out);
     failures(outcome, out);
     denials(outcome, out);
+    if let Some(hint) = goes_on(record.status, record.kind, &record.session) {
+        out.note(hint);
+    }
+}
+
+/// How to go on with a turn whose program has ended in it.
+pub(super) fn goes_on(status: MessageStatus, kind: SessionKind, session: &str) -> Option<String> {
+    let team = match kind {
+        SessionKind::Team => " --agent NAME",
+        SessionKind::Chat | SessionKind::Run | SessionKind::Api => "",
+    };
+    (status == MessageStatus::Interrupted).then(|| {
+        format!("the program ended during this; `belljar chat --resume {session}{team}` goes on")
+    })
 }
 
 /// One row for each subagent, whether it called a tool or not.

@@ -9,12 +9,13 @@ use belljar_definition::Status as Readiness;
 use belljar_model::{Models, Recording, ScriptedModel};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    EVENT_VERSION, Event, EventSink, KEEP_RUNS, MAKE_IT, Outcome, ResolvedAgent, RunError,
-    RunRecord, RunSpec, RunStatus, RunStore, resolve,
+    EVENT_VERSION, Event, EventSink, Host, MAKE_IT, Outcome, ResolvedAgent, RunError, RunSpec,
+    RunStatus, resolve, run_saved,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::saving::{self, Saved};
 use super::{agents, receipts};
 use crate::args::{OutputFormat, RunArgs};
 use crate::asker::Terminal;
@@ -44,7 +45,8 @@ pub(super) fn run(
     let format = if args.json { OutputFormat::Json } else { args.output_format };
     let task = task(args.task.as_deref())?;
     let record_to = args.record.as_deref().map(create_record).transpose()?;
-    walls.up(places, &through(args.transcript.as_deref(), args.attachments.as_deref()));
+    saving::make_ready(places, args.no_save)?;
+    walls.up(places, &through(args.transcript.as_deref(), args.attachments.as_deref(), places));
     let progress = Progress::new(out, To::Notes);
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &args.transcript {
@@ -57,10 +59,7 @@ pub(super) fn run(
     if format == OutputFormat::Text {
         assembly = assembly.showing(&progress);
     }
-    let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
-    if host.settings.keep_runs != Some(0) {
-        host.journal = Arc::new(RunStore::new(places.runs()));
-    }
+    let host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }
@@ -84,38 +83,49 @@ pub(super) fn run(
     };
     let cancel = CancellationToken::new();
     let runtime = host::runtime()?;
-    let mut outcome = runtime.block_on(async {
+    let ended = runtime.block_on(async {
         host::cancel_on_interrupt(&cancel, out);
-        belljar_session::run(&host, spec.clone(), events, cancel.clone()).await
+        let mut outcome = perform(args.no_save, &host, spec, events, &cancel, places, out).await?;
+        progress.finish();
+        attachments::save(&mut outcome.0, args.attachments.as_deref(), places, out);
+        if let Some(saved) = outcome.1 {
+            saved.close(&outcome.0, host.settings.keep_runs, out).await;
+        }
+        Ok::<_, Failure>(outcome.0)
     });
     // A thread that still waits for a person's answer must not keep the process.
     runtime.shutdown_background();
     progress.finish();
+    let outcome = ended?;
     for warning in host.sandbox.warnings() {
         out.warning(warning);
     }
-    attachments::save(&mut outcome, args.attachments.as_deref(), places, out);
     if let (Some(recording), Some(file), Some(path)) = (&recording, record_to, &args.record) {
         record(recording, file, path, out)?;
     }
-    let record = RunRecord::new(&spec, outcome);
-    keep(&record, host.settings.keep_runs.unwrap_or(KEEP_RUNS), places, out);
     let next = *last.lock().unwrap_or_else(PoisonError::into_inner);
-    print(format, &record, next, out)?;
-    conclude(&record, out)
+    print(format, &outcome, next, out)?;
+    conclude(&outcome, out)
 }
 
-/// Saves the run, and removes the oldest past `most`.
-pub(super) fn keep(record: &RunRecord, most: u64, places: &Places, out: &Out) {
-    let store = RunStore::new(places.runs());
-    if most > 0
-        && let Err(error) = store.save(record)
-    {
-        out.warning(format_args!("the run is not saved: {}", chain(&error)));
+/// Runs the agent: as the one turn of a session, or without leaving anything behind.
+async fn perform(
+    no_save: bool,
+    host: &Host,
+    spec: RunSpec,
+    events: EventSink,
+    cancel: &CancellationToken,
+    places: &Places,
+    out: &Out,
+) -> Result<(Outcome, Option<Saved>), Failure> {
+    if no_save {
+        return Ok((belljar_session::run(host, spec, events, cancel.clone()).await, None));
     }
-    if let Err(error) = store.prune(most) {
-        out.warning(format_args!("older runs are not removed: {}", chain(&error)));
-    }
+    let store = saving::open(places).await?;
+    let done = run_saved(&store, host, spec, events, cancel.clone()).await;
+    let done = done.map_err(saving::not_begun)?;
+    let saved = Saved::new(store, done.unsaved, out);
+    Ok((done.turn.outcome, Some(saved)))
 }
 
 /// The task as given, or from stdin.
@@ -214,15 +224,18 @@ pub(super) fn stream(out: &Out, progress: &Progress, last: Arc<Mutex<u64>>) -> E
 
 /// What a run needs of the wall, of an agent or a team. The attachments' directory is made here:
 /// behind the wall it could not be.
-pub(super) fn through(transcript: Option<&Path>, attachments: Option<&Path>) -> Through {
+pub(super) fn through(
+    transcript: Option<&Path>,
+    attachments: Option<&Path>,
+    places: &Places,
+) -> Through {
     if let Some(directory) = attachments {
         // Where it cannot be made, whoever writes there says so.
         let _ = std::fs::create_dir_all(directory);
     }
     Through {
         read: transcript.into_iter().map(Path::to_path_buf).collect(),
-        write: attachments.into_iter().map(Path::to_path_buf).collect(),
-        runs: true,
+        write: attachments.map(Path::to_path_buf).into_iter().chain([places.sessions()]).collect(),
         ..Through::default()
     }
 }
@@ -255,28 +268,27 @@ pub(super) fn record(
     Ok(())
 }
 
-fn print(format: OutputFormat, record: &RunRecord, next: u64, out: &Out) -> Result<(), Failure> {
+fn print(format: OutputFormat, outcome: &Outcome, next: u64, out: &Out) -> Result<(), Failure> {
     match format {
         OutputFormat::Text if out.is_terminal() => {
-            out.text(&Shown::multiline(&record.outcome.output).to_string());
+            out.text(&Shown::multiline(&outcome.output).to_string());
         }
-        OutputFormat::Text => out.text(&record.outcome.output),
-        OutputFormat::Json => out.json(&record.outcome)?,
+        OutputFormat::Text => out.text(&outcome.output),
+        OutputFormat::Json => out.json(outcome)?,
         OutputFormat::StreamJson => out.json_line(&json!({
             "v": EVENT_VERSION,
-            "run": record.id,
+            "run": outcome.run,
             "seq": next,
-            "agent": record.outcome.agent,
+            "agent": outcome.agent,
             "type": "outcome",
-            "outcome": record.outcome,
+            "outcome": outcome,
         }))?,
     }
     Ok(())
 }
 
 /// The last lines for a person, and the exit code.
-fn conclude(record: &RunRecord, out: &Out) -> Result<Exit, Failure> {
-    let outcome = &record.outcome;
+fn conclude(outcome: &Outcome, out: &Out) -> Result<Exit, Failure> {
     for warning in &outcome.warnings {
         out.warning(Shown::new(warning));
     }
@@ -287,7 +299,7 @@ fn conclude(record: &RunRecord, out: &Out) -> Result<Exit, Failure> {
         ));
     }
     let status = out.paint_err(status_style(outcome.status), outcome.status);
-    let id = out.paint_err(Style::Dim, &record.id);
+    let id = out.paint_err(Style::Dim, &outcome.run);
     out.note(format_args!("{status}: {}  {id}", receipts::usage(outcome)));
     let why = || outcome.error.as_ref().map_or_else(String::new, reason);
     match outcome.status {

@@ -1,9 +1,13 @@
-//! `belljar sessions`: what is stored of conversations, shown, exported and deleted.
+//! `belljar sessions`: what is stored of conversations and runs, shown, exported and deleted.
 
 use belljar_policy::Shown;
-use belljar_store::{Role, Store, StoredMessage, StoredSession};
+use belljar_session::shown_status;
+use belljar_store::{
+    MessageStatus, Role, Store, StoredMessage, StoredSession, SubagentRecord, SubagentStatus,
+};
 use serde_json::json;
 
+use super::receipts::goes_on;
 use super::sessions_export::export;
 use crate::data::{audit, failed, shown_time, with_store};
 use crate::exit::{Exit, Failure};
@@ -17,6 +21,12 @@ const MAX_SHOWN: u32 = 30;
 
 /// Characters of a title in the list.
 const MAX_TITLE: usize = 60;
+
+/// Characters of what a subagent has concluded.
+const MAX_SUMMARY: usize = 200;
+
+/// Steps by which subagents of subagents are moved to the right.
+const MAX_INDENT: usize = 4;
 
 /// Sessions that are read at once.
 const PAGE: u32 = 500;
@@ -37,7 +47,8 @@ pub(super) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exi
             SessionsCommand::Show { id } => {
                 let session = store.find_session(id).await.map_err(failed)?;
                 let messages = store.messages(&session.id).await.map_err(failed)?;
-                show(&session, &messages, out);
+                let subagents = store.subagents(&session.id).await.map_err(failed)?;
+                show(&store, &session, messages, &subagents, out);
             }
             SessionsCommand::Export { id } => {
                 let session = store.find_session(id).await.map_err(failed)?;
@@ -101,14 +112,15 @@ async fn all(store: &Store) -> Result<Vec<StoredSession>, Failure> {
 
 fn list(sessions: &[StoredSession], out: &Out) {
     if sessions.is_empty() {
-        out.note("there are no sessions; `belljar chat` begins one");
+        out.note("there are no sessions; `belljar chat` and `belljar run` begin some");
         return;
     }
-    let mut table = Table::new(out, &["session", "agent", "last", "title"]);
+    let mut table = Table::new(out, &["session", "kind", "agent", "last", "title"]);
     for session in sessions {
         let agent = session.agent.rsplit('/').next().unwrap_or_default();
         table.row([
             plain(&session.id),
+            plain(session.kind),
             plain(Shown::clipped(agent, 40)),
             plain(shown_time(session.updated)),
             plain(Shown::clipped(&session.title, MAX_TITLE)),
@@ -117,11 +129,18 @@ fn list(sessions: &[StoredSession], out: &Out) {
     table.print(out);
 }
 
-fn show(session: &StoredSession, messages: &[StoredMessage], out: &Out) {
+fn show(
+    store: &Store,
+    session: &StoredSession,
+    messages: Vec<StoredMessage>,
+    subagents: &[SubagentRecord],
+    out: &Out,
+) {
     out.line(out.paint(Style::Bold, Shown::new(&session.title)));
     out.line(format_args!(
-        "{}  {}  {}",
+        "{}  {}  {}  {}",
         session.id,
+        session.kind,
         Shown::new(&session.agent),
         shown_time(session.created)
     ));
@@ -130,10 +149,40 @@ fn show(session: &StoredSession, messages: &[StoredMessage], out: &Out) {
             Role::User => "you",
             Role::Assistant => "agent",
         };
-        let state = format!("{who}, {}", message.status);
+        let status = shown_status(store, &session.id, message.status);
         out.line("");
-        out.line(out.paint(Style::Dim, state));
+        out.line(out.paint(Style::Dim, format!("{who}, {status}")));
         let text = message.content["text"].as_str().unwrap_or_default();
         out.text(&Shown::multiline(text).to_string());
+        match status {
+            MessageStatus::Interrupted | MessageStatus::InFlight => {
+                kept(subagents.iter().filter(|one| one.parent_message_id == message.id), out);
+            }
+            MessageStatus::Completed
+            | MessageStatus::Partial
+            | MessageStatus::Failed
+            | MessageStatus::Cancelled => {}
+        }
+        if let Some(hint) = goes_on(status, session.kind, &session.id) {
+            out.note(hint);
+        }
+    }
+}
+
+/// What the subagents of a turn have come to that has no answer yet.
+fn kept<'a>(subagents: impl Iterator<Item = &'a SubagentRecord>, out: &Out) {
+    for subagent in subagents {
+        let name = Shown::clipped(&subagent.display_name, MAX_TITLE);
+        let indent = "  ".repeat(usize::try_from(subagent.depth).unwrap_or(1).min(MAX_INDENT));
+        let summary = match subagent.status {
+            SubagentStatus::Queued | SubagentStatus::Running => String::new(),
+            SubagentStatus::Completed
+            | SubagentStatus::Partial
+            | SubagentStatus::Failed
+            | SubagentStatus::Cancelled => {
+                format!(": {}", Shown::clipped(subagent.summary.trim(), MAX_SUMMARY))
+            }
+        };
+        out.line(format_args!("{indent}{name} {}{summary}", subagent.status));
     }
 }

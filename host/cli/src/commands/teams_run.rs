@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use belljar_model::{Models, Recording};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    EVENT_VERSION, RECORD_VERSION, ResolvedTeam, RunError, RunRecord, RunStatus, RunStore,
-    TeamOutcome, TeamSpec, resolve_team, run_team,
+    EVENT_VERSION, EventSink, Host, ResolvedTeam, RunError, RunStatus, TeamOutcome, TeamSpec,
+    resolve_team, run_team, run_team_saved,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::saving::{self, Saved};
 use super::{agents, receipts, run as single};
 use crate::args::{OutputFormat, TeamRunArgs};
 use crate::asker::Terminal;
 use crate::attachments;
-use crate::exit::{Exit, Failure, chain};
+use crate::exit::{Exit, Failure};
 use crate::home::Places;
 use crate::host::{self, Assembly};
 use crate::out::{Out, Style};
@@ -31,7 +32,9 @@ pub(super) fn run(
     let format = if args.json { OutputFormat::Json } else { args.output_format };
     let task = single::task(args.task.as_deref())?;
     let record_to = args.record.as_deref().map(single::create_record).transpose()?;
-    walls.up(places, &single::through(args.transcript.as_deref(), args.attachments.as_deref()));
+    saving::make_ready(places, args.no_save)?;
+    let (transcript, attachments) = (args.transcript.as_deref(), args.attachments.as_deref());
+    walls.up(places, &single::through(transcript, attachments, places));
     let progress = Progress::new(out, To::Notes);
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &args.transcript {
@@ -44,10 +47,7 @@ pub(super) fn run(
     if format == OutputFormat::Text {
         assembly = assembly.showing(&progress);
     }
-    let mut host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
-    if host.settings.keep_runs != Some(0) {
-        host.journal = Arc::new(RunStore::new(places.runs()));
-    }
+    let host = assembly.asking(Arc::new(Terminal::new(out, &progress))).host()?;
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }
@@ -58,7 +58,7 @@ pub(super) fn run(
     runnable(&team)?;
     let spec = TeamSpec {
         team: Arc::new(team),
-        task: task.clone(),
+        task,
         model: args.model.clone(),
         workspace: places.workspace.clone(),
         limits: limits(args),
@@ -71,26 +71,51 @@ pub(super) fn run(
     };
     let cancel = CancellationToken::new();
     let runtime = host::runtime()?;
-    let mut outcome = runtime.block_on(async {
+    let ended = runtime.block_on(async {
         host::cancel_on_interrupt(&cancel, out);
-        run_team(&host, spec, events, cancel.clone()).await
+        let (mut outcome, saved) =
+            perform(args.no_save, &host, spec, events, &cancel, places, out).await?;
+        progress.finish();
+        for agent in outcome.agents_mut() {
+            attachments::save(&mut agent.outcome, attachments, places, out);
+        }
+        if let Some(saved) = saved {
+            saved.close(&outcome.to_outcome(), host.settings.keep_runs, out).await;
+        }
+        Ok::<_, Failure>(outcome)
     });
     // A thread that still waits for a person's answer must not keep the process.
     runtime.shutdown_background();
     progress.finish();
+    let outcome = ended?;
     for warning in host.sandbox.warnings() {
         out.warning(warning);
-    }
-    for agent in outcome.agents_mut() {
-        attachments::save(&mut agent.outcome, args.attachments.as_deref(), places, out);
     }
     if let (Some(recording), Some(file), Some(path)) = (&recording, record_to, &args.record) {
         single::record(recording, file, path, out)?;
     }
-    save(&outcome, task, places, out);
     let next = *last.lock().unwrap_or_else(PoisonError::into_inner);
     print(format, &outcome, next, out)?;
     conclude(&outcome, out)
+}
+
+/// Runs the team: as the one turn of a session, or without leaving anything behind.
+async fn perform(
+    no_save: bool,
+    host: &Host,
+    spec: TeamSpec,
+    events: EventSink,
+    cancel: &CancellationToken,
+    places: &Places,
+    out: &Out,
+) -> Result<(TeamOutcome, Option<Saved>), Failure> {
+    if no_save {
+        return Ok((run_team(host, spec, events, cancel.clone()).await, None));
+    }
+    let store = saving::open(places).await?;
+    let done = run_team_saved(&store, host, spec, events, cancel.clone()).await;
+    let done = done.map_err(saving::not_begun)?;
+    Ok((done.outcome, Some(Saved::new(store, done.unsaved, out))))
 }
 
 /// A team whose agents are not all there, or not all allowed, does not begin.
@@ -110,21 +135,6 @@ fn limits(args: &TeamRunArgs) -> LimitsRequest {
         fuel: args.max_fuel,
         timeout_seconds: args.timeout,
         ..LimitsRequest::default()
-    }
-}
-
-/// Saves the run in the form of any other, so that `receipts` shows it.
-fn save(outcome: &TeamOutcome, task: String, places: &Places, out: &Out) {
-    let record = RunRecord {
-        version: RECORD_VERSION,
-        id: outcome.run.clone(),
-        task,
-        context: None,
-        workspace: places.workspace.clone(),
-        outcome: outcome.to_outcome(),
-    };
-    if let Err(error) = RunStore::new(places.runs()).save(&record) {
-        out.warning(format_args!("the run is not saved: {}", chain(&error)));
     }
 }
 

@@ -34,8 +34,8 @@ pub struct Settings {
     /// Whether a workspace's agent may take the place of a home agent of the same name.
     /// Default: no.
     pub project_override: bool,
-    /// How many saved runs are kept, the newest; 0 = none is saved. Absent = the session's
-    /// default.
+    /// How many runs that ended are kept, the newest; 0 = each is deleted when it ends. Absent =
+    /// the session's default.
     pub keep_runs: Option<u64>,
     /// The share of a model's context, in percent, above which the older turns of a session are
     /// summarised; 0 = never. Absent = the session's default.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use belljar_policy::{Caps, LimitsRequest};
-use belljar_store::StoredSession;
+use belljar_store::{SessionKind, StoredSession};
 use tokio::sync::watch;
 
 use super::admission::Permit;
@@ -131,7 +131,9 @@ impl Inner {
         known: Option<StoredSession>,
     ) -> Result<(SessionJournal, Option<Past>), ServiceError> {
         let (store, clock) = (self.store.clone(), Arc::clone(&self.host.clock));
-        let journal = SessionJournal::new(store, clock).watched_by(Arc::clone(&self.hub));
+        let journal = SessionJournal::new(store, clock)
+            .of_kind(SessionKind::Api)
+            .watched_by(Arc::clone(&self.hub));
         match known {
             None => Ok((journal.called(id), None)),
             Some(session) => {

@@ -23,10 +23,12 @@ struct Asked {
 
 impl Service {
     /// Goes on with every turn of this tenant that a process died in, each in a task of its own
-    /// as there is room. Gives how many there are. One that cannot be gone on with, because its
+    /// as there is room; runs of the command line are left to whoever began them. Gives how many
+    /// there are. One that cannot be gone on with, because its
     /// agent is gone for example, is marked as interrupted.
     pub async fn recover(&self) -> Result<usize, ServiceError> {
-        let left = self.0.store.in_flight().await?;
+        let mut left = self.0.store.in_flight().await?;
+        left.retain(|turn| !turn.session.kind.is_run());
         let count = left.len();
         for turn in left {
             let inner = Arc::clone(&self.0);

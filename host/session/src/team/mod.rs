@@ -24,4 +24,5 @@ mod run;
 
 pub use outcome::{MemberOutcome, StageOutcome, TeamOutcome};
 pub use resolve::{ResolvedTeam, resolve_all_teams, resolve_team, resolve_team_file};
+pub(crate) use run::run_team_as;
 pub use run::{TeamSpec, run_team};

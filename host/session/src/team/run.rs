@@ -19,6 +19,7 @@ use crate::bounds::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, PARALLEL_CHILDREN
 use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
 use crate::host::Host;
+use crate::journal::{ChildOrigin, QueuedChild};
 use crate::outcome::{Outcome, RunError, Status, Usage};
 use crate::pause::Pause;
 use crate::resolve::ResolvedAgent;
@@ -53,6 +54,17 @@ pub async fn run_team(
     cancel: CancellationToken,
 ) -> TeamOutcome {
     let run = RunId::new(&*host.clock);
+    run_team_as(host, spec, run, events, cancel).await
+}
+
+/// As [`run_team`], with an id that is given already.
+pub(crate) async fn run_team_as(
+    host: &Host,
+    spec: TeamSpec,
+    run: RunId,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> TeamOutcome {
     let path: Arc<str> = spec.team.id.slug.as_str().into();
     let shared = Arc::new(Shared {
         host: host.clone(),
@@ -278,6 +290,9 @@ impl<'a> Run<'a> {
         let children: Vec<_> =
             started.iter().map(|(start, shown)| (Arc::clone(&start.path), shown.clone())).collect();
         let (shared, id) = (&self.shared, stage_id(number));
+        shared
+            .keep_queued(|| started.iter().map(|(start, _)| self.queued(start)).collect(), None)
+            .await;
         let batch = Batch::start(shared, &self.path, &id, &children, false, PARALLEL_CHILDREN);
         let running = started.into_iter().map(|(start, _)| self.member(start, &batch));
         let agents: Vec<MemberOutcome> =
@@ -297,10 +312,28 @@ impl<'a> Run<'a> {
         done
     }
 
+    /// A member as a subagent that has not begun.
+    fn queued(&self, start: &Start) -> QueuedChild {
+        let Start { stage, spec, index, path } = start;
+        QueuedChild {
+            path: Arc::clone(path),
+            parent: Arc::clone(&self.path),
+            parent_agent: format!("team {}", self.spec.team.id),
+            depth: 1,
+            agent: spec.agent.id.to_string(),
+            origin: ChildOrigin::Team,
+            spawn_index: index.unwrap_or(0),
+            call_id: stage_id(*stage),
+            task: cut(&spec.task, MAX_KEPT_TASK_BYTES).to_owned(),
+            context: spec.context.clone(),
+        }
+    }
+
     /// Runs one agent; its time begins when this is first polled.
     async fn member(&self, start: Start, batch: &Batch) -> MemberOutcome {
         let Start { stage, mut spec, index, path } = start;
         batch.running(&path);
+        self.shared.keep_running(&path, spec.agent.id.slug.as_str()).await;
         spec.limits = self.limits();
         let task = cut(&spec.task, MAX_KEPT_TASK_BYTES).to_owned();
         let context = spec.context.clone();

@@ -9,6 +9,7 @@ mod commit;
 mod events;
 mod keys;
 mod migration;
+mod runs;
 mod sessions;
 mod support;
 mod survival;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use belljar_store::{
     AuditEntry, Compaction, EventBlock, JournalEntry, JournalKind, MessageStatus, NewAttachment,
-    NewMessage, NewSession, PermissionAnswer, ReceiptRow, Role, Source, Store, StoreError,
-    SubagentRecord, SubagentStatus, UsageRow, Write,
+    NewMessage, NewSession, PermissionAnswer, ReceiptRow, Role, SessionKind, Source, Store,
+    StoreError, SubagentRecord, SubagentStatus, UsageRow, Write,
 };
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
@@ -92,6 +92,7 @@ pub(crate) fn session(id: &str, created: i64) -> NewSession {
         agent: "home/scout".into(),
         workspace: "/w".into(),
         model: String::new(),
+        kind: SessionKind::Chat,
         created,
     }
 }

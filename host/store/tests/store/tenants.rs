@@ -1,6 +1,8 @@
 //! No tenant reaches another one's rows: every write, every read.
 
-use belljar_store::{Finished, MessageStatus, NewMessage, Role, Store, StoreError, Write};
+use belljar_store::{
+    Finished, MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, Write,
+};
 use serde_json::json;
 
 use crate::support::{
@@ -11,6 +13,7 @@ use crate::support::{
 /// does not compile until it is named here, and fails below until it is tried.
 fn about_a_session(write: &Write) -> Option<&'static str> {
     match write {
+        Write::SessionKind { .. } => Some("kind"),
         Write::AppendMessages { .. } => Some("append"),
         Write::FinishMessage { .. } => Some("finish"),
         Write::Metadata { .. } => Some("metadata"),
@@ -37,6 +40,7 @@ fn one_more() -> NewMessage {
 fn writes() -> Vec<Write> {
     let (session, placeholder) = ("s".to_owned(), "s2".to_owned());
     let mut writes = hanging("s", "s2", "-more");
+    writes.push(Write::SessionKind { session: session.clone(), kind: SessionKind::Run });
     writes.push(Write::AppendMessages { session: session.clone(), messages: vec![one_more()] });
     let finished = finished();
     writes.push(Write::FinishMessage { session, message: placeholder, finished });
@@ -83,6 +87,7 @@ async fn every_write_about_a_session_is_refused_to_another_tenant() {
         "events",
         "finish",
         "journal",
+        "kind",
         "metadata",
         "receipts",
         "subagents",
@@ -104,6 +109,7 @@ fn under_session(write: &Write, id: &str) -> Option<Write> {
         Write::Answer(answer) => answer.session = id.to_owned(),
         // These name no message that is there already.
         Write::AppendMessages { .. }
+        | Write::SessionKind { .. }
         | Write::CreateSession(_)
         | Write::Audit(_)
         | Write::Usage(_) => return None,
@@ -188,6 +194,11 @@ async fn reads(store: &Store) -> Vec<(&'static str, Result<usize, StoreError>)> 
         ("events_after", rows(store.events_after("s", 0, 10).await)),
         ("receipts", rows(store.receipts("s", None, 10).await)),
         ("receipts of a message", rows(store.receipts("s", Some("s2"), 10).await)),
+        ("receipts of a turn", rows(store.receipts_of_turn("s", "s2").await)),
+        ("turns", rows(store.turns(None, 10).await)),
+        ("turn", store.turn("s", "s2").await.map(|_| 1)),
+        ("find_turn", store.find_turn("s2").await.map(|_| 1)),
+        ("latest_turn", row(store.latest_turn("s").await)),
         ("answers", rows(store.answers("s").await)),
         ("attachments", rows(store.attachments("s").await)),
         ("attachment", store.attachment("s", "s-file").await.map(|_| 1)),

@@ -1,11 +1,12 @@
 //! Runs that a person started in the background of a chat.
 
-use belljar_session::{EventSink, Host, Outcome, RunSpec};
+use belljar_session::{EventSink, Host, JournalError, RunSpec, SavedTurn, run_saved};
+use belljar_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// What has ended: its number, what it was, what came of it.
-pub(super) type Ended = (u32, RunSpec, Outcome);
+pub(super) type Ended = (u32, RunSpec, Result<SavedTurn, JournalError>);
 
 /// The runs, the oldest first.
 #[derive(Default)]
@@ -18,18 +19,19 @@ struct Running {
     number: u32,
     spec: RunSpec,
     cancel: CancellationToken,
-    task: JoinHandle<Outcome>,
+    task: JoinHandle<Result<SavedTurn, JournalError>>,
 }
 
 impl Background {
-    /// Starts a run and gives its number, from 1. Nobody sees its events.
-    pub(super) fn start(&mut self, host: Host, spec: RunSpec) -> u32 {
+    /// Starts a run, a session of its own, and gives its number, from 1. Nobody sees its events.
+    pub(super) fn start(&mut self, store: Store, host: Host, spec: RunSpec) -> u32 {
         self.started += 1;
         let cancel = CancellationToken::new();
         let (token, own) = (cancel.clone(), spec.clone());
-        let task = tokio::spawn(async move {
-            belljar_session::run(&host, own, EventSink::none(), token).await
-        });
+        let task =
+            tokio::spawn(
+                async move { run_saved(&store, &host, own, EventSink::none(), token).await },
+            );
         self.runs.push(Running { number: self.started, spec, cancel, task });
         self.started
     }
@@ -67,9 +69,9 @@ impl Background {
 async fn taken(runs: Vec<Running>) -> Vec<Ended> {
     let mut ended = Vec::with_capacity(runs.len());
     for Running { number, spec, task, .. } in runs {
-        // A run gives an outcome whatever happens; without one there is nothing to show.
-        if let Ok(outcome) = task.await {
-            ended.push((number, spec, outcome));
+        // It ends whatever happens; if the runtime is gone, there is nothing to show.
+        if let Ok(done) = task.await {
+            ended.push((number, spec, done));
         }
     }
     ended

@@ -18,10 +18,10 @@ use belljar_definition::Visibility;
 use belljar_model::Models;
 use belljar_policy::{Caps, LimitsRequest, Meter, Shown};
 use belljar_session::{
-    Conversation, History, Host, JournalError, Past, ResolvedAgent, RunStore, SessionJournal,
-    resolve, resolve_all,
+    Conversation, History, Host, JournalError, Past, ResolvedAgent, SessionJournal, resolve,
+    resolve_all,
 };
-use belljar_store::{MessageStatus, Store};
+use belljar_store::{MessageStatus, SessionKind, Store};
 
 use self::complete::Words;
 use self::input::{Interrupts, Lines};
@@ -55,9 +55,7 @@ pub(super) fn run(
     let sessions = places.sessions();
     create_private(&sessions).map_err(|error| failed(&sessions, error))?;
     places.gather_sessions().map_err(|error| failed(&places.store(), error))?;
-    let mut through = single::through(args.transcript.as_deref(), None);
-    through.write.push(sessions);
-    walls.up(places, &through);
+    walls.up(places, &single::through(args.transcript.as_deref(), None, places));
     let progress = Progress::new(out, To::Chat);
     let host = host(args, places, out, &progress)?;
     for problem in host.tools.problems() {
@@ -87,12 +85,7 @@ fn host(args: &ChatArgs, places: &Places, out: &Out, progress: &Progress) -> Res
         assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
     }
     let asker = Arc::new(Terminal::new(out, progress));
-    let mut host = assembly.showing(progress).asking(asker).host()?;
-    // Until the turn is saved, and its run with it.
-    if host.settings.keep_runs != Some(0) {
-        host.journal = Arc::new(RunStore::new(places.runs()));
-    }
-    Ok(host)
+    assembly.showing(progress).asking(asker).host()
 }
 
 async fn chat(
@@ -109,8 +102,15 @@ async fn chat(
         Some(which) => {
             let which = Some(which.as_str()).filter(|which| !which.is_empty());
             let resumed = SessionJournal::resume(store, clock, which, &places.workspace).await;
-            let (journal, past) = resumed.map_err(not_resumed)?;
+            let (mut journal, mut past) = resumed.map_err(not_resumed)?;
             same_workspace(&past, &places.workspace)?;
+            if past.session.kind == SessionKind::Team {
+                no_team(args, &past)?;
+                if past.unfinished.is_some() {
+                    // No agent can go on with the turn of a team; it is told what is kept.
+                    past = journal.give_up(past).await.map_err(not_resumed)?;
+                }
+            }
             (journal, Some(past))
         }
     };
@@ -119,8 +119,10 @@ async fn chat(
         (None, Some(past)) => past.session.agent.clone(),
         (None, None) => single::DEFAULT_AGENT.to_owned(),
     };
-    let agent = agent(host, &name, args.partial, places)?;
-    let conversation = conversation(args, agent, places, past.as_ref());
+    let unfinished = past.as_ref().and_then(|past| past.unfinished.as_ref());
+    let partial = args.partial || unfinished.is_some_and(|turn| turn.partial);
+    let agent = agent(host, &name, partial, places)?;
+    let conversation = conversation(args, agent, places, past.as_ref()).with_partial(partial);
     greet(&conversation, host, out);
     if let Some(past) = &past {
         show_past(past, out);
@@ -170,7 +172,6 @@ fn conversation(
         // A transcript stands for every model.
         .with_model(args.model.clone().or(saved.filter(|_| args.transcript.is_none())))
         .with_limits(limits)
-        .with_partial(args.partial)
         .with_history(history);
     match past {
         Some(past) => conversation.resumed(past.messages(history), past.used),
@@ -187,6 +188,19 @@ fn same_workspace(past: &Past, workspace: &Path) -> Result<(), Failure> {
     let id = &past.session.id;
     Err(Failure::usage(format!("session `{id}` belongs to the workspace `{}`", Shown::new(own)))
         .hint(format!("`belljar chat --workspace {} --resume {id}`", Shown::new(own))))
+}
+
+/// A team is nobody to talk with; an agent may go on from what it came to.
+fn no_team(args: &ChatArgs, past: &Past) -> Result<(), Failure> {
+    if args.agent.is_some() {
+        return Ok(());
+    }
+    let id = &past.session.id;
+    Err(Failure::usage(format!(
+        "session `{id}` is a team's run, and a team is nobody to talk with"
+    ))
+    .hint(format!("`belljar chat --resume {id} --agent NAME` goes on from it with an agent"))
+    .hint(format!("`belljar receipts {id}` shows what it came to")))
 }
 
 fn not_resumed(error: JournalError) -> Failure {

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    Conversation, Host, KEEP_RUNS, OpenTurn, Outcome, RECORD_VERSION, RunRecord, RunSpec,
-    RunStatus, SavedTurn, SessionJournal, TeamSpec, resolve_team, run_team,
+    Conversation, Host, JournalError, OpenTurn, Outcome, RunStatus, SavedTurn, SessionJournal,
+    TeamSpec, resolve_team, run_saved, run_team_saved,
 };
+use belljar_store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-use super::background::Background;
+use super::background::{Background, Ended};
 use super::input::{Heard, Interrupts, Lines};
 use super::lists;
 use super::slash::{self, Action, Input};
 use crate::attachments;
-use crate::commands::{agents, receipts, run, teams_run};
+use crate::commands::{agents, receipts, run, saving, teams_run};
 use crate::exit::{Exit, Failure, chain};
 use crate::home::Places;
 use crate::out::{Out, Style};
@@ -69,7 +70,7 @@ impl<'a> Chat<'a> {
         let (talk, host) = (&mut self.conversation, self.host);
         let turn = self.journal.perform(turn, talk, host, events, cancel.clone());
         let saved = until_done(turn, &mut self.interrupts, &cancel, self.progress).await;
-        self.conclude_turn(saved);
+        self.conclude_turn(saved).await;
     }
 
     /// Talks until the person leaves. Where lines are not edited, the exit code is that of
@@ -77,7 +78,7 @@ impl<'a> Chat<'a> {
     pub(super) async fn run(mut self, mut lines: Lines) -> Result<Exit, Failure> {
         let exit = self.lines(&mut lines).await;
         for ended in self.background.stop_all().await {
-            self.announce(ended);
+            self.announce(ended).await;
         }
         if let Some(session) = self.journal.session() {
             self.out.note(format_args!("`belljar chat --resume {session}` goes on from here"));
@@ -90,7 +91,7 @@ impl<'a> Chat<'a> {
         let mut armed = false;
         loop {
             for ended in self.background.ended().await {
-                self.announce(ended);
+                self.announce(ended).await;
             }
             let heard = tokio::select! {
                 biased;
@@ -174,18 +175,15 @@ impl<'a> Chat<'a> {
                 self.progress.end_turn();
                 self.complain(&Failure::new(chain(&error)));
             }
-            Ok(saved) => self.conclude_turn(saved),
+            Ok(saved) => self.conclude_turn(saved).await,
         }
         Ok(())
     }
 
-    fn conclude_turn(&mut self, saved: SavedTurn) {
+    async fn conclude_turn(&mut self, saved: SavedTurn) {
         let spoke = self.progress.end_turn();
-        if let Some(error) = saved.unsaved {
-            let why = chain(&error);
-            self.out.warning(format_args!("the answer is not saved: {why}"));
-        }
-        self.conclude_run(saved.turn.outcome, &saved.turn.spec, spoke);
+        let session = self.journal.session().unwrap_or_default().to_owned();
+        self.conclude_run(&session, saved, spoke).await;
     }
 
     /// `/compact`: a summary in the place of the turns so far.
@@ -216,25 +214,30 @@ impl<'a> Chat<'a> {
         let agent = super::agent(self.host, name, false, self.places)?;
         let spec = self.conversation.aside(agent, task.trim().to_owned());
         if flag == Some("-b") {
-            let number = self.background.start(self.host.clone(), spec);
+            let store = self.journal.store().clone();
+            let number = self.background.start(store, self.host.clone(), spec);
             self.out.note(format_args!("number {number} runs; /cancel {number} stops it"));
             return Ok(());
         }
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
         let events = self.progress.sink();
-        let run = belljar_session::run(self.host, spec.clone(), events, cancel.clone());
-        let outcome = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
+        let store = self.journal.store();
+        let run = run_saved(store, self.host, spec.clone(), events, cancel.clone());
+        let saved = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
-        self.conversation.count(&outcome);
+        let done = saved.map_err(not_begun)?;
+        let outcome = &done.turn.outcome;
+        self.conversation.count(outcome);
         if flag == Some("-k") {
-            let saved = self.journal.remember(&mut self.conversation, &spec, &outcome).await;
+            let saved = self.journal.remember(&mut self.conversation, &spec, outcome).await;
             if let Err(error) = saved {
                 let why = chain(&error);
                 self.out.warning(format_args!("the conclusion is not saved: {why}"));
             }
         }
-        self.conclude_run(outcome, &spec, spoke);
+        let session = outcome.run.to_string();
+        self.conclude_run(&session, done, spoke).await;
         Ok(())
     }
 
@@ -259,16 +262,21 @@ impl<'a> Chat<'a> {
         };
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let run = run_team(self.host, spec, self.progress.sink(), cancel.clone());
-        let mut outcome = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
+        let (store, events) = (self.journal.store(), self.progress.sink());
+        let run = run_team_saved(store, self.host, spec, events, cancel.clone());
+        let saved = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
+        let done = saved.map_err(not_begun)?;
+        self.tell_if_unsaved(done.unsaved.as_ref());
+        let mut outcome = done.outcome;
         for agent in outcome.agents_mut() {
             attachments::save(&mut agent.outcome, None, self.places, self.out);
         }
         let why = teams_run::why(&outcome);
         let outcome = outcome.to_outcome();
         self.conversation.count(&outcome);
-        self.conclude(outcome, task.to_owned(), &why, spoke);
+        let session = outcome.run.to_string();
+        self.conclude(&session, &outcome, &why, spoke).await;
         Ok(())
     }
 
@@ -294,28 +302,44 @@ impl<'a> Chat<'a> {
             self.background.stop(number).await
         };
         for ended in ended {
-            self.announce(ended);
+            self.announce(ended).await;
         }
         Ok(())
     }
 
     /// Shows what came of a run in the background.
-    fn announce(&mut self, (number, spec, outcome): (u32, RunSpec, Outcome)) {
-        self.conversation.count(&outcome);
+    async fn announce(&mut self, (number, spec, done): Ended) {
         let name = Shown::new(spec.agent.id.slug.as_str()).to_string();
         self.out.note(format_args!("number {number} (`{name}`) has ended"));
-        self.conclude_run(outcome, &spec, false);
+        match done {
+            Ok(done) => {
+                self.conversation.count(&done.turn.outcome);
+                let session = done.turn.outcome.run.to_string();
+                self.conclude_run(&session, done, false).await;
+            }
+            Err(error) => self.complain(&not_begun(error)),
+        }
     }
 
-    /// Shows how a run of one agent ended, and saves its receipts.
-    fn conclude_run(&mut self, mut outcome: Outcome, spec: &RunSpec, spoke: bool) {
+    /// Shows how a run of one agent ended, and puts its files where the person finds them.
+    /// `session`: the one that it is saved in.
+    async fn conclude_run(&mut self, session: &str, done: SavedTurn, spoke: bool) {
+        self.tell_if_unsaved(done.unsaved.as_ref());
+        let mut outcome = done.turn.outcome;
         attachments::save(&mut outcome, None, self.places, self.out);
         let why = outcome.error.as_ref().map_or_else(String::new, run::reason);
-        self.conclude(outcome, spec.task.clone(), &why, spoke);
+        self.conclude(session, &outcome, &why, spoke).await;
     }
 
-    /// Shows how a run ended, and saves its receipts.
-    fn conclude(&mut self, outcome: Outcome, task: String, why: &str, spoke: bool) {
+    fn tell_if_unsaved(&self, unsaved: Option<&StoreError>) {
+        if let Some(error) = unsaved {
+            let why = chain(error);
+            self.out.warning(format_args!("the answer is not saved: {why}"));
+        }
+    }
+
+    /// Shows how a run ended.
+    async fn conclude(&mut self, session: &str, outcome: &Outcome, why: &str, spoke: bool) {
         if !spoke {
             self.out.text(&Shown::multiline(&outcome.output).to_string());
         }
@@ -333,20 +357,12 @@ impl<'a> Chat<'a> {
                 self.out.note("cancelled; what was said until then is kept");
                 self.worst = self.worst.worst(Exit::Cancelled);
             }
-            RunStatus::Failed => self.complain(&run::failed(&outcome, why)),
+            RunStatus::Failed => self.complain(&run::failed(outcome, why)),
         }
-        let used = self.out.paint_err(Style::Dim, receipts::usage(&outcome));
+        let used = self.out.paint_err(Style::Dim, receipts::usage(outcome));
         self.out.note(used);
-        let record = RunRecord {
-            version: RECORD_VERSION,
-            id: outcome.run.clone(),
-            task,
-            context: None,
-            workspace: self.places.workspace.clone(),
-            outcome,
-        };
-        let most = self.host.settings.keep_runs.unwrap_or(KEEP_RUNS);
-        run::keep(&record, most, self.places, self.out);
+        let keep = self.host.settings.keep_runs;
+        saving::conclude(self.journal.store(), session, outcome, keep, self.out).await;
     }
 
     /// Says what went wrong, and goes on.
@@ -354,6 +370,11 @@ impl<'a> Chat<'a> {
         self.out.failure(failure);
         self.worst = self.worst.worst(failure.exit);
     }
+}
+
+/// A run that could not be saved before it began.
+fn not_begun(error: JournalError) -> Failure {
+    Failure::new(format!("nothing was run: {}", chain(&error)))
 }
 
 /// Waits for a run. The first interruption cancels it, the second leaves at once.

@@ -1,0 +1,80 @@
+//! The store as runs use it: opened before anything is paid for, and closed when what came of a
+//! run is in it and older ones are gone.
+
+use belljar_session::{JournalError, KEEP_RUNS, Outcome, note_files, prune_runs};
+use belljar_store::{Store, StoreError};
+
+use crate::exit::{Failure, chain};
+use crate::home::{Places, create_private};
+use crate::out::Out;
+
+/// How a run is made that needs no store.
+const WITHOUT: &str = "`--no-save` runs without keeping anything of it";
+
+/// Makes the directory of the store. Behind the wall it could not be made.
+pub(super) fn make_ready(places: &Places, no_save: bool) -> Result<(), Failure> {
+    let made = create_private(&places.sessions()).and_then(|()| places.gather_sessions());
+    match made {
+        // Files that agents hand over go there too; who writes one says what is wrong.
+        Ok(()) => Ok(()),
+        Err(_) if no_save => Ok(()),
+        Err(error) => {
+            let path = places.sessions();
+            Err(Failure::new(format!("failed to create `{}`: {error}", path.display()))
+                .hint(WITHOUT))
+        }
+    }
+}
+
+/// Opens the store.
+pub(super) async fn open(places: &Places) -> Result<Store, Failure> {
+    let opened = Store::open(&places.store()).await;
+    opened
+        .map_err(|error| Failure::new(format!("nothing was run: {}", chain(&error))).hint(WITHOUT))
+}
+
+/// A run that could not be saved before it began.
+pub(super) fn not_begun(error: JournalError) -> Failure {
+    Failure::new(format!("nothing was run: {}", chain(&error))).hint(WITHOUT)
+}
+
+/// A run that has ended, with the store that it is in.
+pub(super) struct Saved {
+    store: Store,
+    ended: bool,
+}
+
+impl Saved {
+    /// `unsaved`: why what came of it is not in the store.
+    pub(super) fn new(store: Store, unsaved: Option<StoreError>, out: &Out) -> Self {
+        if let Some(error) = &unsaved {
+            out.warning(format_args!("what came of the run is not saved: {}", chain(error)));
+        }
+        Self { store, ended: unsaved.is_none() }
+    }
+
+    /// Notes where its files are, removes the oldest runs past `keep` (absent = the default), and
+    /// closes the store.
+    pub(super) async fn close(self, outcome: &Outcome, keep: Option<u64>, out: &Out) {
+        if self.ended {
+            conclude(&self.store, outcome.run.as_str(), outcome, keep, out).await;
+        }
+        self.store.close().await;
+    }
+}
+
+/// Notes where the files of a run are that has ended, and removes the oldest runs past `keep`.
+pub(super) async fn conclude(
+    store: &Store,
+    session: &str,
+    outcome: &Outcome,
+    keep: Option<u64>,
+    out: &Out,
+) {
+    if let Err(error) = note_files(store, session, outcome).await {
+        out.warning(format_args!("where the files are is not saved: {}", chain(&error)));
+    }
+    if let Err(error) = prune_runs(store, keep.unwrap_or(KEEP_RUNS)).await {
+        out.warning(format_args!("older runs are not removed: {}", chain(&error)));
+    }
+}

@@ -1,0 +1,173 @@
+//! Turns as runs: what a person said together with the message that answers it, listed and found
+//! across sessions; and the runs that are kept no longer.
+
+use belljar_policy::Shown;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::StoreError;
+use crate::message::StoredMessage;
+use crate::open::Store;
+use crate::receipt::{self, StoredReceipt};
+use crate::session::{MAX_LISTED, StoredSession};
+use crate::statement::{Nothing, Statement};
+
+/// Turns named when a prefix fits several.
+const MAX_NAMED: i64 = 5;
+
+/// Sorts behind every id: they are ASCII.
+const LAST: &str = "\u{7f}";
+
+/// One turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredTurn {
+    /// Its session.
+    pub session: StoredSession,
+    /// What the person said; `None` where nothing stands before the answer.
+    pub asked: Option<StoredMessage>,
+    /// What answers it, or the placeholder of that.
+    pub answer: StoredMessage,
+}
+
+impl Store {
+    /// The turns of all sessions by the ids of their answers, the newest first: those below
+    /// `before`, or all; at most `limit`, at most [`MAX_LISTED`].
+    pub async fn turns(
+        &self,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<StoredTurn>, StoreError> {
+        let select = "SELECT m.session_id, m.id FROM messages m \
+            JOIN sessions s ON s.id = m.session_id \
+            WHERE s.tenant = $1 AND m.role = 'assistant' AND m.id < $2 \
+            ORDER BY m.id DESC LIMIT $3";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(before.unwrap_or(LAST))
+            .bind(i64::from(limit.min(MAX_LISTED)))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("list the turns", &error))?;
+        let mut turns = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let (session, id) = self.place(row)?;
+            match self.turn(&session, &id).await {
+                Ok(turn) => turns.push(turn),
+                // Deleted since.
+                Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(turns)
+    }
+
+    /// A turn by the whole id of its answer.
+    pub async fn turn(&self, session: &str, answer: &str) -> Result<StoredTurn, StoreError> {
+        let answer = self.message(session, answer).await?;
+        let before = self.messages_page(session, Some(answer.sort_order), 1).await?;
+        let asked = before.into_iter().find(|message| message.role == crate::Role::User);
+        Ok(StoredTurn { session: self.session(session).await?, asked, answer })
+    }
+
+    /// A turn by the id of its answer, or by the beginning of that.
+    pub async fn find_turn(&self, prefix: &str) -> Result<StoredTurn, StoreError> {
+        let none = || StoreError::NotFound { what: "run", id: shown(prefix) };
+        if prefix.is_empty() {
+            return Err(none());
+        }
+        let select = "SELECT m.session_id, m.id FROM messages m \
+            JOIN sessions s ON s.id = m.session_id \
+            WHERE s.tenant = $1 AND m.role = 'assistant' AND m.id >= $2 AND m.id < $3 \
+            ORDER BY m.id LIMIT $4";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(prefix)
+            .bind(format!("{prefix}{LAST}"))
+            .bind(MAX_NAMED)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("look for a turn", &error))?;
+        let found: Vec<_> = rows.iter().map(|row| self.place(row)).collect::<Result<_, _>>()?;
+        match found.as_slice() {
+            [] => Err(none()),
+            [(session, id)] => self.turn(session, id).await,
+            [(session, id), ..] if id == prefix => self.turn(session, id).await,
+            several => {
+                let ids: Vec<&str> = several.iter().map(|(_, id)| id.as_str()).collect();
+                let ids = ids.join(", ");
+                Err(StoreError::Ambiguous { what: "runs", prefix: shown(prefix), ids })
+            }
+        }
+    }
+
+    /// The last turn of a session; `None` where it has none.
+    pub async fn latest_turn(&self, session: &str) -> Result<Option<StoredTurn>, StoreError> {
+        let newest = self.messages_page(session, None, 1).await?;
+        match newest.first() {
+            Some(answer) if answer.role == crate::Role::Assistant => {
+                self.turn(session, &answer.id).await.map(Some)
+            }
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// All receipts of a turn, the oldest first. What one turn may use bounds them.
+    pub async fn receipts_of_turn(
+        &self,
+        session: &str,
+        answer: &str,
+    ) -> Result<Vec<StoredReceipt>, StoreError> {
+        let select = "SELECT r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, \
+            r.ending, r.fuel, r.micros, r.body, r.created \
+            FROM receipts r JOIN sessions s ON s.id = r.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = $3 ORDER BY r.created, r.id";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(answer)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("read the receipts", &error))?;
+        let bad = |why| self.bad_row("a receipt".to_owned(), why);
+        rows.iter().map(|row| receipt::stored(row).map_err(bad)).collect()
+    }
+
+    /// The ids of all runs that have ended but for the newest `keep`, the newest of them first.
+    /// A session that is no run, or in which a turn is in flight, is none of them.
+    pub async fn runs_past(&self, keep: u64) -> Result<Vec<String>, StoreError> {
+        let select = "SELECT s.id FROM sessions s \
+            WHERE s.tenant = $1 AND s.kind IN ('run', 'team') AND NOT EXISTS \
+            (SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.status = 'in_flight') \
+            ORDER BY s.id DESC LIMIT $2 OFFSET $3";
+        let failed = |error| self.failed("look for older runs", &error);
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(i64::MAX)
+            .bind(i64::try_from(keep).unwrap_or(i64::MAX))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed)?;
+        rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
+    }
+
+    /// Deletes a run with all that hangs off it. `false` = there was none of that id: it is
+    /// gone, or a conversation by now, or a turn of it is in flight again.
+    pub async fn delete_run(&self, id: &str) -> Result<bool, StoreError> {
+        let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2 \
+            AND kind IN ('run', 'team') AND NOT EXISTS \
+            (SELECT 1 FROM messages m WHERE m.session_id = $2 AND m.status = 'in_flight')";
+        let args = [(&*self.tenant).into(), id.into()];
+        let delete = Statement::new("delete a run", Nothing::Fine, delete, args);
+        Ok(self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await? > 0)
+    }
+
+    fn place(&self, row: &SqliteRow) -> Result<(String, String), StoreError> {
+        let read =
+            || -> Result<(String, String), sqlx::Error> { Ok((row.try_get(0)?, row.try_get(1)?)) };
+        read().map_err(|error| self.bad_row("a turn".to_owned(), error))
+    }
+}
+
+fn shown(id: &str) -> String {
+    Shown::clipped(id, 64).to_string()
+}
