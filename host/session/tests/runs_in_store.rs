@@ -14,7 +14,7 @@ use belljar_session::{
     shown_status,
 };
 use belljar_store::{MessageStatus, SessionKind, Store, StoreError, SubagentStatus};
-use support::{Plan, World, agent};
+use support::{Plan, World, agent, stock};
 use tokio_util::sync::CancellationToken;
 
 /// Calls side by side, a subagent of a subagent, and one that fails.
@@ -45,12 +45,17 @@ agents:
 fn world(transcript: &str) -> World {
     World::new(Plan {
         transcript,
-        agents: &[("boss.md", &agent("boss", "")), ("scout.md", &agent("scout", ""))],
+        agents: &[
+            ("boss.md", &agent("boss", "")),
+            ("scout.md", &agent("scout", "")),
+            ("stuck.md", &agent("stuck", "tools: [file_write]\n")),
+        ],
         teams: &[(
             "pair.yaml",
             "name: pair\ndescription: d\nstages:\n  - agent: scout\n  - agent: boss\n",
         )],
         files: &[("a.txt", "text of a\n")],
+        tools: vec![stock("file_read"), stock("file_write")],
         ..Plan::default()
     })
 }
@@ -141,7 +146,7 @@ async fn a_run_reads_back_from_the_store_as_it_ended() {
 async fn what_an_operator_could_do_about_an_error_stays_out_of_the_rows() {
     let world = world("");
     let store = store(&world).await;
-    let spec = RunSpec { model: Some("nonesuch".to_owned()), ..spec(&world) };
+    let spec = world.spec("stuck", "the task");
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
     let done = run_saved(&store, &world.host, spec, events, cancel).await.unwrap();
     let outcome = done.turn.outcome;
