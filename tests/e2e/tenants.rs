@@ -144,7 +144,7 @@ fn a_grant_to_a_tenants_agent_stands_in_its_audit_log_and_nowhere_else() {
         .filter(|entry| entry["action"] == "grant")
         .collect();
     let [grant] = grants[..] else { panic!("{log:#}") };
-    assert_eq!((&grant["actor"], &grant["object"]), (&json!("local"), &json!("snoop")));
+    assert_eq!((&grant["actor"], &grant["object"]), (&json!("local"), &json!("home/snoop")));
     assert_eq!(grant["detail"]["tools"], json!({"file_find": "ask"}));
     assert_eq!(grant["detail"]["hosts"], json!(["https://docs.example"]));
     assert!(!audit(&blue).contains("docs.example"));

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use belljar_model::Message;
 use belljar_policy::{Caps, LimitsRequest};
 use belljar_session::{
-    Admission, Conversation, EventSink, Outcome, RunError, RunRecord, RunSpec, RunStatus, Service,
-    ServiceLimits, SessionJournal, TeamSpec, prune_runs, resolve_team, run_saved, run_team_saved,
-    shown_status,
+    Admission, Conversation, EventSink, History, Outcome, RunError, RunRecord, RunSpec, RunStatus,
+    Service, ServiceLimits, SessionJournal, TeamSpec, prune_runs, resolve_team, run_saved,
+    run_team_saved, shown_status,
 };
 use belljar_store::{MessageStatus, SessionKind, Store, StoreError, SubagentStatus};
 use support::{Plan, World, agent, stock};
@@ -301,7 +301,8 @@ async fn the_stages_of_a_team_whose_process_died_are_kept() {
     let resumed = SessionJournal::resume(store.clone(), clock, Some(&id), workspace).await;
     let (mut journal, past) = resumed.unwrap();
     let past = journal.give_up(past).await.unwrap();
-    let [.., Message::Assistant { text, .. }] = &past.messages[..] else { panic!() };
+    let messages = past.messages(History::Compacted);
+    let [.., Message::Assistant { text, .. }] = messages.as_slice() else { panic!() };
     assert!(text.contains("Found."), "{text}");
     let record = RunRecord::find(&store, &id).await.unwrap();
     assert_eq!(record.status, MessageStatus::Interrupted);
