@@ -23,4 +23,5 @@ mod secrets;
 mod serve;
 mod sessions;
 mod teams;
+mod traces;
 mod walls;

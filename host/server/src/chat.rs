@@ -7,6 +7,7 @@ use axum::extract::{FromRequest as _, Request};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use belljar_session::TurnHandle;
+use tracing::Instrument as _;
 
 use crate::app::Ctx;
 use crate::problem::Problem;
@@ -28,13 +29,14 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
         ctx.session(session).await?;
     }
     // On its own, so that a turn is noted even where its caller goes away while it begins.
-    let begun = tokio::spawn(async move {
+    let beginning = async move {
         let handle = ctx.service.begin(request).await?;
         let ids = TurnIds::of(&handle);
         ids.note(&ctx, "http").await;
         Ok::<_, Problem>((ctx, handle, ids))
-    });
-    let begun = begun.await.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
+    };
+    let begun = tokio::spawn(beginning.in_current_span()).await;
+    let begun = begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
     let (ctx, mut handle, ids) = begun??;
     if stream {
         return Ok(streamed(ctx, handle, ids));

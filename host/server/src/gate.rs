@@ -13,12 +13,14 @@ use belljar_store::TENANT;
 use futures::FutureExt as _;
 use serde_json::json;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::app::{App, Matched};
 use crate::auth::{Caller, Stranger};
 use crate::problem::{Kind, Problem};
 use crate::rate::Taken;
 use crate::routes::{Needs, Route};
+use crate::trace;
 
 /// How long a call may take that waits for no turn. Describing a tool for the first time compiles
 /// it, which takes some seconds on a slow machine.
@@ -88,12 +90,18 @@ pub(crate) async fn check_caller(
         Err(problem) => problem.into_response(),
         Ok(None) => call(route, request, next).await,
         Ok(Some(caller)) => {
+            let span = trace::request(route, &caller, request.headers());
             request.extensions_mut().insert(caller.clone());
-            if route.is_audited() {
-                audited(app, route, caller, object, request, next).await
-            } else {
-                call(route, request, next).await
-            }
+            let answering = async {
+                if route.is_audited() {
+                    audited(app, route, caller, object, request, next).await
+                } else {
+                    call(route, request, next).await
+                }
+            };
+            let response = answering.instrument(span.clone()).await;
+            trace::answered(&span, response.status());
+            response
         }
     };
     response.extensions_mut().insert(Matched(route));
@@ -110,7 +118,7 @@ async fn audited(
     request: Request,
     next: Next,
 ) -> Response {
-    let called = tokio::spawn(async move {
+    let called = async move {
         let response = call(route, request, next).await;
         let status = response.status();
         // Of what took too long nobody knows whether it happened.
@@ -119,8 +127,8 @@ async fn audited(
             app.audit(&caller.tenant, &caller.actor, route.name(), object, detail).await;
         }
         response
-    });
-    match called.await {
+    };
+    match tokio::spawn(called.in_current_span()).await {
         Ok(response) => response,
         Err(error) => Problem::bug(&format!("a handler ended early: {error}")).into_response(),
     }

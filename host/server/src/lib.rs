@@ -55,6 +55,7 @@ mod tenants;
 mod tools;
 mod turn;
 mod usage;
+mod trace;
 mod ws;
 mod ws_message;
 

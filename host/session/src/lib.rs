@@ -77,6 +77,7 @@ mod steps;
 mod team;
 mod toolcat;
 mod toolfiles;
+mod trace;
 mod turn;
 
 pub use ask::{Asker, NoAsker, Question, Word};
@@ -114,3 +115,4 @@ pub use team::{
     resolve_team, resolve_team_file, run_team,
 };
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};
+pub use trace::TRACE_TARGET;
