@@ -13,7 +13,7 @@ use crate::app::Ctx;
 use crate::problem::Problem;
 use crate::pump::Pump;
 use crate::respond::{Json, JsonBody};
-use crate::sse::{Frames, keep_alives};
+use crate::sse::{Frames, Pulse};
 use crate::turn::{ChatBody, TurnIds};
 
 /// The media type that asks for a stream.
@@ -76,12 +76,12 @@ fn streamed(ctx: Ctx, handle: TurnHandle, ids: TurnIds) -> Response {
     response
 }
 
-/// Sends the turn's events until all are sent; `None` = nobody reads any more.
+/// Sends the turn's events until all are sent; `None` = nobody reads any more, or may.
 async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frames) -> Option<()> {
     let mut events = Pump::start(handle.watch());
     let ended = handle.ended();
     tokio::pin!(ended);
-    let mut ticks = keep_alives();
+    let mut pulse = Pulse::new(ctx);
     let mut sent = 0;
     // The id of the turn's last event, once it is known.
     let mut last = None;
@@ -105,8 +105,8 @@ async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frame
                 last = Some(ctx.store().last_event(&ids.session).await.unwrap_or(0));
             }
             () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
-            _ = ticks.tick() => {
-                if !frames.keep_alive().await {
+            due = pulse.tick() => {
+                if !due.is_met(ctx, frames).await {
                     return None;
                 }
             }

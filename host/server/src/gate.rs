@@ -2,6 +2,7 @@
 //! rate; and what is noted of it after.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -17,6 +18,7 @@ use tracing::Instrument as _;
 
 use crate::app::{App, Matched};
 use crate::auth::{Caller, Stranger};
+use crate::peers::{Peer, PeerPlace};
 use crate::problem::{Kind, Problem};
 use crate::rate::Taken;
 use crate::routes::{Needs, Route};
@@ -86,7 +88,8 @@ pub(crate) async fn check_caller(
     next: Next,
 ) -> Response {
     let object = object_of(&request);
-    let mut response = match admitted(&app, route, request.headers(), &object).await {
+    let peer = request.extensions().get::<Arc<PeerPlace>>().map(|place| place.peer());
+    let mut response = match admitted(&app, route, request.headers(), peer, &object).await {
         Err(problem) => problem.into_response(),
         Ok(None) => call(route, request, next).await,
         Ok(Some(caller)) => {
@@ -139,14 +142,25 @@ async fn admitted(
     app: &App,
     route: &Route,
     headers: &HeaderMap,
+    peer: Option<Peer>,
     object: &str,
 ) -> Result<Option<Caller>, Problem> {
     if route.needs == Needs::Nothing {
         return Ok(None);
     }
+    let address = peer.map(|peer| peer.to_string()).unwrap_or_default();
+    // INV-99: before the key is looked up, which is what trying many costs.
+    if let Some(wait) = app.tried().wait(&address, Instant::now()) {
+        refuse(app, TENANT, NOBODY, object, Kind::TooMany).await;
+        let detail = "too many keys that do not open came from this address";
+        return Err(Problem::too_many(detail, wait));
+    }
     let caller = match app.gatekeeper().caller(headers).await {
         Ok(caller) => caller,
-        Err(Stranger { problem, claimed }) => {
+        Err(Stranger { problem, claimed, tried }) => {
+            if tried {
+                app.tried().take(&address, Instant::now());
+            }
             let (tenant, actor) = claimed.unwrap_or_else(|| (TENANT.to_owned(), NOBODY.to_owned()));
             refuse(app, &tenant, &actor, object, problem.kind()).await;
             return Err(problem);

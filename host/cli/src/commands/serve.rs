@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use belljar_definition::ServerSetting;
 use belljar_server::{
-    App, DEFAULT_DRAIN, DEFAULT_RATE, NameError, Names, ServerConfig, has_keys, may_listen,
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_DRAIN, DEFAULT_KEY_CHECK,
+    DEFAULT_RATE, DEFAULT_TENANT_CHECK, NameError, Names, ServerConfig, has_keys, may_listen,
 };
 use belljar_session::{Admission, ServiceLimits};
 use belljar_store::Store;
@@ -130,6 +131,10 @@ async fn app(
         open,
         requests_per_second: server.requests_per_second.unwrap_or(DEFAULT_RATE),
         drain: DEFAULT_DRAIN,
+        address_connections: server.connections_per_address.unwrap_or(DEFAULT_ADDRESS_CONNECTIONS),
+        address_failures: server.failed_keys_per_minute.unwrap_or(DEFAULT_ADDRESS_FAILURES),
+        key_check: DEFAULT_KEY_CHECK,
+        tenant_check: DEFAULT_TENANT_CHECK,
     };
     Ok(App::new(config, store, Arc::new(Opening::from(opener)), admission))
 }
