@@ -25,4 +25,5 @@ mod serve;
 mod sessions;
 mod teams;
 mod tenants;
+mod traces;
 mod walls;

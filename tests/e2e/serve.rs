@@ -15,9 +15,13 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(world: &World, more: &[&str]) -> Self {
+        Self::start_with(world, more, &[])
+    }
+
+    pub(crate) fn start_with(world: &World, more: &[&str], env: &[(&str, &str)]) -> Self {
         let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
         args.extend(more);
-        let mut child = world.spawn(&args);
+        let mut child = world.command(&args).envs(env.iter().copied()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let Some(address) = line.trim().strip_prefix("listening on http://") else {
@@ -36,23 +40,23 @@ impl Server {
     /// The status and the body of a `GET`.
     pub(crate) fn get(&self, path: &str, key: Option<&str>) -> (u16, String) {
         let key = key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"));
-        self.send(&format!("GET {path} HTTP/1.1\r\n{key}"), "")
+        self.send("GET", path, &key, "")
     }
 
-    /// The status and the body of a `POST` of JSON.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn post(&self, path: &str, key: &str, body: &str) -> (u16, String) {
-        let (length, kind) = (body.len(), "content-type: application/json");
-        let head = format!("POST {path} HTTP/1.1\r\nauthorization: Bearer {key}\r\n{kind}\r\n");
-        self.send(&format!("{head}content-length: {length}\r\n"), body)
+    /// The status and the body of a `POST` of JSON, with more lines in its head.
+    pub(crate) fn post(&self, path: &str, lines: &str, json: &str) -> (u16, String) {
+        let length = json.len();
+        let lines =
+            format!("{lines}content-type: application/json\r\ncontent-length: {length}\r\n");
+        self.send("POST", path, &lines, json)
     }
 
-    fn send(&self, head: &str, body: &str) -> (u16, String) {
+    fn send(&self, method: &str, path: &str, lines: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let host = &self.address;
-        let text = format!("{head}host: {host}\r\nconnection: close\r\n\r\n{body}");
-        stream.write_all(text.as_bytes()).unwrap();
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
+        stream.write_all(format!("{head}{lines}\r\n{body}").as_bytes()).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -61,7 +65,7 @@ impl Server {
     }
 
     #[cfg(unix)]
-    fn terminate(mut self) -> Done {
+    pub(crate) fn terminate(mut self) -> Done {
         let child = self.child.take().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();

@@ -66,7 +66,8 @@ fn tenant(world: &World, name: &str, agent: &str, transcript: &str) -> String {
 
 fn say(server: &Server, key: &str, agent: &str) -> Value {
     let body = json!({"agent": agent, "text": "go"}).to_string();
-    let (status, body) = server.post("/v1/chat", key, &body);
+    let (status, body) =
+        server.post("/v1/chat", &format!("authorization: Bearer {key}\r\n"), &body);
     assert_eq!(status, 200, "{body}");
     let answer: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(answer["status"], "completed", "{answer:#}");

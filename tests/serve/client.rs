@@ -1,6 +1,6 @@
 //! A client without manners of its own: what a test says is what is sent.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
@@ -8,7 +8,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Method, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 
 /// No answer of a test takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -19,6 +19,7 @@ pub(crate) struct Call {
     request: hyper::http::request::Builder,
     host: bool,
     body: Vec<u8>,
+    from: IpAddr,
 }
 
 /// What came back.
@@ -48,7 +49,7 @@ pub(crate) struct Event {
 pub(crate) fn call(address: SocketAddr, method: &str, path: &str) -> Call {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let request = Request::builder().method(method).uri(path);
-    Call { address, request, host: true, body: Vec::new() }
+    Call { address, request, host: true, body: Vec::new(), from: Ipv4Addr::LOCALHOST.into() }
 }
 
 impl Call {
@@ -56,6 +57,11 @@ impl Call {
         self.host &= !name.eq_ignore_ascii_case("host");
         self.request = self.request.header(name, value);
         self
+    }
+
+    /// From another address of this machine.
+    pub(crate) fn from(self, from: IpAddr) -> Self {
+        Self { from, ..self }
     }
 
     pub(crate) fn key(self, key: &str) -> Self {
@@ -79,7 +85,9 @@ impl Call {
     }
 
     pub(crate) async fn open(self) -> Stream {
-        let io = TokioIo::new(TcpStream::connect(self.address).await.unwrap());
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(self.from, 0)).unwrap();
+        let io = TokioIo::new(socket.connect(self.address).await.unwrap());
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
         tokio::spawn(connection);
         let mut request = self.request;

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel};
 use belljar_sandbox::{Sandbox, SandboxConfig};
 use belljar_server::{
-    App, DEFAULT_DRAIN, DEFAULT_RATE, Names, NewSecret, OpenError, ServerConfig, Tenants,
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_DRAIN, DEFAULT_RATE, Names, NewSecret, OpenError,
+    ServerConfig, Tenants,
 };
 use belljar_session::{Admission, Host, Library, Root, Service, ServiceLimits, ToolCatalogue};
 use belljar_store::{
@@ -50,11 +52,24 @@ pub(crate) struct Plan<'a> {
     pub(crate) rate: u32,
     /// Whether there are keys; without, callers from this machine are let in.
     pub(crate) keys: bool,
+    /// Connections of one address.
+    pub(crate) connections: u32,
+    /// Keys that one address may try in vain, a minute.
+    pub(crate) failures: u32,
+    /// Origins whose pages may call.
+    pub(crate) origins: &'a [&'a str],
 }
 
 impl Default for Plan<'_> {
     fn default() -> Self {
-        Self { transcript: TRANSCRIPT, rate: DEFAULT_RATE, keys: true }
+        Self {
+            transcript: TRANSCRIPT,
+            rate: DEFAULT_RATE,
+            keys: true,
+            connections: DEFAULT_ADDRESS_CONNECTIONS,
+            failures: 100_000,
+            origins: &[],
+        }
     }
 }
 
@@ -139,11 +154,18 @@ impl World {
             transcript: plan.transcript.to_owned(),
             admission: Arc::clone(&admission),
         };
+        let names = Names::loopback(address.port()).host("jar.example.org").unwrap();
+        let add = |names: Names, origin: &&str| names.origin(origin).unwrap();
+        let names = plan.origins.iter().fold(names, add);
         let config = ServerConfig {
-            names: Names::loopback(address.port()).host("jar.example.org").unwrap(),
+            names,
             open: true,
             requests_per_second: plan.rate,
             drain: DEFAULT_DRAIN,
+            address_connections: plan.connections,
+            address_failures: plan.failures,
+            key_check: Duration::from_millis(20),
+            tenant_check: Duration::from_millis(20),
         };
         let app = App::new(config, store.clone(), Arc::new(opener), admission);
         let stop = CancellationToken::new();

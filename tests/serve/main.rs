@@ -2,12 +2,14 @@
 //! looked at, and turns as their callers see them. Every test has a server and a store of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod addresses;
 mod agents;
 mod auth;
 mod chat;
 mod client;
 mod guards;
 mod kit;
+mod leaving;
 mod matrix;
 mod sessions;
 mod shutdown;

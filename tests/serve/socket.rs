@@ -39,6 +39,12 @@ impl Socket {
         opened.map_err(|status| format!("refused with {status}")).unwrap().0
     }
 
+    /// The status with which one is refused.
+    pub(crate) async fn refused(world: &World, caller: &str) -> u16 {
+        let key = format!("Bearer {}", world.keys[caller]);
+        Self::with(world, &[("authorization", &key)]).await.err().expect("it was let in")
+    }
+
     pub(crate) async fn say(&mut self, message: Value) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }

@@ -14,6 +14,7 @@ mod home;
 mod host;
 mod libraries;
 mod library_args;
+mod log;
 mod out;
 mod progress;
 mod secrets;
@@ -21,6 +22,7 @@ mod server_args;
 mod single;
 mod snippets;
 mod table;
+mod telemetry;
 mod walls;
 
 use std::process::ExitCode;
@@ -46,7 +48,10 @@ fn main() -> ExitCode {
     let matches = Args::command().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let out = Out::new(args.global.quiet, wants_json(&matches));
-    start_log(&args, &out);
+    // A server's begins with its runtime, behind the wall.
+    if !matches!(args.command, args::Command::Serve(_)) {
+        log::start(&out);
+    }
     let exit = match commands::run(&args, &out) {
         Ok(exit) => exit,
         Err(failure) => {
@@ -61,22 +66,4 @@ fn main() -> ExitCode {
 fn wants_json(matches: &ArgMatches) -> bool {
     let here = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false);
     here || matches.subcommand().is_some_and(|(_, below)| wants_json(below))
-}
-
-/// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,
-/// `belljar_sandbox=trace`). A server logs without being asked, each line a JSON object.
-fn start_log(args: &Args, out: &Out) {
-    let serves = matches!(args.command, args::Command::Serve(_));
-    let filter = match std::env::var_os("BELLJAR_LOG") {
-        Some(filter) => filter.to_string_lossy().into_owned(),
-        None if serves && !args.global.quiet => "info".to_owned(),
-        None => return,
-    };
-    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter);
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if serves {
-        log.json().init();
-    } else {
-        log.with_ansi(out.colours_errors()).init();
-    }
 }

@@ -69,6 +69,11 @@ impl Out {
         }
     }
 
+    /// Whether only results and errors are printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Whether stderr takes colour.
     pub(crate) fn colours_errors(&self) -> bool {
         self.stderr_colour

@@ -49,4 +49,4 @@ pub use scripted::{
 pub use types::{
     ChatRequest, Effort, Message, Reply, StopReason, ToolCall, ToolResult, ToolSpec, Usage,
 };
-pub use wire::{EndpointError, MaxTokensField, RetryPolicy, WireModel};
+pub use wire::{EndpointError, MaxTokensField, RetryPolicy, WireModel, http_client};

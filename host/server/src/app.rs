@@ -18,6 +18,7 @@ use crate::auth::{Caller, Gatekeeper};
 use crate::guard::Names;
 use crate::health::LastCheck;
 use crate::metrics::Metrics;
+use crate::peers::Peers;
 use crate::problem::{Kind, Problem};
 use crate::pump::Bounded;
 use crate::rate::Rates;
@@ -44,11 +45,35 @@ pub struct ServerConfig {
     pub requests_per_second: u32,
     /// How long running turns get to end when the server stops; the rest is journalled.
     pub drain: Duration,
+    /// Connections of one address at a time, WebSockets included; of IPv6, of its first 64 bits.
+    /// Default: [`DEFAULT_ADDRESS_CONNECTIONS`].
+    pub address_connections: u32,
+    /// Keys a minute that one address may present and that do not open; then its requests are
+    /// refused for a while without a look at their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
+    pub address_failures: u32,
+    /// How often an open stream or WebSocket looks whether its key still opens. Default:
+    /// [`DEFAULT_KEY_CHECK`].
+    pub key_check: Duration,
+    /// How often it is looked whether tenants were deleted. Default: [`DEFAULT_TENANT_CHECK`].
+    pub tenant_check: Duration,
 }
 
 /// Requests a second of one key where nothing is said: more than a person's tools make, less than
 /// what keeps others from being answered.
 pub const DEFAULT_RATE: u32 = 1_000;
+
+/// Connections of one address where nothing is said: a quarter of all that there may be.
+pub const DEFAULT_ADDRESS_CONNECTIONS: u32 = 2_048;
+
+/// Keys that do not open where nothing is said: one a second, from a program that was not told of
+/// its new key.
+pub const DEFAULT_ADDRESS_FAILURES: u32 = 60;
+
+/// How often streams look at their key where nothing is said: a read of the store for each.
+pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(30);
+
+/// How often it is looked for deleted tenants where nothing is said.
+pub const DEFAULT_TENANT_CHECK: Duration = Duration::from_secs(5);
 
 /// How long running turns get where nothing is said.
 pub const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
@@ -66,6 +91,9 @@ struct Inner {
     clock: Arc<dyn Clock>,
     rates: Rates,
     refusals: Rates,
+    /// Keys that addresses tried in vain.
+    tried: Rates,
+    peers: Arc<Peers>,
     metrics: Metrics,
     checked: LastCheck,
     /// No more turns are taken.
@@ -96,11 +124,13 @@ impl App {
     ) -> Self {
         let gatekeeper = Gatekeeper::new(store.registry(), config.open);
         Self(Arc::new(Inner {
-            rates: Rates::new(config.requests_per_second),
-            refusals: Rates::new(LOGGED_REFUSALS),
+            rates: Rates::per_second(config.requests_per_second),
+            refusals: Rates::per_second(LOGGED_REFUSALS),
+            tried: Rates::per_minute(config.address_failures),
+            peers: Peers::new(config.address_connections),
             config,
+            services: Services::new(tenants, store.registry()),
             store,
-            services: Services::new(tenants),
             gatekeeper,
             admission,
             clock: Arc::new(SystemClock),
@@ -124,14 +154,20 @@ impl App {
                 handler.route_layer(from_fn_with_state(state, gate::check_caller)),
             );
         }
-        router
+        let router = router
             .fallback(async |request: axum::extract::Request| {
                 Problem::not_found("path", request.uri().path())
             })
             .method_not_allowed_fallback(async |request: axum::extract::Request| {
                 let method = Shown::clipped(request.method().as_str(), 40).to_string();
                 Problem::new(Kind::Method, format!("`{method}` does not fit this path"))
-            })
+            });
+        // Behind the names: what a stranger's page asks for has been refused there.
+        let router = match self.config().names.cors() {
+            Some(cors) => router.layer(cors),
+            None => router,
+        };
+        router
             .layer(from_fn_with_state(self.clone(), gate::check_names))
             .layer(from_fn(gate::protect))
             .with_state(self.clone())
@@ -183,6 +219,14 @@ impl App {
 
     pub(crate) fn refusals(&self) -> &Rates {
         &self.0.refusals
+    }
+
+    pub(crate) fn tried(&self) -> &Rates {
+        &self.0.tried
+    }
+
+    pub(crate) fn peers(&self) -> &Arc<Peers> {
+        &self.0.peers
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -36,6 +36,8 @@ pub(crate) struct Stranger {
     pub(crate) problem: Problem,
     /// Whose key it pretends to be: the tenant and the name for the audit log.
     pub(crate) claimed: Option<(String, String)>,
+    /// It presented a key, which does not open: it may be trying many.
+    pub(crate) tried: bool,
 }
 
 /// Looks keys up.
@@ -83,17 +85,19 @@ impl Gatekeeper {
             Ok(Some(text)) => self.by_key(text).await,
             Ok(None) if self.is_open().await => Ok(Caller::local()),
             Ok(None) => Err(Stranger::because("there is no key in the request")),
-            Err(problem) => Err(Stranger { problem, claimed: None }),
+            Err(problem) => Err(Stranger { problem, claimed: None, tried: true }),
         }
     }
 
     async fn by_key(&self, text: &str) -> Result<Caller, Stranger> {
         // Why a key does not open is for the log: a stranger learns nothing of which keys exist.
-        let refused = || Stranger::because("the key is not valid");
+        let refused = || Stranger { tried: true, ..Stranger::because("the key is not valid") };
         let Some(presented) = Presented::parse(text) else { return Err(refused()) };
         let stored = match self.registry.find_key(presented.id).await {
             Ok(stored) => stored,
-            Err(error) => return Err(Stranger { problem: error.into(), claimed: None }),
+            Err(error) => {
+                return Err(Stranger { problem: error.into(), claimed: None, tried: false });
+            }
         };
         let opens = presented.opens(stored.as_ref().map(|key| key.secret_hash.as_str()));
         let Some(key) = stored else { return Err(refused()) };
@@ -157,7 +161,7 @@ impl Stranger {
     fn because(why: &str) -> Self {
         let problem = Problem::new(Kind::NoKey, why)
             .hint("send `Authorization: Bearer bj_…`; `belljar keys create` makes a key");
-        Self { problem, claimed: None }
+        Self { problem, claimed: None, tried: false }
     }
 }
 

@@ -7,12 +7,13 @@ use axum::extract::{FromRequest as _, Request};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use belljar_session::TurnHandle;
+use tracing::Instrument as _;
 
 use crate::app::Ctx;
 use crate::problem::Problem;
 use crate::pump::Pump;
 use crate::respond::{Json, JsonBody};
-use crate::sse::{Frames, keep_alives};
+use crate::sse::{Frames, Pulse};
 use crate::turn::{ChatBody, TurnIds};
 
 /// The media type that asks for a stream.
@@ -28,13 +29,14 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
         ctx.session(session).await?;
     }
     // On its own, so that a turn is noted even where its caller goes away while it begins.
-    let begun = tokio::spawn(async move {
+    let beginning = async move {
         let handle = ctx.service.begin(request).await?;
         let ids = TurnIds::of(&handle);
         ids.note(&ctx, "http").await;
         Ok::<_, Problem>((ctx, handle, ids))
-    });
-    let begun = begun.await.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
+    };
+    let begun = tokio::spawn(beginning.in_current_span()).await;
+    let begun = begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
     let (ctx, mut handle, ids) = begun??;
     if stream {
         return Ok(streamed(ctx, handle, ids));
@@ -74,12 +76,12 @@ fn streamed(ctx: Ctx, handle: TurnHandle, ids: TurnIds) -> Response {
     response
 }
 
-/// Sends the turn's events until all are sent; `None` = nobody reads any more.
+/// Sends the turn's events until all are sent; `None` = nobody reads any more, or may.
 async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frames) -> Option<()> {
     let mut events = Pump::start(handle.watch());
     let ended = handle.ended();
     tokio::pin!(ended);
-    let mut ticks = keep_alives();
+    let mut pulse = Pulse::new(ctx);
     let mut sent = 0;
     // The id of the turn's last event, once it is known.
     let mut last = None;
@@ -103,8 +105,8 @@ async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frame
                 last = Some(ctx.store().last_event(&ids.session).await.unwrap_or(0));
             }
             () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
-            _ = ticks.tick() => {
-                if !frames.keep_alive().await {
+            due = pulse.tick() => {
+                if !due.is_met(ctx, frames).await {
                     return None;
                 }
             }

@@ -9,16 +9,13 @@ use crate::app::Ctx;
 use crate::problem::Problem;
 use crate::pump::Pump;
 use crate::respond::{PathOf, QueryOf};
-use crate::sse::{Frames, keep_alives};
+use crate::sse::{Frames, Pulse};
 
 /// Where a client that was cut off says what it saw last.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// Stored events that are read at once.
 const PAGE: u32 = 500;
-
-/// Keep-alives between two looks at whether the caller's key still opens: about a minute.
-const RECHECK_TICKS: u32 = 4;
 
 /// From where on, and for how long.
 #[derive(Debug, Deserialize)]
@@ -95,8 +92,7 @@ fn kind_of(json: &str) -> Option<String> {
 /// Sends what is stored and what comes, until one of the two sides goes away.
 async fn follow(ctx: &Ctx, mut events: Pump, frames: &Frames) {
     let _counted = ctx.app.metrics().streams.one();
-    let mut ticks = keep_alives();
-    let mut ticked = 0;
+    let mut pulse = Pulse::new(ctx);
     loop {
         let there = tokio::select! {
             () = frames.closed() => false,
@@ -105,12 +101,7 @@ async fn follow(ctx: &Ctx, mut events: Pump, frames: &Frames) {
                 Some(event) => frames.send(Some(event.id), &event.kind, &event.json).await,
                 None => false,
             },
-            _ = ticks.tick() => {
-                ticked += 1;
-                let known = ticked % RECHECK_TICKS != 0
-                    || ctx.app.gatekeeper().still_admits(&ctx.caller).await;
-                known && frames.keep_alive().await
-            }
+            due = pulse.tick() => due.is_met(ctx, frames).await,
         };
         if !there {
             return;

@@ -2,6 +2,7 @@
 //! rate; and what is noted of it after.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -13,12 +14,15 @@ use belljar_store::TENANT;
 use futures::FutureExt as _;
 use serde_json::json;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::app::{App, Matched};
 use crate::auth::{Caller, Stranger};
+use crate::peers::{Peer, PeerPlace};
 use crate::problem::{Kind, Problem};
 use crate::rate::Taken;
 use crate::routes::{Needs, Route};
+use crate::trace;
 
 /// How long a call may take that waits for no turn. Describing a tool for the first time compiles
 /// it, which takes some seconds on a slow machine.
@@ -84,16 +88,23 @@ pub(crate) async fn check_caller(
     next: Next,
 ) -> Response {
     let object = object_of(&request);
-    let mut response = match admitted(&app, route, request.headers(), &object).await {
+    let peer = request.extensions().get::<Arc<PeerPlace>>().map(|place| place.peer());
+    let mut response = match admitted(&app, route, request.headers(), peer, &object).await {
         Err(problem) => problem.into_response(),
         Ok(None) => call(route, request, next).await,
         Ok(Some(caller)) => {
+            let span = trace::request(route, &caller, request.headers());
             request.extensions_mut().insert(caller.clone());
-            if route.is_audited() {
-                audited(app, route, caller, object, request, next).await
-            } else {
-                call(route, request, next).await
-            }
+            let answering = async {
+                if route.is_audited() {
+                    audited(app, route, caller, object, request, next).await
+                } else {
+                    call(route, request, next).await
+                }
+            };
+            let response = answering.instrument(span.clone()).await;
+            trace::answered(&span, response.status());
+            response
         }
     };
     response.extensions_mut().insert(Matched(route));
@@ -110,7 +121,7 @@ async fn audited(
     request: Request,
     next: Next,
 ) -> Response {
-    let called = tokio::spawn(async move {
+    let called = async move {
         let response = call(route, request, next).await;
         let status = response.status();
         // Of what took too long nobody knows whether it happened.
@@ -119,8 +130,8 @@ async fn audited(
             app.audit(&caller.tenant, &caller.actor, route.name(), object, detail).await;
         }
         response
-    });
-    match called.await {
+    };
+    match tokio::spawn(called.in_current_span()).await {
         Ok(response) => response,
         Err(error) => Problem::bug(&format!("a handler ended early: {error}")).into_response(),
     }
@@ -131,14 +142,25 @@ async fn admitted(
     app: &App,
     route: &Route,
     headers: &HeaderMap,
+    peer: Option<Peer>,
     object: &str,
 ) -> Result<Option<Caller>, Problem> {
     if route.needs == Needs::Nothing {
         return Ok(None);
     }
+    let address = peer.map(|peer| peer.to_string()).unwrap_or_default();
+    // INV-99: before the key is looked up, which is what trying many costs.
+    if let Some(wait) = app.tried().wait(&address, Instant::now()) {
+        refuse(app, TENANT, NOBODY, object, Kind::TooMany).await;
+        let detail = "too many keys that do not open came from this address";
+        return Err(Problem::too_many(detail, wait));
+    }
     let caller = match app.gatekeeper().caller(headers).await {
         Ok(caller) => caller,
-        Err(Stranger { problem, claimed }) => {
+        Err(Stranger { problem, claimed, tried }) => {
+            if tried {
+                app.tried().take(&address, Instant::now());
+            }
             let (tenant, actor) = claimed.unwrap_or_else(|| (TENANT.to_owned(), NOBODY.to_owned()));
             refuse(app, &tenant, &actor, object, problem.kind()).await;
             return Err(problem);

@@ -5,7 +5,9 @@
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 use belljar_policy::Shown;
+use tower_http::cors::CorsLayer;
 
+use crate::cors;
 use crate::problem::{Kind, Problem};
 
 /// Most characters of a name that are repeated.
@@ -64,6 +66,11 @@ impl Names {
         let origin = parse_origin(text.trim_end_matches('/')).ok_or_else(error)?;
         self.origins.push(origin);
         Ok(self)
+    }
+
+    /// What browsers are told of the origins that may call; `None` = there are none but its own.
+    pub(crate) fn cors(&self) -> Option<CorsLayer> {
+        (!self.origins.is_empty()).then(|| cors::layer(self.origins.clone()))
     }
 
     /// Checks the name that a request was sent to, and the page that sent it.
@@ -133,7 +140,7 @@ impl HostName {
 const DEFAULT_PORT: u16 = 80;
 
 /// Scheme, host and port, lower-case; `None` for `null` and anything else.
-fn parse_origin(text: &str) -> Option<String> {
+pub(crate) fn parse_origin(text: &str) -> Option<String> {
     let (scheme, host) = text.split_once("://")?;
     if !matches!(scheme, "http" | "https") {
         return None;

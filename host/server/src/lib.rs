@@ -12,7 +12,7 @@
 //! - A handler works with the store and the sessions of its caller's tenant. What is another
 //!   tenant's answers exactly as what is not there.
 //! - Keys are compared in constant time, and revoked ones open nothing any more, not even a
-//!   stream that is open (within a minute or two).
+//!   stream that is open (within half a minute).
 //! - Without a key nobody is let in, unless there is no key at all and the address is a loopback
 //!   one.
 //! - Every buffer, body, head, wait and number of things has a bound; whoever goes past one gets
@@ -30,6 +30,7 @@ mod attachments;
 mod audit;
 mod auth;
 mod chat;
+mod cors;
 mod events;
 mod gate;
 mod grants;
@@ -41,6 +42,7 @@ mod metrics;
 mod openapi;
 mod openapi_ops;
 mod page;
+mod peers;
 mod preview;
 mod problem;
 mod pump;
@@ -53,12 +55,16 @@ mod sessions;
 mod sse;
 mod tenants;
 mod tools;
+mod trace;
 mod turn;
 mod usage;
 mod ws;
 mod ws_message;
 
-pub use app::{App, DEFAULT_DRAIN, DEFAULT_RATE, ServerConfig};
+pub use app::{
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_DRAIN, DEFAULT_KEY_CHECK,
+    DEFAULT_RATE, DEFAULT_TENANT_CHECK, ServerConfig,
+};
 pub use auth::has_keys;
 pub use guard::{NameError, Names};
 pub use keys::NewSecret;

@@ -1,21 +1,28 @@
 //! Listening: which address is allowed, how many connections there are, and how it ends.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
+use crate::peers::PeerPlace;
+use crate::problem::{PROBLEM_JSON, Problem};
 
 /// Open connections of the whole server, WebSockets apart.
 const MAX_CONNECTIONS: usize = 8_192;
@@ -35,11 +42,15 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// The pause after the system has refused a connection, for example for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a connection too many is told, and how long it may take to hear it.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\n\
-    content-type: application/problem+json\r\ncontent-length: 142\r\n\r\n\
-    {\"type\":\"/problems/unavailable\",\"title\":\"the server cannot do this now\",\"status\":503,\
-    \"detail\":\"there are as many connections as there may be\"}";
+/// How long a client may take nothing of what it is sent, answers and events alike. Then its
+/// connection is closed, and what made the answer ends.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Most bytes that are taken from a connection too many before it is closed.
+const MAX_UNREAD: u64 = 64 << 10;
+
+/// After how long a connection too many may try again, and how long it may take to hear that.
+const FULL_WAIT: Duration = Duration::from_secs(5);
 const FULL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An address that would let in everybody.
@@ -69,6 +80,7 @@ impl App {
         let router = self.router();
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let cut = CancellationToken::new();
+        let _watched = AbortOnDropHandle::new(tokio::spawn(self.clone().watch_tenants()));
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -76,7 +88,7 @@ impl App {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => self.take(stream, &router, &places, &cut),
+                Ok((stream, from)) => self.take(stream, from.ip(), &router, &places, &cut),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "connections are refused by the system");
@@ -99,56 +111,111 @@ impl App {
     fn take(
         &self,
         stream: TcpStream,
+        from: IpAddr,
         router: &Router,
         places: &Arc<Semaphore>,
         cut: &CancellationToken,
     ) {
+        // INV-99: so many of one address, that others find a place.
+        let Some(peer) = self.peers().enter(from.into()) else {
+            let detail = "there are as many connections of this address as there may be";
+            return self.refuse(stream, Problem::too_many(detail, FULL_WAIT));
+        };
         let Ok(place) = Arc::clone(places).try_acquire_owned() else {
-            self.metrics().refused.fetch_add(1, Ordering::Relaxed);
-            tokio::spawn(tokio::time::timeout(FULL_TIMEOUT, turn_away(stream)));
-            return;
+            let detail = "there are as many connections as there may be";
+            return self.refuse(stream, Problem::unavailable(detail, FULL_WAIT));
         };
         let (app, router, cut) = (self.clone(), router.clone(), cut.clone());
         self.tasks().spawn(async move {
             let _place = place;
             let _counted = app.metrics().connections.one();
-            cut.run_until_cancelled(app.talk(stream, router)).await;
+            // Events are small and wanted at once.
+            let _ = stream.set_nodelay(true);
+            cut.run_until_cancelled(talk(stream, router, peer, app.stopping())).await;
         });
     }
 
-    /// One connection, to its end.
-    async fn talk(&self, stream: TcpStream, router: Router) {
-        // Events are small and wanted at once.
-        let _ = stream.set_nodelay(true);
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .max_headers(MAX_HEADERS)
-            .max_buf_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-            .with_upgrades();
-        tokio::pin!(connection);
-        let mut asked = false;
+    fn refuse(&self, stream: TcpStream, problem: Problem) {
+        self.metrics().refused.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(tokio::time::timeout(FULL_TIMEOUT, turn_away(stream, problem)));
+    }
+
+    /// Closes tenants that are deleted while they are served, until this is dropped.
+    async fn watch_tenants(self) {
+        let mut ticks = tokio::time::interval(self.config().tenant_check);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
-                ended = connection.as_mut() => {
-                    if let Err(error) = ended {
-                        tracing::debug!(%error, "a connection broke off");
-                    }
-                    return;
-                }
-                () = self.stopping().cancelled(), if !asked => {
-                    asked = true;
-                    connection.as_mut().graceful_shutdown();
-                }
+            ticks.tick().await;
+            // Before the tenants are read: one that is opened meanwhile may be new.
+            let open = self.services().names();
+            match self.store().registry().tenants().await {
+                Ok(there) => self.services().close_deleted(&open, &there),
+                Err(error) => tracing::error!(%error, "the tenants cannot be read"),
             }
         }
     }
 }
 
-async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
-    stream.write_all(FULL).await?;
-    stream.shutdown().await
+/// One connection, to its end.
+async fn talk<IO>(io: IO, router: Router, peer: PeerPlace, stopping: &CancellationToken)
+where
+    IO: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let mut io = TimeoutStream::new(io);
+    io.set_write_timeout(Some(WRITE_TIMEOUT));
+    let (peer, router) = (Arc::new(peer), TowerToHyperService::new(router));
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&peer));
+        router.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(Box::pin(io)), answer)
+        .with_upgrades();
+    tokio::pin!(connection);
+    let mut asked = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection broke off");
+                }
+                return;
+            }
+            () = stopping.cancelled(), if !asked => {
+                asked = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// Tells a connection too many why it is closed.
+async fn turn_away(mut stream: TcpStream, problem: Problem) -> io::Result<()> {
+    stream.write_all(&whole(&problem)).await?;
+    stream.shutdown().await?;
+    // Closed with a request unread, the answer might be lost on its way.
+    let mut request = stream.take(MAX_UNREAD);
+    tokio::io::copy(&mut request, &mut tokio::io::sink()).await.map(drop)
+}
+
+/// A problem as a whole answer, for a connection that nobody reads a request from.
+fn whole(problem: &Problem) -> Vec<u8> {
+    let row = problem.kind().row();
+    let reason = StatusCode::from_u16(row.status).ok().and_then(|code| code.canonical_reason());
+    let body = serde_json::to_string(&problem.body()).unwrap_or_default();
+    format!(
+        "HTTP/1.1 {} {}\r\nretry-after: {}\r\nconnection: close\r\n\
+         content-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\n\r\n{body}",
+        row.status,
+        reason.unwrap_or_default(),
+        FULL_WAIT.as_secs(),
+        body.len()
+    )
+    .into_bytes()
 }
 
 /// Whether an error is about the connection that was to be taken, and not about all.
@@ -164,6 +231,10 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::Peers;
+    use axum::body::Body;
+    use axum::routing::get;
+    use tokio::io::DuplexStream;
 
     #[test]
     fn only_this_machine_is_let_in_without_keys() {
@@ -178,9 +249,68 @@ mod tests {
 
     #[test]
     fn a_connection_too_many_gets_a_whole_answer() {
-        let text = std::str::from_utf8(FULL).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let text = whole(&Problem::too_many("no more", FULL_WAIT));
+        let (head, body) = std::str::from_utf8(&text).unwrap().split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\n"), "{head}");
         assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
-        assert!(serde_json::from_str::<serde_json::Value>(body).is_ok());
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["type"], "/problems/too-many");
+    }
+
+    /// More than any buffer on the way takes.
+    const LONG: usize = 1 << 20;
+
+    fn long_answers() -> Router {
+        let forever = || async {
+            let part = bytes::Bytes::from_static(&[b'x'; 4096]);
+            Body::from_stream(futures::stream::repeat(Ok::<_, std::convert::Infallible>(part)))
+        };
+        Router::new()
+            .route("/long", get(|| async { vec![b'x'; LONG] }))
+            .route("/events", get(forever))
+    }
+
+    /// A client that has asked for this, and its connection.
+    async fn asks(path: &str) -> (DuplexStream, impl Future<Output = ()>) {
+        let (mut client, server) = tokio::io::duplex(4096);
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let peer = Peers::new(1).enter(IpAddr::from([192, 0, 2, 1]).into()).unwrap();
+        let talked = async move {
+            talk(server, long_answers(), peer, &CancellationToken::new()).await;
+        };
+        (client, talked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_cut_off() {
+        for path in ["/long", "/events"] {
+            let begun = tokio::time::Instant::now();
+            let (mut client, talked) = asks(path).await;
+            talked.await;
+            let took = begun.elapsed();
+            assert!(took >= WRITE_TIMEOUT && took < 2 * WRITE_TIMEOUT, "{path}: {took:?}");
+            let mut rest = Vec::new();
+            client.read_to_end(&mut rest).await.unwrap();
+            assert!(rest.len() < LONG, "{path}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_slow_gets_all() {
+        let (mut client, talked) = asks("/long").await;
+        let reading = async {
+            let (mut all, mut part) = (0, vec![0; 64 << 10]);
+            loop {
+                // As long as it may take, for each piece.
+                tokio::time::advance(WRITE_TIMEOUT / 2).await;
+                match client.read(&mut part).await.unwrap() {
+                    0 => return all,
+                    read => all += read,
+                }
+            }
+        };
+        let (_, all) = tokio::join!(talked, reading);
+        assert!(all > LONG, "{all}");
     }
 }

@@ -1,4 +1,5 @@
-//! How many requests a caller may make: one bucket for each key, refilled at a steady rate.
+//! How many requests a caller may make, and how many keys an address may try: a bucket for each,
+//! refilled at a steady rate.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +13,11 @@ const MAX_BUCKETS: usize = 10_000;
 /// How often the use of a key is noted in the store: seconds would cost a write for each request.
 pub(crate) const NOTE_EVERY: Duration = Duration::from_secs(60);
 
-/// What one key may do: so many requests a second, and at once as many as two seconds give.
+/// What each key, or each address, may do: so much in a time, and at once as much as a bucket holds.
 #[derive(Debug)]
 pub(crate) struct Rates {
     per_second: f64,
+    most: f64,
     buckets: Mutex<HashMap<String, Bucket>>,
 }
 
@@ -36,29 +38,51 @@ pub(crate) enum Taken {
 }
 
 impl Rates {
-    pub(crate) fn new(per_second: u32) -> Self {
-        Self { per_second: f64::from(per_second.max(1)), buckets: Mutex::default() }
+    /// So many a second, and at once as many as two seconds give.
+    pub(crate) fn per_second(count: u32) -> Self {
+        let per_second = f64::from(count.max(1));
+        Self { per_second, most: 2.0 * per_second, buckets: Mutex::default() }
+    }
+
+    /// So many a minute, and at once as many as a minute gives.
+    pub(crate) fn per_minute(count: u32) -> Self {
+        let most = f64::from(count.max(1));
+        Self { per_second: most / 60.0, most, buckets: Mutex::default() }
+    }
+
+    /// How long until there is one to take; `None` = there is. Takes none.
+    pub(crate) fn wait(&self, key: &str, now: Instant) -> Option<Duration> {
+        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = self.left(buckets.get(key)?, now);
+        (left < 1.0).then(|| self.after(left))
+    }
+
+    fn left(&self, bucket: &Bucket, now: Instant) -> f64 {
+        let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
+        (bucket.left + passed * self.per_second).min(self.most)
+    }
+
+    fn after(&self, left: f64) -> Duration {
+        Duration::from_secs_f64((1.0 - left) / self.per_second)
     }
 
     /// Takes one from the bucket of a key.
     pub(crate) fn take(&self, key: &str, now: Instant) -> Taken {
-        let most = 2.0 * self.per_second;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {
-            let full = Duration::from_secs(2);
+            let full = Duration::from_secs_f64(self.most / self.per_second);
             buckets.retain(|_, bucket| now.saturating_duration_since(bucket.at) < full);
             // All of them at work: whoever comes is as good as they are.
             if buckets.len() >= MAX_BUCKETS {
                 buckets.clear();
             }
         }
-        let new = Bucket { left: most, at: now, noted: None };
+        let new = Bucket { left: self.most, at: now, noted: None };
         let bucket = buckets.entry(key.to_owned()).or_insert(new);
-        let passed = now.saturating_duration_since(bucket.at).as_secs_f64();
-        bucket.left = (bucket.left + passed * self.per_second).min(most);
+        bucket.left = self.left(bucket, now);
         bucket.at = now;
         if bucket.left < 1.0 {
-            return Taken::After(Duration::from_secs_f64((1.0 - bucket.left) / self.per_second));
+            return Taken::After(self.after(bucket.left));
         }
         bucket.left -= 1.0;
         let note = bucket.noted.is_none_or(|at| now.saturating_duration_since(at) >= NOTE_EVERY);
@@ -75,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_key_that_has_taken_all_waits_and_its_neighbour_does_not() {
-        let (rates, now) = (Rates::new(2), Instant::now());
+        let (rates, now) = (Rates::per_second(2), Instant::now());
         assert_eq!(rates.take("a", now), Taken::Yes { note: true });
         for _ in 0..3 {
             assert_eq!(rates.take("a", now), Taken::Yes { note: false });
@@ -89,8 +113,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_minute_gives_is_there_at_once_and_looking_takes_none() {
+        let (rates, now) = (Rates::per_minute(2), Instant::now());
+        for _ in 0..2 {
+            assert_eq!(rates.wait("a", now), None);
+            assert!(matches!(rates.take("a", now), Taken::Yes { .. }));
+        }
+        assert_eq!(rates.wait("a", now), Some(Duration::from_secs(30)));
+        assert_eq!(rates.wait("b", now), None);
+        assert_eq!(rates.wait("a", now + Duration::from_secs(30)), None);
+    }
+
+    #[test]
     fn keys_without_number_do_not_grow_the_table_without_bound() {
-        let (rates, now) = (Rates::new(2), Instant::now());
+        let (rates, now) = (Rates::per_second(2), Instant::now());
         for key in 0..MAX_BUCKETS * 2 + 1 {
             rates.take(&key.to_string(), now);
         }

@@ -9,6 +9,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use crate::app::Ctx;
 
 /// Frames that wait for a reader. One that is slower than its session holds back no more than
 /// these: what it has not been sent stays in the store.
@@ -55,12 +58,51 @@ impl Frames {
     }
 }
 
-/// A clock for keep-alives whose first tick is not now.
-pub(crate) fn keep_alives() -> tokio::time::Interval {
-    let first = tokio::time::Instant::now() + KEEP_ALIVE;
-    let mut ticks = tokio::time::interval_at(first, KEEP_ALIVE);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    ticks
+/// The clocks of a stream.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    words: Interval,
+    looks: Interval,
+}
+
+/// What it is time for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Due {
+    /// A word, so that no proxy closes the stream.
+    Word,
+    /// A look at whether the caller may still be there.
+    Look,
+}
+
+impl Pulse {
+    /// Clocks that begin now.
+    pub(crate) fn new(ctx: &Ctx) -> Self {
+        let every = |period| {
+            let mut ticks = interval_at(Instant::now() + period, period);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        };
+        Self { words: every(KEEP_ALIVE), looks: every(ctx.app.config().key_check) }
+    }
+
+    /// Waits until it is time for something.
+    pub(crate) async fn tick(&mut self) -> Due {
+        tokio::select! {
+            _ = self.words.tick() => Due::Word,
+            _ = self.looks.tick() => Due::Look,
+        }
+    }
+}
+
+impl Due {
+    /// Does it. `false` = the stream is over: nobody reads it any more, or who does may not
+    /// (INV-88).
+    pub(crate) async fn is_met(self, ctx: &Ctx, frames: &Frames) -> bool {
+        match self {
+            Self::Word => frames.keep_alive().await,
+            Self::Look => ctx.app.gatekeeper().still_admits(&ctx.caller).await,
+        }
+    }
 }
 
 fn frame(id: Option<i64>, kind: &str, json: &str) -> Bytes {

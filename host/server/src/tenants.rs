@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use belljar_policy::Shown;
 use belljar_session::{Service, ServiceError};
+use belljar_store::{Registry, Tenant};
 use tokio::sync::OnceCell;
 
 use crate::problem::Problem;
@@ -40,12 +41,21 @@ pub enum OpenError {
 /// The tenants that are open.
 pub(crate) struct Services {
     opener: Arc<dyn Tenants>,
-    open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
+    registry: Registry,
+    open: Mutex<HashMap<String, Arc<OnceCell<Open>>>>,
+}
+
+/// A tenant that is open.
+#[derive(Clone)]
+struct Open {
+    service: Service,
+    /// When the tenant was made, which tells it from another of its name.
+    made: i64,
 }
 
 impl Services {
-    pub(crate) fn new(opener: Arc<dyn Tenants>) -> Self {
-        Self { opener, open: Mutex::default() }
+    pub(crate) fn new(opener: Arc<dyn Tenants>, registry: Registry) -> Self {
+        Self { opener, registry, open: Mutex::default() }
     }
 
     /// The sessions of a tenant. Callers of one that is being opened wait for each other.
@@ -55,8 +65,8 @@ impl Services {
             // Only names of keys that exist come here, so it is as long as the list of tenants.
             Arc::clone(open.entry(tenant.to_owned()).or_default())
         };
-        let service = cell.get_or_try_init(|| self.opener.open(tenant)).await;
-        service.cloned().map_err(|error| {
+        let open = cell.get_or_try_init(|| self.open(tenant)).await;
+        open.map(|open| open.service.clone()).map_err(|error| {
             tracing::error!(tenant, why = %Shown::multiline(&error.to_string()), "a tenant cannot be served");
             match error {
                 OpenError::OutOfReach(_) => Problem::unavailable(
@@ -70,10 +80,18 @@ impl Services {
         })
     }
 
+    async fn open(&self, tenant: &str) -> Result<Open, OpenError> {
+        let setup = |why: String| OpenError::Setup(why);
+        let found = self.registry.tenant(tenant).await;
+        let found = found.map_err(|error| setup(format!("it cannot be looked up: {error}")))?;
+        let made = found.ok_or_else(|| setup("it was deleted".to_owned()))?.created;
+        Ok(Open { service: self.opener.open(tenant).await?, made })
+    }
+
     /// All that are open.
     pub(crate) fn all(&self) -> Vec<Service> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.values().filter_map(|cell| cell.get().cloned()).collect()
+        open.values().filter_map(|cell| Some(cell.get()?.service.clone())).collect()
     }
 
     /// Opens these tenants and goes on with the turns that a process died in. Gives how many.
@@ -88,6 +106,32 @@ impl Services {
             }
         }
         turns
+    }
+
+    /// The names of those that are open.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// INV-101: closes those of `open` that are not `there` any more: their turns are stopped where
+    /// they are, and nothing more of them is written. One that was deleted and made again is
+    /// another tenant.
+    pub(crate) fn close_deleted(&self, open: &[String], there: &[Tenant]) {
+        let made: HashMap<&str, i64> =
+            there.iter().map(|tenant| (tenant.name.as_str(), tenant.created)).collect();
+        for name in open {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            // One that is only being opened has no turns, and is looked at again.
+            let Some(one) = open.get(name).and_then(|cell| cell.get().cloned()) else { continue };
+            if made.get(name.as_str()) == Some(&one.made) {
+                continue;
+            }
+            open.remove(name);
+            drop(open);
+            let turns = one.service.running().len();
+            tracing::info!(tenant = name, turns, "a tenant was deleted: its turns are stopped");
+            tokio::spawn(async move { one.service.drain(Duration::ZERO).await });
+        }
     }
 
     /// Lets all turns end, up to a limit.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::Ctx;
 use crate::auth::{SUBPROTOCOL, offered};
 use crate::gate;
+use crate::peers::PeerPlace;
 use crate::problem::{Kind, Problem};
 use crate::pump::{Bounded, Pump};
 use crate::routes::{Needs, Op};
@@ -53,7 +55,7 @@ const MAX_SOCKETS: u32 = 8_192;
 /// How long a client may take to take one message.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often the connection is looked at.
+/// How often a client is asked whether it is there.
 const TICK: Duration = Duration::from_secs(30);
 
 /// After how long without a word, not even an answer to a ping, a client is gone.
@@ -65,6 +67,7 @@ const MAX_ID: usize = 64;
 /// `GET /v1/ws`.
 pub(crate) async fn upgrade(
     ctx: Ctx,
+    place: Option<Extension<Arc<PeerPlace>>>,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
@@ -78,7 +81,8 @@ pub(crate) async fn upgrade(
     // The key itself comes back only where nothing else was offered.
     let keys = offered(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
     let protocols = std::iter::once(PROTOCOL).chain(keys).map(str::to_owned);
-    let place = Place(ctx.app.clone());
+    // One of its address's connections as long as it is open.
+    let place = Place(ctx.app.clone(), place);
     Ok(socket
         .protocols(protocols)
         .max_message_size(MAX_MESSAGE)
@@ -94,7 +98,10 @@ pub(crate) async fn upgrade(
 }
 
 /// A place among the WebSockets, given back when it is dropped.
-struct Place(crate::app::App);
+struct Place(
+    crate::app::App,
+    #[expect(dead_code, reason = "dropped")] Option<Extension<Arc<PeerPlace>>>,
+);
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -144,6 +151,8 @@ impl Connection {
         let mut connection =
             Self { ctx, outbox, watched: HashMap::new(), turns, over: over.clone() };
         let mut ticks = tokio::time::interval_at(Instant::now() + TICK, TICK);
+        let period = app.config().key_check;
+        let mut looks = tokio::time::interval_at(Instant::now() + period, period);
         let mut heard = Instant::now();
         loop {
             let last_word = tokio::select! {
@@ -164,8 +173,11 @@ impl Connection {
                     if heard.elapsed() > SILENCE {
                         break;
                     }
-                    connection.look().await
+                    // A full outbox is asked about by what fills it.
+                    let _ = connection.outbox.try_send(Out::Ping);
+                    None
                 }
+                _ = looks.tick() => connection.look().await,
             };
             if let Some((code, why)) = last_word {
                 // Where the outbox stays full, the writer gives up and ends everything.
@@ -180,13 +192,11 @@ impl Connection {
         over.cancel();
     }
 
-    /// Looks whether the caller may still be here; asks whether it still is.
+    /// Looks whether the caller may still be here.
     async fn look(&self) -> Option<(u16, &'static str)> {
         if !self.ctx.app.gatekeeper().still_admits(&self.ctx.caller).await {
             return Some((close_code::POLICY, "the key is no longer valid"));
         }
-        // A full outbox is asked about by what fills it.
-        let _ = self.outbox.try_send(Out::Ping);
         None
     }
 

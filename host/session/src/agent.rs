@@ -19,6 +19,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use crate::background::Background;
 use crate::bounds::{
@@ -40,6 +41,7 @@ use crate::pause::Pause;
 use crate::prepare::{Prepared, prepare};
 use crate::resolve::ResolvedAgent;
 use crate::steps::{AgentPast, Replay, StepKind};
+use crate::trace;
 use crate::turn::{Effect, Ending, Gauge, Input, Loop, counted};
 
 /// What all agents of one run share.
@@ -114,6 +116,8 @@ pub(crate) struct Job {
     pub(crate) fork: Option<Arc<ChatRequest>>,
     /// What a person should know before it starts.
     pub(crate) notes: Vec<String>,
+    /// What it was asked for in, for whoever traces it.
+    pub(crate) span: Span,
 }
 
 /// The running agent: what its effects need.
@@ -148,7 +152,9 @@ enum Heard {
 /// Runs one agent. Returns when it has ended and nothing of it is in flight any more, or
 /// names in the outcome what is.
 pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
-    Box::pin(async move {
+    let span = trace::agent(&job);
+    let traced = span.clone();
+    let life = async move {
         let started = job.shared.host.clock.now();
         let (ledger, background) = (Arc::<Ledger>::default(), Arc::<Background>::default());
         let stop = job.cancel.child_token();
@@ -164,8 +170,11 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
             close(jar, &job, &ledger).await;
         }
         let said = machine.map(Loop::into_said).unwrap_or_default();
-        outcome(&job, &ledger, ending, said, started)
-    })
+        let outcome = outcome(&job, &ledger, ending, said, started);
+        trace::agent_ended(&traced, &outcome);
+        outcome
+    };
+    Box::pin(life.instrument(span))
 }
 
 /// Ends what an agent has under way when its future is dropped: its children in the background
@@ -372,6 +381,7 @@ impl Agent<'_> {
         self.bill_step();
         job.emit(|| EventKind::StepStarted { step, last });
         let mut heard = String::new();
+        let span = trace::model_turn(job, step);
         let cx = CallContext {
             agent: &job.agent.definition.name,
             spawn_index: job.spawn_index,
@@ -382,7 +392,7 @@ impl Agent<'_> {
             },
             cancel: self.stop.clone(),
         };
-        let result = {
+        let asking = async {
             let mut listen = |event| job.hear(event, &mut heard);
             tokio::select! {
                 biased;
@@ -395,18 +405,27 @@ impl Agent<'_> {
                 () = self.time_up(timer) => Heard::Late,
             }
         };
+        let result = asking.instrument(span.clone()).await;
         let ending = match result {
             Heard::Reply(Ok(reply)) => {
+                trace::answered(&span, &reply);
                 self.bill_tokens(machine, &reply);
                 let said = || StepKind::Said { told, reply: reply.clone() };
                 job.keep_step(step, 0, said).await;
                 return Input::Replied(reply);
             }
-            Heard::Reply(Err(ModelError::Cancelled)) | Heard::Cancelled => Ending::cancelled(),
+            Heard::Reply(Err(ModelError::Cancelled)) | Heard::Cancelled => {
+                trace::unanswered(&span, &ModelError::Cancelled);
+                Ending::cancelled()
+            }
             Heard::Reply(Err(error)) => {
+                trace::unanswered(&span, &error);
                 Ending::failed(RunError::Model { message: error.to_string() })
             }
-            Heard::Late => job.late(),
+            Heard::Late => {
+                trace::failed(&span, "wall-time");
+                job.late()
+            }
         };
         Input::Interrupted { heard, answers: Vec::new(), ending }
     }

@@ -10,6 +10,7 @@ use belljar_policy::{Shown, ToolPermit};
 use belljar_sandbox::{Progress, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Sleep, sleep};
+use tracing::Instrument as _;
 
 use crate::agent::{Agent, Timer};
 use crate::bounds::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
@@ -20,6 +21,7 @@ use crate::outcome::CallReceipt;
 use crate::results::{self, Carried};
 use crate::skills;
 use crate::steps::StepKind;
+use crate::trace;
 use crate::turn::{Answer, Ending, Input, Loop};
 
 /// One call with its place.
@@ -133,6 +135,17 @@ impl Agent<'_> {
         if let Some(answer) = self.recall_call(call, &decision, machine).await {
             return (call.position, answer);
         }
+        let span = trace::tool_call(&decision, call.step);
+        self.one_anew(call, decision, machine).instrument(span).await
+    }
+
+    /// A call of which nothing is kept from before.
+    async fn one_anew(
+        &self,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> (usize, Answer) {
         let (mut changed, mut notes) = (None, String::new());
         let dispatcher = machine.dispatcher();
         let decision = self.before_call(call, decision, dispatcher, &mut changed, &mut notes).await;
@@ -256,6 +269,7 @@ impl Agent<'_> {
     pub(crate) fn note(&self, call: Call<'_>, carried: Carried) -> Answer {
         let error = results::error_of(&carried);
         let Carried { answer, attachments, receipt } = carried;
+        trace::called(&receipt);
         self.job.emit(|| EventKind::ToolCallFinished {
             step: call.step,
             call_id: call.call.id.clone(),

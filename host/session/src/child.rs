@@ -170,6 +170,7 @@ impl Agent<'_> {
             scene,
             fork: fork.then(|| Arc::clone(request)),
             notes,
+            span: tracing::Span::current(),
         })
     }
 

@@ -23,6 +23,7 @@ use crate::ledger::{Ledger, Place};
 use crate::orders::SpawnOrder;
 use crate::outcome::{ChildSummary, Outcome, Status};
 use crate::steps::{PlannedChild, StepEntry, StepKind};
+use crate::trace;
 use crate::turn::Answer;
 
 /// A child that is about to start.
@@ -54,10 +55,13 @@ impl Agent<'_> {
         }
         let background = planned.order.background;
         let batch = self.batch(call, &[&planned], background).await;
-        if background {
-            return self.spawn_background(call, planned, request, batch);
-        }
-        self.run_kept(call, planned, request, batch, MAX_CONCLUSION_BYTES).await
+        let answer = if background {
+            self.spawn_background(call, planned, request, batch)
+        } else {
+            self.run_kept(call, planned, request, batch, MAX_CONCLUSION_BYTES).await
+        };
+        trace::delegated(&answer);
+        answer
     }
 
     /// Starts several and waits for all. One that cannot start does not keep the others.
@@ -131,7 +135,10 @@ impl Agent<'_> {
         let parts: Vec<String> = answers.into_iter().map(|answer| answer.content).collect();
         let total = parts.len();
         let head = format!("{good} of {total} subagents gave a conclusion, in the order asked:");
-        Answer { content: format!("{head}\n{}", parts.join("\n")), is_error: good == 0 }
+        let content = format!("{head}\n{}", parts.join("\n"));
+        let answer = Answer { content, is_error: good == 0 };
+        trace::delegated(&answer);
+        answer
     }
 
     /// How the subagents in the background are doing.

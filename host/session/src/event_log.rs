@@ -176,23 +176,36 @@ impl Inner {
 /// Shows blocks in their order once they are stored, and hands over the next one while none is
 /// under way: what comes meanwhile is stored together.
 async fn pump(inner: Arc<Inner>, hub: Arc<Hub>, mut committed: mpsc::Receiver<(Block, Committed)>) {
+    let mut lost = 0_u64;
     loop {
         tokio::select! {
             biased;
             next = committed.recv() => {
-                let Some((block, stored)) = next else { return };
+                let Some((block, stored)) = next else { break };
                 if let Err(error) = stored.await {
-                    // Not shown either: who watches and who reads later see the same.
-                    tracing::error!(
-                        target: "belljar::session",
-                        session = %inner.session,
-                        "events could not be stored: {error}"
-                    );
+                    // Not shown either: who watches and who reads later see the same. Said once:
+                    // where a session is gone, no block of it is stored any more.
+                    if lost == 0 {
+                        tracing::error!(
+                            target: "belljar::session",
+                            session = %inner.session,
+                            "events could not be stored: {error}"
+                        );
+                    }
+                    lost += 1;
                     continue;
                 }
                 hub.publish(&inner.session, &block);
             }
             () = inner.wake.notified() => inner.flush(),
         }
+    }
+    if lost > 1 {
+        tracing::error!(
+            target: "belljar::session",
+            session = %inner.session,
+            blocks = lost,
+            "so many blocks of events could not be stored"
+        );
     }
 }

@@ -82,6 +82,7 @@ mod stored_run;
 mod team;
 mod toolcat;
 mod toolfiles;
+mod trace;
 mod turn;
 
 pub use ask::{Asker, NoAsker, Question, Word};
@@ -122,3 +123,4 @@ pub use team::{
     resolve_team, resolve_team_file, run_team,
 };
 pub use toolcat::{Origin, StockTool, ToolCatalogue, ToolComponent};
+pub use trace::TRACE_TARGET;

@@ -214,6 +214,7 @@ pub(crate) fn job(
         first: first_message(&task, context.as_deref()),
         cancel,
         notes,
+        span: tracing::Span::current(),
     })
 }
 

@@ -37,6 +37,7 @@ queue = 4000
 tenant_turns = 1000
 tenant_queue = 4000
 requests_per_second = 100000
+connections_per_address = 100000
 [grants.boss]
 tools = ["spawn_agent", "delegate_parallel", "TOOL"]
 mounts = [{ path = "/workspace", access = "read-write" }]

@@ -30,6 +30,7 @@ model = "transcript.yaml"
 main = "scripted"
 [server]
 requests_per_second = 100000
+failed_keys_per_minute = 100000
 """
 
 TRANSCRIPT = """\

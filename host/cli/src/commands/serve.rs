@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use belljar_definition::ServerSetting;
 use belljar_server::{
-    App, DEFAULT_DRAIN, DEFAULT_RATE, NameError, Names, ServerConfig, has_keys, may_listen,
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_DRAIN, DEFAULT_KEY_CHECK,
+    DEFAULT_RATE, DEFAULT_TENANT_CHECK, NameError, Names, ServerConfig, has_keys, may_listen,
 };
 use belljar_session::{Admission, ServiceLimits};
 use belljar_store::Store;
+use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::serve_tenants::{Opener, Opening};
@@ -16,8 +18,10 @@ use crate::data::{Data, failed};
 use crate::exit::{Exit, Failure};
 use crate::home::Places;
 use crate::host::{self, Assembly};
+use crate::log;
 use crate::out::Out;
 use crate::server_args::ServeArgs;
+use crate::telemetry::{Collector, Telemetry};
 use crate::walls::{Through, Walls};
 
 /// Where to listen where nothing is said.
@@ -47,13 +51,15 @@ pub(super) fn run(
     // Behind the wall nothing can be bound any more.
     let (listener, address) = bind(args, &settings.server)?;
     let names = names(args, &settings.server, address)?;
+    let collector = Collector::find(&settings.server, env)?;
     let through = Through { write: vec![data.root().to_path_buf()], ..Through::default() };
     walls.up(places, &through);
+    let runtime = host::runtime()?;
+    let telemetry = telemetry(collector.as_ref(), &runtime, out)?;
     let local = Assembly::new(places, out)?.host()?;
     for problem in local.tools.problems() {
         out.diagnostic(problem);
     }
-    let runtime = host::runtime()?;
     let served = runtime.block_on(async {
         let store = Store::open(&data.store()).await.map_err(failed)?;
         let (admission, limits) = admission(&settings.server);
@@ -75,8 +81,31 @@ pub(super) fn run(
         store.close().await;
         served
     });
+    if let Some(telemetry) = telemetry {
+        telemetry.stop();
+    }
     runtime.shutdown_background();
     served
+}
+
+/// Starts the log, and the sending of traces where somebody wants them.
+fn telemetry(
+    collector: Option<&Collector>,
+    runtime: &Runtime,
+    out: &Out,
+) -> Result<Option<Telemetry>, Failure> {
+    let Some(collector) = collector else {
+        log::start_server(out.is_quiet(), None);
+        return Ok(None);
+    };
+    let (telemetry, tracer) = Telemetry::start(collector, runtime.handle(), env)?;
+    log::start_server(out.is_quiet(), Some(tracer));
+    out.note(format_args!("traces go to {}", collector.host()));
+    Ok(Some(telemetry))
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// The server, if it may listen there.
@@ -102,6 +131,10 @@ async fn app(
         open,
         requests_per_second: server.requests_per_second.unwrap_or(DEFAULT_RATE),
         drain: DEFAULT_DRAIN,
+        address_connections: server.connections_per_address.unwrap_or(DEFAULT_ADDRESS_CONNECTIONS),
+        address_failures: server.failed_keys_per_minute.unwrap_or(DEFAULT_ADDRESS_FAILURES),
+        key_check: DEFAULT_KEY_CHECK,
+        tenant_check: DEFAULT_TENANT_CHECK,
     };
     Ok(App::new(config, store, Arc::new(Opening::from(opener)), admission))
 }

@@ -18,6 +18,9 @@ const KEYS: &[&str] = &[
     "tenant_tokens_per_day",
     "tenant_fuel_per_day",
     "requests_per_second",
+    "connections_per_address",
+    "failed_keys_per_minute",
+    "otlp_endpoint",
 ];
 
 /// The most that any of the numbers may be.
@@ -48,6 +51,12 @@ pub struct ServerSetting {
     pub tenant_fuel_per_day: Option<u64>,
     /// Requests a second of one key.
     pub requests_per_second: Option<u32>,
+    /// Connections of one address at a time.
+    pub connections_per_address: Option<u32>,
+    /// Keys a minute that one address may try in vain.
+    pub failed_keys_per_minute: Option<u32>,
+    /// The collector that traces are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`.
+    pub otlp_endpoint: Option<String>,
 }
 
 impl<'t> Loader<'_, 't, '_> {
@@ -71,6 +80,9 @@ impl<'t> Loader<'_, 't, '_> {
             tenant_tokens_per_day: self.reader.number(table, "tenant_tokens_per_day"),
             tenant_fuel_per_day: self.reader.number(table, "tenant_fuel_per_day"),
             requests_per_second: self.bounded(table, "requests_per_second", 1, MAX_COUNT),
+            connections_per_address: self.bounded(table, "connections_per_address", 1, MAX_COUNT),
+            failed_keys_per_minute: self.bounded(table, "failed_keys_per_minute", 1, MAX_COUNT),
+            otlp_endpoint: self.reader.text(table, "otlp_endpoint"),
         };
         if let (Some(text), Some(item)) = (&setting.listen, table.get("listen"))
             && text.parse::<std::net::SocketAddr>().is_err()

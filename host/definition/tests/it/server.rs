@@ -16,7 +16,10 @@ jars = 8
 queue = 0
 tenant_turns = 4
 tenant_queue = 2
-requests_per_second = 10",
+requests_per_second = 10
+connections_per_address = 20
+failed_keys_per_minute = 30
+otlp_endpoint = 'http://127.0.0.1:4318'",
     );
     let server = settings.unwrap().server;
     assert_eq!(server.listen.as_deref(), Some("127.0.0.1:7000"));
@@ -28,8 +31,11 @@ requests_per_second = 10",
         server.tenant_turns,
         server.tenant_queue,
         server.requests_per_second,
+        server.connections_per_address,
+        server.failed_keys_per_minute,
     ];
-    assert_eq!(numbers, [Some(8), Some(0), Some(4), Some(2), Some(10)]);
+    assert_eq!(numbers, [8, 0, 4, 2, 10, 20, 30].map(Some));
+    assert_eq!(server.otlp_endpoint.as_deref(), Some("http://127.0.0.1:4318"));
     assert_eq!(home("").unwrap().server, Default::default());
 }
 

@@ -99,7 +99,7 @@ impl Endpoint {
             }
             None => None,
         };
-        let client = client(&url)?;
+        let client = http_client(url.scheme() == "https")?;
         Ok(Self { client, url, headers, key })
     }
 
@@ -172,9 +172,15 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Endpoint
     Ok((parsed, value))
 }
 
-fn client(url: &Url) -> Result<reqwest::Client, EndpointError> {
+/// An HTTP client as models are asked with: without redirects and proxies, and with the system's
+/// certificates where `https` says that they are needed. Requests have no time limit of their own.
+///
+/// # Errors
+///
+/// When the system's certificates cannot be read.
+pub fn http_client(https: bool) -> Result<reqwest::Client, EndpointError> {
     reqwest::Client::builder()
-        .tls_backend_preconfigured(tls(url.scheme() == "https")?)
+        .tls_backend_preconfigured(tls(https)?)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .referer(false)

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 pub(crate) use answer::{Answer, Sink};
 pub(crate) use endpoint::Endpoint;
-pub use endpoint::EndpointError;
+pub use endpoint::{EndpointError, http_client};
 
 use crate::limits::{
     AFTER_FINISH_WAIT, MAX_ATTEMPTS, MAX_ERROR_BODY_BYTES, MAX_RETRY_AFTER, RETRY_MAX_DELAY,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use belljar_policy::{Caps, LimitsRequest};
 use belljar_store::{SessionKind, StoredSession};
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use super::admission::Permit;
 use super::desk::TurnDesk;
@@ -23,6 +24,7 @@ use crate::outcome::RunError;
 use crate::resolve::{ResolvedAgent, resolve_known};
 use crate::rows::Past;
 use crate::session_journal::SessionJournal;
+use crate::trace;
 
 /// The agent of a session that names none.
 pub(super) const DEFAULT_AGENT: &str = "general-purpose";
@@ -103,7 +105,10 @@ impl Inner {
             session: session.clone(),
             message: turn.message.clone(),
         }) as Arc<dyn Asker>;
-        let task = tokio::spawn(async move {
+        let agent = conversation.agent().id.slug.as_str();
+        let span = trace::turn(self.store.tenant(), &session, agent, &turn);
+        let traced = span.clone();
+        let performing = async move {
             let cancel = claim.cancel.clone();
             let saved =
                 journal.perform(turn, &mut conversation, &host, EventSink::none(), cancel).await;
@@ -114,12 +119,14 @@ impl Inner {
                     "what came of a turn could not be stored: {error}"
                 );
             }
+            trace::turn_ended(&traced, &saved.turn.outcome);
             let outcome = TurnEnd::of(&saved.turn.outcome);
             // Whoever hears of the end may begin the next turn.
             drop((journal, claim, places));
             // An error: nobody waits.
             let _ = end.send(Some(Arc::new(outcome)));
-        });
+        };
+        let task = tokio::spawn(performing.instrument(span));
         Claim::runs(self, &session, task.abort_handle());
         ended
     }

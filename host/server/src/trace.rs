@@ -1,0 +1,114 @@
+//! The span of a request, for the operator's tracer (INV-98).
+//!
+//! Requests of callers who were let in have one: a stranger fills no collector, and chooses no
+//! trace to appear in. What is refused is counted, and stands in the audit log.
+
+use axum::http::{HeaderMap, StatusCode};
+use belljar_session::TRACE_TARGET;
+use opentelemetry::Context;
+use opentelemetry::propagation::TextMapPropagator as _;
+use opentelemetry::trace::{SpanContext, TraceContextExt as _, TraceState};
+use opentelemetry_http::HeaderExtractor;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::auth::Caller;
+use crate::routes::{Op, Route};
+
+/// Where a caller says of which trace its request is a part.
+const TRACEPARENT: &str = "traceparent";
+
+/// A request of a caller who was let in. What is asked for again and again by machines that watch
+/// has none.
+pub(crate) fn request(route: &Route, caller: &Caller, headers: &HeaderMap) -> Span {
+    if route.op == Op::Metrics {
+        return Span::none();
+    }
+    let method = route.verb.as_str();
+    let span = info_span!(
+        target: TRACE_TARGET,
+        parent: None,
+        "request",
+        otel.name = %format_args!("{method} {}", route.path),
+        otel.kind = "server",
+        http.request.method = method,
+        http.route = route.path,
+        http.response.status_code = Empty,
+        belljar.tenant = &*caller.tenant,
+        error.type = Empty,
+        otel.status_code = Empty,
+    );
+    if !span.is_disabled()
+        && let Some(parent) = remote_parent(headers)
+    {
+        // An error: nobody listens to spans.
+        let _ = span.set_parent(parent);
+    }
+    span
+}
+
+/// What a request was answered with. A failure of the caller's own is none of the server's.
+pub(crate) fn answered(span: &Span, status: StatusCode) {
+    if span.is_disabled() {
+        return;
+    }
+    span.record("http.response.status_code", i64::from(status.as_u16()));
+    if status.is_server_error() {
+        span.record("error.type", status.as_str());
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// The span that a caller says its request belongs to, if it says so once and in the form of the
+/// W3C. What else it may say of it (`tracestate`) is not passed on.
+fn remote_parent(headers: &HeaderMap) -> Option<Context> {
+    if headers.get_all(TRACEPARENT).iter().count() != 1 {
+        return None;
+    }
+    let said = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
+    let span = said.span();
+    let said = span.span_context();
+    let (trace, span, flags) = (said.trace_id(), said.span_id(), said.trace_flags());
+    let parent = SpanContext::new(trace, span, flags, true, TraceState::default());
+    parent.is_valid().then(|| Context::new().with_remote_span_context(parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parent(lines: &[&str]) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(TRACEPARENT, line.parse().unwrap());
+        }
+        headers.append("tracestate", "a=secret".parse().unwrap());
+        let parent = remote_parent(&headers)?;
+        let span = parent.span();
+        assert_eq!(span.span_context().trace_state().header(), "");
+        Some(format!("{}/{}", span.span_context().trace_id(), span.span_context().span_id()))
+    }
+
+    #[test]
+    fn a_parent_is_one_that_is_said_once_and_in_its_form() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let ids = "0af7651916cd43dd8448eb211c80319c/b7ad6b7169203331";
+        assert_eq!(parent(&[good]).as_deref(), Some(ids));
+        let bad = [
+            "",
+            "x",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+        ];
+        for line in bad {
+            assert_eq!(parent(&[line]), None, "{line}");
+        }
+        assert_eq!(parent(&[]), None);
+        assert_eq!(parent(&[good, good]), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! Keys that are revoked and tenants that are deleted while they are at work.
+
+use serde_json::{Value, json};
+
+use crate::client::{PATIENCE, Stream};
+use crate::kit::{Plan, World};
+use crate::socket::Socket;
+
+/// A model that never answers.
+const HANGING: &str = "
+transcript: 1
+agents:
+  - agent: teller
+    turns:
+      - say: Thinking.
+        hang: true
+";
+
+/// A turn that hangs, seen by its caller, and its session.
+async fn hanging(world: &World, caller: &str) -> (Stream, String) {
+    let body = json!({ "agent": "teller", "text": "tell", "stream": true });
+    let mut stream = world.call_as(caller, "POST", "/v1/chat").json(&body).open().await;
+    loop {
+        let event = stream.next().await.expect("the turn ended");
+        if event.kind == "text_delta" {
+            let session = event.data["session"].as_str().unwrap().to_owned();
+            return (stream, session);
+        }
+    }
+}
+
+async fn running(world: &World, caller: &str) -> usize {
+    let answer = world.call_as(caller, "GET", "/v1/running").send().await.is(200).json();
+    answer["turns"].as_array().unwrap().len()
+}
+
+/// Waits until so many turns run, of all tenants.
+async fn until_running(world: &World, turns: usize) {
+    let line = format!("belljar_turns_running {turns}");
+    let reached = async {
+        loop {
+            let page = world.call_as("local-admin", "GET", "/metrics").send().await.is(200);
+            if String::from_utf8(page.body).unwrap().lines().any(|one| one == line) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, reached).await.expect("it never came to that");
+}
+
+#[tokio::test]
+async fn a_deleted_tenants_turns_end_and_nothing_of_them_is_written() {
+    let world = World::with(Plan { transcript: HANGING, ..Plan::default() }).await;
+    let (blue, session) = hanging(&world, "blue-member").await;
+    let (red, neighbour) = hanging(&world, "red-member").await;
+    assert!(world.store.registry().delete_tenant("blue").await.unwrap());
+    until_running(&world, 1).await;
+    assert!(blue.all().await.iter().all(|event| event.kind != "done"));
+    world.call_as("blue-admin", "GET", "/v1/running").send().await.is(401);
+    let store = world.store.of_tenant("blue");
+    assert!(store.sessions(10).await.unwrap().is_empty());
+    assert!(store.messages(&session).await.unwrap_or_default().is_empty());
+    // The neighbour's turn has gone on, and is saved.
+    assert_eq!(running(&world, "red-member").await, 1);
+    let cancel = format!("/v1/sessions/{neighbour}/cancel");
+    world.call_as("red-member", "POST", &cancel).json(&json!({})).send().await.is(200);
+    let done = red.all().await.pop().unwrap();
+    assert_eq!((done.kind.as_str(), &done.data["status"]), ("done", &json!("cancelled")));
+}
+
+#[tokio::test]
+async fn a_tenant_that_was_made_again_is_another() {
+    let world = World::with(Plan { transcript: HANGING, ..Plan::default() }).await;
+    let (blue, _) = hanging(&world, "blue-member").await;
+    let registry = world.store.registry();
+    assert!(registry.delete_tenant("blue").await.unwrap());
+    registry.create_tenant("blue", 77).await.unwrap();
+    until_running(&world, 0).await;
+    assert!(blue.all().await.iter().all(|event| event.kind != "done"));
+    assert!(world.store.of_tenant("blue").sessions(10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn streams_and_sockets_of_a_revoked_key_end_and_its_turn_goes_on() {
+    let world = World::with(Plan { transcript: HANGING, ..Plan::default() }).await;
+    let (turn, session) = hanging(&world, "blue-member").await;
+    let path = format!("/v1/sessions/{session}/events");
+    let events = world.call_as("blue-member", "GET", &path).open().await;
+    let mut socket = Socket::open(&world, "blue-member").await;
+    let neighbour = Socket::open(&world, "blue-admin").await;
+    let key = &world.keys["blue-member"];
+    assert!(world.store.registry().revoke_key(&key[3..19], 9).await.unwrap());
+    let seen = turn.all().await;
+    assert!(seen.iter().all(|event| event.kind != "done"), "{seen:?}");
+    let seen = events.all().await;
+    assert!(seen.iter().any(|event| event.kind == "run_started"), "{seen:?}");
+    assert_eq!(socket.hear().await, None, "without a word from the client");
+    assert_eq!(running(&world, "blue-admin").await, 1);
+    let mut neighbour = neighbour;
+    let answer: Value = neighbour.ask(json!({ "type": "ping" })).await;
+    assert_eq!(answer["type"], "pong");
+}
