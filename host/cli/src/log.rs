@@ -6,7 +6,7 @@
 
 use belljar_session::TRACE_TARGET;
 use opentelemetry_sdk::trace::SdkTracer;
-use tracing::{Metadata, Subscriber};
+use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Filter, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
@@ -14,9 +14,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::out::Out;
 
-/// What the exporter's library would say of every batch; `telemetry` says it now and then.
-const SAID_ELSEWHERE: [&str; 2] =
-    ["BatchSpanProcessor.ExportError", "HttpTraceClient.PartialSuccess"];
+/// Whose words about every batch are left out: `telemetry` says now and then what they come to.
+const EXPORTER: &str = "opentelemetry-otlp";
+const EXPORT_ERROR: &str = "BatchSpanProcessor.ExportError";
 
 /// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,
 /// `belljar_sandbox=trace`).
@@ -57,7 +57,9 @@ fn asked_for() -> Option<String> {
 /// Everything that the operator's filter lets through, but no span for the collector.
 fn lines<S: Subscriber>(filter: &str) -> impl Filter<S> + use<S> {
     let printed = |data: &Metadata<'_>| {
-        data.target() != TRACE_TARGET && !SAID_ELSEWHERE.contains(&data.name())
+        let said_elsewhere = data.target() == EXPORTER && *data.level() <= Level::INFO
+            || data.name() == EXPORT_ERROR;
+        data.target() != TRACE_TARGET && !said_elsewhere
     };
     EnvFilter::builder().parse_lossy(filter).and(filter_fn(printed))
 }

@@ -80,7 +80,7 @@ struct Sender {
     troubles: Mutex<Troubles>,
 }
 
-/// Batches that were not taken.
+/// How often a batch was not taken. The exporter's library tries each again a few times.
 #[derive(Debug, Default)]
 struct Troubles {
     /// When the log heard of it last; `None` = all is well.
@@ -262,9 +262,9 @@ async fn send(
 }
 
 impl Sender {
-    /// Tells the log that a batch was lost, or counts it where the log has heard of one just now.
+    /// Tells the log that a batch was not taken, or counts that where the log has just heard of one.
     fn trouble(&self, why: &str) {
-        let lost = {
+        let times = {
             let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
             troubles.unsaid += 1;
             if troubles.said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
@@ -274,7 +274,11 @@ impl Sender {
             std::mem::take(&mut troubles.unsaid)
         };
         let why = Shown::clipped(why, 300).to_string();
-        tracing::warn!(batches = lost, why, "traces are lost: the collector did not take them");
+        tracing::warn!(
+            times,
+            why,
+            "the collector does not take traces: what it takes too late is lost"
+        );
     }
 
     fn well(&self) {
@@ -282,7 +286,7 @@ impl Sender {
         let Troubles { said, unsaid } = std::mem::take(&mut *troubles);
         drop(troubles);
         if said.is_some() {
-            tracing::info!(lost = unsaid, "the collector takes traces again");
+            tracing::info!(times = unsaid, "the collector takes traces again");
         }
     }
 }
