@@ -223,6 +223,30 @@ fn a_turn_is_one_trace_from_the_request_to_the_tools_and_holds_nothing_that_was_
 
 #[cfg(unix)]
 #[test]
+fn a_turn_that_goes_on_after_a_restart_is_a_trace_that_says_so() {
+    let (world, collector) = (world(), Collector::start());
+    let hanging = "transcript: 1\nagents:\n  - agent: lead\n    turns: [{say: wait, hang: true}]\n";
+    world.other("transcript.yaml", hanging.as_bytes());
+    let server = Server::start(&world, &[]);
+    let body = r#"{"agent": "lead", "text": "brumal-ask", "stream": true}"#;
+    server.until("/v1/chat", body, "text_delta");
+    // Killed outright.
+    drop(server);
+    world.other("transcript.yaml", TRANSCRIPT.as_bytes());
+    let endpoint = format!("http://{}", collector.address);
+    let server = Server::start_with(&world, &[], &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
+    // What runs is waited for.
+    server.terminate().exits(0).complains("1 turns that were cut off go on");
+    let spans = collector.spans();
+    let turn = spans.iter().find(|span| span.name == "turn").unwrap();
+    let of = attributes(turn);
+    assert_eq!((&*of["belljar.resumed"], &*of["belljar.status"]), ("true", "completed"));
+    assert!(turn.parent_span_id.is_empty());
+    assert!(spans.iter().all(|span| span.trace_id == turn.trace_id), "{} spans", spans.len());
+}
+
+#[cfg(unix)]
+#[test]
 fn a_collector_that_takes_nothing_stops_no_turn() {
     // One never answers, one is not there.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

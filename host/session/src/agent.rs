@@ -381,7 +381,7 @@ impl Agent<'_> {
         self.bill_step();
         job.emit(|| EventKind::StepStarted { step, last });
         let mut heard = String::new();
-        let span = trace::model_turn(job, step);
+        let span = trace::model_turn(&job.model, step);
         let cx = CallContext {
             agent: &job.agent.definition.name,
             spawn_index: job.spawn_index,

@@ -13,6 +13,7 @@ use belljar_model::{
 use belljar_policy::Meter;
 use belljar_store::{Compaction, Store, StoreError};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::bounds::cut;
 use crate::conversation::Conversation;
@@ -23,6 +24,7 @@ use crate::material;
 use crate::outcome::Usage;
 use crate::rows::{self, PastTurn};
 use crate::run::model_of;
+use crate::trace;
 use crate::turn::counted;
 
 /// The share of the context, in percent, above which a history is summarised where the operator
@@ -251,21 +253,31 @@ impl Work<'_> {
         let timeouts = Timeouts { total: Some(CALL_TIME), ..Timeouts::default() };
         let cancel = self.cancel.clone();
         let cx = CallContext { step, timeouts, cancel, ..CallContext::new(CALLER) };
+        let span = trace::model_turn(model, step);
         let mut listen = |_| {};
-        let reply = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(ModelError::Cancelled),
-            reply = model.model.chat(request, &cx, &mut listen) => reply,
+        let asking = async {
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => Err(ModelError::Cancelled),
+                reply = model.model.chat(request, &cx, &mut listen) => reply,
+            }
         };
-        let name = || model.model.id().to_owned();
-        let reply = reply.map_err(|source| Problem::Model { model: name(), source })?;
+        let reply = match asking.instrument(span.clone()).await {
+            Ok(reply) => reply,
+            Err(source) => {
+                trace::unanswered(&span, &source);
+                return Err(Problem::Model { model: model.model.id().to_owned(), source });
+            }
+        };
+        trace::answered(&span, &reply);
         let usage = counted(request, &reply);
         // Passing a limit here ends the turn before it begins.
         let _ = budget.bill(Meter::Steps, 1);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let _ = budget.bill(Meter::Tokens, tokens);
         *used += Usage { steps: 1, ..usage };
-        text_of(reply, request.max_output_tokens).ok_or_else(|| Problem::NoSummary(name()))
+        let text = text_of(reply, request.max_output_tokens);
+        text.ok_or_else(|| Problem::NoSummary(model.model.id().to_owned()))
     }
 
     fn emit(&self, make: impl FnOnce() -> EventKind) {

@@ -7,7 +7,7 @@
 //!
 //! Where nobody listens, a span is one load from memory: what it would hold is not even made.
 
-use belljar_model::{ModelError, Reply};
+use belljar_model::{ModelError, Reply, Resolved};
 use belljar_policy::Shown;
 use belljar_sandbox::{Ending, Receipt};
 use tracing::field::Empty;
@@ -81,7 +81,7 @@ pub(crate) fn agent(job: &Job) -> Span {
         otel.name = %format_args!("invoke_agent {}", name(slug)),
         gen_ai.operation.name = "invoke_agent",
         gen_ai.agent.name = %name(slug),
-        gen_ai.request.model = %name(provider_and_model(job).1),
+        gen_ai.request.model = %name(provider_and_model(&job.model).1),
         belljar.path = %Shown::clipped(&job.path, MAX_PATH),
         belljar.depth = i64::from(job.scene.depth),
         belljar.status = Empty,
@@ -108,8 +108,8 @@ pub(crate) fn agent_ended(span: &Span, outcome: &Outcome) {
 }
 
 /// A question to the model.
-pub(crate) fn model_turn(job: &Job, step: u64) -> Span {
-    let (provider, model) = provider_and_model(job);
+pub(crate) fn model_turn(model: &Resolved, step: u64) -> Span {
+    let (provider, model) = provider_and_model(model);
     info_span!(
         target: TRACE_TARGET,
         "chat",
@@ -250,8 +250,8 @@ fn used(span: &Span, usage: &crate::outcome::Usage) {
 }
 
 /// The two parts of a model's id; one without a provider is the host's own.
-fn provider_and_model(job: &Job) -> (&str, &str) {
-    let id = job.model.model.id();
+fn provider_and_model(model: &Resolved) -> (&str, &str) {
+    let id = model.model.id();
     id.split_once(':').unwrap_or(("belljar", id))
 }
 
