@@ -51,14 +51,14 @@ impl Server {
         self.send("POST", path, &lines, json)
     }
 
-    /// Asks for a stream of JSON lines or events, and waits until it says this.
+    /// Asks for a stream of events, and waits until it says this.
     #[cfg(unix)]
-    pub(crate) fn until(&self, path: &str, json: &str, word: &str) {
+    pub(crate) fn until(&self, method: &str, path: &str, json: &str, word: &str) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let (host, length) = (&self.address, json.len());
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{json}"
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{json}"
         );
         stream.write_all(head.as_bytes()).unwrap();
         let lines = BufReader::new(stream).lines();

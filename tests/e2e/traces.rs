@@ -229,13 +229,17 @@ fn a_turn_that_goes_on_after_a_restart_is_a_trace_that_says_so() {
     world.other("transcript.yaml", hanging.as_bytes());
     let server = Server::start(&world, &[]);
     let body = r#"{"agent": "lead", "text": "brumal-ask", "stream": true}"#;
-    server.until("/v1/chat", body, "text_delta");
+    server.until("POST", "/v1/chat", body, "text_delta");
     // Killed outright.
     drop(server);
     world.other("transcript.yaml", TRANSCRIPT.as_bytes());
     let endpoint = format!("http://{}", collector.address);
     let server = Server::start_with(&world, &[], &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
-    // What runs is waited for.
+    let listed: serde_json::Value =
+        serde_json::from_str(&server.get("/v1/sessions", None).1).unwrap();
+    let session = listed["sessions"][0]["id"].as_str().unwrap();
+    let events = format!("/v1/sessions/{session}/events?after=0");
+    server.until("GET", &events, "", "run_finished");
     server.terminate().exits(0).complains("1 turns that were cut off go on");
     let spans = collector.spans();
     let turn = spans.iter().find(|span| span.name == "turn").unwrap();
