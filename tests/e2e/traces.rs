@@ -246,7 +246,11 @@ fn a_turn_that_goes_on_after_a_restart_is_a_trace_that_says_so() {
     let of = attributes(turn);
     assert_eq!((&*of["belljar.resumed"], &*of["belljar.status"]), ("true", "completed"));
     assert!(turn.parent_span_id.is_empty());
-    assert!(spans.iter().all(|span| span.trace_id == turn.trace_id), "{} spans", spans.len());
+    let mut lines = Vec::new();
+    tree(&spans, &turn.span_id, 0, &mut lines);
+    assert_eq!(lines[0], "invoke_agent lead completed");
+    let requests = spans.iter().filter(|span| span.name.starts_with("GET ")).count();
+    assert_eq!(lines.len() + 1 + requests, spans.len(), "{lines:#?}");
 }
 
 #[cfg(unix)]
