@@ -325,8 +325,20 @@ pub(crate) fn without_path(agent: &str) -> String {
 
 impl MessageBody {
     fn of(message: StoredMessage, full: bool) -> Self {
-        let StoredMessage { id, sort_order, role, status, mut content, metadata, created, updated } =
-            message;
+        let StoredMessage {
+            id,
+            sort_order,
+            role,
+            status,
+            mut content,
+            mut metadata,
+            created,
+            updated,
+        } = message;
+        // INV-93: where the command line put a run's files is a path of this machine.
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.remove("files");
+        }
         let mut part = |name: &str| content.get_mut(name).map(Value::take);
         Self {
             id,
@@ -347,6 +359,23 @@ impl MessageBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_shown_without_where_its_files_were_put() {
+        let message = StoredMessage {
+            id: "1".to_owned(),
+            sort_order: 2,
+            role: belljar_store::Role::Assistant,
+            status: belljar_store::MessageStatus::Completed,
+            content: serde_json::json!({"text": "done"}),
+            metadata: serde_json::json!({"run": "1", "files": [{"saved_to": "/srv/x"}]}),
+            created: 1,
+            updated: 1,
+        };
+        let shown = serde_json::to_value(MessageBody::of(message, true)).unwrap();
+        assert_eq!(shown["metadata"], serde_json::json!({"run": "1"}));
+        assert_eq!(shown["text"], "done");
+    }
 
     #[test]
     fn an_identity_is_shown_without_a_path_of_the_host() {
