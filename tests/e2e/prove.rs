@@ -1,4 +1,4 @@
-//! `belljar prove`, with some of its attacks; the suite under `tests/hostile` makes all.
+//! `belljar prove`, with some of its attacks; the suite under `host/prove` makes all.
 
 use crate::kit::World;
 

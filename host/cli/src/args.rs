@@ -457,6 +457,9 @@ pub(crate) struct ProveArgs {
     /// Only attacks with this in their names: `files`, `network-redirect`
     #[arg(value_name = "WORD")]
     pub(crate) only: Option<String>,
+    /// The sandbox: tools, agents and models under a jar [default: all four parts]
+    #[arg(long)]
+    pub(crate) sandbox: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             return belljar_sandbox::compile_child(walled);
         }
         Some(first) if first == walls::BROKER => {
-            return belljar_wall::serve(&[walls::COMPILE_CHILD.into()]);
+            return belljar_os_sandbox::serve(&[walls::COMPILE_CHILD.into()]);
         }
         Some(_) | None => {}
     }

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
 use belljar_policy::Access;
 use belljar_sandbox::Compiler;
-use belljar_wall::{Broker, Raised, Setup, Wall};
+use belljar_os_sandbox::{Broker, Raised, Setup, Wall};
 
 use crate::exit::Failure;
 use crate::home::{Places, create_private};

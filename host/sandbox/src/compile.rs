@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use belljar_policy::Shown;
-use belljar_wall::{Running, Wall};
+use belljar_os_sandbox::{Running, Wall};
 use rustix::process::{Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use wasmtime::Engine;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_wall::Broker;
+use belljar_os_sandbox::Broker;
 
 use crate::described::DescribeLimits;
 use crate::http::HttpOptions;

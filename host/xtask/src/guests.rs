@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let hook = hook.to_string_lossy().into_owned();
     cargo(root, &["test", "--test", "hook_components"], &[("BELLJAR_HOOK", hook.as_str())])?;
     let probe = probe.to_string_lossy().into_owned();
-    cargo(root, &["test", "--test", "hostile"], &[("BELLJAR_PROBE", probe.as_str())])?;
+    cargo(root, &["test", "--test", "attacks"], &[("BELLJAR_PROBE", probe.as_str())])?;
     cargo(
         root,
         &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"],

@@ -35,11 +35,11 @@ pub(crate) const HOOK: Lone = Lone {
 /// The guest that does what an attack says.
 pub(crate) const PROBE: Lone = Lone {
     sources: Crate {
-        package: "belljar-hostile-probe",
-        folder: "tests/hostile/guests/probe",
+        package: "belljar-prove-probe",
+        folder: "host/prove/guests/probe",
         sdk: crate::tools::SDK,
     },
-    committed: "tests/hostile/prebuilt/probe.wasm",
+    committed: "host/prove/prebuilt/probe.wasm",
     command: "cargo xtask hostile",
 };
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_hostile::{GROWTH_BOUND, Options, Suite};
+use belljar_prove::{GROWTH_BOUND, Options, Suite};
 use belljar_sandbox::Compiler;
 
 use crate::measure::millis;

@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_hostile::{Attack, Options, Report, Suite, attacks};
 use belljar_policy::Shown;
+use belljar_prove::{Options, Part, Report, Suite};
 use serde_json::json;
 
 use crate::args::ProveArgs;
@@ -22,18 +22,19 @@ use crate::walls;
 const MAX_WHY: usize = 2_000;
 
 pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let chosen: Vec<&Attack> = attacks()
-        .filter(|attack| attack.embedded)
-        .filter(|attack| args.only.as_ref().is_none_or(|word| attack.id.contains(word.as_str())))
+    let parts = parts(args, places)?;
+    let chosen: Vec<(&dyn Part, Vec<&'static str>)> = parts
+        .iter()
+        .map(|part| (&**part, chosen(&**part, args.only.as_deref())))
+        .filter(|(_, ids)| !ids.is_empty())
         .collect();
     if chosen.is_empty() {
         let word = Shown::clipped(args.only.as_deref().unwrap_or_default(), 80);
         return Err(Failure::usage(format!("no attack has `{word}` in its name"))
             .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents"));
     }
-    let suite = suite(places)?;
     let begun = Instant::now();
-    let (reports, cut) = host::runtime()?.block_on(made(&suite, &chosen, out))?;
+    let (reports, cut) = host::runtime()?.block_on(made(&chosen, out))?;
     let took = begun.elapsed();
     let through = reports.iter().filter(|report| !report.is_stopped()).count();
     if args.json {
@@ -53,6 +54,20 @@ pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
     })
 }
 
+/// The parts that the command line names; all of them where it names none.
+fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn Part>>, Failure> {
+    let all = !args.sandbox;
+    let mut parts: Vec<Box<dyn Part>> = Vec::new();
+    if all || args.sandbox {
+        parts.push(Box::new(suite(places)?));
+    }
+    Ok(parts)
+}
+
+fn chosen(part: &dyn Part, only: Option<&str>) -> Vec<&'static str> {
+    part.ids().into_iter().filter(|id| only.is_none_or(|word| id.contains(word))).collect()
+}
+
 /// The sandbox that is attacked: set up as for every run, components compiled in a child.
 fn suite(places: &Places) -> Result<Suite, Failure> {
     let compiler = walls::compiler()?;
@@ -64,27 +79,29 @@ fn suite(places: &Places) -> Result<Suite, Failure> {
 /// Makes the attacks, one at a time: times and memory are each one's own. Also says whether a
 /// person had enough before the last.
 async fn made(
-    suite: &Suite,
-    chosen: &[&'static Attack],
+    chosen: &[(&dyn Part, Vec<&'static str>)],
     out: &Out,
 ) -> Result<(Vec<Report>, bool), Failure> {
-    out.note(format_args!("{} attacks, one after the other; Ctrl-C ends it", chosen.len()));
-    suite.prepare().await.map_err(Failure::from)?;
-    let mut reports = Vec::with_capacity(chosen.len());
+    let number: usize = chosen.iter().map(|(_, ids)| ids.len()).sum();
+    out.note(format_args!("{number} attacks, one after the other; Ctrl-C ends it"));
+    let mut reports = Vec::with_capacity(number);
     let mut enough = std::pin::pin!(tokio::signal::ctrl_c());
-    for attack in chosen {
-        // The attack under way is brought to its end, so that nothing of it is left behind.
-        let mut cut = false;
-        let mut running = std::pin::pin!(suite.run(attack));
-        let report = loop {
-            tokio::select! {
-                report = &mut running => break report,
-                _ = &mut enough, if !cut => cut = true,
+    for (part, ids) in chosen {
+        part.prepare().await.map_err(Failure::from)?;
+        for id in ids {
+            // The attack under way is brought to its end, so that nothing of it is left behind.
+            let mut cut = false;
+            let mut running = std::pin::pin!(part.make(id));
+            let report = loop {
+                tokio::select! {
+                    report = &mut running => break report,
+                    _ = &mut enough, if !cut => cut = true,
+                }
+            };
+            reports.push(report);
+            if cut {
+                return Ok((reports, true));
             }
-        };
-        reports.push(report);
-        if cut {
-            return Ok((reports, true));
         }
     }
     Ok((reports, false))

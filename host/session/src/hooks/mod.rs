@@ -24,7 +24,7 @@ use std::time::Duration;
 use belljar_definition::{HookAction, HookEvent, HookMatcher, HookSetting, Settings};
 use belljar_policy::Shown;
 use belljar_sandbox::Wasm;
-use belljar_wall::Broker;
+use belljar_os_sandbox::Broker;
 use tokio::sync::OnceCell;
 
 pub(crate) use apply::HookState;

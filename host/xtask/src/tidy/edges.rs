@@ -6,8 +6,8 @@ use super::File;
 const EDGES: &[(&str, &[&str])] = &[
     ("host/policy", &[]),
     ("host/definition", &["belljar-policy"]),
-    ("host/wall", &[]),
-    ("host/sandbox", &["belljar-policy", "belljar-wall"]),
+    ("host/os_sandbox", &[]),
+    ("host/sandbox", &["belljar-policy", "belljar-os-sandbox"]),
     ("host/model", &["belljar-policy"]),
     ("host/store", &["belljar-policy"]),
     (
@@ -18,7 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-sandbox",
             "belljar-model",
             "belljar-store",
-            "belljar-wall",
+            "belljar-os-sandbox",
         ],
     ),
     ("host/server", &["belljar-policy", "belljar-definition", "belljar-session", "belljar-store"]),
@@ -32,14 +32,14 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-session",
             "belljar-server",
             "belljar-store",
-            "belljar-hostile",
-            "belljar-wall",
+            "belljar-prove",
+            "belljar-os-sandbox",
         ],
     ),
     ("host/xtask", &[]),
     // The attacks run where tools and agents run; their guests stay on the other side.
     (
-        "tests/hostile",
+        "host/prove",
         &[
             "belljar-policy",
             "belljar-definition",
@@ -57,7 +57,7 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
     let mut breaches = Vec::new();
     for file in files {
         let Some(folder) = file.path.strip_suffix("/Cargo.toml") else { continue };
-        let allowed = if folder.starts_with("tools/") || folder.starts_with("tests/hostile/") {
+        let allowed = if folder.starts_with("tools/") || folder.starts_with("host/prove/guests/") {
             GUEST_EDGES
         } else if let Some((_, allowed)) = EDGES.iter().find(|(path, _)| *path == folder) {
             allowed

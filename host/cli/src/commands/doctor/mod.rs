@@ -8,7 +8,7 @@ use std::path::Path;
 use belljar_definition::{Settings, ToolManifest};
 use belljar_policy::{Access, Shown, ToolName};
 use belljar_sandbox::{Output, Part, Sandbox, Wasm};
-use belljar_wall::Raised;
+use belljar_os_sandbox::Raised;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 

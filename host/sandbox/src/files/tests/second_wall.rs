@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use belljar_policy::{Asked, Grants, Mount, Permission, Rights, ToolAsk, ToolName};
-use belljar_wall::Wall;
+use belljar_os_sandbox::Wall;
 use tokio_util::sync::CancellationToken;
 
 use super::super::seam;

@@ -28,6 +28,12 @@ pub enum Kind {
     Component,
     /// Agents, models and what they say to each other.
     Agents,
+    /// A running `belljar serve`.
+    Server,
+    /// The OS sandbox, from inside a process that was taken over.
+    Wall,
+    /// Adding and updating libraries of agents.
+    Libraries,
 }
 
 impl fmt::Display for Kind {
@@ -41,13 +47,15 @@ impl fmt::Display for Kind {
             Self::Secrets => "secrets",
             Self::Component => "component",
             Self::Agents => "agents",
+            Self::Server => "server",
+            Self::Wall => "wall",
+            Self::Libraries => "libraries",
         })
     }
 }
 
-/// One attack.
-#[derive(Clone, Copy)]
-pub struct Attack {
+/// One attack, on a stage of the type `S`: what it finds there and may use.
+pub struct Attack<S: 'static = Arena> {
     /// Its name: the kind, then what it does. Unique.
     pub id: &'static str,
     /// What it goes for.
@@ -61,10 +69,18 @@ pub struct Attack {
     /// Whether it needs nothing but this library and ends within about a second.
     pub embedded: bool,
     /// Makes the attack.
-    pub run: for<'a> fn(&'a Arena) -> BoxFuture<'a, Stopped>,
+    pub run: for<'a> fn(&'a S) -> BoxFuture<'a, Stopped>,
 }
 
-impl fmt::Debug for Attack {
+impl<S> Clone for Attack<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Attack<S> {}
+
+impl<S> fmt::Debug for Attack<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attack").field("id", &self.id).finish_non_exhaustive()
     }
@@ -141,6 +157,23 @@ pub struct Report {
 }
 
 impl Report {
+    /// Of an attack that could not be made, for this reason: it counts as one that got through,
+    /// since it proves nothing.
+    pub fn unmade(id: &'static str, kind: Kind, why: impl Into<String>) -> Self {
+        Self {
+            id,
+            kind,
+            stopped_by: "",
+            elapsed: Duration::ZERO,
+            memory_growth_bytes: 0,
+            memory_peak_bytes: 0,
+            neighbour_calls: 0,
+            neighbour_median: Duration::ZERO,
+            neighbour_worst: Duration::ZERO,
+            result: Err(why.into()),
+        }
+    }
+
     /// Whether nothing got through.
     pub fn is_stopped(&self) -> bool {
         self.result.is_ok()

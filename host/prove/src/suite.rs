@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use async_trait::async_trait;
 use belljar_sandbox::{
     Compiler, Component, DescribeLimits, Digest, HttpOptions, PoolConfig, Sandbox, SandboxConfig,
     SlowCompile, Wasm,
@@ -18,11 +19,13 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::arena::{Arena, Growth};
-use crate::attack::{Attack, Escape, Report, Stopped};
+use crate::attack::{Attack, Escape, Kind, Report, Stopped};
+use crate::attacks::attacks;
 use crate::guests::{FILE_READ, Guest, PROBE};
 use crate::log::LogTap;
 use crate::memory::{GROWTH_BOUND, PEAK_BOUND};
 use crate::names::Names;
+use crate::part::Part;
 
 /// Stores that the pool holds: enough for the attacks, and few enough to be used up.
 const SLOTS: u32 = 64;
@@ -143,6 +146,25 @@ impl Suite {
         let mut loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.insert(wasm.digest(), component);
         Ok(())
+    }
+}
+
+/// The part `sandbox`: of all attacks those that end within about a second.
+#[async_trait]
+impl Part for Suite {
+    fn ids(&self) -> Vec<&'static str> {
+        attacks().filter(|attack| attack.embedded).map(|attack| attack.id).collect()
+    }
+
+    async fn prepare(&self) -> Result<()> {
+        Self::prepare(self).await
+    }
+
+    async fn make(&self, id: &'static str) -> Report {
+        match attacks().find(|attack| attack.id == id) {
+            Some(attack) => self.run(attack).await,
+            None => Report::unmade(id, Kind::Component, "there is no such attack"),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An attack is a guest, a peer, a file or a model that tries one thing. Each has to end in
 //! three findings: it was refused or bounded, it had no effect, and its neighbour (another
-//! subagent in the same process) went on answering. `cargo test --test hostile` runs them all;
+//! subagent in the same process) went on answering. `cargo test --test attacks` runs them all;
 //! the `embedded` ones need nothing but this library, so that a command can run them on the
 //! machine of whoever wants to see it.
 //!
@@ -60,6 +60,7 @@ mod log;
 mod memory;
 mod names;
 mod neighbour;
+mod part;
 pub mod peer;
 pub mod scene;
 mod secret;
@@ -72,6 +73,7 @@ pub use attack::{Attack, Escape, Kind, Report, Stopped, Verdict};
 pub use attacks::attacks;
 pub use guests::Guest;
 pub use log::LogTap;
+pub use part::Part;
 pub use memory::GROWTH_BOUND;
 pub use soak::SoakReport;
 pub use suite::{Options, Suite};

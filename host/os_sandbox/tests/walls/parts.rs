@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use belljar_wall::{Broker, Running, Setup, Wall};
+use belljar_os_sandbox::{Broker, Running, Setup, Wall};
 use rustix::net::{AddressFamily as Family, Protocol, SocketType, socket};
 use rustix::process::{Signal, getppid, kill_process, test_kill_process};
 use tokio::io::AsyncReadExt as _;

@@ -21,7 +21,7 @@ use wit_parser::Resolve;
 /// `call $text ptr len`, `$json ptr len`, `$fail kind ptr len`. It may have a memory of its own
 /// (exported as `memory`) and a `func $before_describe`. Bytes 0x300 to 0x10000 are its own; the
 /// description lies at 0x10000, the heap starts at 0x20000.
-const ANSWERS: &str = include_str!("../kit/src/answers.wat");
+const ANSWERS: &str = include_str!("../../tests/kit/src/answers.wat");
 
 /// How `$invoke` is found.
 const INVOKE: &str = r#"(export "belljar:tool/tools@0.1.0#invoke" (func $invoke))"#;
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let (guests, prebuilt) = (here.join("guests"), here.join("prebuilt"));
     let contract = here.join("../../guest-sdk/wit/tool.wit");
-    let answers = here.join("../kit/src/answers.wat");
+    let answers = here.join("../../tests/kit/src/answers.wat");
     for watched in [&guests, &prebuilt, &contract, &answers] {
         println!("cargo:rerun-if-changed={}", watched.display());
     }

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["broker"] => belljar_wall::serve(&["compiler".into()]),
+        ["broker"] => belljar_os_sandbox::serve(&["compiler".into()]),
         ["compiler"] => parts::compiler(),
         ["part", name, directory] => {
             parts::play(name, std::path::Path::new(directory));

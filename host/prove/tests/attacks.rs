@@ -1,4 +1,4 @@
-//! Every attack, one test each; `cargo test --test hostile -- files-` runs those whose names
+//! Every attack, one test each; `cargo test --test attacks -- files-` runs those whose names
 //! hold `files-`.
 //!
 //! This program is also the compiler of strangers' components, as `belljar` is.
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use belljar_hostile::{Attack, Options, Suite, attacks};
+use belljar_prove::{Attack, Options, Suite, attacks};
 use belljar_sandbox::{Compiler, compile_child};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
@@ -36,7 +36,7 @@ fn options() -> Options {
     let probe = std::env::var_os("BELLJAR_PROBE").map(|path| std::fs::read(path).unwrap());
     Options {
         compiler: Compiler::Child { program, args: vec![COMPILE.into()] },
-        cache_dir: Some(target().join("belljar-hostile-cache")),
+        cache_dir: Some(target().join("belljar-prove-cache")),
         probe,
     }
 }
@@ -66,7 +66,7 @@ fn soak(runtime: &Arc<Runtime>, suite: &Suite) -> Trial {
         let fine = soak.calls == CALLS
             && soak.escapes.is_empty()
             && soak.host_faults == 0
-            && soak.memory_growth_bytes <= belljar_hostile::GROWTH_BOUND;
+            && soak.memory_growth_bytes <= belljar_prove::GROWTH_BOUND;
         if fine { Ok(()) } else { Err(Failed::from(format!("{soak:#?}"))) }
     })
 }
