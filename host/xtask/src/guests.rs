@@ -1,65 +1,104 @@
 //! `cargo xtask test-guests`: the suite that needs a WebAssembly toolchain.
 //!
-//! It rebuilds every stock tool, the example hook and the hostile suite's probe from source,
-//! runs the guests' native unit tests, and runs the tool cases and the attacks against the
-//! rebuilt components; `cargo test` runs the same against the committed ones. The tool `shell` is
-//! compared with bash and dash, natively and as a component. Then it makes a new tool project with
-//! the `belljar` binary, builds it and calls it, as a tool author would.
+//! Components whose sources or compiler changed since they were committed are built anew, and what
+//! `cargo test` holds against the committed ones is held against those: the tool cases, the hooks
+//! and the attacks. The guests' own unit tests run natively. The tool `shell` is compared with bash
+//! and dash. Then a new tool project is made with the `belljar` binary, built and called, as a tool
+//! author would.
 //!
-//! With `BELLJAR_GUESTS_QUICK=1`, as in CI, tools that take minutes to build are tested as they are
-//! committed, and not natively; `cargo xtask check` holds those against their sources.
+//! `--all` builds every component, changed or not, and tests the shell's sources natively as well:
+//! some twenty minutes, before a release.
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::guest_build::Toolchain;
 use crate::{hooks, tools};
 
 /// Where the rebuilt components go; read by the test kit.
 const REBUILT: &str = "target/rebuilt-tools";
 
-/// Tools whose build takes minutes: the whole of a shell is optimised in one piece.
+/// Tools whose native build takes minutes: the whole of a shell is optimised in one piece.
 const SLOW: &[&str] = &["shell"];
 
-pub(crate) fn run(root: &Path) -> Result<()> {
-    let rebuilt = root.join(REBUILT);
-    let quick = std::env::var_os("BELLJAR_GUESTS_QUICK").is_some();
-    let committed = if quick { SLOW } else { &[] };
-    tools::build_all_but(root, &rebuilt, committed)?;
-    if quick {
-        eprintln!("quick: not rebuilt but tested as committed: {}", committed.join(", "));
-    }
-    let hook = rebuilt.join("hook_guard.wasm");
-    hooks::HOOK.build(root, &hook)?;
-    let probe = rebuilt.join("probe.wasm");
-    hooks::PROBE.build(root, &probe)?;
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Build and test every guest, also those that did not change
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+    let toolchain = Toolchain::detect()?;
+    let changed = match arguments.all {
+        true => tools::names(root)?,
+        false => tools::changed(root, &toolchain)?,
+    };
+    native(root, arguments.all, &changed)?;
+    rebuilt_tools(root, &changed)?;
+    rebuilt_hook(root, arguments.all)?;
+    rebuilt_probe(root, arguments.all)?;
+    cargo(root, &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"], &[])
+}
+
+/// The guests' own unit tests, on this machine's processor.
+fn native(root: &Path, all: bool, changed: &[String]) -> Result<()> {
+    let slow = |name: &&str| !all && !changed.iter().any(|one| one == *name);
+    let left_out: Vec<&str> = SLOW.iter().copied().filter(slow).collect();
     let sdk = ["belljar-guest", "belljar-hook", "belljar-hook-guard"].map(str::to_owned);
-    let tools = tools::packages(root, committed)?;
-    let packages: Vec<String> =
-        sdk.into_iter().chain(tools).flat_map(|package| ["-p".to_owned(), package]).collect();
-    cargo(
-        root,
-        &["test"].into_iter().chain(packages.iter().map(String::as_str)).collect::<Vec<_>>(),
-        &[],
-    )?;
+    let packages = sdk.into_iter().chain(tools::packages(root, &left_out)?);
+    let chosen: Vec<String> = packages.flat_map(|package| ["-p".to_owned(), package]).collect();
+    if !left_out.is_empty() {
+        eprintln!("unchanged, and not tested natively: {}", left_out.join(", "));
+    }
+    let arguments: Vec<&str> =
+        ["test"].into_iter().chain(chosen.iter().map(String::as_str)).collect();
+    cargo(root, &arguments, &[])
+}
+
+/// The tool cases on what changed, and the shell beside bash and dash.
+fn rebuilt_tools(root: &Path, changed: &[String]) -> Result<()> {
+    let compare = ["test", "--test", "shell_compare", "--features", "belljar-kit/reference-shells"];
+    if changed.is_empty() {
+        eprintln!("no tool changed since its component was committed: none is rebuilt");
+        return cargo(root, &compare, &[]);
+    }
+    let rebuilt = root.join(REBUILT);
+    tools::build_into(root, &rebuilt, changed)?;
     let directory = rebuilt.to_string_lossy().into_owned();
-    cargo(root, &["test", "--test", "tools"], &[("BELLJAR_TOOLS_DIR", directory.as_str())])?;
-    cargo(
-        root,
-        &["test", "--test", "shell_compare", "--features", "belljar-kit/reference-shells"],
-        &[("BELLJAR_TOOLS_DIR", directory.as_str())],
-    )?;
+    let with = [("BELLJAR_TOOLS_DIR", directory.as_str())];
+    cargo(root, &["test", "--test", "tools"], &with)?;
+    cargo(root, &compare, &with)
+}
+
+fn rebuilt_hook(root: &Path, all: bool) -> Result<()> {
+    let Some(hook) = rebuilt_lone(root, &hooks::HOOK, all, "hook_guard.wasm")? else {
+        return Ok(());
+    };
     let hook = hook.to_string_lossy().into_owned();
-    cargo(root, &["test", "--test", "hook_components"], &[("BELLJAR_HOOK", hook.as_str())])?;
+    cargo(root, &["test", "--test", "hook_components"], &[("BELLJAR_HOOK", hook.as_str())])
+}
+
+fn rebuilt_probe(root: &Path, all: bool) -> Result<()> {
+    let Some(probe) = rebuilt_lone(root, &hooks::PROBE, all, "probe.wasm")? else {
+        return Ok(());
+    };
     let probe = probe.to_string_lossy().into_owned();
-    cargo(root, &["test", "--test", "attacks"], &[("BELLJAR_PROBE", probe.as_str())])?;
-    cargo(
-        root,
-        &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"],
-        &[],
-    )
+    cargo(root, &["test", "--test", "attacks"], &[("BELLJAR_PROBE", probe.as_str())])
+}
+
+/// Builds a component anew where that is asked for or its sources changed.
+fn rebuilt_lone(root: &Path, lone: &hooks::Lone, all: bool, name: &str) -> Result<Option<PathBuf>> {
+    if !all && lone.is_current(root)? {
+        eprintln!("`{name}` is as its sources are: it is not rebuilt");
+        return Ok(None);
+    }
+    let target = root.join(REBUILT).join(name);
+    lone.build(root, &target)?;
+    Ok(Some(target))
 }
 
 fn cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {

@@ -64,6 +64,11 @@ impl Lone {
         write(target, &std::fs::read(&component)?)
     }
 
+    /// Whether the committed component was built from the sources as they are.
+    pub(crate) fn is_current(&self, root: &Path) -> Result<bool> {
+        Ok(self.fault(root, &Sources::read(root)?)?.is_none())
+    }
+
     fn digest_file(&self, root: &Path) -> PathBuf {
         root.join(self.committed).with_extension("sources")
     }
@@ -90,5 +95,9 @@ pub(crate) fn faults(root: &Path, sources: &Sources<'_>) -> Result<Vec<String>> 
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("failed to create `{}`", folder.display()))?;
+    }
     std::fs::write(path, bytes).with_context(|| format!("failed to write `{}`", path.display()))
 }

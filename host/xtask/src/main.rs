@@ -49,8 +49,8 @@ enum Command {
     Tidy,
     /// Hold the server against its own OpenAPI document, with schemathesis
     TestApi,
-    /// Run the tests that need a WebAssembly toolchain: rebuilt tools, new tool projects
-    TestGuests,
+    /// Run the tests that need a WebAssembly toolchain: changed tools, new tool projects
+    TestGuests(guests::Arguments),
     /// Run the tests against a real llama.cpp server
     TestPeers,
     /// Rebuild the tool components under `tools/prebuilt`, or check that they are current
@@ -79,7 +79,7 @@ fn run(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(&root),
         Command::TestApi => api::run(&root),
         Command::TestPeers => peers::run(&root),
-        Command::TestGuests => guests::run(&root),
+        Command::TestGuests(arguments) => guests::run(&root, &arguments),
         Command::Tools(arguments) => tools::run(&root, &arguments),
     }
 }

@@ -56,20 +56,33 @@ pub(crate) fn packages(root: &Path, but: &[&str]) -> Result<Vec<String>> {
     Ok(all.iter().filter(|name| !but.contains(&name.as_str())).map(|name| package(name)).collect())
 }
 
-/// Builds every component into `out`, away from the committed ones. Those named in `committed` are
-/// not built: their committed component is copied there.
-pub(crate) fn build_all_but(root: &Path, out: &Path, committed: &[&str]) -> Result<()> {
+/// Builds these components into `out`, away from the committed ones, and copies the others there
+/// as they are committed.
+pub(crate) fn build_into(root: &Path, out: &Path, chosen: &[String]) -> Result<()> {
     let all = names(root)?;
-    let is_committed = |name: &String| committed.contains(&name.as_str());
-    let chosen: Vec<String> = all.iter().filter(|name| !is_committed(name)).cloned().collect();
-    build(root, &all, &chosen, Some(out))?;
-    for name in committed {
-        let file = format!("{name}.wasm");
-        let from = prebuilt(root).join(&file);
-        std::fs::copy(&from, out.join(&file))
+    build(root, &all, chosen, Some(out))?;
+    for name in all.iter().filter(|name| !chosen.contains(name)) {
+        let from = wasm(&prebuilt(root), name);
+        std::fs::copy(&from, wasm(out, name))
             .with_context(|| format!("failed to copy `{}`", from.display()))?;
     }
     Ok(())
+}
+
+/// The tools whose sources, or whose compiler here, are not those of their committed component.
+pub(crate) fn changed(root: &Path, toolchain: &Toolchain) -> Result<Vec<String>> {
+    let manifest = Manifest::read(&prebuilt(root))?;
+    let sources = Sources::read(root)?;
+    let described = toolchain.describe();
+    let mut changed = Vec::new();
+    for name in names(root)? {
+        let now = sources.digest(&name)?;
+        let same = |entry: &Entry| entry.sources == now && entry.toolchain == described;
+        if !manifest.get(&name).is_some_and(same) {
+            changed.push(name);
+        }
+    }
+    Ok(changed)
 }
 
 fn build(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> Result<()> {
@@ -147,7 +160,7 @@ fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
 }
 
 /// The tools: each directory under `tools` with a manifest of its own, sorted.
-fn names(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn names(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(root.join("tools")).context("failed to list `tools`")? {
         let entry = entry?;
