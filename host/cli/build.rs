@@ -75,6 +75,9 @@ fn stock_tools(code: &mut String, tools: &Path) -> io::Result<()> {
         );
     }
     put(code, format_args!("];"));
+    let described = prebuilt.join("described.json");
+    println!("cargo:rerun-if-changed={}", described.display());
+    put(code, format_args!("pub(crate) static DESCRIBED: &str = include_str!({described:?});"));
     let manifest = prebuilt.join("manifest.toml");
     println!("cargo:rerun-if-changed={}", manifest.display());
     put(

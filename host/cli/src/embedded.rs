@@ -1,7 +1,10 @@
 //! What the binary carries: stock agents, stock tools, the demo, the SDK for tool authors.
 //! `build.rs` writes the tables.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+
+use belljar_sandbox::{Digest, Sandbox, ToolInfo};
 
 use crate::exit::Failure;
 
@@ -15,6 +18,27 @@ pub(crate) struct StockTool {
     pub(crate) wasm: &'static [u8],
     /// Its `tool.toml`.
     pub(crate) manifest: &'static str,
+}
+
+/// What a stock component offers, as it says itself.
+#[derive(serde::Deserialize)]
+pub(crate) struct Described {
+    /// SHA-256 of the component, in hexadecimal.
+    digest: String,
+    tools: Vec<ToolInfo>,
+}
+
+/// Tells a sandbox what the stock components offer, so that none is compiled to be listed. A test
+/// of `tests/kit` holds these descriptions against the components' own.
+pub(crate) fn describe_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
+    let described: BTreeMap<String, Described> = serde_json::from_str(DESCRIBED)
+        .map_err(|error| Failure::new(format!("the descriptions of this build: {error}")))?;
+    for Described { digest, tools } in described.into_values() {
+        if let Some(digest) = Digest::from_hex(&digest) {
+            sandbox.know_description(digest, tools);
+        }
+    }
+    Ok(())
 }
 
 /// The files of an embedded tree below `prefix`, which ends with `/`; paths without it.

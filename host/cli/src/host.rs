@@ -355,12 +355,17 @@ fn sandbox_telling(places: &Places, out: &Out, slow: SlowCompile) -> Result<Sand
         Ok(()) => config.cache_dir = Some(places.cache.clone()),
         Err(error) => unusable(error.to_string()),
     }
-    match Sandbox::new(config.clone()) {
-        Err(SandboxError::Cache { why, .. }) => unusable(why),
-        made => return made.map_err(|error| no_sandbox(&error)),
-    }
-    config.cache_dir = None;
-    Sandbox::new(config).map_err(|error| no_sandbox(&error))
+    let made = match Sandbox::new(config.clone()) {
+        Err(SandboxError::Cache { why, .. }) => {
+            unusable(why);
+            config.cache_dir = None;
+            Sandbox::new(config)
+        }
+        made => made,
+    };
+    let sandbox = made.map_err(|error| no_sandbox(&error))?;
+    embedded::describe_stock_tools(&sandbox)?;
+    Ok(sandbox)
 }
 
 /// The sandbox without a cache on disk: for self-tests, which should really compile.

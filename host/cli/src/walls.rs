@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
+use belljar_os_sandbox::{Broker, Raised, Setup, Wall};
 use belljar_policy::Access;
 use belljar_sandbox::Compiler;
-use belljar_os_sandbox::{Broker, Raised, Setup, Wall};
 
 use crate::exit::Failure;
 use crate::home::{Places, create_private};

@@ -8,8 +8,8 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use belljar_policy::Shown;
 use belljar_os_sandbox::{Running, Wall};
+use belljar_policy::Shown;
 use rustix::process::{Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use wasmtime::Engine;

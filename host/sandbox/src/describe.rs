@@ -54,6 +54,11 @@ impl Describer {
         answer
     }
 
+    /// From now on this is the answer of the component with this digest, unasked.
+    pub(crate) fn know(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
+        self.known().insert(digest, Arc::new(Entry::new_with(Some(Ok(tools)))));
+    }
+
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<Entry>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

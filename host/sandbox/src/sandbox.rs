@@ -68,6 +68,13 @@ impl Sandbox {
         self.0.describer.describe(wasm).await
     }
 
+    /// Takes the caller's word for what the component with this digest offers: [`Self::describe`]
+    /// answers so without compiling it. For components that the program itself brings, whose
+    /// descriptions were checked when it was built; a stranger's has to be asked.
+    pub fn know_description(&self, digest: Digest, tools: Vec<ToolInfo>) {
+        self.0.describer.know(digest, tools.into());
+    }
+
     /// Asks a hook component about one event, a JSON object as text. It runs in a fresh store
     /// without any grant and with bounds of its own: 1 G fuel, 32 MiB of memory, `time` of
     /// wall time. Whoever gets an error refuses what the event is about.

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{supply, tidy, tools};
+use crate::{patches, supply, tidy, tools};
 
 /// One check of the tree at a root.
 type Stage = fn(&Path) -> Result<()>;
 
 /// Runs every stage, even after one has failed, so that one run shows all there is to mend.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let stages: [(&str, Stage); 6] = [
+    let stages: [(&str, Stage); 7] = [
         ("fmt", |root| cargo(root, &["fmt", "--all", "--check"])),
         ("clippy", |root| {
             cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
@@ -21,6 +21,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         ("docs", docs),
         ("tidy", tidy::run),
         ("supply", supply::check),
+        ("patches", patches::check),
         ("tools", tools::check_all),
     ];
     let mut failed = Vec::new();

@@ -26,7 +26,7 @@ const SHOWN_LINES: usize = 30;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How long each target runs
+    /// How long each target runs; with 0 the targets are only built
     #[arg(long, value_name = "N")]
     seconds: u32,
     /// Run this one alone
@@ -56,6 +56,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     };
     let work = work_dir(root);
     let binaries = build(root, &work, &host, arguments.target.as_deref())?;
+    if arguments.seconds == 0 {
+        return Ok(());
+    }
     let mut runs = Vec::new();
     for target in &chosen {
         crate::say(&format!("fuzz {target}: {} s", arguments.seconds));

@@ -41,7 +41,11 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     rebuilt_tools(root, &changed)?;
     rebuilt_hook(root, arguments.all)?;
     rebuilt_probe(root, arguments.all)?;
-    cargo(root, &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"], &[])
+    cargo(
+        root,
+        &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"],
+        &[],
+    )
 }
 
 /// The guests' own unit tests, on this machine's processor.

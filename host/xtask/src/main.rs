@@ -9,6 +9,7 @@ mod guest_build;
 mod guests;
 mod hooks;
 mod oracle;
+mod patches;
 mod peers;
 mod supply;
 mod tidy;

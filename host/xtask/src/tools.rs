@@ -41,7 +41,23 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     if arguments.check {
         return check(root, &all, chosen);
     }
-    build(root, &all, chosen, arguments.out.as_deref())
+    build(root, &all, chosen, arguments.out.as_deref())?;
+    if arguments.out.is_none() { describe(root) } else { Ok(()) }
+}
+
+/// Writes down what the committed components say of their tools: the test that holds the file
+/// against them writes it too.
+fn describe(root: &Path) -> Result<()> {
+    let status = std::process::Command::new("cargo")
+        .args(["test", "--quiet", "--test", "tools", "the_descriptions_that_are_kept"])
+        .env("BELLJAR_DESCRIBE", "1")
+        .current_dir(root)
+        .status()
+        .context("failed to start cargo")?;
+    if !status.success() {
+        bail!("the components could not be asked what they offer");
+    }
+    Ok(())
 }
 
 /// Checks every committed component against its sources and its manifest.

@@ -30,6 +30,32 @@ async fn every_stock_tool_passes_its_cases() {
     assert!(ran > 0, "no case ran");
 }
 
+/// The program answers from `tools/prebuilt/described.json` what its tools offer. With
+/// `BELLJAR_DESCRIBE=1` the file is written instead; `cargo xtask tools` does so.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_descriptions_that_are_kept_are_the_components_own() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_path_buf();
+    let prebuilt = root.join("tools/prebuilt");
+    let host = TestHost::new();
+    let mut described = serde_json::Map::new();
+    for name in tool_names(&root) {
+        let wasm = Wasm::new(std::fs::read(prebuilt.join(format!("{name}.wasm"))).unwrap());
+        let tools = host.sandbox.describe(&wasm).await.unwrap();
+        let digest = wasm.digest().to_string();
+        described.insert(name, serde_json::json!({ "digest": digest, "tools": &*tools }));
+    }
+    let text = format!("{:#}\n", serde_json::Value::Object(described));
+    let file = prebuilt.join("described.json");
+    if std::env::var_os("BELLJAR_DESCRIBE").is_some() {
+        std::fs::write(&file, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        kept == text,
+        "`tools/prebuilt/described.json` is not what the components say: run `cargo xtask tools`"
+    );
+}
+
 fn tool_names(root: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(root.join("tools")).unwrap();
     let with_manifest = |entry: &std::fs::DirEntry| entry.path().join("tool.toml").exists();

@@ -6,9 +6,9 @@ mod files;
 use std::path::Path;
 
 use belljar_definition::{Settings, ToolManifest};
+use belljar_os_sandbox::Raised;
 use belljar_policy::{Access, Shown, ToolName};
 use belljar_sandbox::{Output, Part, Sandbox, Wasm};
-use belljar_os_sandbox::Raised;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-use belljar_policy::{Asked, Grants, Mount, Permission, Rights, ToolAsk, ToolName};
 use belljar_os_sandbox::Wall;
+use belljar_policy::{Asked, Grants, Mount, Permission, Rights, ToolAsk, ToolName};
 use tokio_util::sync::CancellationToken;
 
 use super::super::seam;

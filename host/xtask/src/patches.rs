@@ -1,0 +1,110 @@
+//! Whether a newer patch of something that security rests on is out.
+//!
+//! Says so and fails nothing: a patch that came out overnight is no fault of the change under
+//! test, and without a network there is nobody to ask.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+/// What stands between a stranger and the machine: the sandbox, the OS sandbox, who reads what
+/// strangers send, cryptography and the store. A name that ends in `*` is a family.
+const WATCHED: &[&str] = &[
+    "aho-corasick",
+    "axum*",
+    "bytes",
+    "cap-*",
+    "cranelift*",
+    "flate2",
+    "getrandom",
+    "h2",
+    "hmac",
+    "http*",
+    "hyper*",
+    "jsonschema",
+    "landlock",
+    "libsqlite3-sys",
+    "memchr",
+    "mio",
+    "regalloc2",
+    "regex*",
+    "reqwest",
+    "ring",
+    "rustix",
+    "rustls*",
+    "seccompiler",
+    "secrecy",
+    "serde-saphyr",
+    "serde_json",
+    "sha2",
+    "smallvec",
+    "sqlx*",
+    "subtle",
+    "tar",
+    "tempfile",
+    "tokio*",
+    "toml*",
+    "tower*",
+    "tungstenite",
+    "url",
+    "wasm*",
+    "webpki*",
+    "wit-*",
+    "zeroize",
+];
+
+/// The stage of `cargo xtask check`: lists what is out, and is content.
+pub(crate) fn check(root: &Path) -> Result<()> {
+    let asked = Command::new("cargo")
+        .args(["update", "--dry-run", "--color", "never"])
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .output();
+    let Some(done) = asked.ok().filter(|done| done.status.success()) else {
+        crate::say("patches: not asked, the registry did not answer");
+        return Ok(());
+    };
+    let newer = newer(&String::from_utf8_lossy(&done.stderr));
+    for line in &newer {
+        crate::say(&format!("patches: {line}"));
+    }
+    if !newer.is_empty() {
+        crate::say("patches: `cargo update NAME` takes one; read what it changes");
+    }
+    Ok(())
+}
+
+/// The watched crates among cargo's lines `Updating NAME vOLD -> vNEW`.
+fn newer(told: &str) -> Vec<String> {
+    let update = |line: &str| {
+        let mut words = line.trim().strip_prefix("Updating ")?.split(' ');
+        let (name, old, arrow, new) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        (arrow == "->" && watched(name)).then(|| format!("{name} {old} -> {new}"))
+    };
+    told.lines().filter_map(update).collect()
+}
+
+fn watched(name: &str) -> bool {
+    WATCHED.iter().any(|watched| match watched.strip_suffix('*') {
+        Some(family) => name.starts_with(family),
+        None => name == *watched,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::newer;
+
+    #[test]
+    fn a_newer_patch_of_what_security_rests_on_is_listed_and_others_are_not() {
+        let told = "    Updating crates.io index\n     Locking 3 packages to latest versions\n\
+                    \x20   Updating bstr v1.13.1 -> v1.14.0\n\
+                    \x20   Updating landlock v0.4.7 -> v0.4.8\n\
+                    \x20   Updating rustls-webpki v0.103.16 -> v0.103.17\n";
+        assert_eq!(
+            newer(told),
+            ["landlock v0.4.7 -> v0.4.8", "rustls-webpki v0.103.16 -> v0.103.17"]
+        );
+    }
+}
