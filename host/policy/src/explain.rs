@@ -108,14 +108,14 @@ fn vote(source: Source, verdict: Verdict, why: impl Into<String>) -> Vote {
 
 fn definition_calls(tool: &str, asked: &Asked) -> Vote {
     let listed = asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
-    match asked.at_most.get(tool) {
-        Some(Permission::Deny) => {
+    match asked.most(tool) {
+        Permission::Deny => {
             return vote(Source::Definition, Verdict::Refuses, "it gives the tool up");
         }
-        Some(Permission::Ask) if listed => {
+        Permission::Ask if listed => {
             return vote(Source::Definition, Verdict::Asks, "it wants a person asked first");
         }
-        Some(Permission::Ask | Permission::Allow) | None => {}
+        Permission::Ask | Permission::Allow => {}
     }
     match &asked.tools {
         None => vote(Source::Definition, Verdict::Silent, "it has no `tools`"),
@@ -149,7 +149,9 @@ fn path_votes(
         .filter(|own| own.access >= access)
         .and_then(|own| grants.mounts.iter().find(|mount| mount.guest == own.guest))
         .or_else(|| widest(&grants.mounts, path));
+    let bounded = granted.is_some_and(|own| asked.writes.left_of(access, &own.guest) < access);
     let definition = match &asked.mounts {
+        _ if bounded => vote(Source::Definition, Verdict::Refuses, "it does not write there"),
         None => vote(Source::Definition, Verdict::Silent, "it has no `mounts`"),
         Some(asks) => {
             let same = |ask: &&MountAsk| match granted {

@@ -34,5 +34,7 @@ pub use host::{
 pub use limits::{LIMITS, LimitRow, Limits, LimitsRequest};
 pub use mount::{Access, GuestPath, GuestPathError, Mount, MountAsk, PROTECTED_NAMES, WORKSPACE};
 pub use names::{NameError, SecretName, ToolName};
-pub use rights::{Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted};
+pub use rights::{
+    Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
+};
 pub use shown::Shown;

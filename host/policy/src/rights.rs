@@ -11,8 +11,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Access, Denied, DenyCode, HostRule, HostScope, Limits, LimitsRequest, Mount, MountAsk,
-    Permission, SecretName, Source, ToolName,
+    Access, Denied, DenyCode, GuestPath, HostRule, HostScope, Limits, LimitsRequest, Mount,
+    MountAsk, Permission, SecretName, Source, ToolName,
 };
 
 /// What an agent definition asks for. `None` = says nothing, so narrows nothing.
@@ -24,12 +24,32 @@ pub struct Asked {
     /// first. Narrows also where `tools` says nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_most: BTreeMap<ToolName, Permission>,
+    /// What tools get at most that `at_most` does not name, those included that are installed
+    /// after the file was read. `None` = it says nothing of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<Permission>,
+    /// Where its tools may write at most.
+    #[serde(default, skip_serializing_if = "Writes::is_unbounded")]
+    pub writes: Writes,
     /// The mounts.
     pub mounts: Option<Vec<MountAsk>>,
     /// The hosts.
     pub hosts: Option<Vec<HostRule>>,
     /// The limits, field by field.
     pub limits: LimitsRequest,
+}
+
+/// Where an agent may write, by its own definition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Writes {
+    /// Nowhere: every mount is for reading.
+    Nowhere,
+    /// In the workspace; every other mount is for reading.
+    Workspace,
+    /// Wherever the grants say.
+    #[default]
+    Anywhere,
 }
 
 /// What the operator gives one agent, defaults already filled in.
@@ -111,6 +131,30 @@ pub enum Wanted {
     Mount(MountAsk),
     /// Hosts.
     Host(HostRule),
+}
+
+impl Writes {
+    /// The access that is left of `access` on a mount at `guest`.
+    pub fn left_of(self, access: Access, guest: &GuestPath) -> Access {
+        let bounded = match self {
+            Self::Nowhere => true,
+            Self::Workspace => !GuestPath::workspace().covers(guest.as_str()),
+            Self::Anywhere => false,
+        };
+        if bounded { access.min(Access::Read) } else { access }
+    }
+
+    fn is_unbounded(&self) -> bool {
+        *self == Self::Anywhere
+    }
+}
+
+impl Asked {
+    /// What a tool gets at most, as far as this says anything of it besides `tools`.
+    pub fn most(&self, tool: &str) -> Permission {
+        let named = self.at_most.get(tool).copied();
+        named.or(self.others).unwrap_or(Permission::Allow)
+    }
 }
 
 impl Narrowing {
@@ -350,14 +394,13 @@ fn effective_tools(
             continue;
         }
         let above = parent.map_or(Permission::Allow, |parent| parent.permission(name.as_str()));
-        let own = asked.at_most.get(name).copied().unwrap_or(Permission::Allow);
-        let permission = (*granted).min(above).min(own);
+        let permission = (*granted).min(above).min(asked.most(name.as_str()));
         if permission != Permission::Deny {
             tools.insert(name.clone(), permission);
         }
     }
     let missing = |name: &&ToolName| {
-        !tools.contains_key(*name) && asked.at_most.get(*name) != Some(&Permission::Deny)
+        !tools.contains_key(*name) && asked.most(name.as_str()) != Permission::Deny
     };
     for name in asked.tools.iter().flatten().filter(missing) {
         let granted = grants.permission(name.as_str()) != Permission::Deny;
@@ -398,6 +441,7 @@ fn effective_mounts(
             let Some(ask) = asks.iter().find(|ask| ask.guest == granted.guest) else { continue };
             access = access.min(ask.access);
         }
+        access = asked.writes.left_of(access, &granted.guest);
         if let Some(parent) = parent {
             let same = |m: &&Mount| m.guest == granted.guest && m.host == granted.host;
             // A mount that was asked for and is missing gets its note below; one that the
@@ -408,11 +452,13 @@ fn effective_mounts(
         mounts.push(Mount { access, ..granted.clone() });
     }
     for ask in asked.mounts.iter().flatten() {
+        // What its own word takes away it does not miss.
+        let wanted = asked.writes.left_of(ask.access, &ask.guest);
         match mounts.iter().find(|mount| mount.guest == ask.guest) {
-            Some(mount) if mount.access >= ask.access => {}
+            Some(mount) if mount.access >= wanted => {}
             _ => {
                 let by = match grants.mounts.iter().find(|mount| mount.guest == ask.guest) {
-                    Some(mount) if mount.access >= ask.access => Source::Parent,
+                    Some(mount) if mount.access >= wanted => Source::Parent,
                     _ => Source::Grants,
                 };
                 notes.push(Narrowing::new(by, Wanted::Mount(ask.clone())));

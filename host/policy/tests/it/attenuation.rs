@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use belljar_policy::{
-    Access, Asked, Grants, LIMITS, Permission, Question, Rights, Source, ToolAsk, explain,
+    Access, Asked, Grants, LIMITS, Permission, Question, Rights, Source, ToolAsk, Writes, explain,
 };
 use proptest::prelude::*;
 
@@ -87,6 +87,8 @@ proptest! {
         for (name, permission) in rights.tools() {
             prop_assert!(asked.tools.as_ref().is_none_or(|tools| tools.contains(name)));
             prop_assert!(asked.at_most.get(name).is_none_or(|most| permission <= *most));
+            let others = asked.others.filter(|_| !asked.at_most.contains_key(name));
+            prop_assert!(others.is_none_or(|most| permission <= most));
         }
         for mount in rights.mounts() {
             let asks = asked.mounts.as_ref();
@@ -94,6 +96,13 @@ proptest! {
                 asks.iter().any(|ask| ask.guest == mount.guest && ask.access >= mount.access)
             });
             prop_assert!(fits, "{:?} was not asked for", mount);
+            let workspace = mount.guest.as_str().starts_with("/workspace");
+            let may_write = match asked.writes {
+                Writes::Nowhere => false,
+                Writes::Workspace => workspace,
+                Writes::Anywhere => true,
+            };
+            prop_assert!(may_write || mount.access == Access::Read, "{:?}", mount);
         }
         let tool = rights.for_tool(&ask);
         for mount in tool.mounts() {
@@ -117,12 +126,17 @@ proptest! {
         let (rights, notes) = Rights::effective(&asked, &grants, None);
         for name in asked.tools.iter().flatten() {
             let given = rights.permission(name.as_str()) != Permission::Deny;
-            let given_up = asked.at_most.get(name) == Some(&Permission::Deny);
+            let said = asked.at_most.get(name).copied().or(asked.others);
+            let given_up = said == Some(Permission::Deny);
             let noted = notes.iter().any(|note| note.what == format!("tool `{name}`"));
             prop_assert_eq!(noted, !given && !given_up, "{}", name);
         }
         for ask in asked.mounts.iter().flatten() {
-            let given = rights.mounts().iter().any(|m| m.guest == ask.guest && m.access >= ask.access);
+            let workspace = ask.guest.as_str().starts_with("/workspace");
+            let reads = asked.writes == Writes::Nowhere
+                || (asked.writes == Writes::Workspace && !workspace);
+            let wanted = if reads { Access::Read } else { ask.access };
+            let given = rights.mounts().iter().any(|m| m.guest == ask.guest && m.access >= wanted);
             let what = format!("mount `{}` ({})", ask.guest, ask.access);
             prop_assert_eq!(notes.iter().any(|note| note.what == what), !given, "{}", what);
         }

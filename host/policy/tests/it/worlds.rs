@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use belljar_policy::{
     Access, Asked, Grants, GuestPath, HostRule, LIMITS, Limits, LimitsRequest, Mount, MountAsk,
-    Permission, SecretName, Target, ToolAsk, ToolName,
+    Permission, SecretName, Target, ToolAsk, ToolName, Writes,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -98,10 +98,15 @@ pub(crate) fn asked() -> impl Strategy<Value = Asked> {
     let tools = prop::option::of(some_of(TOOLS));
     let at_most = prop::collection::btree_map(select(TOOLS), permission(), 0..2);
     let mounts = (some_of(GUESTS), prop::collection::vec(access(), GUESTS.len()));
-    (tools, at_most, prop::option::of(mounts), prop::option::of(host_rules()), limits()).prop_map(
-        |(tools, at_most, mounts, hosts, limits)| Asked {
+    let others = prop::option::of(permission());
+    let writes = select(vec![Writes::Nowhere, Writes::Workspace, Writes::Anywhere]);
+    let rest = (others, writes, limits());
+    (tools, at_most, prop::option::of(mounts), prop::option::of(host_rules()), rest).prop_map(
+        |(tools, at_most, mounts, hosts, (others, writes, limits))| Asked {
             tools: tools.map(|names| names.into_iter().map(tool).collect()),
             at_most: at_most.into_iter().map(|(name, most)| (tool(name), most)).collect(),
+            others,
+            writes,
             mounts: mounts.map(|(guests, access)| {
                 let asks = guests.into_iter().zip(access);
                 asks.map(|(guest, access)| MountAsk {
