@@ -39,8 +39,16 @@ pub(crate) const CANONICAL_ONLY: &[&str] = &[
 ];
 
 /// Fields of a canonical file that other formats have too.
-pub(crate) const CANONICAL_SHARED: &[&str] =
-    &["name", "description", "tools", "disallowedTools", "permission", "model", "maxTurns"];
+pub(crate) const CANONICAL_SHARED: &[&str] = &[
+    "name",
+    "description",
+    "tools",
+    "disallowedTools",
+    "permission",
+    "readonly",
+    "model",
+    "maxTurns",
+];
 
 /// The tiers that SmallCode writes where others name a model.
 const TIERS: &[&str] = &["fast", "default", "medium", "strong"];

@@ -95,6 +95,12 @@ impl<'f, 'p> Fields<'f, 'p> {
         Some(self.entries.remove(at))
     }
 
+    /// Takes out the first field whose key fits.
+    pub(crate) fn take_where(&mut self, fits: impl Fn(&str) -> bool) -> Option<(Key, Node)> {
+        let at = self.entries.iter().position(|(key, _)| fits(&key.text))?;
+        Some(self.entries.remove(at))
+    }
+
     /// The key of a field that is there and holds a list or a map.
     pub(crate) fn structured(&self, name: &str) -> Option<Key> {
         let (key, node) = self.entries.iter().find(|(key, _)| key.text == name)?;

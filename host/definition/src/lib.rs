@@ -29,9 +29,10 @@ mod yaml;
 pub use agent::host_tools;
 pub use agent::host_tools::HOST_TOOLS;
 pub use agent::{
-    AgentContext, AgentDefinition, AliasStatus, CanonicalForm, KnownTools, MODEL_ROLES,
-    NoCanonicalForm, NotAnAgent, Parsed, Shapes, Status, SubagentsAsk, TOOL_ALIASES, ToolAlias,
-    Translated, Unavailable, canonical_form, parse_agent, parse_agent_in, parse_too_large, status,
+    AgentContext, AgentDefinition, AliasStatus, CanonicalForm, Decider, KnownTools, MODEL_ROLES,
+    NoCanonicalForm, NotAnAgent, NotKept, Parsed, READING_TOOLS, Shapes, Status, SubagentsAsk,
+    TOOL_ALIASES, ToolAlias, Translated, Unavailable, canonical_form, parse_agent, parse_agent_in,
+    parse_too_large, status,
 };
 pub use catalog::{Catalog, CatalogEntry, Content, NotFound, SkipReason, Skipped, SourceFile};
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};

@@ -3,9 +3,10 @@
 //! What is written is read again and compared: a form that would give another name, prompt,
 //! model or limit, or any tool more or less, is not handed out.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use belljar_policy::{Permission, ToolName};
+use belljar_policy::{LIMITS, Permission, ToolName, Writes};
 
 use super::{AgentDefinition, KnownTools, Parsed, SubagentsAsk, parse_agent};
 use crate::{Dialect, Visibility};
@@ -69,32 +70,95 @@ fn write(agent: &AgentDefinition) -> String {
     };
     field("name", quoted(&agent.name));
     field("description", quoted(&agent.description));
-    if let Some(tools) = &agent.asked.tools {
-        field("tools", list(tools.iter().map(ToolName::as_str)));
-    }
-    let most = |permission| {
-        let rows = agent.asked.at_most.iter().filter(move |(_, most)| **most == permission);
-        rows.map(|(tool, _)| tool.as_str())
-    };
-    if agent.asked.tools.is_none() && most(Permission::Deny).next().is_some() {
-        field("disallowedTools", list(most(Permission::Deny)));
-    }
-    if most(Permission::Ask).next().is_some() {
-        let words: Vec<_> = most(Permission::Ask).map(|tool| format!("{tool}: ask")).collect();
-        field("permission", format!("{{ {} }}", words.join(", ")));
-    }
+    tools(agent, &mut field);
     if let Some(model) = &agent.model {
         field("model", quoted(model));
     }
-    if let Some(steps) = agent.asked.limits.get("steps") {
+    let limits = &agent.asked.limits;
+    if let Some(steps) = limits.get("steps") {
         field("maxTurns", steps.to_string());
     }
-    if let Some(SubagentsAsk { allowed_agents: Some(agents), .. }) = &agent.subagents {
-        let names: Vec<_> = agents.iter().map(|name| quoted(name)).collect();
-        field("subagents", format!("{{ allowed_agents: [{}] }}", names.join(", ")));
+    let others = LIMITS.iter().filter(|row| row.key != "steps");
+    let others = others.filter_map(|row| Some(format!("{}: {}", row.key, limits.get(row.key)?)));
+    let others: Vec<_> = others.collect();
+    if !others.is_empty() {
+        field("limits", format!("{{ {} }}", others.join(", ")));
+    }
+    if let Some(hosts) = &agent.asked.hosts {
+        let hosts: Vec<_> = hosts.iter().map(|rule| quoted(&rule.to_string())).collect();
+        field("hosts", format!("[{}]", hosts.join(", ")));
+    }
+    match agent.asked.writes {
+        Writes::Nowhere => field("readonly", "true".to_owned()),
+        Writes::Workspace => field("sandbox", "workspace-write".to_owned()),
+        Writes::Anywhere => {}
+    }
+    if let Some(subagents) = agent.subagents.as_ref().map(children).filter(|it| !it.is_empty()) {
+        field("subagents", format!("{{ {} }}", subagents.join(", ")));
     }
     field("visibility", agent.visibility.to_string());
     format!("---\n{yaml}---\n{}", agent.body)
+}
+
+/// A list where the file has one, else what is taken away: by name, by the names that may mean
+/// tools that are installed later, and for all that is not named.
+fn tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
+    let asked = &agent.asked;
+    let most = |permission| {
+        let rows = asked.at_most.iter().filter(move |(_, most)| **most == permission);
+        rows.map(|(tool, _)| tool.as_str())
+    };
+    if let Some(tools) = &asked.tools {
+        field("tools", list(tools.iter().map(ToolName::as_str)));
+    }
+    let all = asked.others.filter(|_| asked.tools.is_none());
+    let open = |permission| {
+        let open = agent.open_names.iter().filter(move |(_, most)| *most == permission);
+        let names: BTreeSet<String> = open.map(|(name, _)| quoted(name)).collect();
+        names.into_iter().filter(|_| asked.tools.is_none())
+    };
+    if asked.tools.is_none() && all != Some(Permission::Deny) {
+        let names = most(Permission::Deny).map(str::to_owned);
+        let names: Vec<_> = names.chain(open(Permission::Deny)).collect();
+        if !names.is_empty() {
+            field("disallowedTools", format!("[{}]", names.join(", ")));
+        }
+    }
+    let mut words = Vec::new();
+    words.extend(all.map(|all| format!("\"*\": {}", word(all))));
+    words.extend(open(Permission::Ask).map(|name| format!("{name}: ask")));
+    for (tool, most) in &asked.at_most {
+        let said = match all {
+            Some(all) => *most != all,
+            None => *most == Permission::Ask,
+        };
+        if said && !(*most == Permission::Deny && all != Some(Permission::Deny)) {
+            words.push(format!("{tool}: {}", word(*most)));
+        }
+    }
+    if !words.is_empty() {
+        field("permission", format!("{{ {} }}", words.join(", ")));
+    }
+}
+
+fn word(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Allow => "allow",
+        Permission::Ask => "ask",
+        Permission::Deny => "deny",
+    }
+}
+
+fn children(asked: &SubagentsAsk) -> Vec<String> {
+    let mut words = Vec::new();
+    words.extend(asked.enabled.map(|enabled| format!("enabled: {enabled}")));
+    words.extend(asked.max_depth.map(|depth| format!("max_depth: {depth}")));
+    words.extend(asked.max_concurrent.map(|most| format!("max_concurrent: {most}")));
+    if let Some(agents) = &asked.allowed_agents {
+        let names: Vec<_> = agents.iter().map(|name| quoted(name)).collect();
+        words.push(format!("allowed_agents: [{}]", names.join(", ")));
+    }
+    words
 }
 
 /// Whether both mean the same.
@@ -105,12 +169,17 @@ fn compare(
 ) -> Result<(), NoCanonicalForm> {
     let may = |agent: &AgentDefinition, tool: &ToolName| {
         let named = agent.asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
-        let most = agent.asked.at_most.get(tool).copied().unwrap_or(Permission::Allow);
-        if named { most } else { Permission::Deny }
+        if named { agent.asked.most(tool.as_str()) } else { Permission::Deny }
     };
-    // A canonical file may name nobody that it does not exist for, so only the allowlists count.
+    // A canonical file may name no tool that does not exist, so those of children do not count.
     let agents = |agent: &AgentDefinition| {
-        agent.subagents.as_ref().and_then(|asked| asked.allowed_agents.clone())
+        let asked = agent.subagents.clone().unwrap_or_default();
+        SubagentsAsk { allowed_tools: None, ..asked }
+    };
+    // What a list does not name is not had, whatever is said of it.
+    let open = |agent: &AgentDefinition| {
+        let open = agent.open_names.iter().cloned().collect::<BTreeSet<_>>();
+        agent.asked.tools.is_none().then_some((agent.asked.others, open))
     };
     let same = [
         ("name", agent.name == written.name && agent.slug == written.slug),
@@ -121,6 +190,8 @@ fn compare(
         ("limits", agent.asked.limits == written.asked.limits),
         ("mounts", agent.asked.mounts == written.asked.mounts),
         ("hosts", agent.asked.hosts == written.asked.hosts),
+        ("writing", agent.asked.writes == written.asked.writes),
+        ("tools that are installed later", open(agent) == open(written)),
         ("subagents", agents(agent) == agents(written)),
         (
             "list of tools",

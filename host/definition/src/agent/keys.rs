@@ -1,5 +1,7 @@
 //! The names of fields, of every program whose files are read.
 
+use super::limit_words::{self, flat};
+use super::stated;
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 
 /// Fields that other programs read and that mean nothing here, for display or for rights
@@ -57,31 +59,41 @@ pub(super) const NARROWING: &[&str] = &[
 const SPELT_FREELY: &[&str] =
     &["tools", "allowedTools", "disallowedTools", "permission", "permissions"];
 
+/// Other names of the same, in lower case and without `_` and `-`.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("allowtools", "allowedTools"),
+    ("enabledtools", "allowedTools"),
+    ("permittedtools", "allowedTools"),
+    ("blockedtools", "disallowedTools"),
+    ("deniedtools", "disallowedTools"),
+    ("denytools", "disallowedTools"),
+    ("disabledtools", "disallowedTools"),
+    ("excludedtools", "disallowedTools"),
+    ("excludetools", "disallowedTools"),
+    ("forbiddentools", "disallowedTools"),
+];
+
 /// The field that a key stands for: itself, but for other spellings of a field that narrows.
 pub(super) fn meant(key: &str) -> &str {
-    let flat = |text: &str| -> String {
-        text.chars()
-            .filter(|c| !matches!(c, '_' | '-' | ' '))
-            .flat_map(char::to_lowercase)
-            .collect()
-    };
     // Names are short; a long key is nobody's field.
     if key.len() > 40 || SPELT_FREELY.contains(&key) {
         return key;
     }
     let plain = flat(key);
-    SPELT_FREELY.iter().find(|field| flat(field) == plain).copied().unwrap_or(key)
+    let synonym = || SYNONYMS.iter().find(|(name, _)| *name == plain).map(|(_, field)| *field);
+    let spelt = SPELT_FREELY.iter().find(|field| flat(field) == plain).copied();
+    spelt.or_else(synonym).unwrap_or(key)
 }
 
 /// Whether a key takes something away, in any spelling.
 pub(super) fn narrows(key: &str) -> bool {
-    NARROWING.contains(&meant(key))
+    NARROWING.contains(&meant(key)) || stated::is_stated(key) || limit_words::is_joined(key)
 }
 
 /// Whether a key is a field of any program's agent files.
 pub(super) fn is_known(key: &str) -> bool {
     let tables = [CANONICAL_SHARED, CANONICAL_ONLY, NARROWING, IGNORED, NOT_HONOURED];
-    tables.iter().any(|table| table.contains(&meant(key)))
+    narrows(key) || tables.iter().any(|table| table.contains(&meant(key)))
 }
 
 #[cfg(test)]
@@ -95,6 +107,8 @@ mod tests {
         assert_eq!(meant("disallowed_tools"), "disallowedTools");
         assert_eq!(meant("name"), "name");
         assert_eq!(meant("Name"), "Name");
+        assert_eq!(meant("exclude-tools"), "disallowedTools");
+        assert!(narrows("read_only") && narrows("max_tool_calls") && !narrows("max_tokens"));
         assert!(narrows("TOOLS") && !narrows("tool"));
         assert!(is_known("description") && !is_known("user"));
     }

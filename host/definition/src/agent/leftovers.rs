@@ -3,6 +3,7 @@
 use belljar_policy::Shown;
 
 use super::keys::{IGNORED, NARROWING, NOT_HONOURED};
+use super::{NotKept, limit_words, narrowed};
 use crate::dialect::{CANONICAL_ONLY, CANONICAL_SHARED};
 use crate::fields::Fields;
 use crate::{Dialect, suggest};
@@ -13,13 +14,23 @@ const MAX_NAMED: usize = 20;
 /// Fields that narrow and whose names begin too many others to be what those were meant for.
 const SHORT: &[&str] = &["agents", "disable", "steps"];
 
-/// Says what became of the fields that nobody read.
-pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect) {
+/// Fields about what is not given here in any case, so that no limit on it can be lost.
+const LIMITS_OF_OTHERS: &[&str] =
+    &["mcpServers", "mcp-servers", "mcp_servers", "handoffs", "skills"];
+
+/// Says what became of the fields that nobody read, and adds those that speak of a limit.
+pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<NotKept>) {
     let (left, findings) = fields.into_rest();
     let mut ignored = Vec::new();
     let mut first = None;
-    for (key, _) in &left {
+    for (key, node) in &left {
         let name = Shown::clipped(&key.text, 64).to_string();
+        let speaks = match LIMITS_OF_OTHERS.contains(&key.text.as_str()) {
+            true => Vec::new(),
+            false => limit_words::speaks("", key, node),
+        };
+        let limits = !speaks.is_empty();
+        not_kept.extend(speaks);
         if NOT_HONOURED.contains(&key.text.as_str()) {
             let message = format!("`{name}` is not honoured: a file grants itself nothing here");
             findings.warning(key.at, "not-honoured", message, None);
@@ -34,11 +45,15 @@ pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect) {
             let message = format!("`{name}` is not a field, and so narrows nothing");
             let hint = format!("did you mean `{meant}`?");
             findings.warning(key.at, "unknown-field", message, Some(hint));
-        } else {
+            if !limits {
+                not_kept.push(NotKept::of(&key.text, key, node));
+            }
+        } else if !limits {
             first = first.or(Some(key.at));
             ignored.push(format!("`{name}`"));
         }
     }
+    narrowed::say(not_kept, findings);
     if let Some(at) = first {
         ignored.truncate(MAX_NAMED);
         findings.note(at, "ignored-fields", format!("ignored: {}", ignored.join(", ")));

@@ -7,30 +7,35 @@ mod canonical;
 pub mod host_tools;
 mod keys;
 mod leftovers;
+mod limit_words;
 mod name;
 mod names;
+mod narrowed;
 mod parse;
 mod permission;
 mod recover;
 mod requests;
 mod shapes;
+mod stated;
 mod status;
 mod tool_list;
 mod tools;
 
 use std::path::PathBuf;
 
-use belljar_policy::{Asked, ToolName};
+use belljar_policy::{Asked, Permission, ToolName};
 
 use crate::diagnostic::Diagnostic;
 use crate::{Dialect, Slug, Visibility};
 
 pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
+pub use narrowed::{Decider, NotKept};
 pub(crate) use parse::{NO_TOOLS, is_documentation, no_agent, opens_with_fence, say_no_split};
 pub use parse::{parse_agent, parse_agent_in, parse_too_large};
 pub use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
 pub use shapes::{AgentContext, Shapes};
+pub use stated::READING_TOOLS;
 pub use status::{Status, status};
 pub(crate) use tools::Written;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
@@ -69,6 +74,14 @@ pub struct AgentDefinition {
     pub emit_structured_findings: bool,
     /// What it says about delegating; `None` where it says nothing.
     pub subagents: Option<SubagentsAsk>,
+    /// Which of its fields took tools away, in the order in which they were read.
+    pub deciders: Vec<Decider>,
+    /// Names that take something away and may mean tools that are installed later, as written:
+    /// patterns, and names that nobody knows yet.
+    pub open_names: Vec<(String, Permission)>,
+    /// Limits that it states and that are not kept here. With one of them the agent has no tools
+    /// and is not run.
+    pub not_kept: Vec<NotKept>,
     /// Its author switched it off.
     pub disabled: bool,
     /// The file.
@@ -80,6 +93,8 @@ pub struct AgentDefinition {
 pub struct SubagentsAsk {
     /// Whether it may delegate at all; absent = as granted.
     pub enabled: Option<bool>,
+    /// How many levels of children there may be below it; 0 = it delegates nothing.
+    pub max_depth: Option<u32>,
     /// How many children may run at the same time.
     pub max_concurrent: Option<u32>,
     /// The agents it may delegate to, as written; absent = all.
@@ -145,10 +160,21 @@ pub enum NotAnAgent {
 }
 
 impl AgentDefinition {
-    /// Whether the file names tools and not one of them can be had: such an agent is not run.
+    /// Whether the file names tools and not one of them can be had, or states a limit that is not
+    /// kept here: such an agent is not run.
     pub fn has_lost_all_tools(&self) -> bool {
+        if !self.not_kept.is_empty() {
+            return true;
+        }
         let named = self.tools_as_written.as_ref().is_some_and(|names| !names.is_empty());
         named && self.asked.tools.as_ref().is_some_and(|tools| tools.is_empty())
+    }
+}
+
+impl SubagentsAsk {
+    /// Whether it rules out handing work on.
+    pub fn is_nobody(&self) -> bool {
+        self.enabled == Some(false) || self.max_depth == Some(0)
     }
 }
 

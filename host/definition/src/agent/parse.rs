@@ -1,13 +1,18 @@
 //! From bytes to an agent definition.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use belljar_policy::Shown;
+use belljar_policy::{Asked, Shown};
 
 use super::recover::{self, Recovered};
 use super::shapes::{self, Shapes};
+use super::stated::Stated;
 use super::tool_list::{ToolList, say_lost};
-use super::{AgentDefinition, KnownTools, NotAnAgent, Parsed, keys, leftovers, name, requests};
+use super::{
+    AgentDefinition, KnownTools, NotAnAgent, NotKept, Parsed, SubagentsAsk, keys, leftovers, name,
+    narrowed, requests,
+};
 use crate::Dialect;
 use crate::diagnostic::{Findings, Place};
 use crate::fields::{self, Fields};
@@ -188,14 +193,17 @@ fn read(
             "write the system prompt below the closing `---`",
         );
     }
-    let tools = tools(&mut fields, dialect, known, lost.as_ref());
-    let asked = requests::read(&mut fields, dialect, &tools);
+    let mut tools = tools(&mut fields, dialect, known, lost.as_ref());
+    let mut asked = requests::read(&mut fields, dialect);
     let model = requests::model(&mut fields);
     let visibility = requests::visibility(&mut fields);
     let emit_structured_findings = fields.boolean("emitStructuredFindings").unwrap_or(false);
-    let subagents = requests::subagents(&mut fields, dialect, &tools, known);
+    let mut subagents = requests::subagents(&mut fields, dialect, &tools, known);
     let disabled = dialect == Dialect::OpenCode && requests::disabled(&mut fields);
-    leftovers::say(fields, dialect);
+    let not_kept = limits(fields, dialect, &mut tools, &mut asked, &mut subagents);
+    asked.tools = tools.tools;
+    asked.at_most = tools.at_most;
+    asked.others = tools.others;
     Some(AgentDefinition {
         name: name?,
         slug: slug?,
@@ -212,9 +220,34 @@ fn read(
         visibility,
         emit_structured_findings,
         subagents,
+        deciders: tools.deciders,
+        open_names: tools.open,
+        not_kept,
         disabled,
         path: path.to_path_buf(),
     })
+}
+
+/// What the fields say that nobody has taken yet: limits that are kept, and those that are not.
+fn limits(
+    mut fields: Fields<'_, '_>,
+    dialect: Dialect,
+    tools: &mut ToolList,
+    asked: &mut Asked,
+    subagents: &mut Option<SubagentsAsk>,
+) -> Vec<NotKept> {
+    let mut not_kept = Vec::new();
+    if subagents.as_ref().is_some_and(SubagentsAsk::is_nobody) {
+        let by = ("subagents".to_owned(), fields.place("subagents").line);
+        narrowed::delegate_nothing(&by, tools);
+    }
+    Stated { tools, asked, subagents, not_kept: &mut not_kept }.read(&mut fields);
+    leftovers::say(fields, dialect, &mut not_kept);
+    if !not_kept.is_empty() {
+        tools.tools = Some(BTreeSet::new());
+    }
+    tools.settle();
+    not_kept
 }
 
 /// Gives fields that narrow the one name under which they are read.

@@ -1,7 +1,8 @@
 //! OpenCode's `permission`: one word for all, or a map from tool to a word or to a map of
 //! patterns.
 //!
-//! Patterns are not enforced here, so the strictest word of them holds. Within the field the
+//! Patterns are not enforced here: the strictest word of them holds, and an agent whose patterns say
+//! different things is blocked. `task` with names of agents is kept as it is. Within the field the
 //! last match wins, with two limits: a pattern lifts no word that names the tool, and of two
 //! names for one tool the stricter counts. What another field took away stays away.
 
@@ -9,10 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_policy::{Permission, Shown, ToolName};
 
-use super::names::Entry;
+use super::Unavailable;
+use super::host_tools::SPAWN_AGENT;
+use super::names::{Behind, Entry};
 use super::tool_list::{MAX_TOOLS, Reader};
 use crate::fields::{boolean, shown};
 use crate::yaml::{Key, Node, Value};
+
+/// The tool whose patterns are commands; those of others are paths, addresses and names.
+const SHELL: &str = "shell";
 
 /// What the field says of one tool so far.
 struct Word {
@@ -21,9 +27,17 @@ struct Word {
     by: Option<String>,
 }
 
+/// What the field says: of tools, and of those that it does not name.
+#[derive(Default)]
+struct Said {
+    words: BTreeMap<ToolName, Word>,
+    others: Option<Permission>,
+}
+
 impl Reader<'_, '_, '_, '_> {
     pub(super) fn permission(&mut self, name: &'static str) {
         while let Some((key, node)) = self.fields.take(name) {
+            self.field = (name.to_owned(), key.at.line);
             let said = match &node.value {
                 Value::Null => continue,
                 Value::Map(entries) if entries.len() > MAX_TOOLS => {
@@ -41,80 +55,121 @@ impl Reader<'_, '_, '_, '_> {
     }
 
     /// Joins what the field says to what the others said.
-    fn apply(&mut self, said: BTreeMap<ToolName, Word>) {
+    fn apply(&mut self, said: Said) {
+        let Said { words, others } = said;
         let denied = |word: &Word| word.most == Permission::Deny;
-        if !said.is_empty() && self.known.iter().all(|tool| said.get(tool).is_some_and(denied)) {
+        if !words.is_empty() && self.known.iter().all(|tool| words.get(tool).is_some_and(denied)) {
             self.list.tools = Some(BTreeSet::new());
         }
-        for (tool, Word { most, .. }) in said {
-            let now = self.list.at_most.entry(tool).or_insert(most);
-            *now = (*now).min(most);
-        }
+        let named = words.into_iter().map(|(tool, word)| (tool, word.most)).collect();
+        self.list.lower(&self.field, &named, others);
     }
 
-    fn all(&self, most: Permission) -> BTreeMap<ToolName, Word> {
-        match most {
-            Permission::Allow => BTreeMap::new(),
-            Permission::Ask | Permission::Deny => {
-                self.known.iter().map(|tool| (tool.clone(), Word { most, by: None })).collect()
-            }
+    fn all(&self, most: Permission) -> Said {
+        if most == Permission::Allow {
+            return Said::default();
         }
+        let words = self.known.iter().map(|tool| (tool.clone(), Word { most, by: None }));
+        Said { words: words.collect(), others: Some(most) }
     }
 
-    fn words(&mut self, entries: &[(Key, Node)]) -> BTreeMap<ToolName, Word> {
-        let mut said: BTreeMap<ToolName, Word> = BTreeMap::new();
+    fn words(&mut self, entries: &[(Key, Node)]) -> Said {
+        let mut said = Said::default();
         for (key, node) in entries {
-            let most = match &node.value {
-                Value::Map(patterns) => self.strictest(key, patterns),
-                _ => self.word_or_deny(&key.text, key, node),
-            };
             if key.text == "*" {
+                let most = match &node.value {
+                    Value::Map(patterns) => self.strictest(key, patterns, None),
+                    _ => self.word_or_deny(&key.text, key, node),
+                };
+                let all = self.all(most);
+                said.others = all.others;
                 match most {
-                    Permission::Allow => said.retain(|_, word| word.by.is_some()),
-                    Permission::Ask | Permission::Deny => said.extend(self.all(most)),
+                    Permission::Allow => said.words.retain(|_, word| word.by.is_some()),
+                    Permission::Ask | Permission::Deny => said.words.extend(all.words),
                 }
                 continue;
             }
-            let pattern = key.text.contains('*');
             let entry = Entry { text: key.text.clone(), at: key.at };
             let found = self.behind(&entry);
-            for tool in found.beside.into_iter().filter(|_| most != Permission::Allow) {
-                let by = Some(key.text.clone());
-                let word = said.entry(tool).or_insert(Word { most, by });
-                word.most = word.most.min(most);
-            }
-            for tool in found.tools {
-                let by = (!pattern).then(|| key.text.clone());
-                match said.get_mut(&tool) {
-                    Some(word) if word.by.is_some() && word.by != by => {
-                        word.most = word.most.min(most);
-                    }
-                    _ => {
-                        said.insert(tool, Word { most, by });
-                    }
+            let most = match &node.value {
+                Value::Map(patterns) => {
+                    let before = said.before(&found);
+                    self.patterned(key, patterns, &found, before)
                 }
-            }
+                _ => self.word_or_deny(&key.text, key, node),
+            };
+            self.keep_open(&entry, &found, most);
+            said.add(key, found, most);
         }
         said
     }
 
-    fn strictest(&mut self, key: &Key, patterns: &[(Key, Node)]) -> Permission {
-        let words = patterns.iter().map(|(_, node)| word(node).unwrap_or(Permission::Deny));
-        let words: BTreeSet<Permission> = words.collect();
+    /// What a map of patterns leaves of a tool. Delegation to agents by name is kept as it
+    /// stands; elsewhere the strictest word holds for all.
+    fn patterned(
+        &mut self,
+        key: &Key,
+        patterns: &[(Key, Node)],
+        found: &Behind,
+        before: Permission,
+    ) -> Permission {
+        if found.tools.iter().any(|tool| tool.as_str() == SPAWN_AGENT)
+            && let Some((most, agents)) = agents(patterns, before)
+        {
+            if let Some(agents) = agents {
+                self.list.agents = Some(match self.list.agents.take() {
+                    Some(named) => named.into_iter().filter(|it| agents.contains(it)).collect(),
+                    None => agents,
+                });
+            }
+            return most;
+        }
+        self.strictest(key, patterns, Some((found, before)))
+    }
+
+    /// The strictest word of the patterns. Where they do not all say the same of everything,
+    /// what the author meant is not kept, and the agent is blocked.
+    fn strictest(
+        &mut self,
+        key: &Key,
+        patterns: &[(Key, Node)],
+        of: Option<(&Behind, Permission)>,
+    ) -> Permission {
+        let is_shell = of.is_some_and(|(found, _)| found.tools.iter().any(|t| t.as_str() == SHELL));
+        // What other programs call `mcp:` is a resource of a server, and there are none here.
+        let void = |text: &str| {
+            let text = text.to_ascii_lowercase();
+            !is_shell && (text.starts_with("mcp:") || text.starts_with("mcp__"))
+        };
+        let real: Vec<_> = patterns.iter().filter(|(key, _)| !void(&key.text)).collect();
+        let before = of.map_or(Permission::Allow, |(_, before)| before);
+        if real.is_empty() {
+            return if patterns.is_empty() { Permission::Deny } else { before };
+        }
+        let mut words: BTreeSet<Permission> =
+            real.iter().map(|(_, node)| word(node).unwrap_or(Permission::Deny)).collect();
+        if !real.iter().any(|(key, _)| key.text.trim_matches(['*', '/']).is_empty()) {
+            words.insert(before);
+        }
         let most = words.first().copied().unwrap_or(Permission::Deny);
-        let whole = words.len() == 1
-            && patterns.iter().any(|(key, _)| key.text.trim_matches(['*', '/']).is_empty());
-        if most != Permission::Allow && !whole {
-            let name = Shown::clipped(&key.text, 60);
-            let what = match most {
-                Permission::Deny => "not given at all",
-                Permission::Ask | Permission::Allow => "always asked for",
-            };
-            let message =
-                format!("the patterns of `{name}` are not enforced here, so it is {what}");
-            self.fields.findings.warning(key.at, "patterns", message, None);
+        if words.len() > 1 {
+            self.not_exact(key, most, of.is_none_or(|(found, _)| !found.tools.is_empty()));
         }
         most
+    }
+
+    fn not_exact(&mut self, key: &Key, most: Permission, exists: bool) {
+        let name = Shown::clipped(&key.text, 60).to_string();
+        let what = match most {
+            Permission::Deny => "not given at all",
+            Permission::Ask | Permission::Allow => "always asked for",
+        };
+        let message = format!("the patterns of `{name}` are not enforced here, so it is {what}");
+        self.fields.findings.warning(key.at, "patterns", message, None);
+        if exists {
+            let why = "its patterns are not something that belljar enforces".to_owned();
+            self.list.unavailable.push(Unavailable { name, why });
+        }
     }
 
     /// The word; one that cannot be read is a no.
@@ -127,6 +182,64 @@ impl Reader<'_, '_, '_, '_> {
             Permission::Deny
         })
     }
+}
+
+impl Said {
+    /// What has been said so far of the tools behind a name.
+    fn before(&self, found: &Behind) -> Permission {
+        let said = |tool| self.words.get(tool).map(|word| word.most).or(self.others);
+        let words = found.tools.iter().map(|tool| said(tool).unwrap_or(Permission::Allow));
+        words.min().unwrap_or(Permission::Allow)
+    }
+
+    fn add(&mut self, key: &Key, found: Behind, most: Permission) {
+        for tool in found.beside.into_iter().filter(|_| most != Permission::Allow) {
+            let by = Some(key.text.clone());
+            let word = self.words.entry(tool).or_insert(Word { most, by });
+            word.most = word.most.min(most);
+        }
+        for tool in found.tools {
+            let by = (!key.text.contains('*')).then(|| key.text.clone());
+            match self.words.get_mut(&tool) {
+                Some(word) if word.by.is_some() && word.by != by => {
+                    word.most = word.most.min(most);
+                }
+                _ => {
+                    self.words.insert(tool, Word { most, by });
+                }
+            }
+        }
+    }
+}
+
+/// What patterns over names of agents say: the word for delegating at all, and the agents where
+/// only some are meant. `None` = that cannot be kept.
+fn agents(
+    patterns: &[(Key, Node)],
+    before: Permission,
+) -> Option<(Permission, Option<Vec<String>>)> {
+    let mut all = if patterns.is_empty() { Permission::Deny } else { before };
+    let mut listed: BTreeMap<&str, Permission> = BTreeMap::new();
+    for (key, node) in patterns {
+        let said = word(node).unwrap_or(Permission::Deny);
+        match key.text.as_str() {
+            "*" => {
+                all = said;
+                listed.clear();
+            }
+            text if text.contains(['*', '?']) => return None,
+            text => {
+                listed.insert(text, said);
+            }
+        }
+    }
+    listed.retain(|_, said| *said != all);
+    if listed.is_empty() {
+        return Some((all, None));
+    }
+    let allowed = listed.values().all(|said| *said == Permission::Allow);
+    let names = || listed.keys().map(|name| (*name).to_owned()).collect();
+    (all == Permission::Deny && allowed).then(|| (Permission::Allow, Some(names())))
 }
 
 fn word(node: &Node) -> Option<Permission> {

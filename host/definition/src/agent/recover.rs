@@ -13,7 +13,7 @@
 
 use belljar_policy::Shown;
 
-use super::keys;
+use super::keys::{self, NARROWING};
 use super::names::split_names;
 use crate::diagnostic::{Findings, Place, Severity, count};
 use crate::dialect::CANONICAL_ONLY;
@@ -172,6 +172,10 @@ fn is_field(key: &str, value: &str) -> bool {
         "steps" | "maxSteps" | "maxTurns" => value.starts_with(|c: char| c.is_ascii_digit()),
         "agents" => value.is_empty() || value.starts_with(['[', '*']),
         "disable" => matches!(value.to_ascii_lowercase().as_str(), "true" | "false" | "yes" | "no"),
+        // Prose has these words too, and says more than one in a line.
+        _ if keys::narrows(key) && !NARROWING.contains(&keys::meant(key)) => {
+            !value.is_empty() && !value.contains(' ')
+        }
         _ => keys::is_known(key),
     }
 }

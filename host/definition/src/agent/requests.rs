@@ -33,7 +33,8 @@ const MAX_ENTRIES: usize = 200;
 /// Roles that a model can have: `modelRole` in a definition, `[roles]` in `belljar.toml`.
 pub const MODEL_ROLES: &[&str] = &["main", "fast", "strong", "compaction", "fallback"];
 
-pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect, tools: &ToolList) -> Asked {
+/// All but the tools.
+pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Asked {
     let mut limits = LimitsRequest {
         timeout_seconds: fields.number("timeoutSeconds", SECONDS),
         prefill_timeout_seconds: fields.number("prefillTimeoutSeconds", SECONDS),
@@ -50,11 +51,10 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect, tools: &ToolLi
         limits = limits.and(&read_limits(&key, &node, fields.findings));
     }
     Asked {
-        tools: tools.tools.clone(),
-        at_most: tools.at_most.clone(),
         mounts: fields.take("mounts").map(|(key, node)| mounts(&key, &node, fields.findings)),
         hosts: fields.take("hosts").map(|(key, node)| hosts(&key, &node, fields.findings)),
         limits,
+        ..Asked::default()
     }
 }
 
@@ -184,6 +184,15 @@ pub(super) fn subagents(
                     findings.error_hint(key.at, "bad-field", message, hint);
                 }
             }
+            "max_depth" => {
+                let n = node.integer().and_then(|n| u32::try_from(n).ok());
+                ask.max_depth = n;
+                if n.is_none() {
+                    let message = format!("`max_depth` is {}", shown(node));
+                    let hint = "write a number; 0 = it delegates nothing";
+                    findings.error_hint(key.at, "bad-field", message, hint);
+                }
+            }
             "allowed_agents" => {
                 let listed = texts(key, node, findings);
                 let both = |named: Vec<String>| {
@@ -196,7 +205,8 @@ pub(super) fn subagents(
             }
             "allowed_tools" => ask.allowed_tools = Some(child_tools(key, node, known, findings)),
             _ => {
-                let known = ["enabled", "max_concurrent", "allowed_agents", "allowed_tools"];
+                let known =
+                    ["enabled", "max_depth", "max_concurrent", "allowed_agents", "allowed_tools"];
                 unknown_key(key, "`subagents`", &known, findings);
             }
         }

@@ -1,8 +1,9 @@
 //! What can be said of an agent at a glance.
 
-use belljar_policy::{Grants, LIMITS, Narrowing};
+use belljar_policy::{Grants, LIMITS, Narrowing, Shown};
 
 use super::AgentDefinition;
+use super::narrowed::HINT;
 use crate::diagnostic::{Diagnostic, Severity};
 
 /// Whether an agent can run, and what stands in the way.
@@ -56,6 +57,13 @@ pub fn status(
     }
     for tool in &definition.unavailable {
         reasons.push(format!("tool `{}` is not available: {}", tool.name, tool.why));
+    }
+    for it in &definition.not_kept {
+        let path = Shown::new(&definition.path.to_string_lossy()).to_string();
+        let (line, text) = (it.line, &it.text);
+        reasons.push(format!(
+            "{path}:{line}: `{text}` speaks of a limit that is not understood; {HINT}"
+        ));
     }
     if definition.disabled {
         reasons.push("its file says `disable: true`".to_owned());

@@ -10,7 +10,7 @@ use belljar_policy::{Permission, Shown, ToolName};
 use super::host_tools::SPAWN_AGENT;
 use super::names::{Behind, Entry, split_names, tools_behind};
 use super::tools::{KnownTools, Meaning, Written};
-use super::{Translated, Unavailable};
+use super::{Decider, Translated, Unavailable};
 use crate::Dialect;
 use crate::diagnostic::Place;
 use crate::fields::{Fields, boolean, shown};
@@ -26,6 +26,12 @@ pub(super) struct ToolList {
     pub(super) tools: Option<BTreeSet<ToolName>>,
     /// Tools with less than the grants may give them.
     pub(super) at_most: BTreeMap<ToolName, Permission>,
+    /// What tools have at most that `at_most` does not name.
+    pub(super) others: Option<Permission>,
+    /// Which field lowered what.
+    pub(super) deciders: Vec<Decider>,
+    /// Names that lower and may mean tools that are installed later.
+    pub(super) open: Vec<(String, Permission)>,
     /// Agents named in `Agent(a, b)`.
     pub(super) agents: Option<Vec<String>>,
     pub(super) as_written: Option<Vec<String>>,
@@ -39,21 +45,50 @@ pub(super) struct Reader<'r, 'f, 'p, 'k> {
     pub(super) dialect: Dialect,
     pub(super) known: &'k KnownTools,
     pub(super) list: ToolList,
+    /// The field that is being read, and its line.
+    pub(super) field: (String, u32),
 }
 
 impl ToolList {
     pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect, known: &KnownTools) -> Self {
-        let mut reader = Reader { fields, dialect, known, list: Self::default() };
+        let field = (String::new(), 0);
+        let mut reader = Reader { fields, dialect, known, list: Self::default(), field };
         reader.allow("tools");
         reader.allow("allowedTools");
         reader.deny("disallowedTools");
         reader.permission("permission");
         reader.permission("permissions");
         let mut list = reader.list;
-        if let Some(tools) = &mut list.tools {
-            tools.retain(|tool| list.at_most.get(tool) != Some(&Permission::Deny));
-        }
+        list.settle();
         list
+    }
+
+    /// Takes out of the list what is not had at all.
+    pub(super) fn settle(&mut self) {
+        let (at_most, others) = (&self.at_most, self.others);
+        if let Some(tools) = &mut self.tools {
+            tools.retain(|tool| at_most.get(tool).copied().or(others) != Some(Permission::Deny));
+        }
+    }
+
+    /// Lowers what tools have at most: each that is named, and the others where something is
+    /// said of them. Nothing is ever raised.
+    pub(super) fn lower(
+        &mut self,
+        (field, line): &(String, u32),
+        named: &BTreeMap<ToolName, Permission>,
+        others: Option<Permission>,
+    ) {
+        lower(&mut self.at_most, &mut self.others, named, others);
+        match self.deciders.iter_mut().find(|it| it.field == *field && it.line == *line) {
+            Some(same) => lower(&mut same.named, &mut same.others, named, others),
+            None => self.deciders.push(Decider {
+                field: field.clone(),
+                line: *line,
+                named: named.clone(),
+                others,
+            }),
+        }
     }
 
     /// Takes all tools away, because a field that narrows them cannot be read. The agent is
@@ -71,6 +106,7 @@ impl Reader<'_, '_, '_, '_> {
     fn allow(&mut self, name: &'static str) {
         // Several spellings of one field may stand there.
         while let Some((key, node)) = self.fields.take(name) {
+            self.field = (name.to_owned(), key.at.line);
             let tools = match &node.value {
                 // Left unread, the last entries would not take away what they name.
                 Value::Map(entries) if entries.len() > MAX_TOOLS => {
@@ -213,6 +249,7 @@ impl Reader<'_, '_, '_, '_> {
 
     fn deny(&mut self, name: &'static str) {
         while let Some((key, node)) = self.fields.take(name) {
+            self.field = (name.to_owned(), key.at.line);
             let written = self.list.as_written.take();
             let entries = match &node.value {
                 // An empty list of what is taken away takes nothing away.
@@ -241,9 +278,19 @@ impl Reader<'_, '_, '_, '_> {
     /// Lowers what a tool may have at most.
     fn cap(&mut self, entry: &Entry, most: Permission) {
         let found = self.behind(entry);
-        for tool in found.tools.into_iter().chain(found.beside) {
-            let now = self.list.at_most.entry(tool).or_insert(most);
-            *now = (*now).min(most);
+        self.keep_open(entry, &found, most);
+        let tools = found.tools.into_iter().chain(found.beside);
+        let named: BTreeMap<_, _> = tools.map(|tool| (tool, most)).collect();
+        if !named.is_empty() {
+            self.list.lower(&self.field, &named, None);
+        }
+    }
+
+    /// Remembers a name that may mean more, once more is installed.
+    pub(super) fn keep_open(&mut self, entry: &Entry, found: &Behind, most: Permission) {
+        let all = entry.text == "*";
+        if !all && (entry.text.contains('*') || !found.is_known) && most != Permission::Allow {
+            self.list.open.push((entry.text.clone(), most));
         }
     }
 
@@ -305,6 +352,27 @@ impl Reader<'_, '_, '_, '_> {
             self.list.unknown.push(shown);
         }
     }
+}
+
+fn lower(
+    at_most: &mut BTreeMap<ToolName, Permission>,
+    rest: &mut Option<Permission>,
+    named: &BTreeMap<ToolName, Permission>,
+    others: Option<Permission>,
+) {
+    let both = |a: Option<Permission>, b: Option<Permission>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    let names: BTreeSet<ToolName> = at_most.keys().chain(named.keys()).cloned().collect();
+    for name in names {
+        let before = at_most.get(&name).copied().or(*rest);
+        let said = named.get(&name).copied().or(others);
+        if let Some(most) = both(before, said) {
+            at_most.insert(name, most);
+        }
+    }
+    *rest = both(*rest, others);
 }
 
 /// Reports where a field that narrows was lost.

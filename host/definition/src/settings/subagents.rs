@@ -58,6 +58,7 @@ impl SubagentsAsk {
     pub(super) fn overlaid(&self, over: &Self) -> Self {
         Self {
             enabled: over.enabled.or(self.enabled),
+            max_depth: over.max_depth.or(self.max_depth),
             max_concurrent: over.max_concurrent.or(self.max_concurrent),
             allowed_agents: over.allowed_agents.clone().or_else(|| self.allowed_agents.clone()),
             allowed_tools: over.allowed_tools.clone().or_else(|| self.allowed_tools.clone()),
@@ -74,6 +75,8 @@ impl<'t> Loader<'_, 't, '_> {
         self.reader.only(table, "`subagents`", GRANT_KEYS);
         SubagentsAsk {
             enabled: self.reader.boolean(table, "enabled"),
+            // How deep an agent of the operator's goes is said once, for all.
+            max_depth: None,
             max_concurrent: self.bounded(table, "max_concurrent", 1, MAX_CONCURRENT),
             allowed_agents: table
                 .get("allowed_agents")

@@ -35,7 +35,7 @@ mounts: ["/workspace (read)", "/data (read-write)"]
 hosts: ["https://*.example.org"]
 limits: steps = 8, timeout_seconds = 120, prefill_timeout_seconds = 30, tokens = 5000
 model: main
-SubagentsAsk { enabled: Some(true), max_concurrent: Some(2), allowed_agents: Some(["critic"]), allowed_tools: Some(["file_read"]) }
+SubagentsAsk { enabled: Some(true), max_depth: None, max_concurrent: Some(2), allowed_agents: Some(["critic"]), allowed_tools: Some(["file_read"]) }
 "#);
 }
 
@@ -201,9 +201,8 @@ hooks: {}
 body", @r#"
 s (s), canonical, user-facing
 tools: all that is granted
+limits: steps = 3
 model: main
-agents/scout.md:5:1: warning: `max_turns` is not a field of an agent definition
-  hint: did you mean `maxTurns`?
 agents/scout.md:6:1: warning: `colour` is not a field of an agent definition
   hint: it is ignored; remove it
 agents/scout.md:7:1: note: ignored: `color`

@@ -47,9 +47,36 @@ fn what_was_taken_away_or_asked_for_stays_so() {
 }
 
 #[test]
+fn what_is_denied_by_default_is_denied_by_default_in_the_form() {
+    insta::assert_snapshot!(form("---\ndescription: d\npermission: { '*': deny, read: allow, webfetch: ask }\n---\nb").unwrap(), @r#"
+    ---
+    name: "scout"
+    description: "d"
+    permission: { "*": deny, file_read: allow, web_fetch: ask }
+    visibility: user-facing
+    ---
+    b
+    "#);
+    insta::assert_snapshot!(form("---\nname: s\ndescription: d\npermission: { 'web*': deny }\nmax_turns: 5\ntimeout_mins: 2\nmaxSubagentDepth: 1\nnetwork: false\n---\nb").unwrap(), @r#"
+    ---
+    name: "s"
+    description: "d"
+    disallowedTools: [web_fetch, web_search, "web*"]
+    maxTurns: 5
+    limits: { timeout_seconds: 120 }
+    hosts: []
+    subagents: { max_depth: 1 }
+    visibility: user-facing
+    ---
+    b
+    "#);
+}
+
+#[test]
 fn an_agent_that_would_become_another_has_no_form() {
     let form = |fields: &str| form(&format!("---\ndescription: d\n{fields}\n---\nb")).unwrap_err();
     assert_eq!(form("tools: Bash, Frob"), NoCanonicalForm::NoTools);
+    assert_eq!(form("sandbox_profile: strict"), NoCanonicalForm::NoTools);
     assert_eq!(form("mode: all\ndisable: true"), NoCanonicalForm::Disabled);
     assert_eq!(form("name: s\nvisibility: internal"), NoCanonicalForm::Already);
 }
@@ -84,6 +111,7 @@ fn field() -> impl Strategy<Value = String> {
         words.clone().prop_map(move |words| format!("permission: {}", map(&words))),
         words.prop_map(move |words| format!("tools: {}", map(&words))),
         Just("mode: subagent".to_owned()),
+        prop::sample::select(crate::limits::NARROWING).prop_map(str::to_owned),
     ]
 }
 
@@ -108,15 +136,29 @@ proptest! {
         let may = |agent: &belljar_definition::AgentDefinition, tool: &ToolName| {
             match &agent.asked.tools {
                 Some(tools) if !tools.contains(tool) => Permission::Deny,
-                _ => agent.asked.at_most.get(tool).copied().unwrap_or(Permission::Allow),
+                _ => agent.asked.most(tool.as_str()),
             }
         };
         for tool in known().iter() {
             prop_assert_eq!(may(&before, tool), may(&after, tool), "{} in {}", tool, form.text);
         }
-        let allowed = |agent: &belljar_definition::AgentDefinition| {
-            agent.subagents.as_ref().and_then(|asked| asked.allowed_agents.clone())
+        prop_assert_eq!(&before.asked.limits, &after.asked.limits);
+        prop_assert_eq!(&before.asked.hosts, &after.asked.hosts);
+        prop_assert_eq!(before.asked.writes, after.asked.writes);
+        let delegates = |agent: &belljar_definition::AgentDefinition| {
+            let asked = agent.subagents.clone().unwrap_or_default();
+            (asked.allowed_agents, asked.enabled, asked.max_depth, asked.max_concurrent)
         };
-        prop_assert_eq!(allowed(&before), allowed(&after));
+        prop_assert_eq!(delegates(&before), delegates(&after));
+        // Both as they are read once more tools are installed: the copy has none more.
+        let later = crate::limits::known_later();
+        let again = |text: &str| match parse_agent("a/b.md".as_ref(), text.as_bytes(), &later) {
+            Parsed::Agent { definition, .. } => definition,
+            other => panic!("{other:?}"),
+        };
+        let (original, copy) = (again(&text), again(&form.text));
+        for tool in later.iter() {
+            prop_assert!(may(&copy, tool) <= may(&original, tool), "{} in {}", tool, form.text);
+        }
     }
 }

@@ -166,12 +166,14 @@ fn opencode_permissions_narrow_and_the_last_match_wins() {
     s (s), OpenCode, user-facing
     tools: {}
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    others: Deny
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { '*': ask, read: allow }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"attach_file": Ask, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "notebook_edit": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
+    others: Ask
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { edit: perhaps }", @r#"
@@ -219,7 +221,7 @@ fn a_scope_becomes_a_limit_or_nothing() {
     tools!("tools: Read(src/**), Agent(scout, critic), Bash(git:*), Grep(*)", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_search", "spawn_agent"}
-    SubagentsAsk { enabled: None, max_concurrent: None, allowed_agents: Some(["scout", "critic"]), allowed_tools: None }
+    SubagentsAsk { enabled: None, max_depth: None, max_concurrent: None, allowed_agents: Some(["scout", "critic"]), allowed_tools: None }
     agents/scout.md:4:8: warning: tool `Read(src/**)` is not available: the scope `src/**` is not something that belljar enforces
     agents/scout.md:4:8: warning: tool `Bash(git:*)` is not available: `shell` is not installed
     "#);

@@ -8,6 +8,7 @@ mod catalog;
 mod foreign;
 mod grants;
 mod hostile;
+mod limits;
 mod manifest;
 mod named;
 mod never_panics;

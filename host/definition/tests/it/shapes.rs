@@ -59,6 +59,7 @@ fn permissions_of_either_spelling_narrow() {
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Allow, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Ask, "web_search": Ask}
+    others: Deny
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("permission: { write: deny, edit: allow }", @r#"
@@ -77,6 +78,7 @@ fn permissions_of_either_spelling_narrow() {
     s (s), OpenCode, user-facing
     tools: {}
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    others: Deny
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     agents/scout.md:4:1: warning: `permission` is a list, none of `allow`, `ask`, `deny`: denied
     "#);

@@ -6,7 +6,7 @@ use belljar_definition::{
     AgentDefinition, Diagnostic, FileRead, Filed, KnownTools, Parsed, Settings, Skill,
     TeamDefinition, ToolManifest, parse_agent,
 };
-use belljar_policy::{Grants, ToolName};
+use belljar_policy::{Grants, ToolName, Writes};
 
 /// The names that exist in these tests.
 pub(crate) fn known() -> KnownTools {
@@ -153,6 +153,12 @@ fn fields(agent: &AgentDefinition) -> String {
     out += &format!("tools: {tools}\n");
     if !agent.asked.at_most.is_empty() {
         out += &format!("at most: {:?}\n", agent.asked.at_most);
+    }
+    if let Some(others) = agent.asked.others {
+        out += &format!("others: {others:?}\n");
+    }
+    if agent.asked.writes != Writes::Anywhere {
+        out += &format!("writes: {:?}\n", agent.asked.writes);
     }
     if let Some(mounts) = &agent.asked.mounts {
         let mounts: Vec<_> = mounts.iter().map(|m| format!("{} ({})", m.guest, m.access)).collect();

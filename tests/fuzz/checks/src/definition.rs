@@ -84,7 +84,7 @@ fn asks_no_more_than_it_names(definition: &AgentDefinition, known: &KnownTools) 
         Some(tools) => {
             for tool in tools {
                 assert!(known.contains(tool.as_str()), "`{tool}` does not exist");
-                assert_ne!(asked.at_most.get(tool), Some(&Permission::Deny), "`{tool}`");
+                assert_ne!(asked.most(tool.as_str()), Permission::Deny, "`{tool}`");
                 let means = |name: &&str| {
                     let row = |row: &&belljar_definition::ToolAlias| row.name == *name;
                     *name == tool.as_str()
@@ -114,9 +114,10 @@ fn narrows(definition: &AgentDefinition, known: &KnownTools) {
     let (all, _) = Rights::effective(&belljar_policy::Asked::default(), &grants, None);
     assert!(given.within(&all), "{:?}", definition.asked);
     for (tool, permission) in given.tools() {
-        let most = definition.asked.at_most.get(tool).copied().unwrap_or(Permission::Allow);
-        assert!(permission <= most, "`{tool}`");
+        assert!(permission <= definition.asked.most(tool.as_str()), "`{tool}`");
     }
+    // A limit that nobody understood leaves nothing, rather than all but that limit.
+    assert!(definition.not_kept.is_empty() || given.tools().next().is_none());
 }
 
 /// With a line that takes a tool away, the same file does not have that tool.

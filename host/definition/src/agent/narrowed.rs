@@ -1,0 +1,97 @@
+//! What a file takes away from its agent, by which of its fields, and what it would have taken
+//! away if anybody here knew how.
+
+use std::collections::BTreeMap;
+
+use belljar_policy::{Permission, Shown, ToolName};
+
+use super::AgentDefinition;
+use super::host_tools::{AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT};
+use super::tool_list::ToolList;
+use crate::diagnostic::{Findings, Place};
+use crate::yaml::{Key, Node, Value};
+
+/// Characters of a field's name and of its value that are shown.
+const MAX_SHOWN: usize = 60;
+
+/// What to do about a limit that is not kept.
+pub(super) const HINT: &str = "take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`";
+
+/// The tools by which an agent hands work on, or looks after work that was handed on.
+const DELEGATING: [&str; 5] =
+    [SPAWN_AGENT, DELEGATE_PARALLEL, AGENT_STATUS, AGENT_RESULT, AGENT_CANCEL];
+
+/// A field that lowers what tools may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decider {
+    /// The field.
+    pub field: String,
+    /// Its line in the file, from 1.
+    pub line: u32,
+    /// What the tools have at most that it speaks of.
+    pub named: BTreeMap<ToolName, Permission>,
+    /// What all others have at most; `None` = it says nothing of them.
+    pub others: Option<Permission>,
+}
+
+/// A line that speaks of a limit, in a field or a value that nobody here knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotKept {
+    /// Its line in the file, from 1.
+    pub line: u32,
+    /// The field and its value, safe to show.
+    pub text: String,
+    pub(super) at: Place,
+}
+
+impl Decider {
+    /// What it leaves of a tool at most.
+    pub fn most(&self, tool: &str) -> Permission {
+        self.named.get(tool).copied().or(self.others).unwrap_or(Permission::Allow)
+    }
+}
+
+impl NotKept {
+    pub(super) fn of(path: &str, key: &Key, node: &Node) -> Self {
+        let value = match (&node.value, node.text()) {
+            (Value::Bool(value), _) => value.to_string(),
+            (Value::Int(value), _) => value.to_string(),
+            (_, Some(text)) => text.to_owned(),
+            (_, None) => format!("({})", node.kind()),
+        };
+        let line = format!("{path}: {value}");
+        Self {
+            line: key.at.line,
+            text: Shown::clipped(&line, 2 * MAX_SHOWN).to_string(),
+            at: key.at,
+        }
+    }
+}
+
+impl AgentDefinition {
+    /// The field that decides what a tool has at most; `None` where none says anything of it
+    /// besides `tools`.
+    pub fn decided_by(&self, tool: &str) -> Option<&Decider> {
+        let most = self.asked.most(tool);
+        let decides = |it: &&Decider| most < Permission::Allow && it.most(tool) == most;
+        self.deciders.iter().find(decides)
+    }
+}
+
+/// Takes the tools for delegating away, by the word of this field.
+pub(super) fn delegate_nothing(by: &(String, u32), tools: &mut ToolList) {
+    let names = DELEGATING.into_iter().filter_map(|name| ToolName::new(name).ok());
+    let named = names.map(|name| (name, Permission::Deny)).collect();
+    tools.lower(by, &named, None);
+}
+
+/// Says what is not kept.
+pub(super) fn say(not_kept: &[NotKept], findings: &mut Findings<'_>) {
+    for it in not_kept {
+        let message = format!(
+            "`{}` speaks of a limit that is not understood, so the agent is blocked",
+            it.text
+        );
+        findings.warning(it.at, "limit-not-kept", message, Some(HINT.to_owned()));
+    }
+}

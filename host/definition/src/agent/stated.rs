@@ -1,0 +1,379 @@
+//! Limits that other programs' files state in fields of their own, kept here.
+//!
+//! To read one of them only takes away, so it does not matter in whose file it stands. A value
+//! that is none of those known is no guess: it is handed back, and the agent is blocked.
+
+use std::collections::BTreeMap;
+
+use belljar_policy::{Asked, LimitsRequest, Permission, Shown, ToolName, Writes};
+
+use super::host_tools::HOST_TOOLS;
+use super::limit_words::{self, MAX_NAME, flat};
+use super::narrowed::delegate_nothing;
+use super::tool_list::ToolList;
+use super::{NotKept, SubagentsAsk};
+use crate::fields::{Fields, boolean};
+use crate::yaml::{Key, Node, Value};
+
+/// Belljar's own tools that only read; a test holds them against their hints. What other tools
+/// say of themselves is no ground to call an agent read-only.
+pub const READING_TOOLS: [&str; 7] = [
+    "attach_file",
+    "file_find",
+    "file_list",
+    "file_read",
+    "file_search",
+    "web_fetch",
+    "web_search",
+];
+
+/// The longest time that a number without a unit is read as seconds; more may be milliseconds.
+const PLAIN_SECONDS: u64 = 999;
+
+/// What a field states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum States {
+    ReadOnly,
+    PermissionMode,
+    Sandbox,
+    Approval,
+    /// Whether there is a network.
+    Network,
+    NoNetwork,
+    /// Whether it may hand work on.
+    Delegates,
+    NoDelegates,
+    Depth,
+    Concurrent,
+    Children,
+    Steps,
+    Millis,
+    Seconds,
+    Minutes,
+    /// A time with its unit.
+    Time,
+    Tokens,
+    /// A map of such fields.
+    Nested,
+}
+
+use States::{
+    Approval, Children, Concurrent, Delegates, Depth, Millis, Minutes, Nested, Network,
+    NoDelegates, NoNetwork, PermissionMode, ReadOnly, Sandbox, Seconds, Steps, Time, Tokens,
+};
+
+/// The fields, in lower case and without `_` and `-`.
+const STATED: &[(&str, States)] = &[
+    ("readonly", ReadOnly),
+    ("isreadonly", ReadOnly),
+    ("readonlymode", ReadOnly),
+    ("permissionmode", PermissionMode),
+    ("sandbox", Sandbox),
+    ("sandboxmode", Sandbox),
+    ("approval", Approval),
+    ("approvalmode", Approval),
+    ("approvalpolicy", Approval),
+    ("network", Network),
+    ("networkaccess", Network),
+    ("allownetwork", Network),
+    ("allownetworkaccess", Network),
+    ("allowinternet", Network),
+    ("internet", Network),
+    ("internetaccess", Network),
+    ("nonetwork", NoNetwork),
+    ("disablenetwork", NoNetwork),
+    ("offline", NoNetwork),
+    ("allowsubagents", Delegates),
+    ("allowdelegation", Delegates),
+    ("allowspawn", Delegates),
+    ("candelegate", Delegates),
+    ("canspawn", Delegates),
+    ("canspawnagents", Delegates),
+    ("canspawnsubagents", Delegates),
+    ("enablesubagents", Delegates),
+    ("subagentsenabled", Delegates),
+    ("nosubagents", NoDelegates),
+    ("nodelegation", NoDelegates),
+    ("disablesubagents", NoDelegates),
+    ("disabledelegation", NoDelegates),
+    ("disallowsubagents", NoDelegates),
+    ("maxsubagentdepth", Depth),
+    ("maxsubagentsdepth", Depth),
+    ("maxdelegationdepth", Depth),
+    ("maxspawndepth", Depth),
+    ("maxagentdepth", Depth),
+    ("subagentdepth", Depth),
+    ("maxconcurrentsubagents", Concurrent),
+    ("maxparallelsubagents", Concurrent),
+    ("maxconcurrentagents", Concurrent),
+    ("maxparallelagents", Concurrent),
+    ("maxsubagents", Children),
+    ("maxturns", Steps),
+    ("maxsteps", Steps),
+    ("maxiter", Steps),
+    ("maxiterations", Steps),
+    ("maxrounds", Steps),
+    ("turnlimit", Steps),
+    ("steplimit", Steps),
+    ("iterationlimit", Steps),
+    ("timeoutms", Millis),
+    ("timeoutmillis", Millis),
+    ("maxtimems", Millis),
+    ("timeoutseconds", Seconds),
+    ("timeoutsecs", Seconds),
+    ("timeoutsec", Seconds),
+    ("maxtimeseconds", Seconds),
+    ("maxruntimeseconds", Seconds),
+    ("timeoutminutes", Minutes),
+    ("timeoutmins", Minutes),
+    ("timeoutmin", Minutes),
+    ("maxtimeminutes", Minutes),
+    ("timelimitminutes", Minutes),
+    ("timelimitmins", Minutes),
+    ("timeout", Time),
+    ("timelimit", Time),
+    ("maxtime", Time),
+    ("maxruntime", Time),
+    ("maxduration", Time),
+    ("tokenbudget", Tokens),
+    ("maxtotaltokens", Tokens),
+    ("runconfig", Nested),
+];
+
+/// Whether a key is one of these fields.
+pub(super) fn is_stated(key: &str) -> bool {
+    states(key).is_some()
+}
+
+fn states(key: &str) -> Option<States> {
+    if key.len() > MAX_NAME {
+        return None;
+    }
+    let plain = flat(key);
+    STATED.iter().find(|(name, _)| *name == plain).map(|(_, states)| *states)
+}
+
+/// What the fields narrow.
+pub(super) struct Stated<'a> {
+    pub(super) tools: &'a mut ToolList,
+    pub(super) asked: &'a mut Asked,
+    pub(super) subagents: &'a mut Option<SubagentsAsk>,
+    pub(super) not_kept: &'a mut Vec<NotKept>,
+}
+
+impl Stated<'_> {
+    /// Takes the fields out and keeps what they say.
+    pub(super) fn read(&mut self, fields: &mut Fields<'_, '_>) {
+        while let Some((key, node)) = fields.take_where(is_stated) {
+            if states(&key.text) == Some(PermissionMode) && widens(&node) {
+                let name = Shown::clipped(&key.text, MAX_NAME);
+                let message =
+                    format!("`{name}` is not honoured: a file grants itself nothing here");
+                fields.findings.warning(key.at, "not-honoured", message, None);
+                continue;
+            }
+            self.field("", &key, &node);
+        }
+    }
+
+    fn field(&mut self, above: &str, key: &Key, node: &Node) {
+        let Some(states) = states(&key.text).filter(|_| node.value != Value::Null) else { return };
+        let by = (format!("{above}{}", key.text), key.at.line);
+        if self.keep(states, &by, node).is_none() {
+            self.not_kept.push(NotKept::of(&by.0, key, node));
+        }
+        let delegation = matches!(states, Delegates | NoDelegates | Depth | Children | Concurrent);
+        if delegation && self.subagents.as_ref().is_some_and(SubagentsAsk::is_nobody) {
+            delegate_nothing(&by, self.tools);
+        }
+    }
+
+    /// `None` = that value is not known.
+    fn keep(&mut self, states: States, by: &(String, u32), node: &Node) -> Option<()> {
+        match states {
+            ReadOnly if yes(node)? => self.read_only(by),
+            PermissionMode if word(node)? == "plan" => self.read_only(by),
+            PermissionMode => return None,
+            Sandbox => return self.sandbox(by, node),
+            Approval => return self.approval(by, node),
+            Network if !reaches(node)? => self.asked.hosts = Some(Vec::new()),
+            NoNetwork if yes(node)? => self.asked.hosts = Some(Vec::new()),
+            Delegates if !yes(node)? => self.subagents().enabled = Some(false),
+            NoDelegates if yes(node)? => self.subagents().enabled = Some(false),
+            // Said, and nothing is taken away by it.
+            ReadOnly | Network | NoNetwork | Delegates | NoDelegates => {}
+            Depth | Children | Concurrent => return self.children(states, number(node)?),
+            Nested => {
+                let Value::Map(entries) = &node.value else { return None };
+                entries.iter().for_each(|(key, node)| self.nested(&by.0, key, node));
+            }
+            Steps | Millis | Seconds | Minutes | Time | Tokens => {
+                self.asked.limits = self.asked.limits.and(&limit(states, node)?);
+            }
+        }
+        Some(())
+    }
+
+    fn children(&mut self, states: States, n: u64) -> Option<()> {
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        let asked = self.subagents.get_or_insert_default();
+        let most = match states {
+            Depth => &mut asked.max_depth,
+            _ if n == 0 => {
+                asked.enabled = Some(false);
+                return Some(());
+            }
+            Concurrent => &mut asked.max_concurrent,
+            // How many there are in all is counted nowhere.
+            _ => return None,
+        };
+        *most = Some(most.unwrap_or(n).min(n));
+        Some(())
+    }
+
+    fn nested(&mut self, above: &str, key: &Key, node: &Node) {
+        let above = format!("{above}.");
+        match is_stated(&key.text) {
+            true => self.field(&above, key, node),
+            false => self.not_kept.extend(limit_words::speaks(&above, key, node)),
+        }
+    }
+
+    fn subagents(&mut self) -> &mut SubagentsAsk {
+        self.subagents.get_or_insert_default()
+    }
+
+    /// Nothing but what reads, and no mount to write to; so its children.
+    fn read_only(&mut self, by: &(String, u32)) {
+        self.asked.writes = Writes::Nowhere;
+        self.tools.lower(by, &reading(), Some(Permission::Deny));
+    }
+
+    fn sandbox(&mut self, by: &(String, u32), node: &Node) -> Option<()> {
+        match word(node)?.as_str() {
+            "readonly" => self.read_only(by),
+            "workspacewrite" => self.asked.writes = self.asked.writes.min(Writes::Workspace),
+            // Every agent is in the sandbox here, and none is let out of it.
+            "true" | "false" | "on" | "off" | "none" | "dangerfullaccess" => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn approval(&mut self, by: &(String, u32), node: &Node) -> Option<()> {
+        match word(node)?.as_str() {
+            // These say when to ask for more than there is, and nobody is given that here.
+            "never" | "onrequest" | "onfailure" | "auto" | "none" | "false" => {}
+            "untrusted" | "unlesstrusted" => {
+                self.tools.lower(by, &reading(), Some(Permission::Ask));
+            }
+            "always" | "ask" | "manual" | "required" | "true" => {
+                self.tools.lower(by, &BTreeMap::new(), Some(Permission::Ask));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// Values of `permissionMode` that give more, or leave it as it is: a file gives itself nothing.
+fn widens(node: &Node) -> bool {
+    const MODES: [&str; 4] = ["default", "acceptedits", "auto", "bypasspermissions"];
+    word(node).is_some_and(|word| MODES.contains(&word.as_str()))
+}
+
+/// Tools that change nothing outside the session. Its children get no more than it has.
+fn reading() -> BTreeMap<ToolName, Permission> {
+    let names = READING_TOOLS.into_iter().chain(HOST_TOOLS);
+    names.filter_map(|name| Some((ToolName::new(name).ok()?, Permission::Allow))).collect()
+}
+
+fn word(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Bool(value) => Some(value.to_string()),
+        _ => node.text().filter(|text| text.len() <= MAX_NAME).map(|text| flat(text.trim())),
+    }
+}
+
+fn yes(node: &Node) -> Option<bool> {
+    boolean(node).or_else(|| match word(node)?.as_str() {
+        "true" | "yes" | "on" | "1" => Some(true),
+        "false" | "no" | "off" | "0" => Some(false),
+        _ => None,
+    })
+}
+
+/// Whether a network is left.
+fn reaches(node: &Node) -> Option<bool> {
+    yes(node).or_else(|| match word(node)?.as_str() {
+        "full" | "all" | "any" | "enabled" | "allow" | "allowed" => Some(true),
+        "none" | "disabled" | "deny" | "denied" | "blocked" | "never" => Some(false),
+        _ => None,
+    })
+}
+
+fn number(node: &Node) -> Option<u64> {
+    node.integer().and_then(|n| u64::try_from(n).ok())
+}
+
+fn limit(states: States, node: &Node) -> Option<LimitsRequest> {
+    let n = number(node).filter(|n| *n > 0);
+    let mut limits = LimitsRequest::default();
+    match states {
+        Steps => limits.steps = Some(n?),
+        Tokens => limits.tokens = Some(n?),
+        Millis => limits.timeout_seconds = Some(n?.div_ceil(1_000)),
+        Seconds => limits.timeout_seconds = Some(n?),
+        Minutes => limits.timeout_seconds = Some(n?.saturating_mul(60)),
+        _ => limits.timeout_seconds = Some(time(node, n)?),
+    }
+    Some(limits)
+}
+
+/// Seconds of a time: a number with its unit, or one that can mean nothing but seconds or more.
+fn time(node: &Node, plain: Option<u64>) -> Option<u64> {
+    if let Some(n) = plain {
+        return (n <= PLAIN_SECONDS).then_some(n);
+    }
+    let text = node.text()?.trim();
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let n = digits.parse::<u64>().ok().filter(|n| *n > 0)?;
+    match flat(unit.trim()).as_str() {
+        "ms" | "millis" | "milliseconds" => Some(n.div_ceil(1_000)),
+        "s" | "sec" | "secs" | "second" | "seconds" => Some(n),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some(n.saturating_mul(60)),
+        "h" | "hour" | "hours" => Some(n.saturating_mul(3_600)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_known_in_every_spelling_and_stands_once_in_the_table() {
+        for key in ["max_turns", "maxTurns", "MAX-TURNS", "read-only", "sandbox_mode"] {
+            assert!(is_stated(key), "{key}");
+        }
+        assert!(!is_stated("maximum") && !is_stated("max_tokens"));
+        let names: std::collections::BTreeSet<_> = STATED.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), STATED.len());
+    }
+
+    #[test]
+    fn a_time_is_never_read_as_longer_than_it_is() {
+        let time = |text: &str| {
+            let root = crate::yaml::parse(&format!("t: {text}"), 1).unwrap();
+            let Value::Map(map) = root.value else { panic!("{text}") };
+            limit(Time, &map[0].1).and_then(|limits| limits.timeout_seconds)
+        };
+        assert_eq!(time("90"), Some(90));
+        assert_eq!(time("5m"), Some(300));
+        assert_eq!(time("1500 ms"), Some(2));
+        assert_eq!(time("2 hours"), Some(7_200));
+        for unknown in ["300000", "soon", "5 moons", "0s", "-1", "1.5h"] {
+            assert_eq!(time(unknown), None, "{unknown}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Limits in the words of other programs: kept, or the agent is blocked.
+
+use std::path::Path;
+
+use belljar_definition::{AgentDefinition, KnownTools, Parsed, parse_agent};
+use belljar_policy::{
+    Access, Asked, Grants, GuestPath, Limits, Mount, Permission, Rights, ToolName, Writes,
+};
+use proptest::prelude::*;
+
+use crate::show::{agent, definition, known};
+
+/// Lines that take something away.
+pub(crate) const NARROWING: &[&str] = &[
+    "readonly: true",
+    "read_only: yes",
+    "permissionMode: plan",
+    "sandbox_mode: read-only",
+    "sandbox: workspace-write",
+    "approval_policy: untrusted",
+    "approval: always",
+    "network: false",
+    "offline: true",
+    "allowSubagents: false",
+    "maxSubagentDepth: 0",
+    "maxSubagentDepth: 2",
+    "max_concurrent_subagents: 1",
+    "max_turns: 3",
+    "maxIterations: 9",
+    "timeout_mins: 2",
+    "timeout: 30s",
+    "run_config: { max_turns: 4, max_time_minutes: 1 }",
+    "token_budget: 1000",
+    "denied_tools: [Read]",
+    "exclude-tools: [WebFetch]",
+    "permission: { '*': deny, read: allow }",
+    "permission: { 'web*': deny }",
+    "permission: { task: { '*': deny, scout: allow } }",
+    "disallowedTools: [later_tool]",
+    "sandbox_profile: strict",
+    "max_tool_calls: 3",
+    "readonly: perhaps",
+];
+
+/// The tools of these tests and some that are installed later.
+pub(crate) fn known_later() -> KnownTools {
+    let later = ["later_tool", "web_later"];
+    let later = later.into_iter().map(|name| ToolName::new(name).unwrap());
+    known().iter().cloned().chain(later).collect()
+}
+
+fn with(fields: &str) -> AgentDefinition {
+    definition(format!("---\nname: s\ndescription: d\n{fields}\n---\nbody"))
+}
+
+fn shown(fields: &str) -> String {
+    agent(format!("---\nname: s\ndescription: d\n{fields}\n---\nbody"))
+}
+
+/// All that an operator can give.
+fn rights(asked: &Asked) -> Rights {
+    let mount = |guest: &str| Mount {
+        guest: GuestPath::new(guest).unwrap(),
+        host: "/srv".into(),
+        access: Access::ReadWrite,
+    };
+    let parallel = ToolName::new("delegate_parallel").unwrap();
+    let tools = known_later().iter().cloned().chain([parallel]).collect::<Vec<_>>();
+    let grants = Grants {
+        tools: tools.into_iter().map(|tool| (tool, Permission::Allow)).collect(),
+        mounts: vec![mount("/workspace"), mount("/out")],
+        hosts: vec![vec!["https://*".parse().unwrap()]],
+        limits: Limits::default(),
+        ..Grants::none()
+    };
+    Rights::effective(asked, &grants, None).0
+}
+
+#[test]
+fn read_only_in_any_programs_words_leaves_tools_that_read_and_no_mount_to_write_to() {
+    for line in [
+        "readonly: true",
+        "readOnly: 'true'",
+        "read-only: on",
+        "permissionMode: plan",
+        "permission_mode: Plan",
+        "sandbox_mode: read-only",
+        "sandbox: readonly",
+    ] {
+        let rights = rights(&with(&format!("{line}\ntools: '*'")).asked);
+        let tools: Vec<_> = rights.tools().map(|(tool, _)| tool.to_string()).collect();
+        let reading = [
+            "attach_file",
+            "delegate_parallel",
+            "file_find",
+            "file_list",
+            "file_read",
+            "file_search",
+            "spawn_agent",
+            "web_fetch",
+            "web_search",
+        ];
+        assert_eq!(tools, reading, "{line}");
+        assert!(rights.mounts().iter().all(|mount| mount.access == Access::Read), "{line}");
+    }
+    for line in ["readonly: false", "permissionMode: acceptEdits", "sandbox: danger-full-access"] {
+        let definition = with(line);
+        assert_eq!(rights(&definition.asked), rights(&Asked::default()), "{line}");
+        assert!(definition.not_kept.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn a_sandbox_of_the_workspace_leaves_other_mounts_to_be_read() {
+    let definition = with("sandbox_mode: workspace-write");
+    assert_eq!(definition.asked.writes, Writes::Workspace);
+    let rights = rights(&definition.asked);
+    let access = |guest: &str| {
+        rights.mounts().iter().find(|mount| mount.guest.as_str() == guest).unwrap().access
+    };
+    assert_eq!((access("/workspace"), access("/out")), (Access::ReadWrite, Access::Read));
+}
+
+#[test]
+fn times_and_turns_of_other_programs_are_kept() {
+    let limits = |fields: &str| {
+        let limits = with(fields).asked.limits;
+        (limits.get("steps"), limits.get("timeout_seconds"))
+    };
+    for line in ["max_turns: 7", "maxTurns: 7", "max-steps: 7", "maxIterations: '7'"] {
+        assert_eq!(limits(line).0, Some(7), "{line}");
+    }
+    for line in ["timeout_mins: 3", "timeoutMs: 180000", "timeout: 3m", "timeout-seconds: 180"] {
+        assert_eq!(limits(line).1, Some(180), "{line}");
+    }
+    let nested = limits("run_config:\n  max_turns: 4\n  max_time_minutes: 1");
+    assert_eq!(nested, (Some(4), Some(60)));
+    assert_eq!(limits("max_turns: 9\nmaxTurns: 4").0, Some(4), "the lower one counts");
+}
+
+#[test]
+fn an_agent_that_may_not_delegate_has_no_tool_for_it() {
+    for line in [
+        "maxSubagentDepth: 0",
+        "allowSubagents: false",
+        "allow_delegation: false",
+        "max_subagents: 0",
+        "disable_subagents: true",
+    ] {
+        let definition = with(line);
+        let rights = rights(&definition.asked);
+        for tool in ["spawn_agent", "delegate_parallel"] {
+            assert!(rights.tool(tool).is_err(), "{line}: {tool}");
+            assert_eq!(definition.decided_by(tool).unwrap().line, 4, "{line}");
+        }
+        assert!(rights.tool("file_write").is_ok(), "{line}");
+    }
+    let deep = with("max_subagent_depth: 2");
+    assert_eq!(deep.subagents.unwrap().max_depth, Some(2));
+    assert!(rights(&deep.asked).tool("spawn_agent").is_ok());
+}
+
+#[test]
+fn a_tool_that_is_installed_later_stays_denied_where_all_are_by_default() {
+    let definition = with("permission: { '*': deny, read: allow }");
+    let rights = rights(&definition.asked);
+    assert!(rights.tool("later_tool").is_err() && rights.tool("file_read").is_ok());
+    let asks = with("permission: { '*': ask, read: allow }");
+    assert_eq!(asks.asked.most("later_tool"), Permission::Ask);
+}
+
+#[test]
+fn patterns_that_say_the_same_of_everything_are_kept_and_others_block() {
+    for (line, most) in [
+        ("read: { '*': allow, 'mcp:*': deny }", Permission::Allow),
+        ("read: { 'mcp:*': deny }", Permission::Allow),
+        ("read: { '**': deny }", Permission::Deny),
+        ("read: { '*': ask, '*.env': ask }", Permission::Ask),
+    ] {
+        let definition = with(&format!("permission: {{ {line} }}"));
+        assert_eq!(definition.asked.most("file_read"), most, "{line}");
+        assert!(definition.unavailable.is_empty(), "{line}");
+    }
+    for line in [
+        "read: { '*': allow, '*.env': deny }",
+        "read: { '*.env': deny }",
+        "'*': deny, read: { 'src/**': allow }",
+        "edit: { 'docs/**': ask }",
+    ] {
+        let definition = with(&format!("permission: {{ {line} }}"));
+        assert_eq!(definition.unavailable.len(), 1, "{line}");
+        assert!(definition.asked.most("file_read") < Permission::Allow || line.contains("edit"));
+    }
+    let named = with("permission: { task: { '*': deny, scout: allow, critic: allow } }");
+    assert_eq!(named.subagents.unwrap().allowed_agents.unwrap(), ["critic", "scout"]);
+    assert!(named.unavailable.is_empty());
+    let some = with("permission: { task: { '*': allow, scout: deny } }");
+    assert_eq!((some.unavailable.len(), some.asked.most("spawn_agent")), (1, Permission::Deny));
+}
+
+#[test]
+fn a_limit_that_is_not_understood_is_shown_with_its_line_and_blocks() {
+    insta::assert_snapshot!(shown("tools: Read\nsandbox_profile: strict\nsettings: { security: { level: restricted } }\nmax_tokens: 99\nreadonly: perhaps"), @r#"
+    s (s), Claude Code, user-facing
+    tools: {}
+    agents/scout.md:5:1: warning: `sandbox_profile: strict` speaks of a limit that is not understood, so the agent is blocked
+      hint: take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`
+    agents/scout.md:6:25: warning: `settings.security.level: restricted` speaks of a limit that is not understood, so the agent is blocked
+      hint: take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`
+    agents/scout.md:7:1: note: ignored: `settings`, `max_tokens`
+    agents/scout.md:8:1: warning: `readonly: perhaps` speaks of a limit that is not understood, so the agent is blocked
+      hint: take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`
+    "#);
+}
+
+#[test]
+fn a_limit_in_broken_yaml_is_kept_or_costs_all_tools() {
+    let broken = |line: &str| {
+        definition(format!("---\nname: s\ndescription: it: is broken\n{line}\n---\nbody"))
+    };
+    assert_eq!(broken("readonly: true").asked.writes, Writes::Nowhere);
+    assert_eq!(broken("max_turns: 3").asked.limits.get("steps"), Some(3));
+    for line in ["sandbox_profile: strict", "no-network: sometimes", "  readonly: true"] {
+        let definition = broken(line);
+        assert_eq!(rights(&definition.asked).tools().count(), 0, "{line}");
+        assert!(definition.has_lost_all_tools(), "{line}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    /// One line more about a limit takes away or leaves as it is, whatever stands beside it.
+    #[test]
+    fn a_line_that_narrows_never_widens(
+        before in prop::collection::btree_set(prop::sample::select(NARROWING), 0..4),
+        line in prop::sample::select(NARROWING),
+    ) {
+        let key = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
+        let mut lines: Vec<&str> = Vec::new();
+        for it in before {
+            // A key that stands twice is no YAML.
+            if key(it) != key(line) && lines.iter().all(|other| key(other) != key(it)) {
+                lines.push(it);
+            }
+        }
+        let read = |lines: &[&str]| {
+            let text = format!("---\nname: s\ndescription: d\n{}\n---\nbody", lines.join("\n"));
+            match parse_agent(Path::new("a/s.md"), text.as_bytes(), &known()) {
+                Parsed::Agent { definition, .. } => *definition,
+                other => panic!("{text}: {other:?}"),
+            }
+        };
+        let wide = read(&lines);
+        lines.push(line);
+        let narrow = read(&lines);
+        let (own, above) = (rights(&narrow.asked), rights(&wide.asked));
+        prop_assert!(own.within(&above), "{lines:?}: {own:?} not in {above:?}");
+        prop_assert!(own.within(&rights(&Asked::default())));
+        let depth = |it: &AgentDefinition| {
+            it.subagents.as_ref().and_then(|asked| asked.max_depth).unwrap_or(u32::MAX)
+        };
+        prop_assert!(depth(&narrow) <= depth(&wide));
+        prop_assert!(narrow.not_kept.len() >= wide.not_kept.len());
+    }
+}
