@@ -121,7 +121,9 @@ impl Agent<'_> {
         let job = self.job;
         let Planned { agent, path, address, spawn_index, order, .. } = planned;
         let fork = order.mode == Mode::Fork;
-        let scene = job.scene.below(fork);
+        // A fork is the same agent, one level down: its file has bounded the tree already.
+        let own = agent.definition.subagents.as_ref().filter(|_| !fork);
+        let scene = job.scene.below(fork).bounded(own);
         let blocked = &job.shared.host.settings.subagents.blocked_tools;
         let allowed = self.delegates.allowed_tools();
         let admitted = |name: &ToolName| {

@@ -106,7 +106,8 @@ impl Delegates {
         said: &SubagentsAsk,
         meant: impl Fn(&Listing, &[String]) -> BTreeSet<String>,
     ) {
-        let SubagentsAsk { enabled, max_concurrent, allowed_agents, allowed_tools } = said;
+        let SubagentsAsk { enabled, max_depth: _, max_concurrent, allowed_agents, allowed_tools } =
+            said;
         if let Some(names) = allowed_agents {
             let named = meant(&self.listing, names);
             self.only = Some(match self.only.take() {

@@ -2,7 +2,7 @@
 //! is offered: they depend on where it stands in the session. They are granted like all other
 //! tools, so being offered one is no right to it.
 
-use belljar_definition::host_tools;
+use belljar_definition::{SubagentsAsk, host_tools};
 use belljar_policy::ToolName;
 
 /// A tool that acts on the session.
@@ -79,6 +79,13 @@ impl Scene {
         Self { depth: self.depth.saturating_add(1), forked: self.forked || forked, ..self }
     }
 
+    /// The same for an agent whose own file allows so many levels below it at most.
+    pub(crate) fn bounded(self, asked: Option<&SubagentsAsk>) -> Self {
+        let levels = asked.and_then(|asked| asked.max_depth);
+        let deepest = levels.map_or(u32::MAX, |levels| self.depth.saturating_add(levels));
+        Self { max_depth: self.max_depth.min(deepest), ..self }
+    }
+
     /// Whether another agent started it.
     pub(crate) fn is_child(self) -> bool {
         self.depth > 0
@@ -131,6 +138,19 @@ mod tests {
         assert!(middle.supervises() && !offered(middle).contains(&"clarify"));
         assert!(offered(middle.below(false)).is_empty());
         assert_eq!(offered(Scene::top(0)), ["use_skill", "todo_write", "clarify"]);
+    }
+
+    #[test]
+    fn a_files_depth_bounds_the_tree_below_it_and_never_deepens_it() {
+        let ask = |max_depth| SubagentsAsk { max_depth, ..SubagentsAsk::default() };
+        let top = Scene::top(4).bounded(Some(&ask(Some(2))));
+        assert_eq!(top.max_depth, 2);
+        let child = top.below(false).bounded(Some(&ask(Some(5))));
+        assert!(child.supervises() && !child.below(false).supervises());
+        let last = Scene::top(4).below(false).bounded(Some(&ask(Some(0))));
+        assert!(!last.supervises() && offered(last) == offered(Scene::top(0).below(false)));
+        assert_eq!(Scene::top(4).bounded(Some(&ask(None))), Scene::top(4));
+        assert_eq!(Scene::top(4).bounded(None), Scene::top(4));
     }
 
     #[test]

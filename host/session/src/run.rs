@@ -189,7 +189,8 @@ pub(crate) fn job(
     let mut notes = agent.notes();
     notes.extend(model.notes.iter().cloned());
     let rights = agent.rights.clone().limited(&limits);
-    let scene = Scene::top(shared.host.settings.subagents.max_depth);
+    let scene = Scene::top(shared.host.settings.subagents.max_depth)
+        .bounded(agent.definition.subagents.as_ref());
     let limits = rights.limits();
     let caps = Caps::of(limits);
     let time = Duration::from_secs(limits.timeout_seconds);

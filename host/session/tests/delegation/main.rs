@@ -6,6 +6,7 @@ mod background;
 mod basics;
 mod blocks;
 mod fork;
+mod limits;
 mod parallel;
 mod person;
 mod scenes;
