@@ -53,6 +53,17 @@ fn grant_shows_the_difference_keeps_comments_and_needs_a_yes() {
 }
 
 #[test]
+fn explain_and_the_list_name_the_field_that_decides() {
+    let world = World::new();
+    let file = "---\nname: quiet\ndescription: d\nmaxSubagentDepth: 0\n---\nYou look.\n";
+    world.home_file("agents/quiet.md", file);
+    let field = "`maxSubagentDepth` on line 4";
+    world.run(&["explain", "quiet", "spawn_agent"]).exits(4).says(field);
+    world.run(&["agents", "list"]).says(field);
+    world.run(&["explain", "quiet", "file_read"]).exits(0);
+}
+
+#[test]
 fn explain_names_the_source_that_decides() {
     let world = World::new();
     world.home_file("agents/writer.md", WRITER);

@@ -1,5 +1,6 @@
 //! `belljar agents`: which agents there are, what each may do, and what is wrong with files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use belljar_definition::{Diagnostic, FileRead, Filed, Scope, Severity, Status};
@@ -57,6 +58,7 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
             ]);
         }
         table.print(out);
+        limited(&agents, out);
         reasons(&agents, out);
     }
     let problems = host.library.problems();
@@ -76,6 +78,34 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         ));
     }
     Ok(exit(&problems))
+}
+
+/// Which fields of their own files take tools away from agents that would have them.
+fn limited(agents: &[ResolvedAgent], out: &Out) {
+    for agent in agents {
+        for line in limits(agent) {
+            out.line(format_args!("{}: {}", agent.id.slug, Shown::new(&line)));
+        }
+    }
+}
+
+/// The same of one agent: a line for each field that decides about a tool that is granted.
+fn limits(agent: &ResolvedAgent) -> Vec<String> {
+    let mut by: BTreeMap<(u32, &str), Vec<&str>> = BTreeMap::new();
+    for (tool, granted) in &agent.grants.tools {
+        let decided = agent.definition.decided_by(tool.as_str());
+        if let Some(it) = decided.filter(|it| it.most(tool.as_str()) < *granted) {
+            by.entry((it.line, &it.field)).or_default().push(tool.as_str());
+        }
+    }
+    let line = |((line, field), tools): ((u32, &str), Vec<&str>)| {
+        let field = Shown::clipped(field, 64);
+        format!(
+            "`{field}` on line {line} of its file withholds, or has asked for: {}",
+            tools.join(", ")
+        )
+    };
+    by.into_iter().map(line).collect()
 }
 
 /// Why agents are blocked, or are ready with warnings.
@@ -115,6 +145,7 @@ fn show(name: &str, json: bool, places: &Places, out: &Out) -> Result<Exit, Fail
     }
     print_definition(&agent, out);
     print_rights(&agent, out);
+    limited(std::slice::from_ref(&agent), out);
     reasons(std::slice::from_ref(&agent), out);
     out.line("");
     out.line(out.paint(Style::Bold, "system prompt"));
@@ -267,6 +298,7 @@ fn summary(agent: &ResolvedAgent) -> Value {
         "model": definition.model,
         "status": agent.status.as_str(),
         "reasons": reasons,
+        "limited_by": limits(agent),
         "tools": tools,
     })
 }

@@ -2,8 +2,8 @@
 
 use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_lines};
 use belljar_policy::{
-    Access, GuestPath, HostRule, Permission, Question, Scheme, Shown, Source, Target, TargetHost,
-    ToolName, Verdict, WORKSPACE,
+    Access, Explanation, GuestPath, HostRule, Permission, Question, Scheme, Shown, Source, Target,
+    TargetHost, ToolName, Verdict, Vote, WORKSPACE,
 };
 use belljar_session::{Host, ResolvedAgent, resolve};
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
     // A tool that asks to write is there to write: saying that it may read would mislead.
     let write = args.write || manifest.mounts == Some(Access::ReadWrite);
     let question = question(args, write)?;
-    let answer = belljar_policy::explain(
+    let mut answer = belljar_policy::explain(
         &args.tool,
         &question,
         &agent.definition.asked,
@@ -30,6 +30,7 @@ pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
         &agent.grants,
         None,
     );
+    name_the_field(&mut answer, &agent, &args.tool);
     let lines: Option<String> = match answer.decided_by {
         Some(Source::Grants) if answer.permission == Permission::Deny => {
             lines(&host, &agent, &args.tool, &question)
@@ -76,6 +77,23 @@ pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
         Permission::Allow | Permission::Ask => Exit::Completed,
         Permission::Deny => Exit::NotAllowed,
     })
+}
+
+/// Says which line of the agent's own file withholds a tool, or has it asked for.
+fn name_the_field(answer: &mut Explanation, agent: &ResolvedAgent, tool: &str) {
+    let by = agent.definition.decided_by(tool);
+    let withheld = |vote: &&mut Vote| {
+        let (Verdict::Refuses | Verdict::Asks) = vote.verdict else { return false };
+        vote.source == Source::Definition
+    };
+    for vote in answer.votes.iter_mut().filter(withheld) {
+        if let Some(it) = agent.definition.not_kept.first() {
+            vote.why = format!("line {}, `{}`, is not understood", it.line, it.text);
+        } else if let Some(by) = by {
+            let field = Shown::clipped(&by.field, 64);
+            vote.why = format!("{}: `{field}` on line {}", vote.why, by.line);
+        }
+    }
 }
 
 /// A path as the agent sees it, or a URL; none = the call itself.

@@ -7,9 +7,9 @@ use belljar_definition::{
     AgentDefinition, AgentId, Catalog, CatalogEntry, Diagnostic, MAX_DEFINITION, Parsed, Scope,
     Severity, Shapes, SkipReason, Status, parse_agent_in, parse_too_large, status,
 };
-use belljar_policy::{Permission, Rights, Shown, Wanted};
+use belljar_policy::{LIMITS, Permission, Rights, Shown, Wanted};
 use belljar_session::{Host, absent_directories};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::agents;
 use crate::home::read_bounded;
@@ -220,9 +220,18 @@ impl Verdict {
             "name": definition.map(|agent| &agent.name),
             "tools": names(&|_| true),
             "ask": names(&asking),
+            "limits": definition.map_or_else(Map::new, limits),
+            "writes": definition.map(|agent| agent.asked.writes),
+            "max_depth": definition.and_then(|agent| agent.subagents.as_ref()?.max_depth),
             "unavailable": unknown.chain(unavailable).collect::<Vec<_>>(),
             "needs": agent.map_or(&[][..], |agent| agent.needs.as_slice()),
             "diagnostics": self.diagnostics.iter().map(agents::as_json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// The limits that its own file states.
+fn limits(agent: &AgentDefinition) -> Map<String, Value> {
+    let stated = |key: &str| Some((key.to_owned(), json!(agent.asked.limits.get(key)?)));
+    LIMITS.iter().filter_map(|row| stated(row.key)).collect()
 }
