@@ -8,7 +8,11 @@ names of tools are looked up in a table of this file. For every file that is str
 - each tool that its agent gets is one that a written name means, or no list is written, or `*`;
 - no tool that it gets is one that the file takes away;
 - each written name is accounted for: given, wanted without a grant, unavailable, or taken away;
-- a file with a description and a body is not `invalid`, unless in belljar's own form.
+- a file with a description and a body is not `invalid`, unless in belljar's own form;
+- a limit that it states in words of any program is kept: what only reads has no tool that writes,
+  what may not delegate has no tool for that, and turns and times are no more than the file says;
+- a field that speaks of a limit and is in no table of this file never leaves it `ready`;
+- patterns that say different things of one tool block the file, and those of one mind do not.
 
 Of the others: each tool that it gets stands somewhere in the text, where a list is written. Where
 a directory has an `expected.tsv`, statuses have to be those. No file at all is a failure.
@@ -58,6 +62,31 @@ CANONICAL = {
 }
 ALL = object()
 
+READS = {"file_read", "file_list", "file_find", "file_search", "attach_file"} | WEB
+# What an agent does for itself, which changes nothing outside its session.
+OWN = {"todo_write", "use_skill", "clarify"} | AGENT
+
+READ_ONLY = {"readonly": {True, "true", "yes", "on"}, "permissionmode": {"plan"},
+             "sandboxmode": {"read-only"}, "sandbox": {"read-only"}}
+NO_CHILDREN = {"allowsubagents": {False, "false", "no", "off"},
+               "allowdelegation": {False, "false", "no", "off"},
+               "maxsubagentdepth": {0}, "maxsubagents": {0}, "nosubagents": {True, "true"}}
+TURNS = {"maxturns", "maxsteps", "maxiterations"}
+MINUTES = {"timeoutmins", "timeoutminutes", "maxtimeminutes"}
+# Fields that speak of limits and are read by belljar, or limit nothing that an agent may do.
+UNDERSTOOD = set(READ_ONLY) | set(NO_CHILDREN) | TURNS | MINUTES | {
+    "tools", "allowedtools", "disallowedtools", "deniedtools", "permission", "permissions",
+    "approvalpolicy", "network", "networkaccess", "maxtokens", "maxoutputtokens", "maxretries",
+    "mcpservers", "handoffs", "skills", "tags", "category", "capabilities", "dependencies",
+    "description", "prompt", "name", "argumenthint", "limits", "subagents", "maxconcurrentsubagents",
+    "timeoutseconds", "prefilltimeoutseconds", "runconfig", "timeout",
+}
+SPEAKS = re.compile(
+    r"\b(max|limits?|limited|sandbox(ed)?|approvals?|restrict(ed|ions?)?|forbid(den)?|deny|denied"
+    r"|disallow(ed)?|read ?only|allow(ed|list)?|networks?|blocked|^no (?=\w))\b"
+)
+OFF = (None, False, "", "false", "no", "off", "none", [], {})
+
 
 def flat(key):
     return re.sub(r"[-_ ]", "", str(key)).lower()
@@ -91,11 +120,79 @@ def names(value):
 def word(value):
     """allow, ask or deny; patterns count as their strictest, and what is neither as deny."""
     if isinstance(value, dict):
-        words = [word(inner) for inner in value.values()]
+        # There are no servers here, whose resources these would be.
+        real = [inner for key, inner in value.items() if not str(key).startswith("mcp:")]
+        words = [word(inner) for inner in real]
         return next((w for w in ("deny", "ask", "allow") if w in words), "deny")
     if isinstance(value, bool):
         return "allow" if value else "deny"
     return value if value in ("allow", "ask") else "deny"
+
+
+def spaced(key):
+    """The words of a key, in lower case between blanks."""
+    return re.sub(r"[-_]", " ", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", str(key))).lower()
+
+
+def plain(value):
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def unread(fields):
+    """Fields, at any depth, that speak of a limit and that no table of this file knows."""
+    for key, value in fields.items():
+        if flat(key) in UNDERSTOOD:
+            continue
+        gives = re.search(r"\b(allow|network)", spaced(key)) and plain(value) in (True, "true", "all")
+        by_name = SPEAKS.search(spaced(key)) and plain(value) not in OFF and not gives
+        by_value = plain(value) in ("read-only", "readonly", "restricted", "sandboxed")
+        if by_name or by_value:
+            yield str(key)
+        elif isinstance(value, dict):
+            yield from unread(value)
+
+
+def stated(fields, key, values):
+    return any(flat(name) == key and any(plain(value) is v or plain(value) == v and
+               isinstance(plain(value), bool) == isinstance(v, bool) for v in values)
+               for name, value in fields.items())
+
+
+def faults_of_limits(entry, fields):
+    """Limits that the text states and the agent does not have."""
+    tools = set(entry["tools"])
+    if any(stated(fields, key, values) for key, values in READ_ONLY.items()):
+        for tool in sorted(tools - READS - OWN):
+            yield f"gets `{tool}`, although it only reads"
+        if entry["writes"] != "nowhere":
+            yield "may write, although it only reads"
+    if any(stated(fields, key, values) for key, values in NO_CHILDREN.items()):
+        for tool in sorted(tools & AGENT):
+            yield f"gets `{tool}`, although it may not delegate"
+    for key, value in fields.items():
+        number = isinstance(value, int) and not isinstance(value, bool) and value > 0
+        for names_, limit, factor in ((TURNS, "steps", 1), (MINUTES, "timeout_seconds", 60)):
+            if number and flat(key) in names_ and entry["limits"].get(limit, 10**9) > value * factor:
+                yield f"has more `{limit}` than `{key}: {value}`"
+        if number and flat(key) == "maxsubagentdepth" and entry["max_depth"] != value:
+            yield f"may delegate {entry['max_depth']} levels deep, not {value}"
+    if entry["status"].startswith("ready"):
+        for key in unread(fields):
+            yield f"is ready, although `{key}` speaks of a limit"
+
+
+def faults_of_patterns(entry, permission):
+    for key, patterns in (permission or {}).items() if isinstance(permission, dict) else ():
+        tools = set(entry["tools"]) & means(str(key))
+        if not isinstance(patterns, dict) or flat(key) == "task" or not means(str(key)) - {str(key)}:
+            continue
+        real = {str(p): word(w) for p, w in patterns.items() if not str(p).startswith("mcp:")}
+        whole = any(not p.strip("*/") for p in real)
+        if len(set(real.values())) > 1 and entry["status"] != "blocked":
+            yield f"is {entry['status']}, although the patterns of `{key}` are not kept"
+        last = list(permission)[-1] == key
+        if whole and last and set(real.values()) == {"allow"} and not tools and flat(key) == "read":
+            yield f"lost `{key}`, which its patterns allow"
 
 
 class Given:
@@ -107,7 +204,7 @@ class Given:
         for key, value in fields.items():
             if flat(key) in ("tools", "allowedtools"):
                 self.allow(value)
-            elif flat(key) == "disallowedtools":
+            elif flat(key) in ("disallowedtools", "deniedtools"):
                 self.denied += names(value)
             elif flat(key) in ("permission", "permissions") and value is not None:
                 self.permission(value)
@@ -131,6 +228,13 @@ class Given:
         last_star = None
         for key, state in value.items():
             key = str(key)
+            if flat(key) == "task" and isinstance(state, dict):
+                # Only some agents may be called, of whom the last word counts; whom is not looked
+                # at here.
+                patterns = [str(pattern) for pattern in state]
+                after = len(patterns) - patterns[::-1].index("*") if "*" in patterns else 0
+                some = any(word(said) == "allow" for said in list(state.values())[after:])
+                state = "allow" if some else state
             if word(state) == "deny":
                 if key == "*":
                     last_star = []
@@ -183,12 +287,17 @@ def faults(entry, raw):
     for tool in entry["tools"]:
         if not given.explains(tool):
             yield f"gets `{tool}`, which its text does not give"
+    yield from faults_of_limits(entry, fields)
+    for key, value in fields.items():
+        if flat(key) in ("permission", "permissions"):
+            yield from faults_of_patterns(entry, value)
     wanted = {need["tool"] for need in entry["needs"] if "tool" in need}
     missing = {tool["name"] for tool in entry["unavailable"]}
     got = set(entry["tools"]) | wanted
     for name in (name for listed in given.lists for name in listed):
         accounted = (
             name == "*"
+            or "limit-not-kept" in codes
             or name in missing
             or any(tool in got for tool in means(name))
             or any(matches(other, tool) for other in given.denied for tool in means(name))
