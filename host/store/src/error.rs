@@ -26,6 +26,19 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// The file or its directory is not this user's alone: what it holds may be a stranger's. It
+    /// is neither read nor written.
+    #[error(
+        "`{}` {why}, and sessions are kept in what is yours alone: choose another directory, or \
+         take it over with `chown` and `chmod go-w`",
+        path.display()
+    )]
+    NotOurs {
+        /// The file or directory.
+        path: PathBuf,
+        /// Whose it is.
+        why: String,
+    },
     /// The file was written by a newer program.
     #[error("`{}` has schema {found}, this program knows {SCHEMA_VERSION} and older; use the newer program", path.display())]
     Newer {

@@ -38,6 +38,7 @@ mod event;
 mod journal;
 mod message;
 mod open;
+mod owner;
 mod page;
 mod receipt;
 mod registry;

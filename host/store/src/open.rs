@@ -12,6 +12,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use crate::error::StoreError;
+use crate::owner;
 use crate::schema;
 use crate::writer::Writer;
 
@@ -51,7 +52,8 @@ impl Store {
     /// in a directory of the same kind) where it is not there, and brings its schema up to
     /// date. The rows are those of [`TENANT`].
     ///
-    /// A file that is damaged, foreign or newer is refused before anything is written to it.
+    /// A file that is damaged, foreign or newer is refused before anything is written to it; so is
+    /// one that belongs to another user, or lies where others can replace it.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let started = Instant::now();
         loop {
@@ -150,13 +152,20 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
         move |source| StoreError::Io { what, path, source }
     };
     match fs::metadata(path) {
-        Ok(meta) if meta.is_file() => keep_private(path, &meta).map_err(failed("protect")),
+        Ok(meta) if meta.is_file() => {
+            owner::check(path)?;
+            keep_private(path, &meta).map_err(failed("protect"))
+        }
         Ok(_) => {
             let why = "is not a regular file".to_owned();
             Err(StoreError::Unusable { path: path.to_owned(), why })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create(path).map_err(failed("create"))
+            create_dir(path.parent().unwrap_or(Path::new("."))).map_err(failed("create"))?;
+            owner::check(path)?;
+            create(path).map_err(failed("create"))?;
+            // Somebody may have been faster.
+            owner::check(path)
         }
         Err(error) => Err(failed("look at")(error)),
     }
@@ -164,8 +173,6 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
 
 /// Links an empty private file into place, unless somebody else was faster.
 fn create(path: &Path) -> io::Result<()> {
-    let parent = path.parent().unwrap_or(Path::new("."));
-    create_dir(parent)?;
     let temporary = temporary(path);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -190,6 +197,9 @@ fn temporary(path: &Path) -> PathBuf {
 
 #[cfg(unix)]
 fn create_dir(dir: &Path) -> io::Result<()> {
+    if dir.as_os_str().is_empty() {
+        return Ok(());
+    }
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }

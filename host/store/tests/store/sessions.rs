@@ -42,6 +42,29 @@ async fn a_file_that_others_could_read_is_closed_to_them() {
     assert_eq!(fs::metadata(home.file()).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_where_others_could_put_another_is_refused_and_left_as_it_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (home, neighbour) = (Home::new(), Home::new());
+    filled(&home).await.close().await;
+    let directory = home.file().parent().unwrap().to_owned();
+    let before = fs::read(home.file()).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = Store::open(&home.file()).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::NotOurs { path, .. } if *path == directory), "{refused}");
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+    // Only root gives files away.
+    if std::os::unix::fs::chown(home.file(), Some(12_345), None).is_ok() {
+        let refused = Store::open(&home.file()).await.unwrap_err();
+        assert!(refused.to_string().contains("is a file of user 12345"), "{refused}");
+        std::os::unix::fs::chown(home.file(), Some(0), None).unwrap();
+    }
+    assert_eq!(fs::read(home.file()).unwrap(), before);
+    filled(&neighbour).await.sessions(10).await.unwrap();
+    assert_eq!(home.open().await.session("s").await.unwrap().updated, 11);
+}
+
 #[tokio::test]
 async fn what_was_stored_is_there_after_a_restart() {
     let home = Home::new();

@@ -1,0 +1,132 @@
+//! Whose the file is: what lies in a directory that others write to may be theirs.
+//!
+//! SQLite opens its files by their names, and a second handle on one of them would drop this
+//! process's locks when it is closed. So the directory is opened, and the files are asked about
+//! through it: for as long as nobody else can put another file into that directory, the answer
+//! stays true.
+
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::process::{Uid, geteuid};
+
+use crate::error::StoreError;
+
+/// What SQLite and belljar keep beside the file, by what is put behind its name.
+const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+
+/// Refuses a file that is not this user's own, or that lies where others can put one in its
+/// place. What is not there is no reason to refuse.
+pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
+    let failed =
+        |error: std::io::Error| StoreError::Io { what: "look at", path: path.to_owned(), source: error };
+    // A link of the operator's own is followed: what counts is where it leads.
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(failed(error)),
+    };
+    let parent = real.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory =
+        rustix::fs::open(parent, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+    let us = geteuid();
+    let about = rustix::fs::fstat(&directory).map_err(|error| failed(error.into()))?;
+    let refused = |path: &Path, why| Err(StoreError::NotOurs { path: path.to_owned(), why });
+    if let Some(why) = of_directory(&about, us) {
+        return refused(parent, why);
+    }
+    let Some(name) = real.file_name() else { return Ok(()) };
+    let beside = BESIDE.map(|end| {
+        let mut name = name.to_owned();
+        name.push(end);
+        name
+    });
+    let locks = Path::new(name).with_extension("locks").into_os_string();
+    for name in beside.into_iter().chain([locks]) {
+        match rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(about) => {
+                if let Some(why) = of_file(&about, us) {
+                    return refused(&parent.join(name), why);
+                }
+            }
+            Err(rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+    }
+    Ok(())
+}
+
+/// Why this directory is not ours alone. The system's own (a `/tmp` whose files only their owners
+/// remove) keeps others from what is ours in it.
+fn of_directory(about: &Stat, us: Uid) -> Option<String> {
+    let owner = Uid::from_raw(about.st_uid);
+    if owner != us && !owner.is_root() {
+        return Some(format!("is a directory of user {}", about.st_uid));
+    }
+    let mode = Mode::from_raw_mode(about.st_mode);
+    let sticky = mode.contains(Mode::SVTX);
+    let others = mode.intersects(Mode::WGRP | Mode::WOTH);
+    (others && !sticky).then(|| "is a directory that others may write to".to_owned())
+}
+
+/// Why this file is not ours.
+fn of_file(about: &Stat, us: Uid) -> Option<String> {
+    if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
+        return Some("is not a regular file".to_owned());
+    }
+    let owner = Uid::from_raw(about.st_uid);
+    (owner != us).then(|| format!("is a file of user {}", about.st_uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// What a file or directory would say of itself.
+    fn about(kind: FileType, mode: u32, owner: u32) -> Stat {
+        let file = tempfile::tempfile().unwrap();
+        let mut about = rustix::fs::fstat(&file).unwrap();
+        about.st_mode = kind.as_raw_mode() | mode;
+        about.st_uid = owner;
+        about
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_is_not_ours() {
+        let us = Uid::from_raw(1000);
+        let directory = |mode, owner| of_directory(&about(FileType::Directory, mode, owner), us);
+        assert_eq!(directory(0o755, 1000), None);
+        assert_eq!(directory(0o755, 0), None);
+        assert_eq!(directory(0o1777, 0), None, "the system's directory for temporary files");
+        assert_eq!(directory(0o700, 1001).unwrap(), "is a directory of user 1001");
+        for mode in [0o777, 0o775, 0o702] {
+            assert!(directory(mode, 1000).unwrap().contains("others may write"), "{mode:o}");
+        }
+        let file = |kind, owner| of_file(&about(kind, 0o644, owner), us);
+        assert_eq!(file(FileType::RegularFile, 1000), None);
+        assert_eq!(file(FileType::RegularFile, 0).unwrap(), "is a file of user 0");
+        assert_eq!(file(FileType::RegularFile, 1001).unwrap(), "is a file of user 1001");
+        assert!(file(FileType::Symlink, 1000).is_some());
+    }
+
+    #[test]
+    fn a_directory_that_others_write_to_is_refused_and_the_systems_own_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("belljar.db");
+        let mode = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o777);
+        let refused = check(&file).unwrap_err();
+        assert!(matches!(&refused, StoreError::NotOurs { .. }), "{refused}");
+        assert!(refused.to_string().contains("chmod go-w"), "{refused}");
+        mode(0o1777);
+        assert!(check(&file).is_ok());
+        // Something else in the place of what SQLite keeps beside it.
+        std::os::unix::fs::symlink("/etc/passwd", dir.path().join("belljar.db-wal")).unwrap();
+        let refused = check(&file).unwrap_err();
+        assert!(refused.to_string().contains("belljar.db-wal"), "{refused}");
+    }
+}
