@@ -126,6 +126,23 @@ async fn a_head_without_end_is_cut_off_and_the_next_one_answered() {
 }
 
 #[tokio::test]
+async fn a_head_of_the_bound_is_answered_and_one_byte_more_is_not() {
+    const MAX_HEAD: usize = 32 << 10;
+    let world = World::new().await;
+    let head = |length: usize| {
+        let start = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\nconnection: close\r\nx: ", world.address);
+        let fill = "y".repeat(length - start.len() - 4);
+        format!("{start}{fill}\r\n\r\n").into_bytes()
+    };
+    assert!(raw(&world, &head(MAX_HEAD)).await.starts_with("HTTP/1.1 200"));
+    for length in [MAX_HEAD + 1, 40_000, 60_000] {
+        let answer = raw(&world, &head(length)).await;
+        assert!(answer.starts_with("HTTP/1.1 431"), "{length}: {answer}");
+    }
+    world.call("GET", "/healthz").send().await.is(200);
+}
+
+#[tokio::test]
 async fn whoever_says_nothing_holds_up_nobody() {
     let world = World::new().await;
     let mut silent = Vec::new();

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use belljar_definition::{Diagnostic, Severity};
+use belljar_policy::Shown;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -118,15 +119,20 @@ impl Out {
     /// The result as indented JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(not_json)?;
-        self.line(text);
+        self.line(visible_json(&text));
         Ok(())
     }
 
     /// The result as one line of JSON, written out at once.
     pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value).map_err(not_json)?;
-        self.line(text);
+        self.line(visible_json(&text));
         Ok(())
+    }
+
+    /// JSON that somebody else wrote, its value as it is.
+    pub(crate) fn foreign_json(&self, text: &str) {
+        self.text(&visible_json(text));
     }
 
     /// Something about the work, for a person; nothing with `--quiet`.
@@ -286,6 +292,44 @@ fn paint(colour: bool, style: Style, text: impl Display) -> String {
     if colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.to_string() }
 }
 
+/// The same JSON value with every character that a screen would not show as itself spelt as
+/// `\uXXXX`: piped through a pager, foreign text in it moves no cursor and hides nothing.
+fn visible_json(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            // Between values; within a string JSON has none of them.
+            '\n' | '\r' | '\t' => visible.push(c),
+            // Outside of strings JSON has none of them.
+            c if Shown::hides(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    visible.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c => visible.push(c),
+        }
+    }
+    visible
+}
+
 fn not_json(error: serde_json::Error) -> Failure {
     Failure::new(format!("failed to write the result as JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn json_hides_nothing_and_keeps_its_value() {
+        let hostile = "a\u{9b}2J\u{202e}b\u{200b}\u{7f}\u{85}\u{e0041}\u{1b}\n\t\\u202e ä";
+        let value = json!({ hostile: [hostile, 1, null] });
+        for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+            let visible = visible_json(&text);
+            assert!(!visible.chars().any(|c| c != '\n' && Shown::hides(c)), "{visible}");
+            assert!(visible.contains("\\u009b") && visible.contains("\\udb40\\udc41"), "{visible}");
+            assert_eq!(serde_json::from_str::<Value>(&visible).unwrap(), value);
+        }
+    }
 }

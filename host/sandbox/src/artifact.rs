@@ -22,10 +22,14 @@ impl Artifact {
     /// afterwards.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<Component> {
-        // SAFETY: `deserialize` asks for bytes that `Engine::precompile_component` made. An
-        // `Artifact` comes from the compiler directly, or from a cache entry whose keyed
-        // digest says that this host wrote it after compiling. wasmtime itself checks that
-        // version and settings fit.
+        // SAFETY: `deserialize` asks for bytes that `Engine::precompile_component` made, and
+        // cannot tell: code of any other origin would run with all rights of this process. An
+        // `Artifact` is what the compiler gave, or a cache entry whose keyed digest says that
+        // this host wrote it after compiling. So this rests on three things: the compiler child
+        // is honest (whoever takes it over while it reads a stranger's component chooses the
+        // code that runs here; its wall and limits keep it from everything but this answer), the
+        // cache's key is known to this host alone, and `trusted` has no other callers. wasmtime
+        // itself checks that version and settings fit, and no more.
         unsafe { Component::deserialize(engine, &self.0) }
     }
 }

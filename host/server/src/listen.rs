@@ -30,7 +30,7 @@ const MAX_CONNECTIONS: usize = 8_192;
 /// How long the head of a request may take to arrive; also how long an idle connection is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most bytes of a request's head.
+/// Most bytes of a request's head, its line and all that ends it included.
 const MAX_HEAD: usize = 32 << 10;
 
 /// Most headers of a request.
@@ -173,6 +173,8 @@ where
         .header_read_timeout(HEAD_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD)
+        // The buffer's size is where it stops growing: a head a little longer may fit in.
+        .max_header_size(MAX_HEAD)
         .serve_connection(TokioIo::new(Box::pin(io)), answer)
         .with_upgrades();
     tokio::pin!(connection);

@@ -150,10 +150,10 @@ impl Opener {
             return refused(&why);
         }
         let commands = |action: &HookAction| matches!(action, HookAction::Command(_));
-        if walls::broker().is_some()
-            && self.settings.hooks.iter().any(|hook| commands(&hook.action))
-        {
-            // The broker runs them in one workspace. Left out, they would refuse nothing.
+        if self.settings.hooks.iter().any(|hook| commands(&hook.action)) {
+            // With a wall or without one: a program of the operator's that runs in a tenant's
+            // workspace takes that tenant's files for its own (`.env`, `Makefile`, a `sh` on a
+            // relative path). Left out, the hooks would refuse nothing.
             return Err(OpenError::Setup(format!(
                 "the operator's hooks have commands, which see only the operator's own workspace, \
                  so tenant `{tenant}` is not served; make them components"

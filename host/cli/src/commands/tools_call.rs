@@ -167,7 +167,8 @@ fn print(result: &CallResult, out: &Out) {
                 Part::Text(text) | Part::Json(text) if out.is_terminal() => {
                     out.text(&Shown::multiline(text).to_string());
                 }
-                Part::Text(text) | Part::Json(text) => out.text(text),
+                Part::Text(text) => out.text(text),
+                Part::Json(text) => out.foreign_json(text),
                 Part::Attachment { name, media_type, data } => out.line(format_args!(
                     "attachment {} ({}, {})",
                     Shown::new(name),

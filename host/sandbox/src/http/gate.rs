@@ -39,7 +39,7 @@ const METHODS: [Method; 7] = [
 pub(super) const MAX_PATH: usize = 8 << 10;
 /// Headers of a request and of a reply.
 const MAX_HEADERS: usize = 100;
-/// Bytes of all headers of a request, and of the buffer that holds those of a reply.
+/// Bytes of all headers of a request, and of the whole head of a reply.
 pub(super) const MAX_HEADER_BYTES: usize = 64 << 10;
 
 /// The background part of a request, driven while its reply is read.
@@ -187,6 +187,8 @@ impl Gate {
         let (mut sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES)
+            // The buffer's size is where it stops growing: a longer head may fit in.
+            .max_header_size(MAX_HEADER_BYTES)
             .handshake(TokioIo::new(metered))
             .await
             .map_err(broken)?;

@@ -63,6 +63,23 @@ async fn a_flood_of_headers_is_refused() {
 }
 
 #[tokio::test]
+async fn a_reply_head_of_the_bound_is_read_and_one_byte_more_is_not() {
+    let head = |length: usize| {
+        let start = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\na: ";
+        format!("{start}{}\r\n\r\n", "x".repeat(length - start.len() - 4))
+    };
+    for (length, read) in [(0, true), (1, false), (6_000, false), (30_000, false)] {
+        let head = head(super::super::MAX_HEADER_BYTES + length);
+        let server = Server::start(&[head.as_bytes()], Then::Close).await;
+        let reply = rig(&server, &Limits::default()).get(&server.url("/")).await;
+        match read {
+            true => drop(reply.unwrap()),
+            false => assert_error!(reply, Error::HttpResponseHeaderSectionSize(_)),
+        }
+    }
+}
+
+#[tokio::test]
 async fn large_requests_are_refused_by_their_part() {
     let server = Server::start(&[OK], Then::Close).await;
     let rig = rig(&server, &Limits::default());
