@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::exit::Failure;
 
 /// Most bytes of a `belljar.toml`. Hand-written ones have a few kilobytes; hundreds of grants
@@ -137,12 +139,14 @@ pub(crate) fn create_private(path: &Path) -> io::Result<()> {
 
 /// Reads a regular file whole, unless it has more than `limit` bytes.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    // Asked before opening, because opening a FIFO waits for a writer.
-    if !fs::metadata(path)?.is_file() {
+    // Without waiting for the writer of a FIFO, and asked of what is open: it cannot change.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         let why = format!("larger than {limit} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));

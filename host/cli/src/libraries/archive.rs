@@ -9,29 +9,51 @@ use std::path::Path;
 use belljar_definition::MAX_DEFINITION;
 use belljar_policy::Shown;
 use flate2::read::MultiGzDecoder;
-use tar::{Archive, EntryType};
+use tar::EntryType;
 
+use super::folder::{Deadline, Folder, MAX_READING, UNFIT};
 use super::gather::{Gather, unfit};
+use super::members::{Member, Members};
 use crate::exit::Failure;
 
 /// Bytes of an archive once decompressed. A repository of agents has a few million with its
 /// pictures; a bomb has a thousand times as many, and is not read on.
 pub(super) const MAX_UNPACKED: u64 = 256 << 20;
 
+/// Bytes of a compressed archive: as many as an archive of what does not compress has.
+const MAX_PACKED: u64 = MAX_UNPACKED;
+
+/// Bytes of markdown that are held until it is known which folder is around everything.
+const MAX_TEXT: usize = 64 << 20;
+
+/// Bytes of a path that are kept: more than any file may have that is installed.
+const MAX_KEPT_PATH: usize = 1 << 10;
+
 /// Reads a `.tar.gz`. A single folder around everything, as such archives have, is left away.
 pub(super) fn read_compressed(path: &Path, gather: &mut Gather) -> Result<(), Failure> {
     let shown = Shown::new(&path.to_string_lossy()).to_string();
-    let file = File::open(path)
-        .map_err(|error| Failure::new(format!("failed to open `{shown}`: {error}")))?;
-    let entries = entries(MultiGzDecoder::new(BufReader::new(file)), gather)
+    let file =
+        open(path).map_err(|error| Failure::usage(format!("failed to open `{shown}`: {error}")))?;
+    let until = Deadline::after(MAX_READING);
+    // Bounded on both sides: what unpacks to nothing takes time as well.
+    let packed = Bounded { reader: BufReader::new(file), left: MAX_PACKED, until };
+    let entries = entries(MultiGzDecoder::new(BufReader::new(packed)), until, gather)
         .map_err(|why| why.failure(&format!("`{shown}`")))?;
     let strip = single_folder(&entries);
     keep(entries, strip, gather)
 }
 
+/// Opened without waiting, and looked at through the descriptor: a FIFO may have taken its place.
+fn open(path: &Path) -> io::Result<File> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, UNFIT));
+    };
+    Ok(Folder::open(parent)?.file(name)?.0)
+}
+
 /// Reads what git gave of a commit.
 pub(super) fn read_tar(file: File, gather: &mut Gather) -> Result<(), Failure> {
-    let entries = entries(BufReader::new(file), gather)
+    let entries = entries(BufReader::new(file), Deadline::after(MAX_READING), gather)
         .map_err(|why| why.failure("what git gave of the commit"))?;
     keep(entries, None, gather)
 }
@@ -60,8 +82,11 @@ enum Unreadable {
 impl Unreadable {
     fn failure(self, what: &str) -> Failure {
         match self {
-            Self::Io(error) => Failure::usage(format!("{what} cannot be read: {error}"))
-                .hint("nothing of it is installed"),
+            Self::Io(error) => {
+                let error = error.to_string();
+                Failure::usage(format!("{what} cannot be read: {}", Shown::new(&error)))
+                    .hint("nothing of it is installed")
+            }
             Self::Bounds(failure) => failure,
         }
     }
@@ -80,38 +105,60 @@ impl From<Failure> for Unreadable {
 }
 
 /// All entries that are not folders.
-fn entries(reader: impl Read, gather: &mut Gather) -> Result<Vec<Entry>, Unreadable> {
-    let mut archive = Archive::new(Bounded { reader, left: MAX_UNPACKED });
+fn entries(
+    reader: impl Read,
+    until: Deadline,
+    gather: &mut Gather,
+) -> Result<Vec<Entry>, Unreadable> {
+    let mut members = Members::new(Bounded { reader, left: MAX_UNPACKED, until });
     let (mut found, mut total) = (Vec::new(), 0_usize);
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        gather.count()?;
-        let kind = entry.header().entry_type();
-        if matches!(kind, EntryType::Directory | EntryType::XGlobalHeader) {
+    while let Some(Member { path, kind }) =
+        members.next(|| gather.count().map_err(Unreadable::from))?
+    {
+        if kind == EntryType::Directory {
             continue;
         }
-        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let (path, unfit) = match String::from_utf8(path) {
+            Ok(path) => (path, None),
+            Err(error) => {
+                let path = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                (path, Some("its name is not UTF-8"))
+            }
+        };
         let plain = path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
         let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
+        let too_long = plain.len() > MAX_KEPT_PATH;
         let content = match kind {
             _ if leads_out => Content::Unfit("its path leads out of the archive"),
-            EntryType::Regular | EntryType::Continuous if is_markdown(&path) => {
-                let mut bytes = Vec::new();
-                (&mut entry).take(MAX_DEFINITION as u64 + 1).read_to_end(&mut bytes)?;
-                total += bytes.len();
-                // Held until it is known which folder is around everything.
-                if total as u64 > MAX_UNPACKED / 2 {
-                    return Err(too_large().into());
+            _ if too_long => Content::Unfit("its path is empty or too long"),
+            EntryType::Regular | EntryType::Continuous if is_markdown(&path) => match unfit {
+                Some(why) => Content::Unfit(why),
+                None => {
+                    let bytes = members.read(MAX_DEFINITION as u64 + 1)?;
+                    total = total.saturating_add(bytes.len());
+                    if total > MAX_TEXT {
+                        return Err(too_large().into());
+                    }
+                    Content::Text(bytes)
                 }
-                Content::Text(bytes)
-            }
+            },
             EntryType::Regular | EntryType::Continuous => Content::File,
             EntryType::Symlink | EntryType::Link => Content::Unfit("it is a link"),
             _ => Content::Unfit("it is no regular file"),
         };
-        found.push(Entry { path: plain, content });
+        found.push(Entry { path: kept(plain), content });
     }
     Ok(found)
+}
+
+/// The beginning of a path that is too long to be kept whole.
+fn kept(mut path: String) -> String {
+    if path.len() > MAX_KEPT_PATH {
+        let end = (0..=MAX_KEPT_PATH).rev().find(|end| path.is_char_boundary(*end));
+        path.truncate(end.unwrap_or_default());
+    }
+    path.shrink_to_fit();
+    path
 }
 
 fn keep(entries: Vec<Entry>, strip: Option<String>, gather: &mut Gather) -> Result<(), Failure> {
@@ -157,10 +204,11 @@ fn too_large() -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, why)
 }
 
-/// Reads so many bytes and then fails, so that no bomb goes off.
+/// Reads so many bytes for so long and then fails, so that no bomb goes off.
 struct Bounded<R> {
     reader: R,
     left: u64,
+    until: Deadline,
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -168,6 +216,7 @@ impl<R: Read> Read for Bounded<R> {
         if self.left == 0 {
             return Err(too_large());
         }
+        self.until.left()?;
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let read = self.reader.read(buffer.get_mut(..most).unwrap_or_default())?;
         self.left = self.left.saturating_sub(read as u64);

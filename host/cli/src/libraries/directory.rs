@@ -1,13 +1,14 @@
 //! A library in a directory, read as it lies there. No link is followed.
 
-use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::Path;
 
 use belljar_definition::MAX_DEFINITION;
 use belljar_policy::Shown;
 use belljar_session::bounds::MAX_AGENT_DEPTH;
+use rustix::fs::FileType;
 
+use super::folder::{Deadline, Folder, MAX_READING, UNFIT};
 use super::gather::Gather;
 use crate::exit::Failure;
 
@@ -15,99 +16,103 @@ use crate::exit::Failure;
 const MAX_DEPTH: usize = MAX_AGENT_DEPTH + 4;
 
 pub(super) fn read(root: &Path, gather: &mut Gather) -> Result<(), Failure> {
-    folder(root, "", 0, gather)
-}
-
-fn folder(path: &Path, below: &str, depth: usize, gather: &mut Gather) -> Result<(), Failure> {
-    let entries = match fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) if depth > 0 => {
-            gather.leave_out(below, format!("the folder cannot be read: {error}"));
-            return Ok(());
-        }
-        Err(error) => {
-            let path = path.to_string_lossy();
-            return Err(Failure::new(format!("failed to read `{}`: {error}", Shown::new(&path))));
-        }
+    let failed = |error: std::io::Error| {
+        let path = root.to_string_lossy();
+        Failure::new(format!("failed to read `{}`: {error}", Shown::new(&path)))
     };
-    let mut names = Vec::new();
-    for entry in entries.flatten() {
-        gather.count()?;
-        names.push((entry.file_name(), entry.file_type().ok()));
-    }
-    names.sort_by(|a, b| a.0.cmp(&b.0));
-    for (name, kind) in names {
-        let shown = name.to_string_lossy();
-        let join = |name: &str| match below {
-            "" => name.to_owned(),
-            below => format!("{below}/{name}"),
-        };
-        let Some(text) = name.to_str() else {
-            if shown.to_lowercase().ends_with(".md") {
-                gather.leave_out(&join(&shown), "its name is not UTF-8");
-            }
-            continue;
-        };
-        let (path, below) = (path.join(text), join(text));
-        match kind {
-            Some(kind) if kind.is_dir() => {
-                // Where nothing is looked for; `.git` alone can have thousands of files.
-                let skipped = matches!(text, ".git" | "node_modules" | "target");
-                if !skipped && depth < MAX_DEPTH {
-                    folder(&path, &below, depth + 1, gather)?;
+    let folder = Folder::open(root).map_err(failed)?;
+    let mut walk = Walk { gather, until: Deadline::after(MAX_READING), failed: &failed };
+    walk.folder(&folder, "", 0)
+}
+
+struct Walk<'a> {
+    gather: &'a mut Gather,
+    until: Deadline,
+    /// What a failure is that ends the reading.
+    failed: &'a dyn Fn(std::io::Error) -> Failure,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &Folder, below: &str, depth: usize) -> Result<(), Failure> {
+        let mut entries = Vec::new();
+        for entry in folder.entries().map_err(self.failed)? {
+            self.gather.count()?;
+            self.until.left().map_err(self.failed)?;
+            // Of one that cannot be read the rest cannot either.
+            let Ok(entry) = entry else { break };
+            entries.push(entry);
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        for entry in entries {
+            self.until.left().map_err(self.failed)?;
+            let shown = entry.name.to_string_lossy();
+            let join = |name: &str| match below {
+                "" => name.to_owned(),
+                below => format!("{below}/{name}"),
+            };
+            let Some(text) = entry.name.to_str() else {
+                if shown.to_lowercase().ends_with(".md") {
+                    self.gather.leave_out(&join(&shown), "its name is not UTF-8");
                 }
-            }
-            Some(kind) if kind.is_file() => {
-                if gather.wants(&below) {
-                    file(&path, &below, gather)?;
+                continue;
+            };
+            let below = join(text);
+            match entry.kind {
+                FileType::Directory => {
+                    // Where nothing is looked for; `.git` alone can have thousands of files.
+                    let skipped = matches!(text, ".git" | "node_modules" | "target");
+                    if skipped || depth >= MAX_DEPTH {
+                        continue;
+                    }
+                    match folder.folder(text) {
+                        Ok(inner) => self.folder(&inner, &below, depth + 1)?,
+                        Err(error) => {
+                            let why = format!("the folder cannot be read: {error}");
+                            self.gather.leave_out(&below, why);
+                        }
+                    }
                 }
-            }
-            // A link, a FIFO, a device, or something that cannot be looked at.
-            Some(_) | None => {
-                if gather.wants(&below) {
-                    gather.leave_out(&below, "it is a link or no regular file");
+                FileType::RegularFile => {
+                    if self.gather.wants(&below) {
+                        self.file(folder, text, &below)?;
+                    }
+                }
+                // A link, a FIFO, a device, or something that cannot be looked at.
+                _ => {
+                    if self.gather.wants(&below) {
+                        self.gather.leave_out(&below, UNFIT);
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn file(path: &Path, below: &str, gather: &mut Gather) -> Result<(), Failure> {
-    let read = || -> std::io::Result<Option<Vec<u8>>> {
-        let file = open(path)?;
-        if !file.metadata()?.is_file() {
-            return Ok(None);
+    fn file(&mut self, folder: &Folder, name: &str, below: &str) -> Result<(), Failure> {
+        let read = || -> std::io::Result<Option<Vec<u8>>> {
+            let (file, meta) = folder.file(name)?;
+            if folder.lends(&meta)? {
+                return Ok(None);
+            }
+            let mut bytes = Vec::new();
+            file.take(MAX_DEFINITION as u64 + 1).read_to_end(&mut bytes)?;
+            Ok(Some(bytes))
+        };
+        match read() {
+            Ok(Some(bytes)) => self.gather.take(below, bytes)?,
+            Ok(None) => {
+                self.gather.leave_out(below, "it is a second name of somebody else's file");
+            }
+            Err(error) => self.gather.leave_out(below, format!("it cannot be read: {error}")),
         }
-        let mut bytes = Vec::new();
-        file.take(MAX_DEFINITION as u64 + 1).read_to_end(&mut bytes)?;
-        Ok(Some(bytes))
-    };
-    match read() {
-        Ok(Some(bytes)) => gather.take(below, bytes)?,
-        Ok(None) => gather.leave_out(below, "it is a link or no regular file"),
-        Err(error) => gather.leave_out(below, format!("it cannot be read: {error}")),
+        Ok(())
     }
-    Ok(())
 }
 
-/// Opened without following a link that has taken the file's place, and without waiting for the
-/// writer of a FIFO that has.
-#[cfg(unix)]
-fn open(path: &Path) -> std::io::Result<File> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
-}
-
-#[cfg(not(unix))]
-fn open(path: &Path) -> std::io::Result<File> {
-    File::open(path)
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn links_and_special_files_are_left_out_and_not_waited_for() {

@@ -67,6 +67,8 @@ pub(crate) struct Collected {
 #[derive(Debug, Default)]
 pub(super) struct Gather {
     files: BTreeMap<String, Vec<u8>>,
+    /// Those of the files, in lower case.
+    paths: BTreeSet<String>,
     left_out: Vec<LeftOut>,
     unnamed: usize,
     folders: BTreeSet<String>,
@@ -103,8 +105,9 @@ impl Gather {
     /// Whether a file at this path is to be read; says so where it is left out.
     pub(super) fn wants(&mut self, path: &str) -> bool {
         match verdict(path) {
-            Verdict::Read if self.files.contains_key(path) => {
-                self.leave_out(path, "another file of the archive has this path too");
+            // Where case makes no difference it would be one file, and which of them is not said.
+            Verdict::Read if self.paths.contains(&path.to_lowercase()) => {
+                self.leave_out(path, "another file has this path too");
                 false
             }
             Verdict::Read => true,
@@ -134,6 +137,7 @@ impl Gather {
             ))
             .hint("give the folder in it that holds the agents"));
         }
+        self.paths.insert(path.to_lowercase());
         self.files.insert(path.to_owned(), bytes);
         Ok(())
     }
@@ -198,6 +202,11 @@ fn verdict(path: &str) -> Verdict {
     if let Some(why) = unfit(path) {
         return Verdict::LeaveOut(why);
     }
+    // Not of the lock, which may have such a path from before.
+    let blurred = |part: &str| part.ends_with(['.', ' ']) || part.starts_with(' ');
+    if path.split('/').any(blurred) {
+        return Verdict::LeaveOut("a part of its path begins or ends with what nobody sees there");
+    }
     if folders.len() > MAX_AGENT_DEPTH {
         return Verdict::LeaveOut("it lies too deep");
     }
@@ -231,6 +240,10 @@ mod tests {
             ("1/2/3/4/5/6/7/8/9/a.md", Verdict::LeaveOut("it lies too deep")),
             ("a\u{202e}.md", Verdict::LeaveOut("its path holds characters that no screen shows")),
             ("a\\b.md", Verdict::LeaveOut("its path is not a plain one")),
+            (
+                "agents./a.md",
+                Verdict::LeaveOut("a part of its path begins or ends with what nobody sees there"),
+            ),
         ] {
             assert_eq!(verdict(path), expected, "{path}");
         }
@@ -241,14 +254,14 @@ mod tests {
         let mut gather = Gather::default();
         assert!(gather.wants("a.md"));
         gather.take("a.md", b"x".to_vec()).unwrap();
-        assert!(!gather.wants("a.md"));
+        assert!(!gather.wants("a.md") && !gather.wants("A.md"));
         gather.take("long.md", vec![0; MAX_DEFINITION + 1]).unwrap();
         for n in 0..MAX_TOTAL / MAX_DEFINITION - 1 {
             gather.take(&format!("{n}.md"), vec![0; MAX_DEFINITION]).unwrap();
         }
         assert!(gather.take("more.md", vec![0; MAX_DEFINITION]).is_err());
         let collected = gather.finish();
-        assert_eq!(collected.left_out.len(), 2);
+        assert_eq!(collected.left_out.len(), 3);
         assert_eq!(collected.files[0].path, "0.md");
     }
 }

@@ -1,20 +1,24 @@
 //! One commit of a git repository, as an archive.
 //!
 //! Git runs what a repository's own configuration names (file system monitors, filters, hooks,
-//! credential helpers), so nothing but `upload-pack`, which is made to serve repositories that
-//! nobody trusts, runs in a stranger's. It fills a bare clone of our own, and everything else
-//! happens there, without any configuration, hook or protocol but that of files.
+//! credential helpers), and takes objects from wherever one says. So git never sees a stranger's:
+//! [`repository`] copies its objects and the names of its commits. `upload-pack` serves that copy to
+//! a bare clone, in which git has computed the name of every object itself, and the commit's files
+//! come from there.
 
-use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use belljar_policy::Shown;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::archive::MAX_UNPACKED;
+use super::folder::Deadline;
+use super::repository;
 use crate::exit::Failure;
 
 /// How long git may take for one step. A repository with a long history is cloned in a minute.
@@ -33,7 +37,24 @@ const CONFIG: &[&str] = &[
     "protocol.allow=never",
     "protocol.file.allow=always",
     "submodule.recurse=false",
+    "core.bigFileThreshold=16m",
+    "core.packedGitLimit=256m",
+    "core.packedGitWindowSize=32m",
+    "pack.threads=1",
 ];
+
+/// Attributes by which `git archive` changes what a file says.
+const AS_COMMITTED: &str =
+    "-export-subst -filter -ident -text -eol -crlf -working-tree-encoding -diff";
+
+/// Puts bounds on git and all it starts before it is there: address space (three times what the
+/// largest honest repository took), the size of a file that it writes, no dump of its memory. Where
+/// a system does not know a bound, the others hold.
+const BOUNDED: &str = "ulimit -c 0; ulimit -v 3145728 2>/dev/null; ulimit -f 8388608 2>/dev/null; \
+    exec git \"$@\"";
+
+/// What the shell ends with where there is no such program.
+const NO_PROGRAM: i32 = 127;
 
 /// A commit of which everything is there.
 pub(crate) struct Commit {
@@ -55,17 +76,18 @@ pub(super) fn commit(repository: &Path, rev: Option<&str>) -> Result<Commit, Fai
     let temporary = tempfile::tempdir().map_err(|error| {
         Failure::new(format!("failed to make a temporary directory for git: {error}"))
     })?;
-    let git = Git { home: temporary.path(), began: Instant::now() };
-    let clone = temporary.path().join("clone.git");
-    let mut address = OsStr::new("file://").to_owned();
-    address.push(repository);
+    let git = Git { home: temporary.path(), until: Deadline::after(MAX_TIME) };
+    let (copy, clone) = (temporary.path().join("copy.git"), temporary.path().join("clone.git"));
     let shown = Shown::new(&repository.to_string_lossy()).to_string();
     let failed = |what: String, done: &Done| {
         Failure::usage(format!("{what}: {}", done.words)).hint("nothing of it is installed")
     };
+    repository::copy(repository, &copy, git.until).map_err(|unfit| {
+        Failure::usage(format!("the repository `{shown}` {}", unfit.why)).hint(unfit.hint)
+    })?;
     let mut command = git.command();
     command.args(["clone", "--quiet", "--bare", "--no-local", "--template=", "--"]);
-    let cloned = git.run(command.arg(&address).arg(&clone), 0)?;
+    let cloned = git.run(command.arg(&copy).arg(&clone), 0)?;
     if !cloned.status.success() {
         return Err(failed(format!("git cannot read the repository `{shown}`"), &cloned));
     }
@@ -81,6 +103,8 @@ pub(super) fn commit(repository: &Path, rev: Option<&str>) -> Result<Commit, Fai
             .hint("give a branch, a tag or a commit with `--rev`"));
     }
 
+    attributes(&clone)
+        .map_err(|error| Failure::new(format!("failed to prepare the clone for git: {error}")))?;
     let mut command = git.in_clone(&clone);
     command.args(["archive", "--format=tar", &id]);
     let archived = git.run(&mut command, MAX_UNPACKED)?;
@@ -90,10 +114,18 @@ pub(super) fn commit(repository: &Path, rev: Option<&str>) -> Result<Commit, Fai
     Ok(Commit { id, archive: archived.output })
 }
 
+/// Has git give the files as they were committed: attributes in the commit would have it write
+/// other text into them. Those of the clone come before them.
+fn attributes(clone: &Path) -> io::Result<()> {
+    let folder = clone.join("info");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("attributes"), format!("* {AS_COMMITTED}\n"))
+}
+
 /// How git is started: from one directory that is ours and is removed afterwards.
 struct Git<'a> {
     home: &'a Path,
-    began: Instant,
+    until: Deadline,
 }
 
 /// What git did.
@@ -116,8 +148,10 @@ impl Done {
 
 impl Git<'_> {
     fn command(&self) -> Command {
-        let mut command = Command::new("git");
-        command.env_clear().current_dir(self.home);
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", BOUNDED, "git"]).env_clear().current_dir(self.home);
+        // A group of its own, so that what it starts ends with it.
+        command.process_group(0);
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
         }
@@ -155,11 +189,7 @@ impl Git<'_> {
         let mut output = tempfile::tempfile().map_err(failed)?;
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(words.try_clone().map_err(failed)?);
-        let mut child = command.spawn().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Failure::new("the program `git` is not there")
-                .hint("install git, or give a copy of the directory without `.git`, or an archive"),
-            _ => failed(error),
-        })?;
+        let mut child = command.spawn().map_err(failed)?;
         let copied = self.copy(&mut child, &mut output, limit);
         let status = match copied {
             // Its output is closed, so it has ended or does so now.
@@ -168,10 +198,15 @@ impl Git<'_> {
         };
         if status.is_err() {
             // It is of no more use; both fail only where it has ended.
-            let _ = child.kill();
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
             let _ = child.wait();
         }
         let status = status.map_err(failed)?;
+        if status.code() == Some(NO_PROGRAM) {
+            return Err(Failure::new("the program `git` is not there").hint(
+                "install git, or give a copy of the directory without `.git`, or an archive",
+            ));
+        }
         output.seek(SeekFrom::Start(0)).map_err(failed)?;
         words.seek(SeekFrom::Start(0)).map_err(failed)?;
         let mut said = Vec::new();
@@ -197,18 +232,11 @@ impl Git<'_> {
         }
     }
 
-    fn left(&self) -> io::Result<Duration> {
-        MAX_TIME
-            .checked_sub(self.began.elapsed())
-            .ok_or_else(|| io::Error::other(format!("it took more than {MAX_TIME:?}")))
-    }
-
-    #[cfg(unix)]
     fn wait_until_readable(&self, from: &impl std::os::fd::AsFd) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
         use rustix::time::Timespec;
         loop {
-            let left = self.left()?;
+            let left = self.until.left()?;
             let seconds = i64::try_from(left.as_secs()).unwrap_or(i64::MAX);
             let most = Timespec { tv_sec: seconds, tv_nsec: i64::from(left.subsec_nanos()) };
             match poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&most)) {
@@ -217,10 +245,5 @@ impl Git<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-
-    #[cfg(not(unix))]
-    fn wait_until_readable<T>(&self, _from: &T) -> io::Result<()> {
-        self.left().map(drop)
     }
 }

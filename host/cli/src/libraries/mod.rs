@@ -10,13 +10,16 @@
 
 mod archive;
 mod directory;
+mod folder;
 mod gather;
 mod git;
 mod lock;
+mod members;
+mod repository;
 mod shelf;
 mod source;
 
-use belljar_session::Root;
+use belljar_session::{API_LIBRARY, Root};
 
 use crate::exit::Failure;
 use crate::home::Places;
@@ -26,11 +29,17 @@ pub(crate) use lock::{Installed, Lock};
 pub(crate) use shelf::Shelf;
 pub(crate) use source::{Source, Taken};
 
+/// Names that no library gets: one is that of the agents that are made through the API, the others
+/// are how identities say that an agent is no library's.
+pub(crate) const RESERVED: &[&str] = &[API_LIBRARY, "belljar", "home", "library", "workspace"];
+
 /// The installed libraries as the catalogue of agents reads them: the files that were agreed to,
 /// while they are as they were.
 pub(crate) fn roots(places: &Places) -> Result<Vec<Root>, Failure> {
     let lock = Lock::read(&places.libraries())?;
-    let roots = lock.libraries.into_iter().map(|(name, library)| {
+    // One that has the name of those that are made through the API would pass for one of them.
+    let libraries = lock.libraries.into_iter().filter(|(name, _)| name.as_str() != API_LIBRARY);
+    let roots = libraries.map(|(name, library)| {
         let dir = places.libraries().join(&library.directory);
         Root::installed(&name, dir, library.files)
     });

@@ -57,8 +57,12 @@ impl Source {
         }
         let failure = |why: String| Failure::usage(format!("`{shown}` cannot be used: {why}"));
         let path = given.canonicalize().map_err(|error| failure(error.to_string()))?;
-        if path.to_str().is_none() {
+        let Some(text) = path.to_str() else {
             return Err(failure("its path is not UTF-8, so it cannot be recorded".to_owned()));
+        };
+        // Spelt out for a person, it would be the name of another place.
+        if text.chars().any(Shown::hides) {
+            return Err(failure("its path holds characters that no screen shows".to_owned()));
         }
         let meta = fs::metadata(&path).map_err(|error| failure(error.to_string()))?;
         let source = if meta.is_dir() && git::is_repository(&path) {
@@ -100,7 +104,24 @@ impl Source {
     }
 
     /// Does what takes another program. To be called before the second wall goes up.
+    ///
+    /// # Errors
+    ///
+    /// When the path leads elsewhere than it did when it was agreed to, or git fails.
     pub(crate) fn take(&self) -> Result<Taken, Failure> {
+        let path = self.path();
+        let shown = Shown::new(&path.to_string_lossy()).to_string();
+        let real = path
+            .canonicalize()
+            .map_err(|error| Failure::new(format!("`{shown}` cannot be used: {error}")))?;
+        if real != path {
+            let real = real.to_string_lossy();
+            return Err(Failure::usage(format!(
+                "`{shown}` leads elsewhere now: to `{}`",
+                Shown::new(&real)
+            ))
+            .hint("remove the library and add it from there, if that is what you want"));
+        }
         Ok(match self {
             Self::Directory { path } => Taken::Directory(path.clone()),
             Self::Archive { path } => Taken::Archive(path.clone()),

@@ -8,7 +8,7 @@ use super::{agreed, report, wall};
 use crate::exit::{Exit, Failure};
 use crate::home::Places;
 use crate::host::Assembly;
-use crate::libraries::{Installed, Lock, Shelf, Source};
+use crate::libraries::{Installed, Lock, RESERVED, Shelf, Source};
 use crate::library_args::AddArgs;
 use crate::out::{Out, Style};
 use crate::walls::Walls;
@@ -92,6 +92,12 @@ fn name(args: &AddArgs, source: &Source) -> Result<Slug, Failure> {
 }
 
 fn is_free(name: &Slug, lock: &Lock) -> Result<(), Failure> {
+    if RESERVED.contains(&name.as_str()) {
+        return Err(Failure::usage(format!(
+            "`{name}` is belljar's own word, and no library's name"
+        ))
+        .hint("choose another with `--name NAME`"));
+    }
     match lock.libraries.get(name) {
         None => Ok(()),
         Some(there) => Err(Failure::usage(format!(

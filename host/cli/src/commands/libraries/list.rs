@@ -5,6 +5,7 @@ use std::path::Path;
 use belljar_definition::MAX_DEFINITION;
 use belljar_policy::Shown;
 use belljar_sandbox::Digest;
+use belljar_session::API_LIBRARY;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
@@ -21,6 +22,9 @@ pub(crate) enum State {
     Changed,
     /// Some file is not there.
     Missing,
+    /// It has a name that means something else, from before that was refused: nothing of it is
+    /// used.
+    Misnamed,
 }
 
 impl State {
@@ -43,6 +47,7 @@ impl State {
             Self::Whole => "ok",
             Self::Changed => "changed on disk",
             Self::Missing => "files are missing",
+            Self::Misnamed => "name is belljar's own",
         }
     }
 }
@@ -54,7 +59,11 @@ pub(super) fn run(json: bool, places: &Places, out: &Out) -> Result<Exit, Failur
         .iter()
         .map(|(name, library)| {
             let dir = places.libraries().join(&library.directory);
-            (name, library, State::of(library, &dir), dir)
+            let state = match name.as_str() {
+                API_LIBRARY => State::Misnamed,
+                _ => State::of(library, &dir),
+            };
+            (name, library, state, dir)
         })
         .collect();
     let whole = rows.iter().all(|(_, _, state, _)| *state == State::Whole);
@@ -90,7 +99,14 @@ pub(super) fn run(json: bool, places: &Places, out: &Out) -> Result<Exit, Failur
         ]);
     }
     table.print(out);
-    for (name, ..) in rows.iter().filter(|(_, _, state, _)| *state != State::Whole) {
+    for (name, _, state, _) in rows.iter().filter(|(_, _, state, _)| *state != State::Whole) {
+        if *state == State::Misnamed {
+            out.warning(format_args!(
+                "library `{name}` has a name of belljar's own, and is not used; remove it with \
+                 `belljar agents remove {name}`, and add it with `--name NAME`"
+            ));
+            continue;
+        }
         out.warning(format_args!(
             "library `{name}` is not as it was installed, and those files are not used; \
              `belljar agents update {name}` puts it right"

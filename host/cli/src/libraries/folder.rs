@@ -1,0 +1,166 @@
+//! Looking at what a stranger's folder holds, name by name from an open descriptor: no link is
+//! followed, also where one takes a file's place meanwhile, and nothing is waited for.
+
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
+
+/// What is said of everything that is neither a real folder nor a regular file.
+pub(super) const UNFIT: &str = "it is a link or no regular file";
+
+/// How long one source may take to be read. The largest public library takes two seconds.
+pub(super) const MAX_READING: Duration = Duration::from_secs(60);
+
+/// A folder that is open.
+pub(super) struct Folder(OwnedFd);
+
+/// A time that is over at some point.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    began: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    pub(super) fn after(limit: Duration) -> Self {
+        Self { began: Instant::now(), limit }
+    }
+
+    /// What is left of it.
+    ///
+    /// # Errors
+    ///
+    /// When nothing is.
+    pub(super) fn left(&self) -> io::Result<Duration> {
+        self.limit.checked_sub(self.began.elapsed()).ok_or_else(|| {
+            let why = format!("it took more than {} s", self.limit.as_secs());
+            io::Error::new(io::ErrorKind::TimedOut, why)
+        })
+    }
+}
+
+impl Folder {
+    /// Opens a folder that is not a link itself.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(rustix::fs::open(path, flags() | OFlags::DIRECTORY, Mode::empty())?))
+    }
+
+    /// Opens a folder in this one.
+    pub(super) fn folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = name.as_ref().as_bytes();
+        Ok(Self(openat(&self.0, name, flags() | OFlags::DIRECTORY, Mode::empty())?))
+    }
+
+    /// Opens a regular file in this folder.
+    pub(super) fn file(&self, name: impl AsRef<OsStr>) -> io::Result<(File, Metadata)> {
+        let file = File::from(openat(&self.0, name.as_ref().as_bytes(), flags(), Mode::empty())?);
+        let meta = file.metadata()?;
+        match meta.is_file() {
+            true => Ok((file, meta)),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, UNFIT)),
+        }
+    }
+
+    /// Reads a regular file in this folder whole. One of more than `limit` bytes is an error.
+    pub(super) fn read(&self, name: impl AsRef<OsStr>, limit: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.file(name)?.0.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 > limit {
+            false => Ok(bytes),
+            true => Err(io::Error::other(format!("it has more than {limit} bytes"))),
+        }
+    }
+
+    /// What a name in this folder stands for; `None` = nothing.
+    pub(super) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileType>> {
+        match statat(&self.0, name.as_ref().as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(about) => Ok(Some(FileType::from_raw_mode(about.st_mode))),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The names in this folder and what each stood for, as the system gives them.
+    pub(super) fn entries(&self) -> io::Result<impl Iterator<Item = io::Result<Named>> + '_> {
+        let entries = Dir::read_from(&self.0)?;
+        let named = entries.map(|entry| {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
+            let kind = match entry.file_type() {
+                FileType::Unknown => self.kind(&name)?.unwrap_or(FileType::Unknown),
+                kind => kind,
+            };
+            Ok(Named { name, kind })
+        });
+        Ok(named.filter(|named| {
+            named.as_ref().map_or(true, |named| named.name != "." && named.name != "..")
+        }))
+    }
+
+    /// Whether a file in it is another name of a file that somebody else owns: whoever may write
+    /// to a folder can give a file that he cannot read a name there.
+    pub(super) fn lends(&self, file: &Metadata) -> io::Result<bool> {
+        let own = rustix::fs::fstat(&self.0)?.st_uid;
+        Ok(is_borrowed(file.nlink(), file.uid(), own))
+    }
+}
+
+/// A name in a folder.
+pub(super) struct Named {
+    pub(super) name: std::ffi::OsString,
+    pub(super) kind: FileType,
+}
+
+fn flags() -> OFlags {
+    OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
+}
+
+fn is_borrowed(names: u64, owner: u32, folder: u32) -> bool {
+    names > 1 && owner != folder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_name_of_somebody_elses_file_is_borrowed() {
+        assert!(is_borrowed(2, 0, 1000));
+        assert!(!is_borrowed(1, 0, 1000));
+        assert!(!is_borrowed(2, 1000, 1000));
+    }
+
+    #[test]
+    fn a_time_ends() {
+        assert!(Deadline::after(MAX_READING).left().is_ok());
+        let error = Deadline::after(Duration::ZERO).left();
+        assert!(error.is_err() || error.is_ok_and(|left| left.is_zero()));
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_a_fifo_is_not_waited_for() {
+        use rustix::fs::{CWD, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "12345").unwrap();
+        std::os::unix::fs::symlink("a", dir.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(".", dir.path().join("folder")).unwrap();
+        mknodat(CWD, dir.path().join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        assert_eq!(folder.read("a", 5).unwrap(), b"12345");
+        assert!(folder.read("a", 4).is_err());
+        assert!(folder.file("link").is_err() && folder.folder("folder").is_err());
+        assert_eq!(folder.file("fifo").unwrap_err().to_string(), UNFIT);
+        assert!(folder.file(".").is_err());
+        assert!(Folder::open(&dir.path().join("folder")).is_err());
+        let mut names: Vec<_> = folder.entries().unwrap().map(|one| one.unwrap().name).collect();
+        names.sort();
+        assert_eq!(names, ["a", "fifo", "folder", "link"]);
+    }
+}
