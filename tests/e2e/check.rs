@@ -141,3 +141,27 @@ fn hostile_names_and_paths_reach_the_terminal_escaped() {
     let all = format!("{}{}", done.stdout, done.stderr);
     assert!(!all.contains('\u{1b}') && !all.contains('\u{202e}'), "{all:?}");
 }
+
+#[test]
+fn json_shows_what_a_screen_would_not_and_keeps_its_value() {
+    let world = World::new();
+    let hostile = "a \u{202e} turned b \u{9b}2J c \u{200b} d";
+    let text = READY.replace("description: d", &format!("description: '{hostile}'"));
+    world.other("lib/reader.md", text.as_bytes());
+    world.other("lib/plain.md", READY.replace("reader", "plain").as_bytes());
+    let lib = world.home().parent().unwrap().join("lib");
+    let hidden = |text: &str| text.chars().any(|c| "\u{202e}\u{9b}\u{200b}".contains(c));
+    for args in [&["agents", "check", "--json"][..], &["agents", "add", "--json"]] {
+        let done = world.run(&[args, &[lib.to_str().unwrap()]].concat());
+        assert!(!hidden(&done.stdout), "{args:?}: {}", done.stdout);
+        assert!(done.json().to_string().contains("plain"), "{args:?}");
+    }
+    // What an agent says of itself comes back as it was.
+    world.home_file("agents/reader.md", &text);
+    let shown = world.run(&["agents", "show", "reader", "--json"]);
+    assert!(!hidden(&shown.stdout), "{}", shown.stdout);
+    if shown.code == 0 {
+        assert!(shown.stdout.contains("\\u202e"), "{}", shown.stdout);
+        assert!(shown.json().to_string().contains(hostile), "{}", shown.stdout);
+    }
+}

@@ -383,3 +383,52 @@ fn a_lock_that_cannot_be_read_is_one_error_and_loads_no_library() {
     world.run(&["agents", "remove", "lib"]).exits(2).complains("lock.toml");
     world.run(&["agents", "libraries"]).exits(2).complains("lock.toml");
 }
+
+#[test]
+fn a_repository_gives_what_was_committed_and_nothing_of_another() {
+    let world = World::new();
+    let source = library(&world);
+    world.other("src/lib/.gitattributes", b"*.md export-subst ident\n");
+    let text = agent("later", "Read") + "$Format:%an$ $Id$\n";
+    world.other("src/lib/agents/later.md", text.as_bytes());
+    git(&source, &["init", "--quiet", "--initial-branch=main"]);
+    git(&source, &["add", "."]);
+    git(&source, &["commit", "--quiet", "-m", "one"]);
+    // A name that decodes to its neighbour's.
+    let (named, other) = (source.with_file_name("%6cib"), source.with_file_name("shared"));
+    git(&source, &["clone", "--quiet", "--shared", ".", "../shared"]);
+    fs::rename(&source, &named).unwrap();
+    let done = add(&world, &other, &["--yes"]).exits(2);
+    done.complains("borrows objects of another one").complains("--no-local");
+    assert!(shelf(&world).is_empty(), "{:?}", shelf(&world));
+    let done = add(&world, &named, &["--yes", "--name", "own"]).exits(0);
+    done.says("%6cib").says("installed 3 agents");
+    let installed = fs::read_to_string(installed_file(&world, "later")).unwrap();
+    assert!(installed.ends_with("$Format:%an$ $Id$\n"), "{installed}");
+    // A clone without history is whole enough.
+    git(&named, &["commit", "--quiet", "--allow-empty", "-m", "two"]);
+    let address = format!("file://{}", named.to_str().unwrap().replace('%', "%25"));
+    git(&named, &["clone", "--quiet", "--depth", "1", &address, "../shallow"]);
+    add(&world, &named.with_file_name("shallow"), &["--yes"]).exits(0).says("3 agents");
+}
+
+#[test]
+fn a_name_of_belljars_own_is_no_librarys() {
+    let world = World::new();
+    let source = library(&world);
+    add(&world, &source, &["--yes"]).exits(0);
+    let before = world.home_state();
+    for name in ["api", "home", "workspace", "library", "belljar"] {
+        let done = add(&world, &source, &["--yes", "--name", name]).exits(2);
+        done.complains("belljar's own word").complains("--name");
+    }
+    assert_eq!(world.home_state(), before);
+    // One that was installed before that was refused is shown, and not used.
+    let lock = world.home().join("libraries/lock.toml");
+    let text = fs::read_to_string(&lock).unwrap();
+    world.home_file("libraries/lock.toml", &text.replace("libraries.lib", "libraries.api"));
+    assert!(!ids(&world).iter().any(|id| id.starts_with("library/")));
+    world.run(&["agents", "libraries"]).exits(2).says("name is belljar's own");
+    world.run(&["agents", "remove", "api"]).exits(0);
+    assert!(shelf(&world) == ["lock.toml"], "{:?}", shelf(&world));
+}

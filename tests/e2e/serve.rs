@@ -205,3 +205,24 @@ fn a_tenant_that_reaches_out_of_its_directory_is_not_served_and_others_are() {
         assert!(done.stderr.contains(text), "no `{text}` in {}", done.stderr);
     }
 }
+
+#[test]
+fn a_tenant_is_not_served_with_command_hooks_whether_there_is_an_os_sandbox_or_not() {
+    for more in [&[][..], &["--no-os-sandbox"]] {
+        let world = World::new();
+        world.run(&["tenants", "add", "blue"]).exits(0);
+        let blue = key(&world, "blue", "admin");
+        let own = key(&world, "local", "admin");
+        let mark = world.home().join("ran");
+        let hook =
+            format!("[[hooks]]\nevent = 'PreToolUse'\ncommand = \"touch '{}'\"\n", mark.display());
+        world.home_file("belljar.toml", &hook);
+        let server = Server::start(&world, more);
+        let (status, body) = server.get("/v1/agents", Some(&blue));
+        assert_eq!(status, 503, "{more:?}: {body}");
+        assert!(!mark.exists());
+        assert_eq!(server.get("/v1/agents", Some(&own)).0, 200, "{more:?}");
+        let done = server.terminate().exits(0);
+        assert!(done.stderr.contains("make them components"), "{more:?}: {}", done.stderr);
+    }
+}

@@ -130,7 +130,8 @@ async fn a_head_of_the_bound_is_answered_and_one_byte_more_is_not() {
     const MAX_HEAD: usize = 32 << 10;
     let world = World::new().await;
     let head = |length: usize| {
-        let start = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\nconnection: close\r\nx: ", world.address);
+        let start =
+            format!("GET /healthz HTTP/1.1\r\nhost: {}\r\nconnection: close\r\nx: ", world.address);
         let fill = "y".repeat(length - start.len() - 4);
         format!("{start}{fill}\r\n\r\n").into_bytes()
     };

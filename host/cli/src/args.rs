@@ -460,6 +460,9 @@ pub(crate) struct ProveArgs {
     /// The sandbox: tools, agents and models under a jar [default: all four parts]
     #[arg(long)]
     pub(crate) sandbox: bool,
+    /// Libraries: hostile sources for `agents add`, `update` and `remove`
+    #[arg(long)]
+    pub(crate) libraries: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -45,6 +45,9 @@
 //!    than [`GROWTH_BOUND`]; the neighbour's every answer was right, during and after.
 //!    Set up files before the first jar is made: that is when the picture is taken.
 //!
+//! What attacks the real program is a [`Part`] of its own, with a stage in place of the arena:
+//! [`Libraries`].
+//!
 //! The suite runs one attack at a time, so that times and memory are each attack's own.
 
 #![deny(dead_code)]
@@ -56,6 +59,7 @@ mod attacks;
 mod canary;
 mod guests;
 pub mod jar;
+mod libraries;
 mod log;
 mod memory;
 mod names;
@@ -72,8 +76,9 @@ pub use arena::Arena;
 pub use attack::{Attack, Escape, Kind, Report, Stopped, Verdict};
 pub use attacks::attacks;
 pub use guests::Guest;
+pub use libraries::Libraries;
 pub use log::LogTap;
-pub use part::Part;
 pub use memory::GROWTH_BOUND;
+pub use part::Part;
 pub use soak::SoakReport;
 pub use suite::{Options, Suite};

@@ -18,8 +18,11 @@ const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// Refuses a file that is not this user's own, or that lies where others can put one in its
 /// place. What is not there is no reason to refuse.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
-    let failed =
-        |error: std::io::Error| StoreError::Io { what: "look at", path: path.to_owned(), source: error };
+    let failed = |error: std::io::Error| StoreError::Io {
+        what: "look at",
+        path: path.to_owned(),
+        source: error,
+    };
     // A link of the operator's own is followed: what counts is where it leads.
     let real = match path.canonicalize() {
         Ok(real) => real,
@@ -117,7 +120,8 @@ mod tests {
     fn a_directory_that_others_write_to_is_refused_and_the_systems_own_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("belljar.db");
-        let mode = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let mode =
+            |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
         mode(0o777);
         let refused = check(&file).unwrap_err();
         assert!(matches!(&refused, StoreError::NotOurs { .. }), "{refused}");

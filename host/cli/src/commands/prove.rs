@@ -4,10 +4,11 @@
 //! They are made on the first wall alone: what the operating system would stop besides must not
 //! hide what the sandbox lets through.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use belljar_policy::Shown;
-use belljar_prove::{Options, Part, Report, Suite};
+use belljar_prove::{Libraries, Options, Part, Report, Suite};
 use serde_json::json;
 
 use crate::args::ProveArgs;
@@ -31,7 +32,7 @@ pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
     if chosen.is_empty() {
         let word = Shown::clipped(args.only.as_deref().unwrap_or_default(), 80);
         return Err(Failure::usage(format!("no attack has `{word}` in its name"))
-            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents"));
+            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, libraries"));
     }
     let begun = Instant::now();
     let (reports, cut) = host::runtime()?.block_on(made(&chosen, out))?;
@@ -56,16 +57,25 @@ pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
 
 /// The parts that the command line names; all of them where it names none.
 fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn Part>>, Failure> {
-    let all = !args.sandbox;
+    let all = !args.sandbox && !args.libraries;
     let mut parts: Vec<Box<dyn Part>> = Vec::new();
     if all || args.sandbox {
         parts.push(Box::new(suite(places)?));
+    }
+    if all || args.libraries {
+        parts.push(Box::new(Libraries::new(program()?)));
     }
     Ok(parts)
 }
 
 fn chosen(part: &dyn Part, only: Option<&str>) -> Vec<&'static str> {
     part.ids().into_iter().filter(|id| only.is_none_or(|word| id.contains(word))).collect()
+}
+
+/// The program that is attacked: this one.
+fn program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::new(format!("failed to find the running program: {error}")))
 }
 
 /// The sandbox that is attacked: set up as for every run, components compiled in a child.

@@ -11,7 +11,7 @@ use belljar_policy::Shown;
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
 
-use super::folder::{Deadline, Folder, MAX_READING, UNFIT};
+use super::folder::{self, Deadline, MAX_READING};
 use super::gather::{Gather, unfit};
 use super::members::{Member, Members};
 use crate::exit::Failure;
@@ -41,14 +41,6 @@ pub(super) fn read_compressed(path: &Path, gather: &mut Gather) -> Result<(), Fa
         .map_err(|why| why.failure(&format!("`{shown}`")))?;
     let strip = single_folder(&entries);
     keep(entries, strip, gather)
-}
-
-/// Opened without waiting, and looked at through the descriptor: a FIFO may have taken its place.
-fn open(path: &Path) -> io::Result<File> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, UNFIT));
-    };
-    Ok(Folder::open(parent)?.file(name)?.0)
 }
 
 /// Reads what git gave of a commit.
@@ -112,43 +104,48 @@ fn entries(
 ) -> Result<Vec<Entry>, Unreadable> {
     let mut members = Members::new(Bounded { reader, left: MAX_UNPACKED, until });
     let (mut found, mut total) = (Vec::new(), 0_usize);
-    while let Some(Member { path, kind }) =
-        members.next(|| gather.count().map_err(Unreadable::from))?
-    {
-        if kind == EntryType::Directory {
+    while let Some(member) = members.next(|| gather.count().map_err(Unreadable::from))? {
+        if member.kind == EntryType::Directory {
             continue;
         }
-        let (path, unfit) = match String::from_utf8(path) {
-            Ok(path) => (path, None),
-            Err(error) => {
-                let path = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                (path, Some("its name is not UTF-8"))
+        let (path, content) = match look(&member) {
+            (path, Some(content)) => (path, content),
+            (path, None) => {
+                let bytes = members.read(MAX_DEFINITION as u64 + 1)?;
+                total = total.saturating_add(bytes.len());
+                if total > MAX_TEXT {
+                    return Err(too_large().into());
+                }
+                (path, Content::Text(bytes))
             }
         };
-        let plain = path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
-        let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
-        let too_long = plain.len() > MAX_KEPT_PATH;
-        let content = match kind {
-            _ if leads_out => Content::Unfit("its path leads out of the archive"),
-            _ if too_long => Content::Unfit("its path is empty or too long"),
-            EntryType::Regular | EntryType::Continuous if is_markdown(&path) => match unfit {
-                Some(why) => Content::Unfit(why),
-                None => {
-                    let bytes = members.read(MAX_DEFINITION as u64 + 1)?;
-                    total = total.saturating_add(bytes.len());
-                    if total > MAX_TEXT {
-                        return Err(too_large().into());
-                    }
-                    Content::Text(bytes)
-                }
-            },
-            EntryType::Regular | EntryType::Continuous => Content::File,
-            EntryType::Symlink | EntryType::Link => Content::Unfit("it is a link"),
-            _ => Content::Unfit("it is no regular file"),
-        };
-        found.push(Entry { path: kept(plain), content });
+        found.push(Entry { path: kept(path), content });
     }
     Ok(found)
+}
+
+/// The path of a member, and what it is; `None` = markdown, which is to be read.
+fn look(member: &Member) -> (String, Option<Content>) {
+    let path = String::from_utf8_lossy(&member.path);
+    let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
+    let plain = path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
+    let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
+    let content = if leads_out {
+        Content::Unfit("its path leads out of the archive")
+    } else if plain.len() > MAX_KEPT_PATH {
+        Content::Unfit("its path is empty or too long")
+    } else if matches!(member.kind, EntryType::Symlink | EntryType::Link) {
+        Content::Unfit("it is a link")
+    } else if !is_file {
+        Content::Unfit("it is no regular file")
+    } else if !is_markdown(&plain) {
+        Content::File
+    } else if std::str::from_utf8(&member.path).is_err() {
+        Content::Unfit("its name is not UTF-8")
+    } else {
+        return (plain, None);
+    };
+    (plain, Some(content))
 }
 
 /// The beginning of a path that is too long to be kept whole.

@@ -8,7 +8,7 @@ use belljar_policy::Shown;
 use belljar_session::bounds::MAX_AGENT_DEPTH;
 use rustix::fs::FileType;
 
-use super::folder::{Deadline, Folder, MAX_READING, UNFIT};
+use super::folder::{Deadline, Folder, MAX_READING, Named, UNFIT};
 use super::gather::Gather;
 use crate::exit::Failure;
 
@@ -45,43 +45,54 @@ impl Walk<'_> {
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         for entry in entries {
             self.until.left().map_err(self.failed)?;
+            self.entry(folder, &entry, below, depth)?;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        folder: &Folder,
+        entry: &Named,
+        below: &str,
+        depth: usize,
+    ) -> Result<(), Failure> {
+        let join = |name: &str| match below {
+            "" => name.to_owned(),
+            below => format!("{below}/{name}"),
+        };
+        let Some(text) = entry.name.to_str() else {
             let shown = entry.name.to_string_lossy();
-            let join = |name: &str| match below {
-                "" => name.to_owned(),
-                below => format!("{below}/{name}"),
-            };
-            let Some(text) = entry.name.to_str() else {
-                if shown.to_lowercase().ends_with(".md") {
-                    self.gather.leave_out(&join(&shown), "its name is not UTF-8");
+            if shown.to_lowercase().ends_with(".md") {
+                self.gather.leave_out(&join(&shown), "its name is not UTF-8");
+            }
+            return Ok(());
+        };
+        let below = join(text);
+        match entry.kind {
+            FileType::Directory => {
+                // Where nothing is looked for; `.git` alone can have thousands of files.
+                let skipped = matches!(text, ".git" | "node_modules" | "target");
+                if skipped || depth >= MAX_DEPTH {
+                    return Ok(());
                 }
-                continue;
-            };
-            let below = join(text);
-            match entry.kind {
-                FileType::Directory => {
-                    // Where nothing is looked for; `.git` alone can have thousands of files.
-                    let skipped = matches!(text, ".git" | "node_modules" | "target");
-                    if skipped || depth >= MAX_DEPTH {
-                        continue;
-                    }
-                    match folder.folder(text) {
-                        Ok(inner) => self.folder(&inner, &below, depth + 1)?,
-                        Err(error) => {
-                            let why = format!("the folder cannot be read: {error}");
-                            self.gather.leave_out(&below, why);
-                        }
+                match folder.folder(text) {
+                    Ok(inner) => self.folder(&inner, &below, depth + 1)?,
+                    Err(error) => {
+                        let why = format!("the folder cannot be read: {error}");
+                        self.gather.leave_out(&below, why);
                     }
                 }
-                FileType::RegularFile => {
-                    if self.gather.wants(&below) {
-                        self.file(folder, text, &below)?;
-                    }
+            }
+            FileType::RegularFile => {
+                if self.gather.wants(&below) {
+                    self.file(folder, text, &below)?;
                 }
-                // A link, a FIFO, a device, or something that cannot be looked at.
-                _ => {
-                    if self.gather.wants(&below) {
-                        self.gather.leave_out(&below, UNFIT);
-                    }
+            }
+            // A link, a FIFO, a device, or something that cannot be looked at.
+            _ => {
+                if self.gather.wants(&below) {
+                    self.gather.leave_out(&below, UNFIT);
                 }
             }
         }

@@ -60,12 +60,7 @@ impl Folder {
 
     /// Opens a regular file in this folder.
     pub(super) fn file(&self, name: impl AsRef<OsStr>) -> io::Result<(File, Metadata)> {
-        let file = File::from(openat(&self.0, name.as_ref().as_bytes(), flags(), Mode::empty())?);
-        let meta = file.metadata()?;
-        match meta.is_file() {
-            true => Ok((file, meta)),
-            false => Err(io::Error::new(io::ErrorKind::InvalidInput, UNFIT)),
-        }
+        regular(openat(&self.0, name.as_ref().as_bytes(), flags(), Mode::empty())?)
     }
 
     /// Reads a regular file in this folder whole. One of more than `limit` bytes is an error.
@@ -109,6 +104,22 @@ impl Folder {
     pub(super) fn lends(&self, file: &Metadata) -> io::Result<bool> {
         let own = rustix::fs::fstat(&self.0)?.st_uid;
         Ok(is_borrowed(file.nlink(), file.uid(), own))
+    }
+}
+
+/// Opens a regular file that is not a link itself. Behind the second wall the folder around it may
+/// be out of reach.
+pub(super) fn file(path: &Path) -> io::Result<(File, Metadata)> {
+    regular(rustix::fs::open(path, flags(), Mode::empty())?)
+}
+
+/// What was opened, if it is a regular file.
+fn regular(opened: OwnedFd) -> io::Result<(File, Metadata)> {
+    let file = File::from(opened);
+    let meta = file.metadata()?;
+    match meta.is_file() {
+        true => Ok((file, meta)),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, UNFIT)),
     }
 }
 

@@ -92,17 +92,7 @@ pub(super) fn commit(repository: &Path, rev: Option<&str>) -> Result<Commit, Fai
         return Err(failed(format!("git cannot read the repository `{shown}`"), &cloned));
     }
 
-    let wanted = rev.unwrap_or("HEAD");
-    let mut command = git.in_clone(&clone);
-    command.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
-    let parsed = git.run(command.arg(format!("{wanted}^{{commit}}")), 1 << 10)?;
-    let id = parsed.text().trim().to_owned();
-    if !parsed.status.success() || id.is_empty() {
-        let wanted = Shown::clipped(wanted, 80);
-        return Err(Failure::usage(format!("`{shown}` has no commit `{wanted}`"))
-            .hint("give a branch, a tag or a commit with `--rev`"));
-    }
-
+    let id = git.id(&clone, rev.unwrap_or("HEAD"), &shown)?;
     attributes(&clone)
         .map_err(|error| Failure::new(format!("failed to prepare the clone for git: {error}")))?;
     let mut command = git.in_clone(&clone);
@@ -180,6 +170,20 @@ impl Git<'_> {
         let mut command = self.command();
         command.arg("--git-dir").arg(clone);
         command
+    }
+
+    /// The id of the commit that `wanted` names.
+    fn id(&self, clone: &Path, wanted: &str, shown: &str) -> Result<String, Failure> {
+        let mut command = self.in_clone(clone);
+        command.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
+        let parsed = self.run(command.arg(format!("{wanted}^{{commit}}")), 1 << 10)?;
+        let id = parsed.text().trim().to_owned();
+        if !parsed.status.success() || id.is_empty() {
+            let wanted = Shown::clipped(wanted, 80);
+            return Err(Failure::usage(format!("`{shown}` has no commit `{wanted}`"))
+                .hint("give a branch, a tag or a commit with `--rev`"));
+        }
+        Ok(id)
     }
 
     /// Runs git to its end. Of what it prints at most `limit` bytes are kept; more is an error.

@@ -51,28 +51,20 @@ impl<R: Read> Members<R> {
         &mut self,
         mut count: impl FnMut() -> Result<(), E>,
     ) -> Result<Option<Member>, E> {
-        let (mut about, mut seen) = (About::default(), 0);
-        loop {
-            self.pass_by()?;
-            let Some(header) = self.header()? else {
+        let mut about = About::default();
+        for seen in 0..=MAX_ABOUT {
+            let Some(header) = self.header_of(&mut count)? else {
                 return match seen {
                     0 => Ok(None),
                     _ => Err(damaged("it ends before what it has described").into()),
                 };
             };
-            count()?;
             let size = header.entry_size()?;
-            let kind = header.entry_type();
-            match kind {
+            match header.entry_type() {
                 EntryType::GNULongName => about.path = Some(self.name(size)?),
                 EntryType::GNULongLink => drop(self.name(size)?),
                 EntryType::XHeader => {
-                    about.read(&self.whole(size, MAX_PAX, "extended header")?)?
-                }
-                // Of all members at once, as git writes its commit. No path and no size is for all.
-                EntryType::XGlobalHeader => {
-                    self.whole(size, MAX_PAX, "extended header")?;
-                    continue;
+                    about.read(&self.whole(size, MAX_PAX, "an extended header")?)?
                 }
                 // What follows its header is none of the ordinary blocks.
                 EntryType::GNUSparse => return Err(damaged("it holds a sparse file").into()),
@@ -82,10 +74,24 @@ impl<R: Read> Members<R> {
                     return Ok(Some(Member { path, kind }));
                 }
             }
-            seen += 1;
-            if seen > MAX_ABOUT {
-                return Err(damaged("it has too many headers about one file").into());
+        }
+        Err(damaged("it has too many headers about one file").into())
+    }
+
+    /// The next header that is about one file. Those about all of them, as git writes its commit,
+    /// are passed by: no path and no size is for all.
+    fn header_of<E: From<io::Error>>(
+        &mut self,
+        count: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<Option<Header>, E> {
+        loop {
+            self.pass_by()?;
+            let Some(header) = self.header()? else { return Ok(None) };
+            count()?;
+            if header.entry_type() != EntryType::XGlobalHeader {
+                return Ok(Some(header));
             }
+            self.whole(header.entry_size()?, MAX_PAX, "an extended header")?;
         }
     }
 
@@ -144,14 +150,14 @@ impl<R: Read> Members<R> {
 
     fn whole(&mut self, size: u64, limit: u64, what: &str) -> io::Result<Vec<u8>> {
         if size > limit {
-            return Err(damaged(&format!("it has a {what} of {size} bytes; {limit} are read")));
+            return Err(damaged(&format!("it has {what} of {size} bytes; {limit} are read")));
         }
         self.has(size)?;
         self.read(limit)
     }
 
     fn name(&mut self, size: u64) -> io::Result<Vec<u8>> {
-        let mut name = self.whole(size, MAX_NAME, "name")?;
+        let mut name = self.whole(size, MAX_NAME, "a name")?;
         if let Some(end) = name.iter().position(|byte| *byte == 0) {
             name.truncate(end);
         }

@@ -64,20 +64,23 @@ impl From<io::Error> for Unfit {
     }
 }
 
+/// What only a repository has that takes something from elsewhere, or that is not read.
+const ELSEWHERE_BY: &[(&str, &str)] = &[
+    ("commondir", "has its objects in another one (`commondir`)"),
+    ("objects/info/alternates", "borrows objects of another one (`objects/info/alternates`)"),
+    (
+        "objects/info/http-alternates",
+        "borrows objects of another one (`objects/info/http-alternates`)",
+    ),
+    ("reftable", "keeps its references in a form that is not read (`reftable`)"),
+];
+
 /// Copies a work tree's or a bare repository to a directory that is not there yet.
 pub(super) fn copy(from: &Path, to: &Path, until: Deadline) -> Result<(), Unfit> {
     let folder = open(from)?;
-    for (path, what) in [
-        ("commondir", "has its objects in another one (`commondir`)"),
-        ("objects/info/alternates", "borrows objects of another one (`objects/info/alternates`)"),
-        (
-            "objects/info/http-alternates",
-            "borrows objects of another one (`objects/info/http-alternates`)",
-        ),
-        ("reftable", "keeps its references in a form that is not read (`reftable`)"),
-    ] {
+    for (path, what) in ELSEWHERE_BY {
         if is_there(&folder, path)? {
-            return Err(Unfit { why: what.to_owned(), hint: ELSEWHERE });
+            return Err(Unfit { why: (*what).to_owned(), hint: ELSEWHERE });
         }
     }
     let mut copier = Copier { left: MAX_BYTES, files: 0, until };
@@ -93,19 +96,20 @@ pub(super) fn copy(from: &Path, to: &Path, until: Deadline) -> Result<(), Unfit>
         let ids: Vec<&str> = list.lines().filter(|line| is_id(line)).collect();
         fs::write(to.join("shallow"), ids.join("\n") + "\n")?;
     }
-    let mut packed = String::new();
-    for (name, id) in refs {
-        packed.push_str(&format!("{id} {name}\n"));
-    }
+    let packed: String = refs.iter().map(|(name, id)| format!("{id} {name}\n")).collect();
     fs::write(to.join("packed-refs"), packed)?;
     fs::write(to.join("HEAD"), head + "\n")?;
+    fs::write(to.join("config"), config(is_long))?;
+    Ok(())
+}
+
+/// The copy's configuration; `is_long` = its ids have 64 digits.
+fn config(is_long: bool) -> String {
     let (version, format) = match is_long {
         true => (1, "[extensions]\n\tobjectFormat = sha256\n"),
         false => (0, ""),
     };
-    let config = format!("[core]\n\trepositoryFormatVersion = {version}\n{CONFIG}{format}");
-    fs::write(to.join("config"), config)?;
-    Ok(())
+    format!("[core]\n\trepositoryFormatVersion = {version}\n{CONFIG}{format}")
 }
 
 /// The repository's own folder: `.git`, if it is one, or the one that was given.
@@ -121,15 +125,26 @@ fn open(from: &Path) -> Result<Folder, Unfit> {
     }
 }
 
-/// Whether something lies there. That a folder above it is a link counts too: it leads elsewhere.
+/// Whether something lies there. A folder above it that is a link leads elsewhere, and is refused.
 fn is_there(folder: &Folder, path: &str) -> Result<bool, Unfit> {
-    let Some((first, rest)) = path.split_once('/') else {
-        return Ok(folder.kind(path)?.is_some());
+    below(folder, path, 0)
+}
+
+/// As [`is_there`], from the part of the path that begins at `start` and lies in `folder`.
+fn below(folder: &Folder, path: &str, start: usize) -> Result<bool, Unfit> {
+    let rest = path.get(start..).unwrap_or_default();
+    let Some(length) = rest.find('/') else {
+        return Ok(folder.kind(rest)?.is_some());
     };
-    match folder.kind(first)? {
+    let (name, so_far) = (rest.get(..length), path.get(..start + length));
+    let (name, so_far) = (name.unwrap_or_default(), so_far.unwrap_or_default());
+    match folder.kind(name)? {
         None => Ok(false),
-        Some(FileType::Directory) => is_there(&folder.folder(first).map_err(at(first))?, rest),
-        Some(_) => Err(leads_away(first)),
+        Some(FileType::Directory) => {
+            let inner = folder.folder(name).map_err(at(so_far))?;
+            below(&inner, path, start + length + 1)
+        }
+        Some(_) => Err(leads_away(so_far)),
     }
 }
 

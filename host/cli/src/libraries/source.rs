@@ -206,6 +206,25 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_leads_elsewhere_or_is_shown_otherwise_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (path, other) = (root.join("agents"), root.join("other"));
+        fs::create_dir(&path).unwrap();
+        let source = Source::of(&path, None).unwrap();
+        assert!(source.take().is_ok());
+        fs::rename(&path, &other).unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        let failure = source.take().err().unwrap();
+        assert!(failure.message.contains("leads elsewhere now"), "{}", failure.message);
+        for name in ["a\u{202e}b", "a\u{200b}", "a\u{1b}[2J"] {
+            fs::create_dir(root.join(name)).unwrap();
+            let failure = Source::of(&root.join(name), None).unwrap_err();
+            assert!(failure.message.contains("no screen shows"), "{}", failure.message);
+        }
+    }
+
+    #[test]
     fn an_address_is_not_fetched() {
         for address in ["https://example.org/a.git", "git@example.org:a/b.git", "ssh://x/y"] {
             let failure = Source::of(Path::new(address), None).unwrap_err();

@@ -52,7 +52,10 @@ async fn a_store_where_others_could_put_another_is_refused_and_left_as_it_is() {
     let before = fs::read(home.file()).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
     let refused = Store::open(&home.file()).await.unwrap_err();
-    assert!(matches!(&refused, StoreError::NotOurs { path, .. } if *path == directory), "{refused}");
+    assert!(
+        matches!(&refused, StoreError::NotOurs { path, .. } if *path == directory),
+        "{refused}"
+    );
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
     // Only root gives files away.
     if std::os::unix::fs::chown(home.file(), Some(12_345), None).is_ok() {

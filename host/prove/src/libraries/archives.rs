@@ -1,0 +1,318 @@
+//! Archives that lead out, hide, or unpack to more than they are worth.
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::row;
+use super::stage::{CANARY, Stage};
+use super::tarball::{
+    DEVICE, FIFO, FILE, GLOBAL_PAX, HARD_LINK, LONG_LINK, LONG_NAME, PAX, SPARSE, SYMBOLIC_LINK,
+    agent, header, member, part, record, whole,
+};
+use crate::attack::{Attack, Stopped};
+
+const HEADERS: &str = "a bound on every header about another one (INV-142)";
+const BYTES: &str = "a bound on the bytes that come out (INV-142)";
+const PATHS: &str = "only regular files at plain paths are read (INV-72)";
+
+pub(super) const ATTACKS: &[Attack<Stage>] = &[
+    row(
+        "libraries-archive-long-name",
+        "has a file whose name has 250 MiB, in GNU's form",
+        HEADERS,
+        "a name of 262144000 bytes",
+        false,
+        |stage| Box::pin(async move { announces(stage, LONG_NAME).await }),
+    ),
+    row(
+        "libraries-archive-long-link",
+        "has a link whose target has 250 MiB, in GNU's form",
+        HEADERS,
+        "a name of 262144000 bytes",
+        false,
+        |stage| Box::pin(async move { announces(stage, LONG_LINK).await }),
+    ),
+    row(
+        "libraries-archive-pax",
+        "has an extended header of 250 MiB",
+        HEADERS,
+        "an extended header of 262144000 bytes",
+        false,
+        |stage| Box::pin(async move { announces(stage, PAX).await }),
+    ),
+    row(
+        "libraries-archive-global-pax",
+        "has an extended header of 250 MiB for all files",
+        HEADERS,
+        "an extended header of 262144000 bytes",
+        false,
+        |stage| Box::pin(async move { announces(stage, GLOBAL_PAX).await }),
+    ),
+    row(
+        "libraries-archive-headers-without-end",
+        "has thousands of long names for one file",
+        HEADERS,
+        "too many headers about one file",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let name = member(b"x", LONG_NAME, b"agents/guest.md\0");
+                refused(stage, &whole(&[name.repeat(5_000), honest()])?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-bomb",
+        "unpacks to 320 MiB of zeros",
+        BYTES,
+        "holds more than 268435456 bytes",
+        false,
+        |stage| {
+            Box::pin(async move {
+                const PART: usize = 16 << 20;
+                let zeros = part(&vec![0; PART])?;
+                let head = header(b"zeros.bin", FILE, 20 * PART as u64, "");
+                let bomb = [part(&[honest(), head].concat())?, zeros.repeat(20)].concat();
+                refused(stage, &bomb).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-many-entries",
+        "has 150,000 empty files",
+        "a bound on what is looked at (INV-142)",
+        "more than 100000 files",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let thousand = part(&header(b"f.bin", FILE, 0, "").repeat(1_000))?;
+                refused(stage, &thousand.repeat(150)).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-empty-parts",
+        "has its content behind 20,000 compressed parts of nothing",
+        BYTES,
+        "installed 1 agent",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let nothing = part(b"")?.repeat(20_000);
+                taken(stage, &[nothing, whole(&[honest()])?].concat()).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-huge-size",
+        "has a file whose size is as large as a number can be",
+        BYTES,
+        "cannot be read",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let huge = header(b"huge.md", FILE, u64::MAX, "");
+                refused(stage, &whole(&[honest(), huge])?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-cut-off",
+        "ends within a file",
+        "a damaged archive is refused whole (INV-142)",
+        "cannot be read",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let all = whole(&[honest(), honest()])?;
+                refused(stage, all.get(..all.len() / 2).unwrap_or_default()).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-trailing-garbage",
+        "has bytes behind a header that belong to none",
+        "a damaged archive is refused whole (INV-142)",
+        "cannot be read",
+        false,
+        |stage| {
+            Box::pin(async move { refused(stage, &whole(&[honest(), vec![b'x'; 512]])?).await })
+        },
+    ),
+    row(
+        "libraries-archive-sparse",
+        "has a sparse file, whose holes take no room",
+        HEADERS,
+        "it holds a sparse file",
+        false,
+        |stage| {
+            Box::pin(async move {
+                refused(stage, &whole(&[honest(), header(b"s.md", SPARSE, 0, "")])?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-pax-size",
+        "has a size in its extended header behind which an agent hides from other programs",
+        "an extended header counts, as for other programs (INV-143)",
+        "installed 1 agent",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let hidden = agent("agents/stowaway.md", "stowaway", CANARY);
+                let about = member(b"p", PAX, &record("size", &hidden.len().to_string()));
+                let cover = header(b"cover.bin", FILE, 0, "");
+                taken(stage, &whole(&[honest(), about, cover, hidden])?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-behind-the-end",
+        "has an agent behind its end, where other programs do not look",
+        "an archive ends at its first empty block (INV-143)",
+        "installed 1 agent",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let hidden = agent("agents/stowaway.md", "stowaway", CANARY);
+                let archive = [honest(), vec![0; 1024], hidden].concat();
+                taken(stage, &part(&archive)?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-leads-out",
+        "has paths that lead out, from the root and by `..`",
+        PATHS,
+        "its path leads out of the archive",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let paths = ["/tmp/stolen.md", "../stolen.md", "agents/../../../agents/stolen.md"];
+                let mut members: Vec<_> =
+                    paths.iter().map(|path| agent(path, "stolen", CANARY)).collect();
+                members.push(member(b"p", PAX, &record("path", "../../stolen.md")));
+                members.push(agent("agents/x.md", "stolen", CANARY));
+                members.push(honest());
+                taken(stage, &whole(&members)?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-links",
+        "has links of both kinds to files outside",
+        PATHS,
+        "it is a link",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let outside = stage.path("outside/secret.md");
+                let link =
+                    |path: &str, kind| header(path.as_bytes(), kind, 0, &outside.to_string_lossy());
+                let members =
+                    [link("agents/a.md", SYMBOLIC_LINK), link("agents/b.md", HARD_LINK), honest()];
+                taken(stage, &whole(&members)?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-devices",
+        "has devices and FIFOs that are called like agents",
+        PATHS,
+        "it is no regular file",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let node = |path: &[u8], kind| header(path, kind, 0, "");
+                let members = [node(b"agents/a.md", DEVICE), node(b"agents/b.md", FIFO), honest()];
+                taken(stage, &whole(&members)?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-hidden-name",
+        "has an agent whose name is turned round on a screen",
+        "a path is used as it is shown (INV-143)",
+        "characters that no screen shows",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let members = [
+                    agent("agents/a\u{202e}dm.md", "stolen", CANARY),
+                    agent("agents/b\u{200b}.md", "stolen2", CANARY),
+                    agent("agents/c\u{9b}2J.md", "stolen3", CANARY),
+                    honest(),
+                ];
+                taken(stage, &whole(&members)?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-other-letters",
+        "has an agent whose name is no text",
+        "a path is used as it is shown (INV-143)",
+        "its name is not UTF-8",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let text = super::stage::agent("stolen", CANARY);
+                let named = member(b"agents/a\xff.md", FILE, text.as_bytes());
+                taken(stage, &whole(&[named, honest()])?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-same-path",
+        "has one path three times, twice in other letters",
+        "each path is taken once (INV-143)",
+        "another file has this path too",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let again = |path| agent(path, "stolen", CANARY);
+                let members = [
+                    honest(),
+                    again("agents/guest.md"),
+                    again("Agents/GUEST.md"),
+                    again("./agents/Guest.md"),
+                ];
+                taken(stage, &whole(&members)?).await
+            })
+        },
+    ),
+    row(
+        "libraries-archive-fifo",
+        "is a FIFO that is called like an archive",
+        "regular files alone, opened without waiting (INV-141)",
+        "it is no directory, git repository or",
+        false,
+        |stage| {
+            Box::pin(async move {
+                let path = stage.path("pack.tar.gz");
+                mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+                    .map_err(std::io::Error::from)?;
+                stage.refuses(&path).await
+            })
+        },
+    ),
+];
+
+/// What is taken of each archive that is taken.
+fn honest() -> Vec<u8> {
+    agent("agents/guest.md", "guest", "Read.")
+}
+
+async fn refused(stage: &Stage, archive: &[u8]) -> Stopped {
+    stage.refuses(&stage.put("pack.tar.gz", archive)?).await
+}
+
+async fn taken(stage: &Stage, archive: &[u8]) -> Stopped {
+    stage.takes(&stage.put("pack.tar.gz", archive)?, &["guest"]).await
+}
+
+/// A header that announces 250 MiB about the next one, which come too.
+async fn announces(stage: &Stage, kind: u8) -> Stopped {
+    const PART: usize = 10 << 20;
+    let head = part(&header(b"@", kind, 25 * PART as u64, ""))?;
+    let filled = part(&vec![b'a'; PART])?;
+    refused(stage, &[head, filled.repeat(25), whole(&[honest()])?].concat()).await
+}

@@ -1,0 +1,149 @@
+//! Attacks on `belljar agents add`, `update` and `remove`: sources that name what is not theirs,
+//! that are shown as something else than they are, or that cost more than they are worth.
+//!
+//! Each is made in a directory of its own, and the real program runs on it with a home of its own
+//! in which an honest library is installed. Of each is asked: was it refused, or only its honest
+//! part taken, with these words; is nothing of outside installed, nothing outside the home written,
+//! nothing run, and no more memory or time used than the bounds below say; and is the honest
+//! library's agent still there, during and after.
+
+mod archives;
+mod folders;
+mod names;
+mod repositories;
+mod stage;
+mod tarball;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+
+use self::stage::{Stage, Template};
+use crate::attack::{Attack, Escape, Kind, Report, Stopped};
+use crate::part::Part;
+
+/// Most memory that the program may have had at any time, in bytes. What it takes for an honest
+/// library is a fifth of it; the bomb that it is here for took 2.8 GiB.
+const MEMORY_BOUND: u64 = 512 << 20;
+
+/// How long one run of the program may take. The slowest here is one that reads up to a bound.
+const TIME_BOUND: Duration = Duration::from_secs(20);
+
+/// The attacks on libraries.
+pub struct Libraries {
+    program: PathBuf,
+    template: OnceCell<Template>,
+}
+
+impl Libraries {
+    /// Attacks on this program, which is `belljar`.
+    pub fn new(program: PathBuf) -> Self {
+        Self { program, template: OnceCell::new() }
+    }
+
+    async fn template(&self) -> anyhow::Result<&Template> {
+        self.template.get_or_try_init(|| Template::new(&self.program)).await
+    }
+
+    async fn run(&self, attack: &Attack<Stage>) -> anyhow::Result<Report> {
+        let template = self.template().await?;
+        let mut report = Report::unmade(attack.id, attack.kind, "");
+        if !attack.embedded && !template.has_git() {
+            report.stopped_by = "not made: `git` is not installed";
+            report.result = Ok("not made: `git` is not installed here".to_owned());
+            return Ok(report);
+        }
+        let stage = template.stage()?;
+        let began = Instant::now();
+        let stopped = (attack.run)(&stage).await;
+        report.elapsed = began.elapsed();
+        report.stopped_by = attack.stopped_by;
+        let faults = stage.faults(began.elapsed()).await;
+        let seen = stage.seen();
+        report.memory_peak_bytes = seen.peak;
+        report.neighbour_calls = seen.calls.len();
+        let mut calls = seen.calls;
+        calls.sort();
+        report.neighbour_median = calls.get(calls.len() / 2).copied().unwrap_or_default();
+        report.neighbour_worst = calls.last().copied().unwrap_or_default();
+        report.result = judge(attack, stopped, faults);
+        Ok(report)
+    }
+}
+
+#[async_trait]
+impl Part for Libraries {
+    fn ids(&self) -> Vec<&'static str> {
+        attacks().map(|attack| attack.id).collect()
+    }
+
+    async fn prepare(&self) -> anyhow::Result<()> {
+        self.template().await.map(drop)
+    }
+
+    async fn make(&self, id: &'static str) -> Report {
+        let Some(attack) = attacks().find(|attack| attack.id == id) else {
+            return Report::unmade(id, Kind::Libraries, "there is no such attack");
+        };
+        match self.run(&attack).await {
+            Ok(report) => report,
+            Err(error) => Report::unmade(id, Kind::Libraries, format!("{error:#}")),
+        }
+    }
+}
+
+fn judge(attack: &Attack<Stage>, stopped: Stopped, faults: Vec<String>) -> Result<String, String> {
+    let shown = |text: &str| text.chars().take(500).collect::<String>();
+    let mut wrong = faults;
+    match stopped {
+        Ok(verdict) if verdict.told.contains(attack.told) => {
+            if wrong.is_empty() {
+                return Ok(shown(&verdict.told));
+            }
+        }
+        Ok(verdict) => {
+            let told = shown(&verdict.told);
+            wrong.push(format!("it was told something else than `{}`: {told}", attack.told));
+        }
+        Err(Escape(why)) => wrong.insert(0, why),
+    }
+    Err(wrong.join("; "))
+}
+
+/// All of them.
+fn attacks() -> impl Iterator<Item = Attack<Stage>> {
+    [repositories::ATTACKS, archives::ATTACKS, folders::ATTACKS, names::ATTACKS]
+        .into_iter()
+        .flatten()
+        .copied()
+}
+
+/// A row of a table. `git` = it takes git to make it, or to read it.
+const fn row(
+    id: &'static str,
+    tries: &'static str,
+    stopped_by: &'static str,
+    told: &'static str,
+    git: bool,
+    run: for<'a> fn(&'a Stage) -> futures::future::BoxFuture<'a, Stopped>,
+) -> Attack<Stage> {
+    Attack { id, kind: Kind::Libraries, tries, stopped_by, told, embedded: !git, run }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_enough_attacks_and_each_has_its_own_name() {
+        let mut ids: Vec<_> = attacks().map(|attack| attack.id).collect();
+        assert!(ids.len() >= 30, "{}", ids.len());
+        assert!(ids.iter().all(|id| id.starts_with("libraries-")));
+        assert!(attacks().all(|attack| !attack.told.is_empty() && !attack.tries.is_empty()));
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), attacks().count());
+    }
+}

@@ -1,0 +1,79 @@
+//! Archives made byte by byte, as no honest program makes them.
+
+use std::io::{self, Write as _};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// The kinds of members that are used here, as their headers have them.
+pub(super) const FILE: u8 = b'0';
+pub(super) const HARD_LINK: u8 = b'1';
+pub(super) const SYMBOLIC_LINK: u8 = b'2';
+pub(super) const DEVICE: u8 = b'3';
+pub(super) const FIFO: u8 = b'6';
+pub(super) const LONG_NAME: u8 = b'L';
+pub(super) const LONG_LINK: u8 = b'K';
+pub(super) const PAX: u8 = b'x';
+pub(super) const GLOBAL_PAX: u8 = b'g';
+pub(super) const SPARSE: u8 = b'S';
+
+/// A header, whatever it says.
+pub(super) fn header(path: &[u8], kind: u8, size: u64, link: &str) -> Vec<u8> {
+    let mut block = vec![0; 512];
+    let mut set = |at: usize, bytes: &[u8]| {
+        for (to, from) in block.iter_mut().skip(at).zip(bytes) {
+            *to = *from;
+        }
+    };
+    set(0, path.get(..path.len().min(100)).unwrap_or_default());
+    set(100, b"0000644\0");
+    match size < 1 << 33 {
+        true => set(124, format!("{size:011o}\0").as_bytes()),
+        // GNU's form of large numbers.
+        false => {
+            set(124, &[0x80, 0, 0, 0]);
+            set(128, &size.to_be_bytes());
+        }
+    }
+    set(148, b"        ");
+    set(156, &[kind]);
+    set(157, link.as_bytes());
+    set(257, b"ustar  \0");
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    for (to, from) in block.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").as_bytes()) {
+        *to = *from;
+    }
+    block
+}
+
+/// A member with this content.
+pub(super) fn member(path: &[u8], kind: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut member = header(path, kind, bytes.len() as u64, "");
+    member.extend_from_slice(bytes);
+    member.resize(member.len().next_multiple_of(512), 0);
+    member
+}
+
+/// An agent as a member.
+pub(super) fn agent(path: &str, name: &str, text: &str) -> Vec<u8> {
+    member(path.as_bytes(), FILE, super::stage::agent(name, text).as_bytes())
+}
+
+/// A record of an extended header.
+pub(super) fn record(key: &str, value: &str) -> Vec<u8> {
+    let rest = key.len() + value.len() + 3;
+    let length = (1..8).map(|digits| rest + digits).find(|n| n.to_string().len() + rest == *n);
+    format!("{} {key}={value}\n", length.unwrap_or(rest)).into_bytes()
+}
+
+/// One part of a compressed file: several behind each other are one.
+pub(super) fn part(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+/// A whole archive, with its end.
+pub(super) fn whole(members: &[Vec<u8>]) -> io::Result<Vec<u8>> {
+    part(&[members.concat(), vec![0; 1024]].concat())
+}

@@ -1,0 +1,53 @@
+//! The parts of `belljar prove` that attack the real program, one test for each attack:
+//! `cargo test -p belljar-cli --test prove -- libraries-git` runs those with that in their names.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests"
+)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use belljar_prove::{Libraries, Part};
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::Runtime;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Times are each attack's own.
+    arguments.test_threads = Some(1);
+    let runtime = Arc::new(Runtime::new().unwrap());
+    let trials = [libraries].into_iter().flat_map(|part| trials(part(), &runtime)).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_belljar"))
+}
+
+fn libraries() -> Arc<dyn Part> {
+    Arc::new(Libraries::new(program()))
+}
+
+/// One test for each attack of a part.
+fn trials(part: Arc<dyn Part>, runtime: &Arc<Runtime>) -> Vec<Trial> {
+    let trial = |id: &'static str| {
+        let (part, runtime) = (Arc::clone(&part), Arc::clone(runtime));
+        Trial::test(id, move || {
+            let report = runtime.block_on(async {
+                part.prepare().await.map_err(|error| Failed::from(format!("{error:#}")))?;
+                Ok::<_, Failed>(part.make(id).await)
+            })?;
+            if std::env::var_os("BELLJAR_HOSTILE_FIGURES").is_some() {
+                println!("{}", serde_json::to_string(&report).unwrap());
+            }
+            report.result.map(drop).map_err(Failed::from)
+        })
+    };
+    part.ids().into_iter().map(trial).collect()
+}
