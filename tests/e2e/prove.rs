@@ -21,3 +21,13 @@ fn attacks_are_made_and_what_stopped_each_is_shown() {
 fn a_word_that_no_attack_has_is_told() {
     World::new().run(&["prove", "nonesuch"]).exits(2).complains("nonesuch").complains("files");
 }
+
+#[test]
+fn a_part_is_made_alone_with_the_program_that_runs() {
+    let done = World::new().run(&["prove", "--libraries", "name-api", "--json"]).exits(0).json();
+    let attacks = done["attacks"].as_array().unwrap();
+    assert_eq!((attacks.len(), &attacks[0]["id"]), (1, &"libraries-name-api".into()));
+    let told = attacks[0]["result"]["stopped"].as_str().unwrap();
+    assert!(told.contains("belljar's own word"), "{told}");
+    World::new().run(&["prove", "--libraries", "files-absolute"]).exits(2).complains("libraries");
+}
