@@ -14,7 +14,7 @@ use crate::answer::{accept, digest, is_object, tool_error};
 use crate::bindings::exports::belljar::tool::tools::Call;
 use crate::error::{JarError, LoadError};
 use crate::files::{FilesCtx, OpenMount};
-use crate::http::{Connections, HttpCtx, JarSecrets, SecretStore};
+use crate::http::{Connections, HttpCtx, JarSecrets, SecretStore, Watch};
 use crate::limits::MemoryLimiter;
 use crate::link::{Bound, Granted};
 use crate::load::Loaded;
@@ -28,7 +28,7 @@ use crate::sandbox::Sandbox;
 use crate::state::{Guest, Settings};
 use crate::store::{Allowance, Done, Fault, Job, OpenStore, Ran};
 use crate::wasm::Digest;
-use crate::{Hints, Wasm};
+use crate::{Hints, Wasm, withheld};
 
 /// How long closing a jar waits for operations in flight before it names them.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
@@ -42,7 +42,9 @@ pub struct JarSpec {
     pub budget: Budget,
     /// The tool components that the subagent may call. No store opens before a first call.
     pub tools: Vec<JarTool>,
-    /// The values of secrets; which of them are used is for the rights to say.
+    /// The values of secrets; which of them are used is for the rights to say. Those of the
+    /// rights, and those of the run ([`SecretStore::for_run`]), are looked for in every reply
+    /// to every tool of the jar, and in what the tools say.
     pub secrets: SecretStore,
     /// Ends all calls, for good.
     pub cancel: CancellationToken,
@@ -85,6 +87,8 @@ pub struct Jar {
     rights: Rights,
     budget: Budget,
     secrets: SecretStore,
+    /// What no call may say.
+    watch: Watch,
     /// Shared by all stores.
     connections: Connections,
     cancel: CancellationToken,
@@ -140,6 +144,8 @@ impl Jar {
             });
         }
         let held = sandbox.0.mounts.open(rights.mounts())?;
+        let secrets = secrets.with_watched(rights.secrets());
+        let watch = secrets.watch();
         let cancel = cancel.child_token();
         let (queue, operations) = (Queue::default(), Arc::default());
         let connections = Connections::of(rights.limits());
@@ -148,6 +154,7 @@ impl Jar {
             rights,
             budget,
             secrets,
+            watch,
             connections,
             cancel,
             held,
@@ -183,8 +190,10 @@ impl Jar {
         let outcome = if permit.needs_answer() {
             Err(Failure::Refused(DenyCode::NobodyToAsk).tell(0, &mut receipt))
         } else {
+            let progress = progress.map(|sink| withheld::progress(&self.watch, sink));
             self.answer(name, arguments, progress, asked, &mut receipt).await
         };
+        let outcome = withheld::outcome(&self.watch, outcome, &mut receipt);
         receipt.times.total = micros(asked.elapsed());
         if let Ok(output) = &outcome {
             receipt.bytes.output = output.size();

@@ -71,6 +71,7 @@ mod throwaway;
 mod tool_info;
 mod turns;
 mod wasm;
+mod withheld;
 
 pub use compile::compile_child;
 pub use config::{Compiler, PoolConfig, SandboxConfig, SlowCompile};

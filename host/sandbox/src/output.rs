@@ -53,7 +53,7 @@ pub enum CallError {
         /// Its words.
         message: String,
     },
-    /// Refused before guest code ran.
+    /// Refused before guest code ran; or what the tool said holds a secret.
     Refused(DenyCode),
     /// The guest trapped; the text is the trap's name.
     Trapped(String),

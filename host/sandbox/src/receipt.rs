@@ -109,7 +109,7 @@ pub enum Ending {
     Cancelled,
     /// The output broke the contract: too large, not JSON, too many parts.
     BadOutput(String),
-    /// The call was refused before guest code ran.
+    /// The call was refused before guest code ran, or its answer holds a secret.
     Refused(String),
     /// The host itself failed: a bug, or the machine is out of something.
     HostFault(String),

@@ -14,6 +14,7 @@ use crate::delegates::Listing;
 use crate::hooks::Hooks;
 use crate::journal::{Journal, NoJournal};
 use crate::library::{Library, SkillLibrary, TeamLibrary};
+use crate::resolve::ResolvedAgent;
 use crate::toolcat::ToolCatalogue;
 
 /// What a process has one of. Cloning shares all of it.
@@ -80,6 +81,14 @@ impl Host {
             clock: Arc::new(SystemClock),
             listing: Arc::default(),
         }
+    }
+
+    /// This host for one run that begins with these agents. What they delegate to has no rights
+    /// but theirs, so their secrets are all that a tool of the run may be sent: they are looked
+    /// for in every reply to every one of them.
+    pub(crate) fn for_run<'a>(&self, agents: impl IntoIterator<Item = &'a ResolvedAgent>) -> Self {
+        let names = agents.into_iter().flat_map(|agent| agent.rights.secrets()).cloned();
+        Self { secrets: self.secrets.for_run(&names.collect()), ..self.clone() }
     }
 
     /// The agents that may be delegated to in this workspace; made anew only when the library

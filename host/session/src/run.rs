@@ -101,7 +101,7 @@ pub async fn run(
     let spawned =
         if replay.is_empty() { SpawnCount::default() } else { SpawnCount::after(&replay, slug) };
     let shared = Arc::new(Shared {
-        host: host.clone(),
+        host: host.for_run([&*spec.agent]),
         run: run.clone(),
         events: Events::new(events, run, spec.first_event),
         workspace: spec.workspace.clone(),

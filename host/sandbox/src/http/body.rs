@@ -12,9 +12,8 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep};
 use wasmtime_wasi_http::{Error, WasiBody};
 
-use super::gate::{Joined, broken, deny};
+use super::gate::{broken, deny};
 use super::metered::FaultCell;
-use super::scan::Scanner;
 use crate::record::Record;
 
 /// A request's body. Trailers are refused: they are headers that come after the check.
@@ -49,12 +48,9 @@ impl Body for RequestBody {
     }
 }
 
-/// A reply's body: searched for the tool's secrets, and broken off when it falls silent.
+/// A reply's body as it comes, where no secret is looked for: broken off when it falls silent.
 pub(super) struct ReplyBody {
     incoming: Incoming,
-    watched: Joined,
-    scanner: Scanner,
-    record: Arc<Record>,
     fault: FaultCell,
     silence: Duration,
     alarm: Pin<Box<Sleep>>,
@@ -62,39 +58,14 @@ pub(super) struct ReplyBody {
 }
 
 impl ReplyBody {
-    pub(super) fn new(
-        incoming: Incoming,
-        watched: Joined,
-        record: Arc<Record>,
-        fault: FaultCell,
-        silence: Duration,
-    ) -> Self {
+    pub(super) fn new(incoming: Incoming, fault: FaultCell, silence: Duration) -> Self {
         let alarm = Box::pin(sleep(silence));
-        let scanner = Scanner::default();
-        Self { incoming, watched, scanner, record, fault, silence, alarm, ended: false }
+        Self { incoming, fault, silence, alarm, ended: false }
     }
 
     fn end(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         self.ended = true;
         Poll::Ready(Some(Err(error)))
-    }
-
-    /// What may go on of a frame; nothing where all of it is held back.
-    fn pass(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, Error> {
-        if self.watched.is_empty() {
-            return Ok(Some(frame));
-        }
-        match frame.into_data() {
-            Ok(data) => {
-                let forms = self.watched.forms();
-                let passed = self.scanner.push(&forms, data);
-                let passed = passed.map_err(|_| self.watched.echoed(&self.record, "body"))?;
-                Ok((!passed.is_empty()).then(|| Frame::data(passed)))
-            }
-            // What was held back may still have to come out, and a reader expects nothing
-            // after trailers. With a secret to look for they are dropped.
-            Err(_trailers) => Ok(None),
-        }
     }
 }
 
@@ -106,34 +77,26 @@ impl Body for ReplyBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        loop {
-            if self.ended {
-                return Poll::Ready(None);
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        match Pin::new(&mut self.incoming).poll_frame(cx) {
+            Poll::Pending => {
+                ready!(self.alarm.as_mut().poll(cx));
+                self.end(Error::ConnectionReadTimeout)
             }
-            match Pin::new(&mut self.incoming).poll_frame(cx) {
-                Poll::Pending => {
-                    ready!(self.alarm.as_mut().poll(cx));
-                    return self.end(Error::ConnectionReadTimeout);
-                }
-                Poll::Ready(None) => {
-                    self.ended = true;
-                    let rest = self.scanner.finish();
-                    let rest = (!rest.is_empty()).then(|| Ok(Frame::data(rest)));
-                    return Poll::Ready(rest);
-                }
-                Poll::Ready(Some(Err(error))) => {
-                    let error = broken(&self.fault, &error);
-                    return self.end(error);
-                }
-                Poll::Ready(Some(Ok(frame))) => {
-                    let next = Instant::now() + self.silence;
-                    self.alarm.as_mut().reset(next);
-                    match self.pass(frame) {
-                        Ok(Some(frame)) => return Poll::Ready(Some(Ok(frame))),
-                        Ok(None) => {}
-                        Err(error) => return self.end(error),
-                    }
-                }
+            Poll::Ready(None) => {
+                self.ended = true;
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(error))) => {
+                let error = broken(&self.fault, &error);
+                self.end(error)
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                let next = Instant::now() + self.silence;
+                self.alarm.as_mut().reset(next);
+                Poll::Ready(Some(Ok(frame)))
             }
         }
     }

@@ -2,6 +2,7 @@
 //! secret — and every reply on its way back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_policy::{DenyCode, HostScope, SecretName, Shown, Target, UrlPermit};
 use futures::future::{Either, select};
@@ -19,9 +20,8 @@ use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody}
 use super::body::{ReplyBody, RequestBody};
 use super::connect::{Timeouts, connect};
 use super::metered::{Fault, FaultCell, MAX_REPLY, Metered};
-use super::scan::Forms;
 use super::secrets::{JarSecrets, Secret};
-use super::{Connections, HttpOptions};
+use super::{Connections, HttpOptions, whole};
 use crate::receipt::Denial;
 use crate::record::{Record, clip};
 
@@ -41,6 +41,9 @@ pub(super) const MAX_PATH: usize = 8 << 10;
 const MAX_HEADERS: usize = 100;
 /// Bytes of all headers of a request, and of the whole head of a reply.
 pub(super) const MAX_HEADER_BYTES: usize = 64 << 10;
+/// How long a connection may take to close after a reply that was taken whole. It takes longer
+/// only where the request is still being sent, which nobody waits for any more.
+const MAX_CLOSING: Duration = Duration::from_secs(1);
 
 /// The background part of a request, driven while its reply is read.
 pub(super) type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
@@ -62,20 +65,18 @@ pub(super) struct Checked {
     permit: UrlPermit,
     path: PathAndQuery,
     joined: Joined,
-    /// All secrets of the tool: the reply may repeat one that another host was sent.
-    watched: Joined,
 }
 
 /// A place among the open connections of the store and of the jar, given back when dropped.
 #[derive(Debug)]
-struct Place {
+pub(super) struct Place {
     _store: OwnedSemaphorePermit,
     _jar: OwnedSemaphorePermit,
 }
 
-/// Secrets of one request: those that go out with it, or those that its reply is searched for.
+/// The secrets that go out with one request. Its reply is searched for all of the run.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Joined(Vec<(SecretName, Arc<Secret>)>);
+struct Joined(Vec<(SecretName, Arc<Secret>)>);
 
 impl Gate {
     /// Sends a request. The second half of the result drives the connection, and holds its
@@ -111,8 +112,7 @@ impl Gate {
             Error::HttpRequestDenied
         })?;
         let joined = self.join(&target, headers)?;
-        let watched = Joined(self.secrets.all().to_vec());
-        Ok(Checked { permit, path, joined, watched })
+        Ok(Checked { permit, path, joined })
     }
 
     fn target(&self, uri: &Uri) -> Result<Target, Error> {
@@ -152,14 +152,20 @@ impl Gate {
             }
             taken.push(secret.header());
         }
+        let watch = self.secrets.watch();
         // A reply in parts could hold an echo in two halves, which no search finds.
-        if !joined.is_empty() && (headers.contains_key(RANGE) || headers.contains_key(IF_RANGE)) {
-            return Err(self.deny(format!("`{target}`: a part of a reply, with a secret")));
+        let part = headers.contains_key(RANGE) || headers.contains_key(IF_RANGE);
+        if part && !watch.is_empty() {
+            return Err(self.deny(format!("`{target}`: a part of a reply, in a run with secrets")));
+        }
+        if watch.is_used_up() {
+            let facts = format!("`{target}`: too many replies of this run held a secret");
+            return Err(deny(&self.record, DenyCode::LimitReached, facts));
         }
         Ok(joined)
     }
 
-    fn place(&self) -> Result<Place, Error> {
+    pub(super) fn place(&self) -> Result<Place, Error> {
         let take = |connections: &Connections| Arc::clone(&connections.0).try_acquire_owned().ok();
         let [store, jar] = &self.connections;
         match (take(store), take(jar)) {
@@ -172,7 +178,7 @@ impl Gate {
         }
     }
 
-    async fn exchange(
+    pub(super) async fn exchange(
         &self,
         request: Request<WasiBody>,
         checked: Checked,
@@ -201,12 +207,14 @@ impl Gate {
             Either::Right((_, answer)) => (answer.await, None),
         };
         let reply = answer.map_err(|_| Error::ConnectionReadTimeout)?.map_err(broken)?;
-        self.check_reply(&reply, &checked, &target)?;
-        let record = Arc::clone(&self.record);
-        let reply = reply.map(|incoming| {
-            ReplyBody::new(incoming, checked.watched, record, fault, times.between_bytes)
-                .boxed_unsync()
-        });
+        self.check_reply(&reply, &target)?;
+        if !self.secrets.watch().is_empty() {
+            let silence = times.between_bytes;
+            let reply = self.whole(reply, sender, connection, silence, &fault).await?;
+            return Ok((reply, Box::new(async { Ok(()) })));
+        }
+        let reply = reply
+            .map(|incoming| ReplyBody::new(incoming, fault, times.between_bytes).boxed_unsync());
         let io = async move {
             let _place = place;
             if let Some(connection) = connection {
@@ -216,6 +224,34 @@ impl Gate {
             Ok(())
         };
         Ok((reply, Box::new(io)))
+    }
+
+    /// Takes a reply whole, and its connection to its end, before anything is said of either.
+    async fn whole<C: Future + Unpin>(
+        &self,
+        reply: Response<Incoming>,
+        sender: http1::SendRequest<RequestBody>,
+        connection: Option<C>,
+        silence: Duration,
+        fault: &FaultCell,
+    ) -> Result<Response<WasiBody>, Error> {
+        let watch = self.secrets.watch();
+        let broken = |error| broken(fault, &error);
+        let taking = Box::pin(whole::take(reply, watch, &self.record, silence, broken));
+        let (taken, connection) = match connection {
+            None => (taking.await, None),
+            Some(connection) => match select(taking, connection).await {
+                Either::Left((taken, connection)) => (taken, Some(connection)),
+                Either::Right((_, taking)) => (taking.await, None),
+            },
+        };
+        let searched = taken?;
+        // The peer sees how and when its connection ends: alike, whatever the reply held.
+        drop(sender);
+        if let Some(connection) = connection {
+            let _ = timeout(MAX_CLOSING, connection).await;
+        }
+        searched.reply(watch, &self.record)
     }
 
     /// The request as it goes out: path only, our `Host`, and the secrets last.
@@ -234,21 +270,16 @@ impl Gate {
             parts.headers.insert(secret.header().clone(), secret.header_value());
             self.record.secret_used(name.as_str());
         }
-        if !checked.joined.is_empty() {
+        if !self.secrets.watch().is_empty() {
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         let record = Arc::clone(&self.record);
         Ok(Request::from_parts(parts, RequestBody { inner, record }))
     }
 
-    /// What can be said of a reply by its head. The search comes before anything of the head is
-    /// written down.
-    fn check_reply(
-        &self,
-        reply: &Response<Incoming>,
-        checked: &Checked,
-        target: &str,
-    ) -> Result<(), Error> {
+    /// What can be said of a reply by its head, before it is searched: nothing of this depends
+    /// on a secret, and nothing of the head is written down.
+    fn check_reply(&self, reply: &Response<Incoming>, target: &str) -> Result<(), Error> {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Error::HttpUpgradeFailed);
         }
@@ -258,27 +289,17 @@ impl Gate {
             deny(&self.record, DenyCode::LimitReached, facts);
             return Err(Error::HttpResponseBodySize(Some(length)));
         }
-        let headers = reply.headers();
-        let forms = checked.watched.forms();
-        let echoes = |bytes: &[u8]| forms.iter().any(|forms| forms.found_in(bytes));
-        let echoed = headers
-            .iter()
-            .any(|(name, value)| echoes(name.as_str().as_bytes()) || echoes(value.as_bytes()));
-        let reason = reply.extensions().get::<hyper::ext::ReasonPhrase>();
-        if echoed || reason.is_some_and(|reason| echoes(reason.as_bytes())) {
-            return Err(checked.watched.echoed(&self.record, "head"));
-        }
-        if checked.joined.is_empty() {
+        if self.secrets.watch().is_empty() {
             return Ok(());
         }
         // No part of a coding's name is told: it may be a part of the value.
-        if codings(headers).any(|coding| !matches!(&*coding, "identity" | "chunked" | "")) {
-            let facts = format!("`{target}`: a secret was joined and the reply is compressed");
+        if codings(reply.headers()).any(|coding| !matches!(&*coding, "identity" | "chunked" | "")) {
+            let facts = format!("`{target}`: the run has secrets and the reply is compressed");
             deny(&self.record, DenyCode::SecretInReply, facts);
             return Err(Error::HttpResponseContentCoding(None));
         }
         if reply.status() == StatusCode::PARTIAL_CONTENT {
-            let facts = format!("`{target}`: a secret was joined and the reply is a part");
+            let facts = format!("`{target}`: the run has secrets and the reply is a part");
             return Err(deny(&self.record, DenyCode::SecretInReply, facts));
         }
         Ok(())
@@ -287,23 +308,6 @@ impl Gate {
     /// Refuses the form of a request.
     fn deny(&self, facts: String) -> Error {
         deny(&self.record, DenyCode::RequestNotAllowed, facts)
-    }
-}
-
-impl Joined {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn forms(&self) -> Vec<&Forms> {
-        self.0.iter().map(|(_, secret)| secret.forms()).collect()
-    }
-
-    /// Refuses a reply that holds one of them.
-    pub(super) fn echoed(&self, record: &Record, place: &str) -> Error {
-        let names: Vec<&str> = self.0.iter().map(|(name, _)| name.as_str()).collect();
-        let facts = format!("the reply's {place} holds the value of `{}`", names.join("` or `"));
-        deny(record, DenyCode::SecretInReply, facts)
     }
 }
 

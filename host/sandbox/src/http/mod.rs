@@ -5,6 +5,9 @@
 //! The gate speaks HTTP/1.1, over TLS or in clear text. It follows no redirect (the guest
 //! sees the reply and sends the next request, which is checked like the first), undoes no
 //! compression and uses no proxy.
+//!
+//! In a run without secrets a reply reaches the guest as it comes. In a run with secrets it is
+//! taken whole and searched first, so a reply that never ends is never seen.
 
 mod body;
 mod connect;
@@ -17,6 +20,7 @@ mod scan;
 mod secrets;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +40,7 @@ use self::host::Held;
 use crate::record::Record;
 
 pub use self::resolve::{Resolver, SystemResolver};
-pub(crate) use self::secrets::JarSecrets;
+pub(crate) use self::secrets::{JarSecrets, Watch};
 pub use self::secrets::{MAX_VALUE, MIN_VALUE, Secret, SecretError, SecretStore};
 
 /// Bytes of one write to a request's body: the guest names the size, and the host holds it.

@@ -3,19 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use belljar_policy::{HostRule, HostScope, Scheme, SecretName, Source, Target};
 use http::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::forbidden::is_always_forbidden;
-use super::scan::Forms;
+use super::scan::{Forms, Scanner};
 
 /// The shortest value, in bytes. Replies are searched for the value, and a short one would
 /// be found where it is not.
 pub const MIN_VALUE: usize = 8;
 /// The longest value, in bytes: servers take headers of 8 KiB.
 pub const MAX_VALUE: usize = 4096;
+
+/// Replies and answers of one run that may hold a secret; after that its tools send no more
+/// requests. Each of them tells the guest that a guess was right, and whoever guesses needs
+/// many; a server that repeats its key now and then stays below.
+const MAX_ECHOES: u32 = 16;
 
 /// One secret: a value bound to hosts, a header and a prefix. `Debug` shows no value.
 pub struct Secret {
@@ -58,12 +64,24 @@ pub enum SecretError {
 #[derive(Debug, Clone, Default)]
 pub struct SecretStore {
     secrets: BTreeMap<SecretName, Arc<Secret>>,
+    /// Those that are looked for in every jar, whatever the jar's own rights.
+    watched: BTreeSet<SecretName>,
+    echoes: Arc<AtomicU32>,
 }
 
-/// The secrets that one tool's requests may carry.
+/// The secrets that one tool's requests may carry, and those that its replies may not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JarSecrets {
     secrets: Vec<(SecretName, Arc<Secret>)>,
+    watch: Watch,
+}
+
+/// The secrets that no tool of a run may be shown. The default holds none. Clones share the
+/// count of what was withheld.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watch {
+    secrets: Vec<(SecretName, Arc<Secret>)>,
+    echoes: Arc<AtomicU32>,
 }
 
 impl Secret {
@@ -99,7 +117,7 @@ impl Secret {
             return Err(SecretError::AnyHost(any.clone()));
         }
         let clear = hosts.iter().filter(|rule| is_clear_text(rule)).cloned().collect();
-        let forms = Forms::of(value.as_bytes()).map_err(|_| SecretError::TooLong)?;
+        let forms = Forms::of(value.as_bytes());
         Ok(Self {
             header_value,
             header: name,
@@ -123,10 +141,6 @@ impl Secret {
 
     pub(super) fn header_value(&self) -> HeaderValue {
         self.header_value.clone()
-    }
-
-    pub(super) fn forms(&self) -> &Forms {
-        &self.forms
     }
 }
 
@@ -162,12 +176,72 @@ impl SecretStore {
         self.secrets.keys()
     }
 
-    /// Those that a tool may use; a name without a value is left out.
+    /// The same secrets for one run: these are looked for in every reply to every tool of every
+    /// jar that is made with what this gives, and in what those tools say. Give it the secrets
+    /// of all agents of the run. What earlier runs were refused does not count.
+    #[must_use]
+    pub fn for_run(&self, names: &BTreeSet<SecretName>) -> Self {
+        Self { secrets: self.secrets.clone(), watched: names.clone(), echoes: Arc::default() }
+    }
+
+    /// The same secrets within the same run, with more of them looked for.
+    pub(crate) fn with_watched(mut self, names: &BTreeSet<SecretName>) -> Self {
+        self.watched.extend(names.iter().cloned());
+        self
+    }
+
+    /// Those that a tool may use; a name without a value is left out. They are looked for too.
     pub(crate) fn allowed(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
+        let watch = self.clone().with_watched(names).watch();
+        JarSecrets { secrets: self.named(names), watch }
+    }
+
+    /// Those that are looked for.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch { secrets: self.named(&self.watched), echoes: Arc::clone(&self.echoes) }
+    }
+
+    fn named(&self, names: &BTreeSet<SecretName>) -> Vec<(SecretName, Arc<Secret>)> {
         let found = |name: &SecretName| Some((name.clone(), Arc::clone(self.secrets.get(name)?)));
-        JarSecrets { secrets: names.iter().filter_map(found).collect() }
+        names.iter().filter_map(found).collect()
     }
 }
+
+impl Watch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
+    /// A search for all of them.
+    pub(super) fn scanner(&self) -> Scanner<'_> {
+        Scanner::of(self.secrets.iter().map(|(_, secret)| &secret.forms).collect())
+    }
+
+    /// Whether a text holds one of them, in any of the forms that are looked for.
+    pub(crate) fn stands_in(&self, text: &[u8]) -> bool {
+        let mut scanner = self.scanner();
+        // Piece by piece: a scanner keeps a copy of its piece.
+        text.chunks(PIECE).for_each(|piece| scanner.push(piece));
+        scanner.found()
+    }
+
+    /// Counts a text that was withheld, and names what it may hold for the operator.
+    pub(crate) fn withheld(&self) -> String {
+        // Stays at its end instead of beginning anew.
+        let more = |count: u32| count.checked_add(1);
+        let _ = self.echoes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let names: Vec<&str> = self.secrets.iter().map(|(name, _)| name.as_str()).collect();
+        format!("the value of `{}`", names.join("` or `"))
+    }
+
+    /// Whether so much was withheld that nothing more is asked for.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.echoes.load(Ordering::Relaxed) >= MAX_ECHOES
+    }
+}
+
+/// Bytes that are searched at once.
+pub(super) const PIECE: usize = 64 << 10;
 
 impl JarSecrets {
     /// The names, in order.
@@ -175,9 +249,9 @@ impl JarSecrets {
         self.secrets.iter().map(|(name, _)| name)
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> &[(SecretName, Arc<Secret>)] {
-        &self.secrets
+    /// All that replies are searched for.
+    pub(super) fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// The secrets bound to a target.
@@ -260,5 +334,28 @@ mod tests {
         }
         let allowed = store.allowed(&BTreeSet::from([name("b"), name("missing")]));
         assert_eq!(allowed.names().collect::<Vec<_>>(), [&name("b")]);
+    }
+
+    #[test]
+    fn a_run_looks_for_the_secrets_of_all_its_agents() {
+        let mut store = SecretStore::default();
+        let name = |text: &str| SecretName::new(text).unwrap();
+        for (n, value) in [("a", "value-of-a"), ("b", "value-of-b"), ("c", "value-of-c")] {
+            store.insert(name(n), secret(value, "https://api.test", "x-key").unwrap());
+        }
+        let none = store.allowed(&BTreeSet::new());
+        assert!(none.watch().is_empty(), "a run without secrets looks for none");
+        let run = store.for_run(&BTreeSet::from([name("a")]));
+        let tool = run.allowed(&BTreeSet::from([name("b")]));
+        assert_eq!(tool.names().collect::<Vec<_>>(), [&name("b")]);
+        for (text, found) in [("value-of-a", true), ("VALUE-OF-B", true), ("value-of-c", false)] {
+            assert_eq!(tool.watch().stands_in(text.as_bytes()), found, "{text}");
+        }
+        for _ in 0..MAX_ECHOES {
+            assert!(!tool.watch().is_used_up());
+            run.watch().withheld();
+        }
+        assert!(tool.watch().is_used_up(), "all jars of a run count together");
+        assert!(!store.for_run(&BTreeSet::new()).watch().is_used_up());
     }
 }

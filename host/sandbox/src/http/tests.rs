@@ -2,6 +2,7 @@
 
 mod held;
 mod limits;
+mod observed;
 mod refused;
 mod secrets;
 mod tls;

@@ -67,7 +67,7 @@ pub(crate) async fn run_team_as(
 ) -> TeamOutcome {
     let path: Arc<str> = spec.team.id.slug.as_str().into();
     let shared = Arc::new(Shared {
-        host: host.clone(),
+        host: host.for_run(spec.team.stages.iter().flatten().map(|agent| &**agent)),
         run: run.clone(),
         events: Events::new(events, run.clone(), 0),
         workspace: spec.workspace.clone(),

@@ -102,7 +102,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: Kind::Secrets,
         tries: "has the value repeated into a run, to be told to the model, an event or the outcome",
         stopped_by: "replies are searched for the value (INV-11)",
-        told: "HTTP request denied",
+        told: "HttpRequestDenied",
         embedded: true,
         run: |arena| {
             Box::pin(whole_run(arena, HOSTS_AND_SECRETS, "secrets = [\"canary\"]\n", true))

@@ -19,7 +19,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: Kind::Secrets,
         tries: "asks a granted host that answers with the whole request it got",
         stopped_by: "replies are searched for the value (INV-11)",
-        told: "HTTP request denied",
+        told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(echo_server(arena)),
     },
@@ -28,7 +28,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: Kind::Secrets,
         tries: "has the value repeated as it is, in JSON, in capitals, at the end of a long page",
         stopped_by: "replies are searched for the value (INV-11)",
-        told: "HTTP request denied",
+        told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(bodies(arena, plain)),
     },
@@ -37,7 +37,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: Kind::Secrets,
         tries: "has the value repeated in base64, in both alphabets and at every offset",
         stopped_by: "replies are searched for the value's encoded forms (INV-11)",
-        told: "HTTP request denied",
+        told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(bodies(arena, base64)),
     },
@@ -46,7 +46,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: Kind::Secrets,
         tries: "has the value repeated in hexadecimal, percent-encoded, and escaped as in JSON",
         stopped_by: "replies are searched for the value's encoded forms (INV-11)",
-        told: "HTTP request denied",
+        told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(bodies(arena, encoded)),
     },
@@ -54,8 +54,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         id: "secrets-echo-in-pieces",
         kind: Kind::Secrets,
         tries: "has the value repeated letter by letter, each in a chunk of its own",
-        stopped_by: "what could be the beginning of the value is held back (INV-11)",
-        told: "HTTP request denied",
+        stopped_by: "nothing of a reply is passed on before all of it was searched (INV-103)",
+        told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(pieces(arena)),
     },
@@ -90,7 +90,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         id: "secrets-echo-by-another-host",
         kind: Kind::Secrets,
         tries: "asks a host without a secret, which knows it from the host that has it",
-        stopped_by: "every reply is searched for every secret of the tool (INV-11)",
+        stopped_by: "every reply is searched for every secret of the run (INV-104)",
         told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(another_host(arena)),
@@ -113,8 +113,8 @@ pub(super) fn raw(replies: Vec<String>) -> Script {
     })
 }
 
-/// The word for a head that is withheld, and that for a body.
-const DENIED: &[&str] = &["HttpRequestDenied", "HTTP request denied"];
+/// The word for a reply that is withheld.
+const DENIED: &[&str] = &["HttpRequestDenied"];
 
 async fn echo_server(arena: &Arena) -> Stopped {
     let script: Script = Arc::new(|asked: &Asked| {
@@ -235,10 +235,7 @@ async fn another_host(arena: &Arena) -> Stopped {
             return Err(Escape::new("a host to which it is not bound was sent the secret"));
         }
         unseen(arena, &steps.call)?;
-        told = match steps.error(0) {
-            Ok(error) => error.to_owned(),
-            Err(_) => super::super::network::broken_off(&steps, 0, "HTTP request denied")?.told,
-        };
+        steps.error(0)?.clone_into(&mut told);
     }
     Ok(Verdict::told(told))
 }

@@ -14,7 +14,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         id: "secrets-echo-compressed",
         kind: Kind::Secrets,
         tries: "has the value repeated in a compressed reply",
-        stopped_by: "with a secret in the request, a reply in any coding is refused (INV-11)",
+        stopped_by: "in a run with secrets a reply in any coding is refused (INV-104)",
         told: "HttpResponseContentCoding",
         embedded: true,
         run: |arena| Box::pin(compressed(arena)),
@@ -23,7 +23,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         id: "secrets-echo-as-a-coding",
         kind: Kind::Secrets,
         tries: "has the value repeated as the name of a coding, which the receipt would tell",
-        stopped_by: "a head is searched before anything of it is told (INV-11)",
+        stopped_by: "no part of a coding is told (INV-11)",
         told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(as_a_coding(arena)),
@@ -32,7 +32,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         id: "secrets-echo-in-parts-of-a-reply",
         kind: Kind::Secrets,
         tries: "asks for the reply in two halves, each with half of the value",
-        stopped_by: "with a secret in the request, parts are neither asked for nor taken (INV-11)",
+        stopped_by: "in a run with secrets parts are neither asked for nor taken (INV-104)",
         told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(in_parts(arena)),
@@ -103,6 +103,9 @@ async fn compressed(arena: &Arena) -> Stopped {
     withheld(arena, raw(replies), count, &["HttpResponseContentCoding"]).await
 }
 
+/// The words for a coding that cannot be searched, a part, and what is no HTTP.
+const CODINGS: &[&str] = &["HttpResponseContentCoding", "HttpRequestDenied", "HttpProtocolError"];
+
 async fn as_a_coding(arena: &Arena) -> Stopped {
     let value = arena.secret();
     let replies = vec![
@@ -111,7 +114,7 @@ async fn as_a_coding(arena: &Arena) -> Stopped {
         format!("HTTP/1.1 200 OK\r\ntransfer-encoding: {value}, chunked\r\n\r\n0\r\n\r\n"),
         format!("HTTP/1.1 206 P\r\ncontent-range: {value}\r\ncontent-length: 0\r\n\r\n"),
     ];
-    withheld(arena, raw(replies), 4, &["HttpRequestDenied", "HttpProtocolError"]).await
+    withheld(arena, raw(replies), 4, CODINGS).await
 }
 
 async fn in_parts(arena: &Arena) -> Stopped {

@@ -5,7 +5,9 @@
 
 mod bound;
 mod echo;
+mod guesses;
 mod hidden;
+mod others;
 mod places;
 
 use serde_json::json;
@@ -17,8 +19,14 @@ use crate::guests::PROBE;
 use crate::jar::{Call, OpenJar};
 use crate::peer::{Peer, Script};
 
-pub(super) const ATTACKS: [&[crate::Attack]; 4] =
-    [echo::ATTACKS, hidden::ATTACKS, bound::ATTACKS, places::ATTACKS];
+pub(super) const ATTACKS: [&[crate::Attack]; 6] = [
+    echo::ATTACKS,
+    hidden::ATTACKS,
+    bound::ATTACKS,
+    places::ATTACKS,
+    guesses::ATTACKS,
+    others::ATTACKS,
+];
 
 /// Letters of the value of which none may be seen in a row.
 const PART: usize = 12;
@@ -54,7 +62,7 @@ fn unseen(arena: &Arena, call: &Call) -> Result<(), Escape> {
 }
 
 /// Asks each path once, of a peer that answers as scripted and was sent the secret; every
-/// reply is refused with one of these words and its parts are not seen.
+/// reply is refused whole, head included, with one of these words and its parts are not seen.
 async fn withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -> Stopped {
     let (peer, jar) = bound(arena, script).await?;
     let at = peer.at().to_string();
@@ -63,10 +71,7 @@ async fn withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -
         let steps = jar.steps(json!([get(&at, &format!("/{path}"))])).await?;
         knows(arena, &peer)?;
         unseen(arena, &steps.call)?;
-        let word = match steps.error(0) {
-            Ok(error) => error.to_owned(),
-            Err(_) => super::network::broken_off(&steps, 0, "")?.told,
-        };
+        let word = steps.error(0)?.to_owned();
         if !words.iter().any(|expected| word.contains(expected)) {
             return Err(Escape::new(format!("reply {path} gave {word}, not {words:?}")));
         }

@@ -44,7 +44,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         kind: Kind::Secrets,
         tries: "logs, prints and reports what it has after the value was repeated to it",
         stopped_by: "the reply was withheld; there is nothing to log (INV-11)",
-        told: "HTTP request denied",
+        told: "HttpRequestDenied",
         embedded: true,
         run: |arena| Box::pin(in_the_log(arena)),
     },
@@ -193,7 +193,7 @@ async fn in_the_log(arena: &Arena) -> Stopped {
     if receipt.logs.is_empty() || receipt.stdout.is_empty() || receipt.stderr.is_empty() {
         return Err(Escape::new("nothing was logged: this proves nothing"));
     }
-    super::super::network::broken_off(&steps, 0, "HTTP request denied")
+    Ok(Verdict::told(steps.error(0)?))
 }
 
 /// A call that ends in another way, with a request under way.

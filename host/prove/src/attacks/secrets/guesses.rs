@@ -1,0 +1,258 @@
+//! A secret guessed at. Beside the host that has it the guest may ask a second one, which is the
+//! attacker's own and sends beginnings of the value: right ones, and wrong ones of the same
+//! length. Whatever differs between the two is a byte learnt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::super::network::{get, with};
+use super::{knows, number};
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::guests::PROBE;
+use crate::jar::{OpenJar, Steps};
+use crate::peer::{Act, Asked, Peer, Script, page};
+
+const STOPPED_BY: &str = "nothing of a reply is passed on before all of it was searched (INV-103)";
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        id: "secrets-guess-by-length",
+        kind: Kind::Secrets,
+        tries: "has a second host send guesses and fall silent, and counts what came of each",
+        stopped_by: STOPPED_BY,
+        told: "ConnectionReadTimeout",
+        embedded: true,
+        run: |arena| Box::pin(by_length(arena)),
+    },
+    Attack {
+        id: "secrets-guess-by-chunks",
+        kind: Kind::Secrets,
+        tries: "has a second host send guesses byte by byte, and looks how they arrive",
+        stopped_by: STOPPED_BY,
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(by_chunks(arena)),
+    },
+    Attack {
+        id: "secrets-guess-by-time",
+        kind: Kind::Secrets,
+        tries: "has a second host send guesses and the rest later, and looks which come at once",
+        stopped_by: STOPPED_BY,
+        told: "neither",
+        embedded: true,
+        run: |arena| Box::pin(by_time(arena)),
+    },
+    Attack {
+        id: "secrets-guess-by-reset",
+        kind: Kind::Secrets,
+        tries: "has a second host break the connection off after guesses, and compares the errors",
+        stopped_by: "a reply that breaks off says the same whatever it held (INV-103)",
+        told: "HttpProtocolError",
+        embedded: true,
+        run: |arena| Box::pin(by_reset(arena)),
+    },
+    Attack {
+        id: "secrets-guess-in-a-header",
+        kind: Kind::Secrets,
+        tries: "has a second host send guesses in headers and trailers",
+        stopped_by: STOPPED_BY,
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(in_a_header(arena)),
+    },
+    Attack {
+        id: "secrets-guess-by-place",
+        kind: Kind::Secrets,
+        tries: "has a second host send the value at different places of a reply that goes on",
+        stopped_by: "what is found is acted on at the end of the reply only (INV-103)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(by_place(arena)),
+    },
+];
+
+/// Ends of beginnings; none is a whole form, not even one that leaves out its last bytes.
+const ENDS: [usize; 3] = [1, 9, 26];
+
+/// Right and wrong guesses in turn, each wrong in its last byte alone.
+fn guesses(value: &str) -> Vec<String> {
+    let percent = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let mut guesses = Vec::new();
+    for end in ENDS {
+        let right: String = value.chars().take(end).collect();
+        let wrong: String = value.chars().take(end - 1).chain(['_']).collect();
+        guesses.extend([percent(&right), percent(&wrong), right, wrong]);
+    }
+    guesses
+}
+
+/// A script that answers the path `/n` with what is made of the `n`th of these texts.
+fn answering(texts: Vec<String>, acts: fn(&str) -> Vec<Act>) -> Script {
+    Arc::new(move |asked: &Asked| {
+        texts.get(number(asked)).map(|text| acts(text)).unwrap_or_default()
+    })
+}
+
+/// The host that has the secret, which was asked once; the attacker's; a jar that may ask both.
+async fn two_hosts(arena: &Arena, script: Script) -> Result<(Peer, Peer, OpenJar), Escape> {
+    let (owner, second) = (arena.peer(page("kept")).await?, arena.peer(script).await?);
+    let builder = arena.jar(&[PROBE]).no_mounts().host(&owner.rule()).host(&second.rule());
+    let jar = builder.secret_for(&owner.rule()).open().await?;
+    jar.steps(json!([get(&owner.at().to_string(), "/")])).await?.ok(0)?;
+    knows(arena, &owner)?;
+    Ok((owner, second, jar))
+}
+
+/// Asks for each guess, with more to the request.
+async fn ask(
+    arena: &Arena,
+    guesses: Vec<String>,
+    acts: fn(&str) -> Vec<Act>,
+    more: Value,
+) -> Result<Steps, Escape> {
+    let count = guesses.len();
+    let (_owner, second, jar) = two_hosts(arena, answering(guesses, acts)).await?;
+    let at = second.at().to_string();
+    let requests: Vec<_> = (0..count).map(|n| with(&at, &format!("/{n}"), more.clone())).collect();
+    let steps = jar.steps(json!(requests)).await?;
+    match second.asked().len() == count {
+        true => Ok(steps),
+        false => Err(Escape::new("the second host was not asked for every guess")),
+    }
+}
+
+/// Nothing was refused for a secret: the receipt tells right from wrong as little as the reply.
+fn no_denials(steps: &Steps) -> Result<(), Escape> {
+    match &*steps.call.result.receipt.denials {
+        [] => Ok(()),
+        denials => Err(Escape::new(format!("a beginning was refused: {denials:?}"))),
+    }
+}
+
+/// The replies came as they were sent.
+fn arrived(steps: &Steps, count: usize, length: impl Fn(usize) -> usize) -> Result<(), Escape> {
+    for step in 0..count {
+        let reply = steps.ok(step)?;
+        let came = reply.get("length").and_then(Value::as_u64);
+        if came != Some(length(step) as u64) || reply.get("error") != Some(&Value::Null) {
+            return Err(Escape::new(format!("guess {step} came as {reply}")));
+        }
+    }
+    no_denials(steps)
+}
+
+/// The whole value, sent in the same way, is refused: it was looked for.
+async fn whole_is_refused(arena: &Arena, acts: fn(&str) -> Vec<Act>) -> Stopped {
+    let steps = ask(arena, vec![arena.secret().to_owned()], acts, json!({})).await?;
+    steps.all_refused(0, &["HttpRequestDenied"])
+}
+
+async fn by_length(arena: &Arena) -> Stopped {
+    let acts = |text: &str| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n";
+        vec![Act::Send(format!("{head}{text}").into_bytes()), Act::Hold]
+    };
+    let silence = json!({ "between_bytes": 20_000_000 });
+    let steps = ask(arena, guesses(arena.secret()), acts, silence).await?;
+    no_denials(&steps)?;
+    steps.all_refused(0, &["ConnectionReadTimeout"])
+}
+
+async fn by_chunks(arena: &Arena) -> Stopped {
+    let acts = |text: &str| {
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
+        let chunks = text.chars().map(|c| format!("1\r\n{c}\r\n"));
+        let pieces = std::iter::once(head).chain(chunks).chain(["0\r\n\r\n".to_owned()]);
+        pieces.map(|piece| Act::Send(piece.into_bytes())).collect()
+    };
+    let guesses = guesses(arena.secret());
+    let lengths: Vec<usize> = guesses.iter().map(String::len).collect();
+    let steps = ask(arena, guesses, acts, json!({})).await?;
+    arrived(&steps, lengths.len(), |step| lengths.get(step).copied().unwrap_or_default())?;
+    whole_is_refused(arena, acts).await
+}
+
+/// How far apart the last bytes of a slow reply are, and how many they are.
+const APART: Duration = Duration::from_millis(15);
+const LATE: u8 = 8;
+
+async fn by_time(arena: &Arena) -> Stopped {
+    let acts = |text: &str| {
+        let length = text.len() + usize::from(LATE);
+        let begin = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{text}");
+        let late = vec![b'.'; usize::from(LATE)];
+        vec![Act::Send(begin.into_bytes()), Act::Drip(late, APART)]
+    };
+    let texts = guesses(arena.secret()).split_off(8);
+    let count = texts.len();
+    let (_owner, second, jar) = two_hosts(arena, answering(texts, acts)).await?;
+    for n in 0..count {
+        let first = with(&second.at().to_string(), &format!("/{n}"), json!({ "read": 1 }));
+        let began = Instant::now();
+        jar.steps(json!([first])).await?.ok(0)?;
+        // The first of the late bytes is not waited for.
+        if began.elapsed() < APART * u32::from(LATE - 1) {
+            return Err(Escape::new(format!("guess {n} came before its reply was there")));
+        }
+    }
+    Ok(Verdict::told("neither"))
+}
+
+async fn by_reset(arena: &Arena) -> Stopped {
+    let acts = |text: &str| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 999\r\n";
+        vec![Act::Send(format!("{head}x-guess: {text}\r\n\r\n{text}").into_bytes())]
+    };
+    let mut guesses = guesses(arena.secret());
+    guesses.push(arena.secret().to_owned());
+    let steps = ask(arena, guesses, acts, json!({})).await?;
+    no_denials(&steps)?;
+    steps.all_refused(0, &["HttpProtocolError"])
+}
+
+async fn in_a_header(arena: &Arena) -> Stopped {
+    let header: fn(&str) -> Vec<Act> = |text| {
+        let head = format!("HTTP/1.1 200 OK\r\nx-guess: {text}\r\ncontent-length: 2\r\n\r\nok");
+        vec![Act::Send(head.into_bytes())]
+    };
+    let trailer: fn(&str) -> Vec<Act> = |text| {
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-guess\r\n\r\n";
+        vec![Act::Send(format!("{head}2\r\nok\r\n0\r\nx-guess: {text}\r\n\r\n").into_bytes())]
+    };
+    for acts in [header, trailer] {
+        let guesses = guesses(arena.secret());
+        let count = guesses.len();
+        arrived(&ask(arena, guesses, acts, json!({})).await?, count, |_| 2)?;
+        whole_is_refused(arena, acts).await?;
+    }
+    whole_is_refused(arena, header).await
+}
+
+async fn by_place(arena: &Arena) -> Stopped {
+    let acts = |text: &str| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len() + 4);
+        let begin = format!("{head}{text}").into_bytes();
+        vec![Act::Send(begin), Act::Drip(b"late".to_vec(), APART)]
+    };
+    let value = arena.secret();
+    let place =
+        |before: usize| format!("{}{value}{}", "x".repeat(before), "y".repeat(900 - before));
+    let texts: Vec<_> = [0, 1, 450, 900].into_iter().map(place).collect();
+    let count = texts.len();
+    let (_owner, second, jar) = two_hosts(arena, answering(texts, acts)).await?;
+    let mut told = String::new();
+    for n in 0..count {
+        let began = Instant::now();
+        let steps = jar.steps(json!([get(&second.at().to_string(), &format!("/{n}"))])).await?;
+        super::unseen(arena, &steps.call)?;
+        steps.error(0)?.clone_into(&mut told);
+        if began.elapsed() < APART * 3 {
+            return Err(Escape::new(format!("place {n} was refused before its reply was there")));
+        }
+    }
+    Ok(Verdict::told(told))
+}

@@ -1,0 +1,181 @@
+//! The secret in the hands of a tool that may not use it: another tool of the agent, a tool of
+//! its child, and one that has the value from elsewhere.
+
+use belljar_policy::{DenyCode, SecretName};
+use belljar_sandbox::SecretStore;
+use serde_json::json;
+
+use super::super::network::get;
+use super::unseen;
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::guests::PROBE;
+use crate::peer::page;
+use crate::scene::{Plan, agent};
+
+const STOPPED_BY: &str =
+    "replies to every tool of a run are searched for all its secrets (INV-104)";
+
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        id: "secrets-echo-to-another-tool",
+        kind: Kind::Secrets,
+        tries: "has the value sent to a tool that may not use it, of an agent that has one that may",
+        stopped_by: STOPPED_BY,
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(handed(arena, |value| body("", value), false)),
+    },
+    Attack {
+        id: "secrets-echo-to-another-tool-in-a-header",
+        kind: Kind::Secrets,
+        tries: "has the value sent to such a tool in a header",
+        stopped_by: STOPPED_BY,
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| {
+            let reply = |value: &str| body(&format!("x-key: {value}\r\n"), "ok");
+            Box::pin(handed(arena, reply, false))
+        },
+    },
+    Attack {
+        id: "secrets-echo-to-another-tool-compressed",
+        kind: Kind::Secrets,
+        tries: "has the value sent to such a tool in a compressed reply",
+        stopped_by: "in a run with secrets a reply in any coding is refused (INV-104)",
+        told: "HttpResponseContentCoding",
+        embedded: true,
+        run: |arena| Box::pin(handed(arena, |value| zipped(value), false)),
+    },
+    Attack {
+        id: "secrets-echo-to-a-childs-tool",
+        kind: Kind::Secrets,
+        tries: "has a child without secrets fetch the value of its parent's",
+        stopped_by: STOPPED_BY,
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(handed(arena, |value| body("", value), true)),
+    },
+    Attack {
+        id: "secrets-in-a-file-of-the-workspace",
+        kind: Kind::Secrets,
+        tries: "answers with a file in which the value stands too",
+        stopped_by: "what a tool says is searched like what it is sent (INV-105)",
+        told: "reply withheld",
+        embedded: true,
+        run: |arena| Box::pin(in_a_file(arena)),
+    },
+    Attack {
+        id: "secrets-said-by-a-tool",
+        kind: Kind::Secrets,
+        tries: "says the value, known from elsewhere, in its error, log, progress and streams",
+        stopped_by: "what a tool says is searched like what it is sent (INV-105)",
+        told: "reply withheld",
+        embedded: true,
+        run: |arena| Box::pin(said(arena)),
+    },
+];
+
+const MANIFEST: &str = "manifest = 1\ndescription = \"test\"\n\
+    hosts = [\"http://127.0.0.0/8:*\"]\n";
+
+fn body(headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+/// The value in gzip's form, in one block that is stored as it is.
+fn zipped(value: &str) -> Vec<u8> {
+    let length = u16::try_from(value.len()).unwrap_or_default();
+    let mut text = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
+    text.extend(length.to_le_bytes());
+    text.extend((!length).to_le_bytes());
+    text.extend(value.bytes());
+    let mut reply = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n".to_vec();
+    reply.extend(format!("content-length: {}\r\n\r\n", text.len()).bytes());
+    reply.extend(text);
+    reply
+}
+
+/// An agent that has the secret, and a tool of it, or of its child, that does not.
+async fn handed(arena: &Arena, reply: fn(&str) -> Vec<u8>, child: bool) -> Stopped {
+    let text = reply(arena.secret());
+    let peer = arena.peer(std::sync::Arc::new(move |_| vec![crate::peer::Act::Send(text.clone())]));
+    let peer = peer.await?;
+    let rule = peer.rule();
+    let call = json!({ "steps": [get(&peer.at().to_string(), "/")] });
+    let fetch = format!("      - calls: [{{name: probe, arguments: {call}}}]\n      - say: done\n");
+    let spawn = "      - calls: [{name: spawn_agent, arguments: {agent: kid, task: go}}]\n      - say: done\n";
+    let transcript = match child {
+        true => format!(
+            "transcript: 1\nagents:\n  - agent: boss\n    turns:\n{spawn}  - agent: kid\n    turns:\n{fetch}"
+        ),
+        false => format!("transcript: 1\nagents:\n  - agent: boss\n    turns:\n{fetch}"),
+    };
+    let settings = format!(
+        "[secrets.canary]\nhost = \"https://elsewhere.test\"\nheader = \"Authorization\"\nenv = \"UNUSED\"\n\
+         [grants.boss]\ntools = [\"probe\", \"spawn_agent\"]\nhosts = [\"{rule}\"]\nsecrets = [\"canary\"]\n\
+         [grants.kid]\ntools = [\"probe\"]\nhosts = [\"{rule}\"]\n"
+    );
+    let mut scene = arena.scene(&Plan {
+        transcript: &transcript,
+        settings: &settings,
+        agents: &[("boss.md", &agent("boss", "")), ("kid.md", &agent("kid", ""))],
+        guests: &[(PROBE, MANIFEST)],
+        ..Plan::default()
+    })?;
+    let elsewhere = "https://elsewhere.test".parse().map_err(|_| Escape::new("not a rule"))?;
+    let name = SecretName::new("canary").map_err(|_| Escape::new("not a name"))?;
+    let mut secrets = SecretStore::default();
+    secrets.insert(name, arena.bound_secret(vec![elsewhere])?);
+    scene.host.secrets = secrets;
+    scene.run("boss", "task").await?;
+    if peer.asked().len() != 1 {
+        return Err(Escape::new("the peer was not asked: this proves nothing"));
+    }
+    match scene.results().into_iter().find(|(told, _)| told.contains("error")) {
+        Some((told, false)) => Ok(Verdict::told(told)),
+        other => Err(Escape::new(format!("the probe was told {other:?}"))),
+    }
+}
+
+async fn in_a_file(arena: &Arena) -> Stopped {
+    let line = format!("KEY={}\n", arena.secret());
+    std::fs::write(arena.workspace().join("settings"), line)?;
+    std::fs::write(arena.workspace().join("notes"), "nothing\n")?;
+    let peer = arena.peer(page("a")).await?;
+    let jar = arena.jar(&[PROBE]).host(&peer.rule()).secret_for(&peer.rule()).open().await?;
+    let read = |path: &str| json!([{ "do": "read-file", "place": { "path": path } }]);
+    let call = jar.try_steps(read("settings")).await;
+    unseen(arena, &call)?;
+    call.denied(DenyCode::SecretInReply)?;
+    let stopped = call.stopped_if(call.told.contains("reply withheld"), "the answer withheld");
+    jar.steps(read("notes")).await?.ok(0)?;
+    stopped
+}
+
+async fn said(arena: &Arena) -> Stopped {
+    let value = arena.secret();
+    let peer = arena.peer(page("a")).await?;
+    let builder = arena.jar(&[PROBE]).no_mounts().host(&peer.rule()).secret_for(&peer.rule());
+    let jar = builder.open().await?;
+    let percent: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let steps = json!([
+        { "do": "log", "text": format!("key {value}") },
+        { "do": "log", "text": "a line beside it" },
+        { "do": "progress", "done": 1, "total": 2, "text": value },
+        { "do": "say", "text": value },
+        { "do": "say", "text": percent, "stderr": true },
+    ]);
+    let steps = jar.steps(steps).await?;
+    unseen(arena, &steps.call)?;
+    steps.call.denied(DenyCode::SecretInReply)?;
+    let logs = &steps.call.result.receipt.logs;
+    if !logs.iter().any(|line| line.message == "a line beside it") {
+        return Err(Escape::new(format!("a line without the value is gone: {logs:?}")));
+    }
+    let error = json!([{ "do": "answer-error", "kind": "failed", "text": value }]);
+    let call = jar.try_steps(error).await;
+    unseen(arena, &call)?;
+    call.stopped_if(call.told.contains("reply withheld"), "the error withheld")
+}
