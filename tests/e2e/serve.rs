@@ -146,6 +146,36 @@ fn keys_are_made_listed_and_revoked() {
     world.run(&args).exits(2).complains("belljar tenants add nobody");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_server_whose_keys_are_gone_is_open_only_when_the_operator_says_so() {
+    let world = World::new();
+    world.run(&["keys", "open-to-this-machine", "--yes"]).exits(0).complains("no key is needed");
+    world.run(&["tenants", "add", "blue"]).exits(0);
+    let _ = key(&world, "blue", "admin");
+    let own = key(&world, "local", "admin");
+    let server = Server::start(&world, &[]);
+    world.run(&["tenants", "rm", "blue", "--yes"]).exits(0);
+    let open = ["keys", "open-to-this-machine", "--yes"];
+    world.run(&open).exits(2).complains("there are keys that open");
+    world.run(&["keys", "revoke", &own[3..19]]).exits(0).complains("it was the last one");
+    // It runs on, and is started again: shut.
+    assert_eq!(server.get("/v1/audit", None).0, 401);
+    server.terminate().exits(0);
+    let server = Server::start(&world, &[]);
+    assert_eq!(server.get("/v1/audit", None).0, 401);
+    assert_eq!(server.get("/healthz", None).0, 200);
+    server.terminate().exits(0).complains("nobody is let in");
+    world.run(&open[..2]).exits(2).complains("--yes");
+    world.run(&open).exits(0);
+    let server = Server::start(&world, &[]);
+    let (status, audit) = server.get("/v1/audit", None);
+    assert_eq!(status, 200);
+    assert!(audit.contains("open_without_keys"), "{audit}");
+    let again = key(&world, "local", "admin");
+    assert_eq!(server.get("/v1/audit", Some(&again)).0, 200);
+}
+
 #[test]
 fn a_tenant_has_its_own_files_and_no_others() {
     let world = World::new();

@@ -1,6 +1,7 @@
 //! Keys: how they are sent, what they open, what is noted of them.
 
-use crate::kit::{Plan, World, session};
+use crate::client::PATIENCE;
+use crate::kit::{Plan, World, make_keys, session};
 
 #[tokio::test]
 async fn a_refused_key_learns_nothing_and_is_told_where_keys_go() {
@@ -41,6 +42,32 @@ async fn without_any_key_this_machine_is_let_in_until_there_is_one() {
     // Not even then does a wrong key become nobody's.
     let wrong = world.call("GET", "/v1/sessions").header("authorization", "Bearer bj_x");
     wrong.send().await.is(401);
+}
+
+#[tokio::test]
+async fn a_server_that_had_a_key_stays_shut_when_the_last_one_goes() {
+    let world = World::with(Plan { keys: false, ..Plan::default() }).await;
+    world.call("GET", "/v1/audit").send().await.is(200);
+    let registry = world.store.registry();
+    let made = make_keys(&world.store).await;
+    let read = async || world.call("GET", "/v1/audit").send().await.status;
+    // What was found to be open is believed for a moment.
+    let shut = async { while read().await != 401 {} };
+    tokio::time::timeout(PATIENCE, shut).await.expect("it is still open");
+    for tenant in ["blue", "red", "closed"] {
+        registry.delete_tenant(tenant).await.unwrap();
+    }
+    for key in registry.keys(None).await.unwrap() {
+        registry.revoke_key(&key.id, 9).await.unwrap();
+    }
+    let before = world.state("local").await;
+    for route in ["/v1/audit", "/v1/sessions", "/metrics"] {
+        world.call("GET", route).send().await.is(401).problem("no-key");
+    }
+    world.call("DELETE", "/v1/sessions").send().await.is(401);
+    world.call("GET", "/v1/sessions").key(&made["local-admin"]).send().await.is(401);
+    assert_eq!(world.state("local").await, before);
+    world.call("GET", "/healthz").send().await.is(200);
 }
 
 #[tokio::test]

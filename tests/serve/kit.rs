@@ -265,7 +265,7 @@ pub(crate) fn attachment(tenant: &str) -> String {
 }
 
 /// Keys by the names of their callers: `blue-member`, `revoked`, `closed`, `wrong`.
-async fn make_keys(store: &Store) -> BTreeMap<String, String> {
+pub(crate) async fn make_keys(store: &Store) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
     let registry = store.registry();
     for tenant in ["local", "blue", "red", "closed"] {

@@ -63,6 +63,13 @@ pub(crate) enum KeysCommand {
         /// Its id, as `keys list` shows it
         id: String,
     },
+    /// Let everybody on this machine in without a key, after all keys were revoked; holds from
+    /// the next start of the server to the next key
+    OpenToThisMachine {
+        /// Do it without asking
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 /// What a key may do, each with all that those after it may.

@@ -38,8 +38,8 @@ const LOGGED_REFUSALS: u32 = 10;
 pub struct ServerConfig {
     /// The names that it goes by.
     pub names: Names,
-    /// Whether callers without a key are let in as the operator, as long as there is no key: on
-    /// a loopback address alone. [`crate::may_listen`] says whether an address is one.
+    /// Whether callers without a key are let in as the operator, as long as there never was a key:
+    /// on a loopback address alone. [`crate::may_listen`] says whether an address is one.
     pub open: bool,
     /// Requests a second of one key. Default: [`DEFAULT_RATE`].
     pub requests_per_second: u32,

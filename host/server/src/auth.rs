@@ -17,7 +17,7 @@ use crate::routes::Needs;
 /// other way.
 pub(crate) const SUBPROTOCOL: &str = "bearer.";
 
-/// For how long a server without keys believes that there are still none.
+/// For how long a server that needs no keys believes that it still needs none.
 const RECHECK: Duration = Duration::from_secs(1);
 
 /// Somebody who may call.
@@ -74,7 +74,8 @@ impl Caller {
 }
 
 impl Gatekeeper {
-    /// `open`: callers without a key are the person at this machine, as long as there is no key.
+    /// `open`: callers without a key are the person at this machine, as long as there never was
+    /// a key.
     pub(crate) fn new(registry: Registry, open: bool) -> Self {
         Self { registry, open: AtomicBool::new(open), checked: Mutex::default() }
     }
@@ -125,8 +126,9 @@ impl Gatekeeper {
         }
     }
 
-    /// Whether there is no key at all, so that callers without one may be let in. Keys that are
-    /// made meanwhile close the door for good.
+    /// INV-110: whether there never was a key, so that callers without one may be let in. A key that
+    /// is made meanwhile closes the door for good: revoking it, or removing its tenant, does not
+    /// open it again.
     async fn is_open(&self) -> bool {
         if !self.open.load(Ordering::Relaxed) {
             return false;
@@ -136,7 +138,7 @@ impl Gatekeeper {
         if self.last_check().is_some_and(fresh) {
             return true;
         }
-        match has_keys(&self.registry).await {
+        match self.registry.keys_needed().await {
             Ok(false) => {
                 *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 true
@@ -146,7 +148,7 @@ impl Gatekeeper {
                 false
             }
             Err(error) => {
-                tracing::error!(%error, "the keys cannot be read");
+                tracing::error!(%error, "it cannot be read whether keys are needed");
                 false
             }
         }

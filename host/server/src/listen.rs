@@ -62,7 +62,8 @@ pub struct NoKeys {
 }
 
 /// Whether this address may be listened on: any where there are keys, else a loopback one alone.
-/// Gives whether callers without a key may be let in as the operator as long as there is none.
+/// Gives whether callers without a key may be let in as the operator as long as there never was
+/// one.
 ///
 /// # Errors
 ///

@@ -137,7 +137,7 @@ impl Registry {
     }
 
     /// Stores a key. An id that is taken is [`StoreError::Taken`], a tenant that is not there
-    /// [`StoreError::NotFound`].
+    /// [`StoreError::NotFound`]. From then on keys are needed: see [`Registry::keys_needed`].
     pub async fn create_key(&self, key: &NewKey) -> Result<(), StoreError> {
         let insert = "INSERT INTO api_keys (tenant, id, label, scope, secret_hash, created) \
             SELECT t.name, $2, $3, $4, $5, $6 FROM tenants t WHERE t.name = $1";
@@ -149,7 +149,35 @@ impl Registry {
             key.secret_hash.as_str().into(),
             key.created.into(),
         ];
-        self.change("store a key", Nothing::NoTenant, insert, args).await.map(drop)
+        const WHAT: &str = "store a key";
+        let decide = "INSERT INTO decisions (name, decided) VALUES ('keys_needed', $1) \
+            ON CONFLICT (name) DO NOTHING";
+        let both = || -> Result<_, StoreError> {
+            Ok(vec![
+                Statement::new(WHAT, Nothing::NoTenant, insert, args)?,
+                Statement::new(WHAT, Nothing::Fine, decide, [key.created.into()])?,
+            ])
+        };
+        self.store.writer.enqueue(both()).await
+    }
+
+    /// Whether callers need a key: from the first key on that was ever stored, also after it was
+    /// revoked or went with its tenant, until [`Registry::open_without_keys`].
+    pub async fn keys_needed(&self) -> Result<bool, StoreError> {
+        let select = "SELECT COUNT(*) FROM decisions WHERE name = 'keys_needed'";
+        let failed = |error| self.store.failed("look whether keys are needed", &error);
+        let row = sqlx::query(select).fetch_one(&self.store.pool).await.map_err(failed)?;
+        let found: i64 = row.try_get(0).map_err(failed)?;
+        Ok(found > 0)
+    }
+
+    /// Lets callers in without a key until the next one is stored: the operator's own word.
+    /// `false` = they were before, or there is a key that was not revoked, which goes first.
+    pub async fn open_without_keys(&self) -> Result<bool, StoreError> {
+        let delete = "DELETE FROM decisions WHERE name = 'keys_needed' \
+            AND NOT EXISTS (SELECT 1 FROM api_keys WHERE revoked IS NULL)";
+        let what = "open without keys";
+        Ok(self.change(what, Nothing::Fine, delete, []).await? > 0)
     }
 
     /// The keys of a tenant, or of all: revoked ones too, in the order of their tenants and

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
         include_str!("../migrations/0002_server.sqlite.sql"),
     ),
     include_str!("../migrations/0003_kinds.sql"),
+    include_str!("../migrations/0004_decisions.sql"),
 ];
 
 /// The table of applied versions. The first thing in a new file.

@@ -1,8 +1,8 @@
 //! `belljar keys`: the keys of the server, made, listed and revoked.
 
 use belljar_policy::Shown;
-use belljar_server::NewSecret;
-use belljar_store::{KeyScope, NewKey, StoreError, StoredKey};
+use belljar_server::{NewSecret, has_keys};
+use belljar_store::{KeyScope, NewKey, Store, StoreError, StoredKey, TENANT};
 use serde_json::json;
 
 use crate::data::{audit, failed, now, shown_time, with_store};
@@ -44,13 +44,44 @@ pub(super) fn run(args: &KeysArgs, places: &Places, out: &Out) -> Result<Exit, F
                 if registry.revoke_key(id, now()).await.map_err(failed)? {
                     audit(store, &key.tenant, "revoke_key", id, json!({})).await?;
                     out.note(format_args!("key `{id}` opens nothing any more"));
+                    if !has_keys(&registry).await.map_err(failed)? {
+                        out.note("it was the last one: the server lets nobody in without a key");
+                    }
                 } else {
                     out.note(format_args!("key `{id}` was revoked before"));
                 }
             }
+            KeysCommand::OpenToThisMachine { yes } => open(*yes, store, out).await?,
         }
         Ok(Exit::Completed)
     })
+}
+
+/// Takes back that a key is needed: by a person, in so many words, and never beside a key.
+async fn open(yes: bool, store: &Store, out: &Out) -> Result<(), Failure> {
+    let registry = store.registry();
+    if has_keys(&registry).await.map_err(failed)? {
+        return Err(Failure::usage("there are keys that open; callers need one of them")
+            .hint("revoke them first: `belljar keys list`, `belljar keys revoke ID`"));
+    }
+    if !registry.keys_needed().await.map_err(failed)? {
+        out.note("no key is needed on this machine");
+        return Ok(());
+    }
+    let question = "let everybody on this machine in without a key, as its operator?";
+    match yes.then_some(true).or_else(|| out.ask(question)) {
+        Some(true) => {}
+        Some(false) => return Err(Failure::new("keys are still needed").exit(Exit::Cancelled)),
+        None => {
+            return Err(Failure::usage("there is nobody to ask whether to open the server")
+                .hint("say so on the command line: `--yes`"));
+        }
+    }
+    if registry.open_without_keys().await.map_err(failed)? {
+        audit(store, TENANT, "open_without_keys", "server", json!({})).await?;
+        out.note("the next start of the server lets everybody on this machine in");
+    }
+    Ok(())
 }
 
 fn new_key(

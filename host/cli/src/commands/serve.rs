@@ -123,9 +123,8 @@ async fn app(
             .hint("make a key first: `belljar keys create --scope admin --name NAME`")
             .hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
     })?;
-    if !keys {
-        opener.out.note("there are no keys: everybody on this machine is let in");
-    }
+    let needed = store.registry().keys_needed().await.map_err(failed)?;
+    say_who_is_let_in(keys, needed, &opener.out);
     let config = ServerConfig {
         names,
         open,
@@ -137,6 +136,19 @@ async fn app(
         tenant_check: DEFAULT_TENANT_CHECK,
     };
     Ok(App::new(config, store, Arc::new(Opening::from(opener)), admission))
+}
+
+/// What a person should know of a server that has no key: anybody is let in, or nobody.
+fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
+    match (keys, needed) {
+        (true, _) => {}
+        (false, false) => out.note("there are no keys: everybody on this machine is let in"),
+        (false, true) => {
+            out.note("there were keys once and none is left: nobody is let in");
+            out.note("`belljar keys create --scope admin --name NAME` makes a key");
+            out.note("`belljar keys open-to-this-machine` lets everybody on this machine in");
+        }
+    }
 }
 
 fn admission(server: &ServerSetting) -> (Arc<Admission>, ServiceLimits) {

@@ -91,3 +91,29 @@ async fn a_tenants_name_is_a_plain_word_of_its_own() {
     assert!(registry.delete_tenant(TENANT).await.is_err());
     assert!(registry.tenant(TENANT).await.unwrap().is_some_and(|tenant| !tenant.disabled));
 }
+
+#[tokio::test]
+async fn keys_stay_needed_until_the_operator_says_otherwise() {
+    let home = Home::new();
+    let store = home.open().await;
+    let registry = store.registry();
+    assert!(!registry.keys_needed().await.unwrap());
+    assert!(!registry.open_without_keys().await.unwrap(), "it was open before");
+    registry.create_tenant("acme", 5).await.unwrap();
+    assert!(registry.create_key(&key("k0", "nobody", KeyScope::Admin)).await.is_err());
+    assert!(!registry.keys_needed().await.unwrap(), "no key was stored");
+    registry.create_key(&key("k1", "acme", KeyScope::Member)).await.unwrap();
+    registry.create_key(&key("k2", TENANT, KeyScope::Admin)).await.unwrap();
+    // The one is revoked, the other goes with its tenant.
+    registry.revoke_key("k2", 40).await.unwrap();
+    assert!(!registry.open_without_keys().await.unwrap(), "there is a key that opens");
+    registry.delete_tenant("acme").await.unwrap();
+    assert!(registry.keys_needed().await.unwrap());
+    store.close().await;
+    let registry = home.open().await.registry();
+    assert!(registry.keys_needed().await.unwrap(), "it outlives the process");
+    assert!(registry.open_without_keys().await.unwrap());
+    assert!(!registry.keys_needed().await.unwrap());
+    registry.create_key(&key("k3", TENANT, KeyScope::Admin)).await.unwrap();
+    assert!(registry.keys_needed().await.unwrap());
+}
