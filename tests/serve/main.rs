@@ -11,6 +11,7 @@ mod guards;
 mod kit;
 mod leaving;
 mod matrix;
+mod numbers;
 mod sessions;
 mod shutdown;
 mod socket;

@@ -46,7 +46,11 @@ impl Socket {
     }
 
     pub(crate) async fn say(&mut self, message: Value) {
-        self.0.send(Message::text(message.to_string())).await.unwrap();
+        self.say_text(&message.to_string()).await;
+    }
+
+    pub(crate) async fn say_text(&mut self, message: &str) {
+        self.0.send(Message::text(message)).await.unwrap();
     }
 
     /// The next message in words; `None` = the connection is closed.

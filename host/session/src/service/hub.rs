@@ -61,7 +61,8 @@ impl Hub {
         }
     }
 
-    /// Watches a session from behind an event on; `None` = from now on.
+    /// Watches a session from behind an event on; `None` = from now on. Behind an event that is
+    /// not there yet is from now on, too: nobody has seen one that was not stored.
     pub(crate) async fn watch(
         self: &Arc<Self>,
         store: &Store,
@@ -69,9 +70,11 @@ impl Hub {
         after: Option<i64>,
     ) -> Result<Watch, StoreError> {
         let mut watch = self.watch_behind(store, session, after.unwrap_or(0));
-        if after.is_none() {
+        // INV-112: the number is the client's.
+        let newest = store.last_event(&watch.session).await?;
+        if after.is_none_or(|after| after >= newest) {
             watch.behind = false;
-            watch.last = store.last_event(&watch.session).await?;
+            watch.last = newest;
         }
         Ok(watch)
     }
@@ -159,7 +162,7 @@ impl Watch {
     fn take(&mut self, block: &Block) {
         match block.first() {
             // Between what was read and this there is something else.
-            Some(first) if first.id > self.last + 1 => self.behind = true,
+            Some(first) if first.id > self.last.saturating_add(1) => self.behind = true,
             Some(_) => {
                 let new = block.iter().filter(|event| event.id > self.last);
                 self.ready.extend(new.cloned());
