@@ -1,7 +1,8 @@
 //! Time and randomness as the session sees them: passed in, so that tests fix them.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
@@ -13,9 +14,12 @@ pub trait Clock: Send + Sync {
     /// Now, in UTC.
     fn now(&self) -> Timestamp;
 
-    /// A number that the last id did not have.
+    /// A number that says nothing of those before it: ids of all tenants are made with it.
     fn random(&self) -> u32;
 }
+
+/// Nanoseconds of a millisecond: below 2^20, five digits in base 16.
+const NANOS_OF_A_MILLISECOND: u32 = 1_000_000;
 
 /// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,8 +32,9 @@ pub struct FixedClock {
     next: AtomicU32,
 }
 
-/// The id of a run: the time of its start in UTC to the millisecond, then a random suffix, so
-/// that ids sort by time as text.
+/// The id of a run, or of a row that its program names: the time in UTC to the millisecond, then
+/// the nanoseconds within it and a random number, so that ids sort by time as text and nothing in
+/// them counts what others make. Those of older programs, with a shorter suffix, stay valid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct RunId(Arc<str>);
@@ -40,11 +45,13 @@ impl Clock for SystemClock {
     }
 
     fn random(&self) -> u32 {
-        // Counts from a random start: ids of one process sort by when they were made, within a
-        // millisecond too, and those of two processes do not meet.
-        static NEXT: LazyLock<AtomicU32> =
-            LazyLock::new(|| AtomicU32::new(fastrand::u32(..u32::MAX / 2)));
-        NEXT.fetch_add(1, Ordering::Relaxed)
+        // INV-113: a keyed hash of a count. Who sees some of the numbers cannot tell how many
+        // there were between them, as a count, or a generator whose state can be found, would.
+        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let hash = KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed));
+        // The upper half is as good as the lower.
+        u32::try_from(hash >> 32).unwrap_or_default()
     }
 }
 
@@ -68,8 +75,10 @@ impl Clock for FixedClock {
 impl RunId {
     /// A new id.
     pub fn new(clock: &dyn Clock) -> Self {
-        let time = clock.now().strftime("%Y%m%dT%H%M%S%3fZ");
-        Self(format!("{time}-{:08x}", clock.random()).into())
+        let now = clock.now();
+        let time = now.strftime("%Y%m%dT%H%M%S%3fZ");
+        let within = now.subsec_nanosecond().unsigned_abs() % NANOS_OF_A_MILLISECOND;
+        Self(format!("{time}-{within:05x}{:08x}", clock.random()).into())
     }
 
     /// The id as text.
@@ -102,8 +111,40 @@ mod tests {
 
     #[test]
     fn ids_of_one_process_sort_in_the_order_made() {
-        let ids: Vec<u32> = (0..1000).map(|_| SystemClock.random()).collect();
-        assert!(ids.is_sorted(), "{ids:?}");
+        let ids: Vec<RunId> = (0..1000).map(|_| RunId::new(&SystemClock)).collect();
+        // Not strictly: two may be made in one tick of the clock.
+        let time = |id: &RunId| id.as_str()[..id.as_str().len() - 8].to_owned();
+        assert!(ids.iter().map(time).is_sorted(), "{ids:?}");
+    }
+
+    #[test]
+    fn ids_do_not_tell_how_many_were_made_between_them() {
+        // The suffixes of one tenant, with 0, 1 or 100 ids of others between each two.
+        for others in [0, 1, 100] {
+            let own: Vec<u32> = (0..200)
+                .map(|_| {
+                    (0..others).for_each(|_| drop(RunId::new(&SystemClock)));
+                    let id = RunId::new(&SystemClock);
+                    let (_, suffix) = id.as_str().rsplit_once('-').unwrap();
+                    u32::from_str_radix(&suffix[5..], 16).unwrap()
+                })
+                .collect();
+            // No gap that repeats, and as many steps up as down: nothing counts here.
+            let gaps: Vec<i64> =
+                own.windows(2).map(|two| i64::from(two[1]) - i64::from(two[0])).collect();
+            let distinct: std::collections::HashSet<_> = gaps.iter().collect();
+            assert!(distinct.len() > 190, "{others}: {gaps:?}");
+            let up = gaps.iter().filter(|gap| **gap > 0).count();
+            assert!((50..=150).contains(&up), "{others}: {up} of {}", gaps.len());
+        }
+    }
+
+    #[test]
+    fn ids_of_older_programs_sort_among_the_others_by_time() {
+        let old = RunId::from("20261120T100000000Z-7fffffff".to_owned());
+        let before = FixedClock::new("2026-11-20T09:59:59.999999999Z".parse().unwrap());
+        let after = FixedClock::new("2026-11-20T10:00:00.001Z".parse().unwrap());
+        assert!(RunId::new(&before) < old && old < RunId::new(&after));
     }
 
     #[test]
@@ -112,6 +153,6 @@ mod tests {
         let late = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
         let ids = [RunId::new(&early), RunId::new(&early), RunId::new(&late)];
         assert!(ids[0] < ids[1] && ids[1] < ids[2], "{ids:?}");
-        assert_eq!(ids[0].as_str(), "20261120T095959999Z-00000000");
+        assert_eq!(ids[0].as_str(), "20261120T095959999Z-0000000000000");
     }
 }
