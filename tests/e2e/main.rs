@@ -16,6 +16,7 @@ mod init;
 mod inspect;
 mod kit;
 mod libraries;
+mod listeners;
 mod models;
 mod prove;
 mod run;

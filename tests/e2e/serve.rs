@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use crate::kit::{Done, World};
@@ -21,7 +21,12 @@ impl Server {
     pub(crate) fn start_with(world: &World, more: &[&str], env: &[(&str, &str)]) -> Self {
         let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
         args.extend(more);
-        let mut child = world.command(&args).envs(env.iter().copied()).spawn().unwrap();
+        Self::of(world.command(&args).envs(env.iter().copied()))
+    }
+
+    /// What a command starts, once it answers.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let Some(address) = line.trim().strip_prefix("listening on http://") else {
@@ -35,6 +40,11 @@ impl Server {
     #[cfg(target_os = "linux")]
     pub(crate) fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// The status and the body of a `GET`.

@@ -2,6 +2,7 @@
 //! together from the places.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub(crate) struct Assembly<'a> {
     asker: Option<Arc<dyn Asker>>,
     slow: SlowCompile,
     sandbox: Option<Sandbox>,
+    listeners: Vec<SocketAddr>,
 }
 
 impl<'a> Assembly<'a> {
@@ -56,6 +58,7 @@ impl<'a> Assembly<'a> {
             asker: None,
             slow,
             sandbox: None,
+            listeners: Vec::new(),
         })
     }
 
@@ -93,9 +96,16 @@ impl<'a> Assembly<'a> {
         self
     }
 
+    /// Where this process listens itself: no tool is connected to it, whatever is granted.
+    pub(crate) fn listening_on(mut self, address: SocketAddr) -> Self {
+        self.listeners.push(address);
+        self
+    }
+
     /// The host. What is wrong with single tools stands in its catalogue.
     pub(crate) fn host(self) -> Result<Host, Failure> {
-        let Self { places, out, settings, models, recording, asker, slow, sandbox } = self;
+        let Self { places, out, settings, models, recording, asker, slow, sandbox, listeners } =
+            self;
         let models = match models {
             Some(models) => models,
             None => self::models(&settings, places)?,
@@ -106,7 +116,7 @@ impl<'a> Assembly<'a> {
         };
         let sandbox = match sandbox {
             Some(sandbox) => sandbox,
-            None => sandbox_telling(places, out, slow)?,
+            None => sandbox_telling(places, out, slow, listeners)?,
         };
         let tools = ToolCatalogue::stock(stock_tools(), &settings);
         let installed = places.tools();
@@ -339,12 +349,18 @@ async fn interrupted() -> std::io::Result<()> {
 /// The sandbox with its cache in the places. Where the cache cannot be used, a warning says
 /// so, and components are compiled each time.
 pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
-    sandbox_telling(places, out, slow(out))
+    sandbox_telling(places, out, slow(out), Vec::new())
 }
 
-fn sandbox_telling(places: &Places, out: &Out, slow: SlowCompile) -> Result<Sandbox, Failure> {
+fn sandbox_telling(
+    places: &Places,
+    out: &Out,
+    slow: SlowCompile,
+    listeners: Vec<SocketAddr>,
+) -> Result<Sandbox, Failure> {
     let mut config = config()?;
     config.slow = slow;
+    config.http = config.http.with_own_listeners(listeners);
     let unusable = |why: String| {
         out.warning(format_args!(
             "the cache `{}` cannot be used, so components are compiled each time: {why}",

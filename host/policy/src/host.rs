@@ -25,6 +25,10 @@ use crate::{AddressClass, Denied, DenyCode, Shown, Source, classify};
 
 mod covers;
 
+/// The header, in lower case, by which a guest's request says what it is where it stays on this
+/// machine. The network gate writes it, and every belljar that listens refuses what bears it.
+pub const GUEST_MARK: &str = "belljar-guest";
+
 /// The longest rule, in bytes: a DNS name is at most 253.
 const MAX_RULE: usize = 300;
 

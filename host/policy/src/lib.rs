@@ -28,8 +28,8 @@ pub use cancel::Cancelled;
 pub use decision::{Denied, DenyCode, Permission, Source};
 pub use explain::{Explanation, Question, Verdict, Vote, explain};
 pub use host::{
-    AddressPermit, HostList, HostPattern, HostRule, HostRuleError, HostScope, Port, Scheme, Target,
-    TargetError, TargetHost, UrlPermit,
+    AddressPermit, GUEST_MARK, HostList, HostPattern, HostRule, HostRuleError, HostScope, Port,
+    Scheme, Target, TargetError, TargetHost, UrlPermit,
 };
 pub use limits::{LIMITS, LimitRow, Limits, LimitsRequest};
 pub use mount::{Access, GuestPath, GuestPathError, Mount, MountAsk, PROTECTED_NAMES, WORKSPACE};

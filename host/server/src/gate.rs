@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use belljar_policy::Shown;
+use belljar_policy::{GUEST_MARK, Shown};
 use belljar_store::TENANT;
 use futures::FutureExt as _;
 use serde_json::json;
@@ -61,6 +61,10 @@ pub(crate) async fn protect(request: Request, next: Next) -> Response {
 pub(crate) async fn check_names(State(app): State<App>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let named = match HEALTH.contains(&request.uri().path()) {
+        // INV-114: whatever it asks for, by whichever address it got here.
+        _ if request.headers().contains_key(GUEST_MARK) => {
+            Err(Problem::new(Kind::Scope, "this server is not for the tools of agents"))
+        }
         true => Ok(()),
         false => app.config().names.check(request.uri(), request.headers()),
     };

@@ -56,7 +56,7 @@ pub(super) fn run(
     walls.up(places, &through);
     let runtime = host::runtime()?;
     let telemetry = telemetry(collector.as_ref(), &runtime, out)?;
-    let local = Assembly::new(places, out)?.host()?;
+    let local = Assembly::new(places, out)?.listening_on(address).host()?;
     for problem in local.tools.problems() {
         out.diagnostic(problem);
     }

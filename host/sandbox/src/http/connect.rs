@@ -1,10 +1,11 @@
 //! From a permitted target to an open connection.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{AddressPermit, Scheme, TargetHost, UrlPermit};
+use belljar_policy::{AddressPermit, DenyCode, Scheme, TargetHost, UrlPermit};
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -16,6 +17,7 @@ use wasmtime_wasi_http::{Error, RequestOptions};
 
 use super::HttpOptions;
 use super::metered::Stream;
+use super::own::stays_here;
 use crate::record::Record;
 
 /// Addresses of one name that are looked at.
@@ -54,26 +56,39 @@ impl Timeouts {
     }
 }
 
+/// A connection to an address that was checked.
+pub(super) struct Connected {
+    pub(super) stream: Box<dyn Stream>,
+    /// Whether the other end is on this machine.
+    pub(super) here: bool,
+}
+
 /// Resolves, checks every address, connects to one that was checked, and agrees on TLS.
 pub(super) async fn connect(
     options: &HttpOptions,
     permit: &UrlPermit,
     record: &Record,
     limit: Duration,
-) -> Result<Box<dyn Stream>, Error> {
+) -> Result<Connected, Error> {
     let deadline = Instant::now() + limit;
     let resolved = timeout_at(deadline, addresses(options, permit, record));
     let permits = resolved.await.map_err(|_| Error::DnsTimeout)??;
-    let tcp = dial(&permits, deadline).await?;
+    let (tcp, target) = dial(&permits, deadline).await?;
+    let here = stays_here(tcp.local_addr(), tcp.peer_addr());
+    // INV-114: before a byte is sent.
+    if here && options.own.hold_here(target) {
+        return Err(own_listener(permit, record));
+    }
     // Requests are small and answers are waited for.
     let _ = tcp.set_nodelay(true);
-    match permit.target().scheme() {
-        Scheme::Http => Ok(Box::new(tcp)),
+    let stream: Box<dyn Stream> = match permit.target().scheme() {
+        Scheme::Http => Box::new(tcp),
         Scheme::Https => {
             let agreed = timeout_at(deadline, secure(options, permit, tcp));
-            agreed.await.map_err(|_| Error::ConnectionTimeout)?
+            agreed.await.map_err(|_| Error::ConnectionTimeout)??
         }
-    }
+    };
+    Ok(Connected { stream, here })
 }
 
 /// The addresses to which a connection may be made.
@@ -93,6 +108,10 @@ async fn addresses(
     let mut refusal = None;
     for ip in found.into_iter().take(MAX_ADDRESSES) {
         match permit.address(ip) {
+            // INV-114: not even as one of several.
+            Ok(address) if options.own.hold(address.socket()) => {
+                return Err(own_listener(permit, record));
+            }
             Ok(address) if !permits.contains(&address) => permits.push(address),
             Ok(_) => {}
             Err(denied) => refusal = Some(denied),
@@ -108,16 +127,25 @@ async fn addresses(
     }
 }
 
+fn own_listener(permit: &UrlPermit, record: &Record) -> Error {
+    let facts = format!("`{}` leads to a listener of belljar's own", permit.target());
+    super::gate::deny(record, DenyCode::AddressNotAllowed, facts);
+    Error::DestinationIpProhibited
+}
+
 /// Tries one address after the other; each gets its share of the time left, so that the
 /// first cannot use up all of it.
-async fn dial(permits: &[AddressPermit], deadline: Instant) -> Result<TcpStream, Error> {
+async fn dial(
+    permits: &[AddressPermit],
+    deadline: Instant,
+) -> Result<(TcpStream, SocketAddr), Error> {
     let mut last = Error::DestinationNotFound;
     for (tried, permit) in permits.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let shares = u32::try_from(permits.len() - tried).unwrap_or(1);
         let until = Instant::now() + left / shares.max(1);
         match timeout_at(until, TcpStream::connect(permit.socket())).await {
-            Ok(Ok(tcp)) => return Ok(tcp),
+            Ok(Ok(tcp)) => return Ok((tcp, permit.socket())),
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 last = Error::ConnectionRefused;
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{DenyCode, HostScope, SecretName, Shown, Target, UrlPermit};
+use belljar_policy::{DenyCode, GUEST_MARK, HostScope, SecretName, Shown, Target, UrlPermit};
 use futures::future::{Either, select};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, IF_RANGE, RANGE, TRANSFER_ENCODING};
 use http::uri::PathAndQuery;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody};
 
 use super::body::{ReplyBody, RequestBody};
-use super::connect::{Timeouts, connect};
+use super::connect::{Connected, Timeouts, connect};
 use super::metered::{Fault, FaultCell, MAX_REPLY, Metered};
 use super::secrets::{JarSecrets, Secret};
 use super::{Connections, HttpOptions, whole};
@@ -89,8 +89,9 @@ impl Gate {
         let checked = self.check(request.uri(), request.method(), request.headers())?;
         let place = self.place()?;
         let times = Timeouts::of(options);
-        let stream = connect(&self.options, &checked.permit, &self.record, times.connect).await?;
-        self.exchange(request, checked, stream, times, place).await
+        let connected =
+            connect(&self.options, &checked.permit, &self.record, times.connect).await?;
+        self.exchange(request, checked, connected, times, place).await
     }
 
     /// Everything that can be decided before a name is resolved.
@@ -182,12 +183,13 @@ impl Gate {
         &self,
         request: Request<WasiBody>,
         checked: Checked,
-        stream: Box<dyn super::metered::Stream>,
+        connected: Connected,
         times: Timeouts,
         place: Place,
     ) -> Result<(Response<WasiBody>, Io), Error> {
         let target = checked.permit.target().to_string();
         let fault = FaultCell::default();
+        let Connected { stream, here } = connected;
         let metered = Metered::new(stream, Arc::clone(&self.record), fault.clone());
         let broken = |error: hyper::Error| broken(&fault, &error);
         let (mut sender, connection) = http1::Builder::new()
@@ -199,7 +201,7 @@ impl Gate {
             .await
             .map_err(broken)?;
         self.record.host(&target);
-        let request = self.finish(request, &checked, &target)?;
+        let request = self.finish(request, &checked, &target, here)?;
         let answer = Box::pin(timeout(times.first_byte, sender.send_request(request)));
         let (answer, connection) = match select(answer, Box::pin(connection)).await {
             Either::Left((answer, connection)) => (answer, Some(connection)),
@@ -254,18 +256,23 @@ impl Gate {
         searched.reply(watch, &self.record)
     }
 
-    /// The request as it goes out: path only, our `Host`, and the secrets last.
+    /// The request as it goes out: path only, our `Host`, and the secrets last. One that stays on
+    /// this machine says that a guest made it (INV-114): another belljar may be what it reaches.
     fn finish(
         &self,
         request: Request<WasiBody>,
         checked: &Checked,
         target: &str,
+        here: bool,
     ) -> Result<Request<RequestBody>, Error> {
         let (mut parts, inner) = request.into_parts();
         parts.uri = Uri::from(checked.path.clone());
         let host = target.split_once("://").map_or(target, |(_, host)| host);
         let host = HeaderValue::from_str(host).map_err(|_| Error::HttpRequestUriInvalid)?;
         parts.headers.insert(HOST, host);
+        if here {
+            parts.headers.insert(GUEST_MARK, HeaderValue::from_static("1"));
+        }
         for (name, secret) in &checked.joined.0 {
             parts.headers.insert(secret.header().clone(), secret.header_value());
             self.record.secret_used(name.as_str());

@@ -15,6 +15,7 @@ mod forbidden;
 mod gate;
 mod host;
 mod metered;
+mod own;
 mod resolve;
 mod scan;
 mod secrets;
@@ -23,6 +24,7 @@ mod tests;
 mod whole;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use belljar_policy::{HostScope, Limits};
@@ -37,6 +39,7 @@ use wasmtime_wasi_http::{
 
 use self::gate::{Gate, Io, MAX_HEADER_BYTES};
 use self::host::Held;
+use self::own::OwnListeners;
 use crate::record::Record;
 
 pub use self::resolve::{Resolver, SystemResolver};
@@ -53,6 +56,8 @@ const MAX_CONNECTIONS: usize = 256;
 #[derive(Clone)]
 pub struct HttpOptions {
     resolver: Arc<dyn Resolver>,
+    /// Where this process itself listens.
+    own: OwnListeners,
     tls: Option<Arc<ClientConfig>>,
     /// Made on first need: reading the machine's roots takes longer than a whole call.
     system_tls: Arc<OnceCell<Arc<ClientConfig>>>,
@@ -60,7 +65,12 @@ pub struct HttpOptions {
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { resolver: Arc::new(SystemResolver), tls: None, system_tls: Arc::default() }
+        Self {
+            resolver: Arc::new(SystemResolver),
+            own: OwnListeners::default(),
+            tls: None,
+            system_tls: Arc::default(),
+        }
     }
 }
 
@@ -83,6 +93,14 @@ impl HttpOptions {
     #[must_use]
     pub fn with_tls(mut self, config: ClientConfig) -> Self {
         self.tls = Some(Arc::new(connect::prepared(config)));
+        self
+    }
+
+    /// INV-114: where this process itself listens. No guest is connected to it, by whatever address
+    /// of this machine, whatever is granted. Default: it listens nowhere.
+    #[must_use]
+    pub fn with_own_listeners(mut self, listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.own = OwnListeners::new(listeners);
         self
     }
 

@@ -1,0 +1,93 @@
+//! What a tool reaches of the servers on this machine, the one that runs it among them.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::kit::World;
+use crate::serve::Server;
+
+/// What a service of the operator's says, which tools may read.
+const GRANTED: &str = "words of the service next door";
+
+/// A service on this machine, and how many asked it.
+fn service() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close";
+            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{GRANTED}", GRANTED.len());
+        }
+    });
+    port
+}
+
+/// A port that was free a moment ago: the transcript has to name it before the server is there.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Fetches these, one after the other, with every port of this machine granted.
+fn fetcher(world: &World, urls: &[String]) {
+    let calls: Vec<Value> =
+        urls.iter().map(|url| json!({"name": "web_fetch", "arguments": {"url": url}})).collect();
+    let turns = json!([{"calls": calls}, {"say": "that was all"}]);
+    let agent = json!([{"agent": "fetcher", "turns": turns}]);
+    let script = json!({"transcript": 1, "each_run": true, "agents": agent});
+    world.home_file("transcript.yaml", &script.to_string());
+    let definition = "---\nname: fetcher\ndescription: d\ntools: [web_fetch]\n---\nFetch.\n";
+    world.home_file("agents/fetcher.md", definition);
+    let hosts =
+        "'http://127.0.0.1:*', 'http://127.0.0.2:*', 'http://[::1]:*', 'http://localhost:*'";
+    let settings = format!(
+        "[models.main]\nkind = 'scripted'\nmodel = 'transcript.yaml'\n\n\
+         [grants.fetcher]\ntools = ['web_fetch']\nhosts = [{hosts}]\n"
+    );
+    world.home_file("belljar.toml", &settings);
+}
+
+#[test]
+fn a_tool_reaches_no_belljar_on_this_machine_and_its_neighbours_it_does() {
+    let (world, other) = (World::new(), World::new());
+    // Neither has a key: whoever gets there is the operator.
+    let sibling = Server::start(&other, &[]);
+    let (own, next_door) = (free_port(), service());
+    let urls = [
+        format!("http://127.0.0.1:{own}/v1/audit"),
+        format!("http://127.0.0.2:{own}/v1/audit"),
+        format!("http://[::1]:{own}/v1/audit"),
+        format!("http://localhost:{own}/v1/audit"),
+        format!("http://{}/v1/audit", sibling.address()),
+        format!("http://127.0.0.1:{next_door}/"),
+    ];
+    fetcher(&world, &urls);
+    let listen = format!("127.0.0.1:{own}");
+    let server = Server::of(&mut world.command(&["serve", "--listen", &listen]));
+    let before = other.run(&["sessions", "list", "--json"]).exits(0).stdout;
+    let asked = json!({"agent": "fetcher", "text": "go"}).to_string();
+    let (status, body) = server.post("/v1/chat", "", &asked);
+    assert_eq!(status, 200, "{body}");
+    let answer: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(answer["status"], "completed", "{answer:#}");
+    let session = answer["session"].as_str().unwrap();
+    let path = format!("/v1/sessions/{session}/messages?full=true");
+    let (_, said) = server.get(&path, None);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let results = said["messages"][1]["messages"][2]["results"].as_array().unwrap();
+    assert_eq!(results.len(), urls.len(), "{results:#?}");
+    let (granted, refused) = results.split_last().unwrap();
+    for (result, url) in refused.iter().zip(&urls) {
+        let text = result["content"].as_str().unwrap_or_default();
+        let refused = result["is_error"] == true || text.contains("[403, ");
+        assert!(refused && !text.contains("entries"), "{url}: {result:#}");
+    }
+    assert!(granted.to_string().contains(GRANTED), "{granted:#}");
+    // No effect: the sibling has answered nothing, and goes on answering people.
+    assert_eq!(other.run(&["sessions", "list", "--json"]).exits(0).stdout, before);
+    assert_eq!(sibling.get("/v1/audit", None).0, 200);
+}
