@@ -24,6 +24,8 @@ mod runs;
 mod secrets;
 mod serve;
 mod sessions;
+#[cfg(target_os = "linux")]
+mod silence;
 mod teams;
 mod tenants;
 mod traces;

@@ -27,9 +27,9 @@ async fn turned_away(world: &World, request: &str) -> Option<String> {
 async fn an_address_has_its_connections_and_its_neighbour_others() {
     let world = World::with(Plan { connections: 2, ..Plan::default() }).await;
     let before = world.state("blue").await;
-    let idle = TcpStream::connect(world.address).await.unwrap();
     // A WebSocket is one as long as it is open.
-    let socket = Socket::open(&world, "blue-member").await;
+    let sockets =
+        [Socket::open(&world, "blue-member").await, Socket::open(&world, "blue-member").await];
     let (path, key) = (format!("/v1/sessions/{}", session("blue")), &world.keys["blue-admin"]);
     let delete = format!(
         "DELETE {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {key}\r\n\r\n",
@@ -40,10 +40,29 @@ async fn an_address_has_its_connections_and_its_neighbour_others() {
     assert_eq!(world.state("blue").await, before);
     world.call_as("blue-admin", "GET", &path).from(NEIGHBOUR).send().await.is(200);
     // Whoever leaves makes room.
-    drop((idle, socket));
+    drop(sockets);
     let get = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", world.address);
     let room = async { while turned_away(&world, &get).await.is_some() {} };
     tokio::time::timeout(PATIENCE, room).await.expect("there is still no room");
+}
+
+#[tokio::test]
+async fn connections_that_say_nothing_make_room_for_those_that_ask() {
+    let world = World::with(Plan { connections: 3, ..Plan::default() }).await;
+    let mut socket = Socket::open(&world, "blue-member").await;
+    let mut silent = Vec::new();
+    for _ in 0..10 {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        // The beginning of a head is no request yet.
+        stream.write_all(b"GET /healthz HTTP/1.1\r\n").await.unwrap();
+        silent.push(stream);
+        world.call_as("blue-member", "GET", "/v1/sessions").send().await.is(200);
+    }
+    let mut byte = [0];
+    let closed = tokio::time::timeout(PATIENCE, silent[0].read(&mut byte)).await.unwrap();
+    assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
+    assert_eq!(socket.ask(serde_json::json!({"type": "ping"})).await["type"], "pong");
+    world.call("GET", "/healthz").from(NEIGHBOUR).send().await.is(200);
 }
 
 #[tokio::test]

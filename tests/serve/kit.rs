@@ -12,8 +12,8 @@ use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel};
 use belljar_sandbox::{Sandbox, SandboxConfig};
 use belljar_server::{
-    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_DRAIN, DEFAULT_RATE, Names, NewSecret, OpenError,
-    ServerConfig, Tenants,
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_DRAIN, DEFAULT_RATE, DEFAULT_TENANT_BYTES_IN_FLIGHT,
+    Names, NewSecret, OpenError, ServerConfig, Tenants,
 };
 use belljar_session::{Admission, Host, Library, Root, Service, ServiceLimits, ToolCatalogue};
 use belljar_store::{
@@ -56,6 +56,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) connections: u32,
     /// Keys that one address may try in vain, a minute.
     pub(crate) failures: u32,
+    /// Bytes in flight of one tenant.
+    pub(crate) tenant_bytes: u64,
+    /// Bytes that one tenant may store.
+    pub(crate) storage: Option<u64>,
     /// Origins whose pages may call.
     pub(crate) origins: &'a [&'a str],
 }
@@ -68,6 +72,8 @@ impl Default for Plan<'_> {
             keys: true,
             connections: DEFAULT_ADDRESS_CONNECTIONS,
             failures: 100_000,
+            tenant_bytes: DEFAULT_TENANT_BYTES_IN_FLIGHT,
+            storage: None,
             origins: &[],
         }
     }
@@ -90,6 +96,7 @@ struct Opener {
     store: Store,
     transcript: String,
     admission: Arc<Admission>,
+    storage: Option<u64>,
 }
 
 /// One sandbox for all tests.
@@ -117,6 +124,7 @@ impl Tenants for Opener {
             queued_turns: 8,
             tokens_per_day: None,
             fuel_per_day: None,
+            storage_bytes: self.storage,
         };
         let store = self.store.of_tenant(tenant);
         Ok(Service::new(host, store, workspace, Arc::clone(&self.admission), limits))
@@ -153,6 +161,7 @@ impl World {
             store: store.clone(),
             transcript: plan.transcript.to_owned(),
             admission: Arc::clone(&admission),
+            storage: plan.storage,
         };
         let names = Names::loopback(address.port()).host("jar.example.org").unwrap();
         let add = |names: Names, origin: &&str| names.origin(origin).unwrap();
@@ -162,6 +171,9 @@ impl World {
             open: true,
             requests_per_second: plan.rate,
             drain: DEFAULT_DRAIN,
+            connections: 1_000,
+            bytes_in_flight: plan.tenant_bytes.saturating_mul(4),
+            tenant_bytes_in_flight: plan.tenant_bytes,
             address_connections: plan.connections,
             address_failures: plan.failures,
             key_check: Duration::from_millis(20),

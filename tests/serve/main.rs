@@ -5,6 +5,7 @@
 mod addresses;
 mod agents;
 mod auth;
+mod budgets;
 mod chat;
 mod client;
 mod guards;

@@ -7,6 +7,7 @@ mod asker;
 mod attachments;
 mod commands;
 mod data;
+mod descriptors;
 mod embedded;
 mod exit;
 mod guest_build;

@@ -154,6 +154,7 @@ pub(crate) async fn create(
         return Err(taken("is there already"));
     }
     usable(&ctx, &slug, &body.text).await?;
+    ctx.service.room(body.text.len()).await?;
     let now = ctx.app.now();
     match ctx.store().save_agent(slug.as_str(), &body.text, now, None).await {
         Ok(_) => {}
@@ -176,6 +177,7 @@ pub(crate) async fn replace(
     }
     let expected = if_match(&headers)?;
     usable(&ctx, &slug, &body.text).await?;
+    ctx.service.room(body.text.len()).await?;
     let now = ctx.app.now();
     ctx.store().save_agent(slug.as_str(), &body.text, now, Some(expected)).await?;
     saved(&ctx, &slug, StatusCode::OK).await

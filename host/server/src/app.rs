@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::{Caller, Gatekeeper};
 use crate::guard::Names;
 use crate::health::LastCheck;
+use crate::in_flight::Flights;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
 use crate::problem::{Kind, Problem};
@@ -45,9 +46,17 @@ pub struct ServerConfig {
     pub requests_per_second: u32,
     /// How long running turns get to end when the server stops; the rest is journalled.
     pub drain: Duration,
+    /// Connections of all addresses at a time, WebSockets included. Default: what
+    /// [`connections_within`] the descriptors of the process.
+    pub connections: u32,
     /// Connections of one address at a time, WebSockets included; of IPv6, of its first 64 bits.
-    /// Default: [`DEFAULT_ADDRESS_CONNECTIONS`].
+    /// Default: [`DEFAULT_ADDRESS_CONNECTIONS`], and at most a quarter of all.
     pub address_connections: u32,
+    /// Bytes of requests and answers of all tenants that are held at a time. Default:
+    /// [`crate::DEFAULT_BYTES_IN_FLIGHT`].
+    pub bytes_in_flight: u64,
+    /// The same of one tenant. Default: [`crate::DEFAULT_TENANT_BYTES_IN_FLIGHT`].
+    pub tenant_bytes_in_flight: u64,
     /// Keys a minute that one address may present and that do not open; then its requests are
     /// refused for a while without a look at their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
     pub address_failures: u32,
@@ -62,8 +71,24 @@ pub struct ServerConfig {
 /// what keeps others from being answered.
 pub const DEFAULT_RATE: u32 = 1_000;
 
-/// Connections of one address where nothing is said: a quarter of all that there may be.
+/// Connections of one address where nothing is said: with the other bounds of a connection, half a
+/// gibibyte of buffers.
 pub const DEFAULT_ADDRESS_CONNECTIONS: u32 = 2_048;
+
+/// Most connections of all addresses, however many descriptors there are.
+const MAX_CONNECTIONS: u64 = 16_384;
+
+/// Descriptors that are kept for what else a server opens: the store and its connections, files and
+/// connections of tools, child processes. A quarter of them, within these bounds.
+const RESERVE: std::ops::RangeInclusive<u64> = 64..=2_048;
+
+/// Connections of all addresses that a process may have with so many descriptors, and leave itself
+/// enough to work with.
+pub fn connections_within(descriptors: u64) -> u32 {
+    let reserve = (descriptors / 4).clamp(*RESERVE.start(), *RESERVE.end());
+    let left = descriptors.saturating_sub(reserve).clamp(1, MAX_CONNECTIONS);
+    u32::try_from(left).unwrap_or(u32::MAX)
+}
 
 /// Keys that do not open where nothing is said: one a second, from a program that was not told of
 /// its new key.
@@ -94,6 +119,7 @@ struct Inner {
     /// Keys that addresses tried in vain.
     tried: Rates,
     peers: Arc<Peers>,
+    flights: Flights,
     metrics: Metrics,
     checked: LastCheck,
     /// No more turns are taken.
@@ -127,7 +153,8 @@ impl App {
             rates: Rates::per_second(config.requests_per_second),
             refusals: Rates::per_second(LOGGED_REFUSALS),
             tried: Rates::per_minute(config.address_failures),
-            peers: Peers::new(config.address_connections),
+            peers: Peers::new(places(config.address_connections), places(config.connections)),
+            flights: Flights::new(config.bytes_in_flight, config.tenant_bytes_in_flight),
             config,
             services: Services::new(tenants, store.registry()),
             store,
@@ -229,6 +256,10 @@ impl App {
         &self.0.peers
     }
 
+    pub(crate) fn flights(&self) -> &Flights {
+        &self.0.flights
+    }
+
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.0.metrics
     }
@@ -287,6 +318,10 @@ impl FromRequestParts<App> for Ctx {
         let service = app.services().of(&caller.tenant).await?;
         Ok(Self { app: app.clone(), caller, service })
     }
+}
+
+fn places(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// Whether a text has the form of an id that this program makes.

@@ -99,14 +99,20 @@ pub(crate) async fn check_caller(
         Ok(Some(caller)) => {
             let span = trace::request(route, &caller, request.headers());
             request.extensions_mut().insert(caller.clone());
+            // INV-115: what it holds comes back with the end of its answer.
+            let flight = app.flights().of(&caller.tenant);
+            request.extensions_mut().insert(flight.clone());
             let answering = async {
-                if route.is_audited() {
+                if let Err(problem) = flight.hold(route.holds()).await {
+                    problem.into_response()
+                } else if route.is_audited() {
                     audited(app, route, caller, object, request, next).await
                 } else {
                     call(route, request, next).await
                 }
             };
             let response = answering.instrument(span.clone()).await;
+            let response = flight.carry(response);
             trace::answered(&span, response.status());
             response
         }

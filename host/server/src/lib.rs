@@ -36,8 +36,11 @@ mod gate;
 mod grants;
 mod guard;
 mod health;
+mod held;
+mod in_flight;
 mod keys;
 mod listen;
+mod meter;
 mod metrics;
 mod openapi;
 mod openapi_ops;
@@ -63,10 +66,11 @@ mod ws_message;
 
 pub use app::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_DRAIN, DEFAULT_KEY_CHECK,
-    DEFAULT_RATE, DEFAULT_TENANT_CHECK, ServerConfig,
+    DEFAULT_RATE, DEFAULT_TENANT_CHECK, ServerConfig, connections_within,
 };
 pub use auth::has_keys;
 pub use guard::{NameError, Names};
+pub use in_flight::{DEFAULT_BYTES_IN_FLIGHT, DEFAULT_TENANT_BYTES_IN_FLIGHT};
 pub use keys::NewSecret;
 pub use listen::{NoKeys, may_listen};
 pub use problem::{KINDS, Kind, KindRow, PROBLEM_JSON};

@@ -1,5 +1,6 @@
 //! Listening: which address is allowed, how many connections there are, and how it ends.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,11 +22,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
-use crate::peers::PeerPlace;
+use crate::held::Holding;
+use crate::meter::{Meter, Metered};
+use crate::peers::{Full, PeerPlace};
 use crate::problem::{PROBLEM_JSON, Problem};
-
-/// Open connections of the whole server, WebSockets apart.
-const MAX_CONNECTIONS: usize = 8_192;
 
 /// How long the head of a request may take to arrive; also how long an idle connection is kept.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -45,6 +45,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long a client may take nothing of what it is sent, answers and events alike. Then its
 /// connection is closed, and what made the answer ends.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connections at a time that are told why they are not taken; more are closed without a word.
+/// They have no place, so this many descriptors are theirs beside it.
+const MAX_TOLD: usize = 32;
 
 /// Most bytes that are taken from a connection too many before it is closed.
 const MAX_UNREAD: u64 = 64 << 10;
@@ -79,7 +83,7 @@ impl App {
     /// on at the next start), and returns when all connections are closed.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let router = self.router();
-        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let told = Arc::new(Semaphore::new(MAX_TOLD));
         let cut = CancellationToken::new();
         let _watched = AbortOnDropHandle::new(tokio::spawn(self.clone().watch_tenants()));
         loop {
@@ -89,7 +93,7 @@ impl App {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, from)) => self.take(stream, from.ip(), &router, &places, &cut),
+                Ok((stream, from)) => self.take(stream, from.ip(), &router, &told, &cut),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "connections are refused by the system");
@@ -114,21 +118,24 @@ impl App {
         stream: TcpStream,
         from: IpAddr,
         router: &Router,
-        places: &Arc<Semaphore>,
+        told: &Arc<Semaphore>,
         cut: &CancellationToken,
     ) {
-        // INV-99: so many of one address, that others find a place.
-        let Some(peer) = self.peers().enter(from.into()) else {
-            let detail = "there are as many connections of this address as there may be";
-            return self.refuse(stream, Problem::too_many(detail, FULL_WAIT));
+        let cut = cut.child_token();
+        // INV-99, INV-111: so many of one address, and of all, that others find a place.
+        let peer = match self.peers().enter(from.into(), cut.clone()) {
+            Ok(peer) => peer,
+            Err(Full::Address) => {
+                let detail = "there are as many connections of this address as there may be";
+                return self.refuse(stream, Problem::too_many(detail, FULL_WAIT), told);
+            }
+            Err(Full::Server) => {
+                let detail = "there are as many connections as there may be";
+                return self.refuse(stream, Problem::unavailable(detail, FULL_WAIT), told);
+            }
         };
-        let Ok(place) = Arc::clone(places).try_acquire_owned() else {
-            let detail = "there are as many connections as there may be";
-            return self.refuse(stream, Problem::unavailable(detail, FULL_WAIT));
-        };
-        let (app, router, cut) = (self.clone(), router.clone(), cut.clone());
+        let (app, router) = (self.clone(), router.clone());
         self.tasks().spawn(async move {
-            let _place = place;
             let _counted = app.metrics().connections.one();
             // Events are small and wanted at once.
             let _ = stream.set_nodelay(true);
@@ -136,9 +143,14 @@ impl App {
         });
     }
 
-    fn refuse(&self, stream: TcpStream, problem: Problem) {
+    fn refuse(&self, stream: TcpStream, problem: Problem, told: &Arc<Semaphore>) {
         self.metrics().refused.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(tokio::time::timeout(FULL_TIMEOUT, turn_away(stream, problem)));
+        let Ok(place) = Arc::clone(told).try_acquire_owned() else { return };
+        tokio::spawn(async move {
+            let _place = place;
+            // Too slow to be told.
+            let _ = tokio::time::timeout(FULL_TIMEOUT, turn_away(stream, problem)).await;
+        });
     }
 
     /// Closes tenants that are deleted while they are served, until this is dropped.
@@ -160,14 +172,17 @@ impl App {
 /// One connection, to its end.
 async fn talk<IO>(io: IO, router: Router, peer: PeerPlace, stopping: &CancellationToken)
 where
-    IO: AsyncRead + AsyncWrite + Send + 'static,
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut io = TimeoutStream::new(io);
+    let meter: Arc<Meter> = Arc::default();
+    let mut io = TimeoutStream::new(Metered::new(io, Arc::clone(&meter)));
     io.set_write_timeout(Some(WRITE_TIMEOUT));
     let (peer, router) = (Arc::new(peer), TowerToHyperService::new(router));
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&peer));
-        router.call(request)
+        request.extensions_mut().insert(Arc::clone(&meter));
+        let (busy, answered) = (peer.work(), router.call(request));
+        async move { Ok::<_, Infallible>(answered.await?.map(|body| Holding::wrap(body, busy))) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -278,7 +293,8 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(4096);
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
-        let peer = Peers::new(1).enter(IpAddr::from([192, 0, 2, 1]).into()).unwrap();
+        let from = IpAddr::from([192, 0, 2, 1]).into();
+        let peer = Peers::new(1, 1).enter(from, CancellationToken::new()).unwrap();
         let talked = async move {
             talk(server, long_answers(), peer, &CancellationToken::new()).await;
         };

@@ -1,5 +1,5 @@
 //! Who is at the other end of a connection, as far as limits go: an address may have so many
-//! connections at a time.
+//! connections at a time, and all addresses together no more than there are descriptors for.
 //!
 //! Addresses of this machine are no exception: everybody on it may connect. Behind a proxy all
 //! callers come from one address, so its operator raises the limits; what a proxy says of who is
@@ -8,7 +8,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+/// The part of all places that connections may have beyond them which were told to close, and have
+/// not done so yet: an eighth, well within the descriptors that are kept in reserve.
+const CLOSING_SHARE: usize = 8;
 
 /// An address as limits know it: of IPv6 the first 64 bits, since whoever has one has them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,12 +38,42 @@ impl fmt::Display for Peer {
     }
 }
 
-/// The connections that each address has. The table is no longer than the server has connections
-/// and WebSockets.
+/// The connections of the server, WebSockets included, by address.
+///
+/// A connection that asks for nothing holds a place only as long as nobody needs it: where the
+/// places are taken, the one that was idle for longest makes room, of the address that has most.
 #[derive(Debug)]
 pub(crate) struct Peers {
-    most: u32,
-    open: Mutex<HashMap<Peer, u32>>,
+    /// Connections of one address.
+    most: usize,
+    /// Connections of all.
+    total: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: HashMap<Peer, Vec<Arc<Line>>>,
+    /// All that are open, those included that were told to close.
+    count: usize,
+    /// How often a connection became idle so far.
+    idled: u64,
+}
+
+/// One connection as its neighbours know it.
+#[derive(Debug)]
+struct Line {
+    cut: CancellationToken,
+    work: Mutex<Work>,
+}
+
+/// What a connection does.
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    /// Requests that are being answered; 1 for a WebSocket.
+    busy: u32,
+    /// Since when it has been idle: the lower, the longer.
+    since: u64,
 }
 
 /// A connection of an address, until it is dropped. A WebSocket keeps that of its request.
@@ -45,23 +81,98 @@ pub(crate) struct Peers {
 pub(crate) struct PeerPlace {
     peers: Arc<Peers>,
     peer: Peer,
+    line: Arc<Line>,
+}
+
+/// A request that is being answered: its connection is not closed to make room.
+#[derive(Debug)]
+pub(crate) struct Busy(Arc<PeerPlace>);
+
+/// Why there is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The address has as many as it may, and all are at work.
+    Address,
+    /// The server has as many as it may, and all are at work.
+    Server,
 }
 
 impl Peers {
-    /// At most so many connections of one address.
-    pub(crate) fn new(most: u32) -> Arc<Self> {
-        Arc::new(Self { most, open: Mutex::default() })
+    /// At most so many connections of one address, and of all.
+    pub(crate) fn new(most: usize, total: usize) -> Arc<Self> {
+        Arc::new(Self { most: most.min(total), total, state: Mutex::default() })
     }
 
-    /// One more connection of an address; `None` = it has as many as it may.
-    pub(crate) fn enter(self: &Arc<Self>, peer: Peer) -> Option<PeerPlace> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.get(&peer).copied().unwrap_or(0);
-        if count >= self.most {
-            return None;
+    /// One more connection of an address; `cut` closes it.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        peer: Peer,
+        cut: CancellationToken,
+    ) -> Result<PeerPlace, Full> {
+        let mut state = self.state();
+        if state.of(peer) >= self.most && !state.make_room(peer) {
+            return Err(Full::Address);
         }
-        open.insert(peer, count + 1);
-        Some(PeerPlace { peers: Arc::clone(self), peer })
+        // One that was told to close has its descriptor for a moment longer.
+        let most = self.total.saturating_add(self.total / CLOSING_SHARE);
+        let full = state.count >= self.total && !state.make_room_of_most();
+        if full || state.count >= most {
+            return Err(Full::Server);
+        }
+        let work = Mutex::new(Work { busy: 0, since: state.next() });
+        let line = Arc::new(Line { cut, work });
+        state.open.entry(peer).or_default().push(Arc::clone(&line));
+        state.count += 1;
+        drop(state);
+        Ok(PeerPlace { peers: Arc::clone(self), peer, line })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Connections of an address, without those that were told to close.
+    fn of(&self, peer: Peer) -> usize {
+        self.open.get(&peer).map_or(0, Vec::len)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.idled = self.idled.wrapping_add(1);
+        self.idled
+    }
+
+    /// Closes the connection of an address that has been idle for longest; `false` = none is.
+    fn make_room(&mut self, peer: Peer) -> bool {
+        let Some(lines) = self.open.get_mut(&peer) else { return false };
+        let idle = lines.iter().enumerate().filter_map(|(at, line)| Some((line.idle()?, at)));
+        let Some((_, at)) = idle.min() else { return false };
+        lines.swap_remove(at).cut.cancel();
+        if lines.is_empty() {
+            self.open.remove(&peer);
+        }
+        true
+    }
+
+    /// The same of the address that has most connections, else of the next one.
+    fn make_room_of_most(&mut self) -> bool {
+        let mut peers: Vec<(usize, Peer)> =
+            self.open.iter().map(|(peer, lines)| (lines.len(), *peer)).collect();
+        peers.sort_unstable_by_key(|(count, _)| std::cmp::Reverse(*count));
+        peers.into_iter().any(|(_, peer)| self.make_room(peer))
+    }
+}
+
+impl Line {
+    /// Since when it has been idle.
+    fn idle(&self) -> Option<u64> {
+        let work = *self.work();
+        (work.busy == 0).then_some(work.since)
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -69,14 +180,34 @@ impl PeerPlace {
     pub(crate) fn peer(&self) -> Peer {
         self.peer
     }
+
+    /// A request begins.
+    pub(crate) fn work(self: &Arc<Self>) -> Busy {
+        let mut work = self.line.work();
+        work.busy = work.busy.saturating_add(1);
+        Busy(Arc::clone(self))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // In this order, as where room is made.
+        let since = self.0.peers.state().next();
+        let mut work = self.0.line.work();
+        *work = Work { busy: work.busy.saturating_sub(1), since };
+    }
 }
 
 impl Drop for PeerPlace {
     fn drop(&mut self) {
-        let mut open = self.peers.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match open.get_mut(&self.peer) {
-            Some(count) if *count > 1 => *count -= 1,
-            Some(_) | None => drop(open.remove(&self.peer)),
+        let mut state = self.peers.state();
+        state.count = state.count.saturating_sub(1);
+        let Some(lines) = state.open.get_mut(&self.peer) else { return };
+        if let Some(at) = lines.iter().position(|line| Arc::ptr_eq(line, &self.line)) {
+            lines.swap_remove(at);
+        }
+        if lines.is_empty() {
+            state.open.remove(&self.peer);
         }
     }
 }
@@ -98,17 +229,77 @@ mod tests {
         assert_eq!(peer("2001:db8:1:2::1").to_string(), "2001:db8:1:2::");
     }
 
+    /// A connection, and what tells it to close.
+    fn enter(peers: &Arc<Peers>, from: Peer) -> (Arc<PeerPlace>, CancellationToken) {
+        let cut = CancellationToken::new();
+        (Arc::new(peers.enter(from, cut.clone()).unwrap()), cut)
+    }
+
+    fn refused(peers: &Arc<Peers>, from: Peer) -> Option<Full> {
+        peers.enter(from, CancellationToken::new()).err()
+    }
+
     #[test]
     fn an_address_has_its_connections_and_its_neighbour_others() {
-        let peers = Peers::new(2);
+        let peers = Peers::new(2, 100);
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
-        let places = [peers.enter(one).unwrap(), peers.enter(one).unwrap()];
-        assert!(peers.enter(one).is_none());
-        assert!(peers.enter(other).is_some());
+        let places = [enter(&peers, one).0, enter(&peers, one).0];
+        let work: Vec<Busy> = places.iter().map(PeerPlace::work).collect();
+        assert_eq!(refused(&peers, one), Some(Full::Address));
+        assert_eq!(refused(&peers, other), None);
+        drop(work);
         let [first, second] = places;
         drop(first);
-        drop(peers.enter(one).expect("its place is free again"));
+        assert_eq!(refused(&peers, one), None, "its place is free again");
         drop(second);
-        assert!(peers.open.lock().unwrap().is_empty(), "nothing is kept of who left");
+        let state = peers.state();
+        assert!(state.open.is_empty() && state.count == 0, "nothing is kept of who left");
+    }
+
+    #[test]
+    fn the_one_that_was_idle_for_longest_makes_room() {
+        let peers = Peers::new(3, 100);
+        let from = peer("192.0.2.1");
+        let lines = [enter(&peers, from), enter(&peers, from), enter(&peers, from)];
+        let closed = || lines.each_ref().map(|(_, cut)| cut.is_cancelled());
+        // The first one has asked for something since.
+        drop(lines[0].0.work());
+        let _busy = lines[1].0.work();
+        let _fourth = enter(&peers, from);
+        assert_eq!(closed(), [false, false, true]);
+        let _fifth = enter(&peers, from);
+        assert_eq!(closed(), [true, false, true]);
+    }
+
+    #[test]
+    fn where_all_places_are_taken_the_address_that_has_most_makes_room() {
+        let peers = Peers::new(100, 8);
+        let (many, few, new) = (peer("192.0.2.1"), peer("192.0.2.2"), peer("192.0.2.3"));
+        let neighbour = enter(&peers, few);
+        let mut silent: Vec<_> = (0..7).map(|_| enter(&peers, many)).collect();
+        let newcomer = enter(&peers, new);
+        assert!(silent[0].1.is_cancelled() && !neighbour.1.is_cancelled());
+        // It closes, and the next of its address is served too, in the place of another of its.
+        silent.remove(0);
+        let _again = enter(&peers, many);
+        assert!(silent[0].1.is_cancelled());
+        assert!(!neighbour.1.is_cancelled() && !newcomer.1.is_cancelled());
+        // Where all are at work nobody is cut off.
+        silent.remove(0);
+        let all: Vec<_> = silent.iter().map(|(place, _)| place.work()).collect();
+        let _busy = (neighbour.0.work(), newcomer.0.work(), _again.0.work());
+        assert_eq!(refused(&peers, peer("192.0.2.9")), Some(Full::Server));
+        drop(all);
+    }
+
+    #[test]
+    fn those_that_take_long_to_close_do_not_add_up() {
+        let peers = Peers::new(100, 16);
+        let from = peer("192.0.2.1");
+        // None of them closes, whatever it is told.
+        let open: Vec<_> = (0..18).map(|_| enter(&peers, from)).collect();
+        assert_eq!(refused(&peers, from), Some(Full::Server));
+        drop(open);
+        assert_eq!(refused(&peers, from), None);
     }
 }

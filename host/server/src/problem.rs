@@ -46,6 +46,7 @@ pub enum Kind {
     TooMany,
     Bug,
     Unavailable,
+    Storage,
 }
 
 /// A row of the documented table.
@@ -85,6 +86,7 @@ pub const KINDS: &[KindRow] = &[
     row(Kind::TooMany, "too-many", 429, "too many requests"),
     row(Kind::Bug, "internal", 500, "the server failed"),
     row(Kind::Unavailable, "unavailable", 503, "the server cannot do this now"),
+    row(Kind::Storage, "storage-full", 507, "as much is stored as may be"),
 ];
 
 /// Why a request fails.
@@ -253,6 +255,16 @@ impl From<ServiceError> for Problem {
             ServiceError::HostFull { retry_after } => {
                 Self::unavailable("the host is busy", retry_after)
             }
+            ServiceError::StorageFull { used, limit } => {
+                let detail = format!(
+                    "this tenant has stored {used} of the {limit} bytes that it may, \
+                     `tenant_storage_mib`"
+                );
+                Self::new(Kind::Storage, detail).hint(
+                    "delete sessions (`DELETE /v1/sessions/{id}`) or agents, or ask the operator \
+                     for more",
+                )
+            }
             ServiceError::Draining => {
                 Self::unavailable("the server is shutting down", Duration::from_secs(5))
             }
@@ -275,7 +287,7 @@ mod tests {
         sorted.sort();
         sorted.dedup();
         assert_eq!(kinds, sorted);
-        assert_eq!(kinds.last(), Some(&Kind::Unavailable));
+        assert_eq!(kinds.last(), Some(&Kind::Storage));
         assert!(KINDS.iter().zip(0..).all(|(row, at)| row.kind as usize == at));
         assert!(KINDS.is_sorted_by_key(|row| row.status));
     }

@@ -1,22 +1,27 @@
 //! Carries the events of a session from its watch to whoever reads them, one reader each.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use belljar_session::{SessionEvent, Watch};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// Events that wait for a reader. The watch of one that is slower reads the rest from the store.
 const MAX_WAITING: usize = 32;
 
+/// Bytes of them. One that is larger waits alone.
+const MAX_WAITING_BYTES: u32 = 64 << 10;
+
 /// Events as they come. Waiting for the next one can be given up and taken up again, which a
 /// watch itself does not promise.
 #[derive(Debug)]
-pub(crate) struct Pump(mpsc::Receiver<SessionEvent>);
+pub(crate) struct Pump(mpsc::Receiver<(SessionEvent, OwnedSemaphorePermit)>);
 
 impl Pump {
     /// Starts to carry. Ends when this is dropped, or with the watch.
     pub(crate) fn start(mut watch: Watch) -> Self {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let room = Arc::new(Semaphore::new(usize::try_from(MAX_WAITING_BYTES).unwrap_or(0)));
         tokio::spawn(async move {
             loop {
                 let event = tokio::select! {
@@ -24,7 +29,14 @@ impl Pump {
                     event = watch.next() => event,
                 };
                 let Some(event) = event else { return };
-                if sender.send(event).await.is_err() {
+                let bytes = u32::try_from(event.json.len()).unwrap_or(u32::MAX);
+                let room = tokio::select! {
+                    () = sender.closed() => return,
+                    room = Arc::clone(&room).acquire_many_owned(bytes.min(MAX_WAITING_BYTES)) => room,
+                };
+                // It is never closed.
+                let Ok(room) = room else { return };
+                if sender.send((event, room)).await.is_err() {
                     return;
                 }
             }
@@ -34,7 +46,7 @@ impl Pump {
 
     /// The next one; `None` = there will be no more.
     pub(crate) async fn next(&mut self) -> Option<SessionEvent> {
-        self.0.recv().await
+        self.0.recv().await.map(|(event, _)| event)
     }
 }
 

@@ -4,15 +4,18 @@
 use std::future::Future;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_policy::Shown;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::in_flight::InFlight;
 use crate::problem::{Kind, Problem};
 
 /// Most bytes of a request's body: a long task with what belongs to it. Larger things are files of
@@ -64,19 +67,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             let detail = "the body has to be `application/json`";
             return Err(Problem::new(Kind::MediaType, detail));
         }
-        let reading = axum::body::to_bytes(request.into_body(), MAX_BODY);
+        let flight = request.extensions().get::<InFlight>().cloned();
+        let flight = flight.ok_or_else(|| Problem::bug("a body is read without a gate before"))?;
+        let reading = collect(request.into_body(), &flight);
         let bytes = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
             Err(_) => {
                 let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
                 return Err(Problem::new(Kind::Timeout, detail));
             }
-            Ok(Err(error)) if is_too_long(&error) => {
-                let detail = format!("the body has more than {MAX_BODY} bytes");
-                return Err(Problem::new(Kind::TooLarge, detail)
-                    .hint("put what is long into a file of the workspace, and name the file"));
-            }
-            Ok(Err(_)) => return Err(Problem::invalid("the body broke off")),
-            Ok(Ok(bytes)) => bytes,
+            Ok(read) => read?,
         };
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self(value)),
@@ -99,15 +98,29 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-fn is_too_long(error: &axum::Error) -> bool {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        cause = error.source();
+/// A whole body. It holds the bytes that have come, and as many again for what is read from them.
+async fn collect(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> {
+    let too_long = || {
+        Problem::new(Kind::TooLarge, format!("the body has more than {MAX_BODY} bytes"))
+            .hint("put what is long into a file of the workspace, and name the file")
+    };
+    let stated = body.size_hint().lower();
+    if usize::try_from(stated).map_or(true, |stated| stated > MAX_BODY) {
+        return Err(too_long());
     }
-    false
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let mut bytes = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::invalid("the body broke off"))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        bytes = bytes.saturating_add(piece.len());
+        if bytes > MAX_BODY {
+            return Err(too_long());
+        }
+        flight.try_hold(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(2))?;
+        pieces.push(piece);
+    }
+    Ok(pieces.concat())
 }
 
 /// What stands behind the `?`.
@@ -150,16 +163,41 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
+    use crate::in_flight::Flights;
     use serde_json::Value;
+
+    /// A request with what its gate gives it.
+    fn request(body: Body, flights: &Flights) -> Request {
+        let request = Request::builder()
+            .header(header::CONTENT_TYPE, "application/json; charset=utf-8")
+            .extension(flights.of(&"red".into()));
+        request.body(body).unwrap()
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_arrive_is_given_up() {
         let never = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
-        let request = Request::builder()
-            .header(header::CONTENT_TYPE, "application/json; charset=utf-8")
-            .body(Body::from_stream(never));
-        let read = JsonBody::<Value>::from_request(request.unwrap(), &()).await;
+        let flights = Flights::new(u64::MAX, 1 << 20);
+        let request = request(Body::from_stream(never), &flights);
+        let read = JsonBody::<Value>::from_request(request, &()).await;
         assert_eq!(read.err().map(|problem| problem.kind()), Some(Kind::Timeout));
+    }
+
+    #[tokio::test]
+    async fn a_body_holds_what_it_brought_and_gives_it_back() {
+        let flights = Flights::new(1 << 20, 100 << 10);
+        let another = flights.of(&"red".into());
+        another.try_hold(10 << 10).unwrap();
+        let read = async |kib: usize| {
+            let body = format!("\"{}\"", "x".repeat(kib << 10));
+            let request = request(Body::from(body), &flights);
+            JsonBody::<Value>::from_request(request, &()).await.map(|body| body.0).err()
+        };
+        for _ in 0..10 {
+            assert!(read(40).await.is_none());
+            assert_eq!(read(60).await.map(|problem| problem.kind()), Some(Kind::TooMany));
+            let long = MAX_BODY >> 10;
+            assert_eq!(read(long).await.map(|problem| problem.kind()), Some(Kind::TooLarge));
+        }
     }
 }

@@ -1,6 +1,10 @@
 //! The one table of routes: the router, the rights of callers, the OpenAPI document and the
 //! tests of who may do what are all made of it.
 
+use belljar_store::MAX_ATTACHMENT_BYTES;
+
+use crate::in_flight::PAGE_BYTES;
+
 /// One route.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
@@ -189,6 +193,21 @@ impl Route {
     /// Whether its answer may take as long as a turn.
     pub fn is_long(&self) -> bool {
         matches!(self.op, Op::Chat | Op::WatchEvents | Op::WebSocket)
+    }
+
+    /// Bytes that it holds before it begins, as it may read so much at once.
+    pub(crate) fn holds(&self) -> u64 {
+        match self.op {
+            Op::ListMessages
+            | Op::ListSubagents
+            | Op::ListReceipts
+            | Op::ListAgents
+            | Op::ReadAudit
+            | Op::Preview => PAGE_BYTES,
+            // One file of the largest size there is, twice: as it is read and as it is sent.
+            Op::ReadAttachment => 2 * MAX_ATTACHMENT_BYTES as u64,
+            _ => 0,
+        }
     }
 
     /// The name in the audit log, the metrics and the OpenAPI document.

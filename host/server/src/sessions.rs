@@ -15,6 +15,9 @@ use crate::respond::{Json, PathOf, QueryOf};
 /// Most messages of a page with all that was said: each may be as large as a model's context.
 const MAX_FULL: u32 = 20;
 
+/// Bytes after which a page of messages takes no more of them: one message may be larger.
+const PAGE_BYTES: i64 = 2 << 20;
+
 /// Which rows are wanted.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,7 +87,8 @@ pub(crate) struct Messages {
     /// What the model is sent in the place of the older ones; absent where none was summarised.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<SummaryBody>,
-    /// What to send as `before` for older ones; absent where there are none.
+    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
+    /// MiB of what is stored, with fewer messages than `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<i64>,
 }
@@ -253,13 +257,11 @@ pub(crate) async fn messages(
         None if full => Limit::of(Some(MAX_FULL))?,
         rows => Limit::of(rows)?,
     };
-    let mut rows = ctx.store().messages_page(&session, query.before, limit.and_one()).await?;
-    // The newest are wanted and come last.
-    rows.reverse();
-    let (mut rows, next) = page_of(rows, limit, |message| message.sort_order.to_string());
-    rows.reverse();
-    let next = next.and_then(|place| place.parse().ok());
-    let messages = rows.into_iter().map(|message| MessageBody::of(message, full)).collect();
+    let page = ctx.store().messages_page(&session, query.before, limit.rows(), PAGE_BYTES).await?;
+    let oldest = page.messages.first().map(|message| message.sort_order);
+    let next = oldest.filter(|_| page.more);
+    let messages =
+        page.messages.into_iter().map(|message| MessageBody::of(message, full)).collect();
     let summary = ctx.store().compaction(&session).await?.map(|kept| SummaryBody {
         upto: kept.upto_sort_order,
         text: kept.text,

@@ -1,6 +1,7 @@
 //! Server-sent events: the frames, and a body that is made of them as they come.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -8,7 +9,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::app::Ctx;
@@ -16,6 +17,9 @@ use crate::app::Ctx;
 /// Frames that wait for a reader. One that is slower than its session holds back no more than
 /// these: what it has not been sent stays in the store.
 const MAX_WAITING: usize = 16;
+
+/// Bytes of frames that wait for a reader. One frame that is larger waits alone.
+const MAX_WAITING_BYTES: u32 = 64 << 10;
 
 /// How often an idle stream says that it is there, so that no proxy closes it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -25,36 +29,60 @@ const ALIVE: &[u8] = b": alive\n\n";
 
 /// Where the frames of one stream are put.
 #[derive(Debug)]
-pub(crate) struct Frames(mpsc::Sender<Bytes>);
+pub(crate) struct Frames {
+    sender: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
+    room: Arc<Semaphore>,
+}
 
 impl Frames {
     /// A stream, and the answer that it is read through. It ends when this is dropped.
     pub(crate) fn new() -> (Self, Response) {
-        let (sender, mut frames) = mpsc::channel::<Bytes>(MAX_WAITING);
+        let (sender, mut frames) = mpsc::channel::<(Bytes, OwnedSemaphorePermit)>(MAX_WAITING);
+        // Of the one that is being sent, too: it is given back when the next one is asked for.
+        let mut sending = None;
         let body = Body::from_stream(stream::poll_fn(move |cx| {
-            frames.poll_recv(cx).map(|frame| frame.map(Ok::<_, Infallible>))
+            drop(sending.take());
+            frames.poll_recv(cx).map(|frame| {
+                let (bytes, room) = frame?;
+                sending = Some(room);
+                Some(Ok::<_, Infallible>(bytes))
+            })
         }));
         let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         // Proxies that collect an answer before they pass it on would hold it back for ever.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        (Self(sender), response)
+        let room = Arc::new(Semaphore::new(usize::try_from(MAX_WAITING_BYTES).unwrap_or(0)));
+        (Self { sender, room }, response)
     }
 
     /// Sends an event; `false` = nobody reads any more. Waits while the reader is behind.
     pub(crate) async fn send(&self, id: Option<i64>, kind: &str, json: &str) -> bool {
-        self.0.send(frame(id, kind, json)).await.is_ok()
+        self.put(frame(id, kind, json)).await
     }
 
     /// Says that the stream is there; `false` = nobody reads any more.
     pub(crate) async fn keep_alive(&self) -> bool {
-        self.0.send(Bytes::from_static(ALIVE)).await.is_ok()
+        self.put(Bytes::from_static(ALIVE)).await
+    }
+
+    async fn put(&self, frame: Bytes) -> bool {
+        let bytes = u32::try_from(frame.len()).unwrap_or(u32::MAX).min(MAX_WAITING_BYTES);
+        let room = tokio::select! {
+            () = self.sender.closed() => return false,
+            room = Arc::clone(&self.room).acquire_many_owned(bytes) => room,
+        };
+        match room {
+            Ok(room) => self.sender.send((frame, room)).await.is_ok(),
+            // It is never closed.
+            Err(_) => false,
+        }
     }
 
     /// Resolves when nobody reads any more.
     pub(crate) async fn closed(&self) {
-        self.0.closed().await;
+        self.sender.closed().await;
     }
 }
 

@@ -18,7 +18,7 @@ use belljar_session::Watch;
 use futures::stream::SplitSink;
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::json;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,9 @@ use tokio_util::sync::CancellationToken;
 use crate::app::Ctx;
 use crate::auth::{SUBPROTOCOL, offered};
 use crate::gate;
-use crate::peers::PeerPlace;
+use crate::in_flight::{InFlight, SOCKET_BYTES, STREAM_BYTES};
+use crate::meter::Meter;
+use crate::peers::{Busy, PeerPlace};
 use crate::problem::{Kind, Problem};
 use crate::pump::{Bounded, Pump};
 use crate::routes::{Needs, Op};
@@ -39,6 +41,13 @@ const PROTOCOL: &str = "belljar.v1";
 
 /// Most bytes of a message from a client: a long task.
 const MAX_MESSAGE: usize = 1 << 20;
+
+/// The buffers of a connection: each has them, also the idle ones.
+const READ_BUFFER: usize = 8 << 10;
+const WRITE_BUFFER: usize = 8 << 10;
+
+/// Bytes of events that wait for a client. One that is larger waits alone.
+const MAX_OUTBOX_BYTES: u32 = 128 << 10;
 
 /// Messages that wait for a client.
 const MAX_OUTBOX: usize = 64;
@@ -68,6 +77,7 @@ const MAX_ID: usize = 64;
 pub(crate) async fn upgrade(
     ctx: Ctx,
     place: Option<Extension<Arc<PeerPlace>>>,
+    meter: Option<Extension<Arc<Meter>>>,
     headers: HeaderMap,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
@@ -78,13 +88,22 @@ pub(crate) async fn upgrade(
         let detail = "there are as many WebSockets as there may be";
         return Err(Problem::unavailable(detail, Duration::from_secs(10)));
     }
+    let flight = ctx.app.flights().of(&ctx.caller.tenant);
+    if let Err(problem) = flight.try_hold(SOCKET_BYTES) {
+        ctx.app.sockets().remove();
+        return Err(problem);
+    }
+    let meter = meter.map_or_else(Arc::default, |Extension(meter)| meter);
+    meter.start(flight);
     // The key itself comes back only where nothing else was offered.
     let keys = offered(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
     let protocols = std::iter::once(PROTOCOL).chain(keys).map(str::to_owned);
     // One of its address's connections as long as it is open.
-    let place = Place(ctx.app.clone(), place);
+    let place = Place(ctx.app.clone(), place.map(|Extension(place)| place.work()));
     Ok(socket
         .protocols(protocols)
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
         .max_message_size(MAX_MESSAGE)
         .max_frame_size(MAX_MESSAGE)
         .on_upgrade(move |socket| {
@@ -92,16 +111,14 @@ pub(crate) async fn upgrade(
             tasks.track_future(async move {
                 let place = place;
                 let _counted = place.0.metrics().sockets.one();
-                Connection::run(Arc::new(ctx), socket).await;
+                Connection::run(Arc::new(ctx), socket, &meter).await;
+                meter.stop();
             })
         }))
 }
 
 /// A place among the WebSockets, given back when it is dropped.
-struct Place(
-    crate::app::App,
-    #[expect(dead_code, reason = "dropped")] Option<Extension<Arc<PeerPlace>>>,
-);
+struct Place(crate::app::App, #[expect(dead_code, reason = "dropped")] Option<Busy>);
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -112,6 +129,8 @@ impl Drop for Place {
 /// What is put into the outbox.
 enum Out {
     Text(Utf8Bytes),
+    /// With its part of the outbox's bytes.
+    Event(Utf8Bytes, OwnedSemaphorePermit),
     Ping,
     /// The last word.
     Close(u16, &'static str),
@@ -121,6 +140,8 @@ enum Out {
 struct Connection {
     ctx: Arc<Ctx>,
     outbox: mpsc::Sender<Out>,
+    /// Bytes of events that the outbox has room for.
+    room: Arc<Semaphore>,
     watched: HashMap<String, Watched>,
     turns: Arc<Bounded>,
     /// The connection is over: everything that belongs to it ends.
@@ -141,15 +162,16 @@ impl Drop for Watched {
 }
 
 impl Connection {
-    async fn run(ctx: Arc<Ctx>, socket: WebSocket) {
+    async fn run(ctx: Arc<Ctx>, socket: WebSocket, meter: &Meter) {
         let (sink, mut incoming) = socket.split();
         let (outbox, inbox) = mpsc::channel(MAX_OUTBOX);
         let over = CancellationToken::new();
         let writer = tokio::spawn(write(sink, inbox, over.clone()));
         let app = ctx.app.clone();
         let turns = Arc::default();
+        let room = Arc::new(Semaphore::new(usize::try_from(MAX_OUTBOX_BYTES).unwrap_or(0)));
         let mut connection =
-            Self { ctx, outbox, watched: HashMap::new(), turns, over: over.clone() };
+            Self { ctx, outbox, room, watched: HashMap::new(), turns, over: over.clone() };
         let mut ticks = tokio::time::interval_at(Instant::now() + TICK, TICK);
         let period = app.config().key_check;
         let mut looks = tokio::time::interval_at(Instant::now() + period, period);
@@ -160,6 +182,10 @@ impl Connection {
                 () = app.stopped().cancelled() => Some((close_code::AWAY, "the server stops")),
                 message = incoming.next() => {
                     heard = Instant::now();
+                    // A ping between the pieces of a message is not its end.
+                    if matches!(message, Some(Ok(Message::Text(_) | Message::Binary(_)))) {
+                        meter.whole();
+                    }
                     match message {
                         Some(Ok(Message::Text(text))) => connection.hear(&text).await,
                         Some(Ok(Message::Binary(_))) => {
@@ -286,8 +312,9 @@ impl Connection {
             return Err(Problem::invalid("this connection watches that session already"));
         }
         self.make_room()?;
+        let flight = self.stream_flight()?;
         let watch = self.ctx.service.watch(&session, after).await?;
-        self.carry(session, watch);
+        self.carry(session, watch, flight);
         Ok(())
     }
 
@@ -297,6 +324,7 @@ impl Connection {
             self.ctx.session(session).await?;
         }
         self.make_room()?;
+        let flight = self.stream_flight()?;
         if !self.turns.try_add(MAX_TURNS) {
             let detail = "as many turns of this connection run as may";
             return Err(Problem::too_many(detail, Duration::from_secs(1)));
@@ -308,7 +336,7 @@ impl Connection {
         let (session, message) = (ids.session.clone(), ids.message.clone());
         self.say(&ServerMessage::Accepted { id: id.clone(), session, message }).await;
         if !self.is_watched(&ids.session) {
-            self.carry(ids.session.clone(), handle.watch());
+            self.carry(ids.session.clone(), handle.watch(), flight);
         }
         let sent = self.watched.get(&ids.session).map(|watched| watched.sent.clone());
         let (ctx, outbox) = (Arc::clone(&self.ctx), self.outbox.downgrade());
@@ -337,20 +365,31 @@ impl Connection {
     }
 
     /// Sends the events of a watch from now on.
-    fn carry(&mut self, session: String, watch: Watch) {
+    fn carry(&mut self, session: String, watch: Watch, flight: InFlight) {
         let (sender, sent) = watch::channel(0);
-        let outbox = self.outbox.clone();
+        let (outbox, room) = (self.outbox.clone(), Arc::clone(&self.room));
         let mut events = Pump::start(watch);
         let task = tokio::spawn(async move {
+            let _flight = flight;
             while let Some(event) = events.next().await {
                 let text = format!("{{\"type\":\"event\",\"event\":{}}}", event.json);
-                if outbox.send(Out::Text(text.into())).await.is_err() {
+                let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(MAX_OUTBOX_BYTES);
+                // It is never closed.
+                let Ok(room) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
+                if outbox.send(Out::Event(text.into(), room)).await.is_err() {
                     return;
                 }
                 sender.send_replace(event.id);
             }
         });
         self.watched.insert(session, Watched { task: task.abort_handle(), sent });
+    }
+
+    /// What events of one more session take on their way.
+    fn stream_flight(&self) -> Result<InFlight, Problem> {
+        let flight = self.ctx.app.flights().of(&self.ctx.caller.tenant);
+        flight.try_hold(STREAM_BYTES)?;
+        Ok(flight)
     }
 
     fn is_watched(&self, session: &str) -> bool {
@@ -395,8 +434,14 @@ async fn write(
     over: CancellationToken,
 ) {
     while let Some(out) = inbox.recv().await {
+        // Given back once it is sent.
+        let mut _room = None;
         let (message, last) = match out {
             Out::Text(text) => (Message::Text(text), false),
+            Out::Event(text, room) => {
+                _room = Some(room);
+                (Message::Text(text), false)
+            }
             Out::Ping => (Message::Ping(bytes::Bytes::new()), false),
             Out::Close(code, reason) => {
                 let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };

@@ -403,7 +403,7 @@ mod tests {
         let agent: Arc<str> = "main".into();
         events.emit(&agent, || EventKind::StepStarted { step: 1, last: false });
         events.emit(&agent, || EventKind::TextDelta { text: "hi".into() });
-        let run = "20261120T100000000Z-00000000";
+        let run = "20261120T100000000Z-0000000000000";
         assert_eq!(
             *lines.lock().unwrap(),
             [

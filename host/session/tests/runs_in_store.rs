@@ -219,6 +219,7 @@ async fn a_run_whose_process_died_tells_what_is_kept_and_is_gone_on_with() {
         queued_turns: 8,
         tokens_per_day: None,
         fuel_per_day: None,
+        storage_bytes: None,
     };
     let root = next.workspace.path().to_owned();
     let server = Service::new(next.host.clone(), store.clone(), root, Admission::new(8, 8), limits);

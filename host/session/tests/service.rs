@@ -55,6 +55,7 @@ const LIMITS: ServiceLimits = ServiceLimits {
     queued_turns: 8,
     tokens_per_day: None,
     fuel_per_day: None,
+    storage_bytes: None,
 };
 
 struct Desk {

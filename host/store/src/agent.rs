@@ -13,6 +13,9 @@ pub const MAX_AGENTS: i64 = 1_000;
 /// Most bytes of one agent's text.
 pub const MAX_AGENT_BYTES: usize = 256 << 10;
 
+/// Most bytes of all agents of a tenant: they are in memory as long as it is served.
+pub const MAX_AGENTS_BYTES: i64 = 16 << 20;
+
 /// An agent as it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredAgent {
@@ -32,7 +35,7 @@ impl Store {
     /// the one whose [`StoredAgent::updated`] is that. Gives its `updated`, usually `now`.
     ///
     /// Where there is another version, or none, it is [`StoreError::Conflict`]. Most agents of a
-    /// tenant: [`MAX_AGENTS`]; most bytes: [`MAX_AGENT_BYTES`].
+    /// tenant: [`MAX_AGENTS`], together [`MAX_AGENTS_BYTES`]; most bytes: [`MAX_AGENT_BYTES`].
     pub async fn save_agent(
         &self,
         slug: &str,
@@ -48,15 +51,33 @@ impl Store {
                 let insert = "INSERT INTO agents (tenant, slug, text, created, updated) \
                     SELECT t.name, $2, $3, $4, $4 FROM tenants t WHERE t.name = $1 \
                     AND (SELECT COUNT(*) FROM agents a WHERE a.tenant = $1) < $5 \
+                    AND (SELECT COALESCE(SUM(octet_length(a.text)), 0) FROM agents a \
+                    WHERE a.tenant = $1) + octet_length($3) <= $6 \
                     ON CONFLICT (tenant, slug) DO NOTHING";
-                let args = [tenant.into(), slug.into(), text.into(), now.into(), MAX_AGENTS.into()];
+                let args = [
+                    tenant.into(),
+                    slug.into(),
+                    text.into(),
+                    now.into(),
+                    MAX_AGENTS.into(),
+                    MAX_AGENTS_BYTES.into(),
+                ];
                 (Statement::new(WHAT, Nothing::AgentNotNew, insert, args), now)
             }
             Some(expected) => {
                 let update = "UPDATE agents SET text = $3, updated = $4 \
-                    WHERE tenant = $1 AND slug = $2 AND updated = $5";
+                    WHERE tenant = $1 AND slug = $2 AND updated = $5 \
+                    AND (SELECT COALESCE(SUM(octet_length(a.text)), 0) FROM agents a \
+                    WHERE a.tenant = $1 AND a.slug <> $2) + octet_length($3) <= $6";
                 let next = now.max(expected.saturating_add(1));
-                let args = [tenant.into(), slug.into(), text.into(), next.into(), expected.into()];
+                let args = [
+                    tenant.into(),
+                    slug.into(),
+                    text.into(),
+                    next.into(),
+                    expected.into(),
+                    MAX_AGENTS_BYTES.into(),
+                ];
                 (Statement::new(WHAT, Nothing::AgentChanged, update, args), next)
             }
         };

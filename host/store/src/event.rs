@@ -15,8 +15,8 @@ pub const MAX_BLOCK_BYTES: usize = 16 << 20;
 /// Most events of one page.
 pub const MAX_EVENTS: u32 = 10_000;
 
-/// Bytes after which a page takes no more blocks.
-const MAX_PAGE_BYTES: usize = 4 << 20;
+/// Bytes after which a page takes no more blocks: each of many watchers may hold one.
+const MAX_PAGE_BYTES: usize = 256 << 10;
 
 /// Blocks that are read at once: little of them is read in vain.
 const BLOCKS: i64 = 4;

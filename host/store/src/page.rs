@@ -1,6 +1,7 @@
 //! Sessions and messages in pages, for lists that go on from a row that was seen last.
 
 use belljar_policy::Shown;
+use sqlx::Row as _;
 
 use crate::error::StoreError;
 use crate::message::StoredMessage;
@@ -54,26 +55,56 @@ impl Store {
     }
 
     /// The latest messages of a session, the oldest of them first: those whose place is below
-    /// `before`, or all; at most `limit`, at most [`MAX_LISTED`]. Of a session that is not this
-    /// tenant's there is none.
+    /// `before`, or all; at most `limit`, at most [`MAX_LISTED`], and no more behind the one with
+    /// which they have `most_bytes`. Only where there are none is the page empty. Of a session
+    /// that is not this tenant's there is none.
     pub async fn messages_page(
         &self,
         session: &str,
         before: Option<i64>,
         limit: u32,
-    ) -> Result<Vec<StoredMessage>, StoreError> {
-        let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
-            m.created, m.updated FROM messages m JOIN sessions s ON s.id = m.session_id \
+        most_bytes: i64,
+    ) -> Result<MessagePage, StoreError> {
+        // The sizes first: a row that does not fit is not even read.
+        let select = "WITH sized AS (SELECT m.id, m.sort_order, \
+            octet_length(m.content) + octet_length(m.metadata) AS bytes \
+            FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND m.sort_order < $3 \
-            ORDER BY m.sort_order DESC LIMIT $4";
+            ORDER BY m.sort_order DESC LIMIT $4), \
+            summed AS (SELECT id, SUM(bytes) OVER (ORDER BY sort_order DESC) - bytes AS newer, \
+            ROW_NUMBER() OVER (ORDER BY sort_order DESC) AS place FROM sized) \
+            SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, m.created, \
+            m.updated, (SELECT COUNT(*) FROM sized) FROM summed x JOIN messages m ON m.id = x.id \
+            WHERE x.newer < $5 AND x.place <= $6 ORDER BY m.sort_order DESC";
+        let failed = |error| self.failed("read the messages", &error);
+        let limit = i64::from(limit.min(MAX_LISTED));
         let rows = sqlx::query(select)
             .bind(&*self.tenant)
             .bind(session)
             .bind(before.unwrap_or(i64::MAX))
-            .bind(i64::from(limit.min(MAX_LISTED)))
+            // One more tells whether there are more.
+            .bind(limit.saturating_add(1))
+            .bind(most_bytes.max(1))
+            .bind(limit)
             .fetch_all(&self.pool)
             .await
-            .map_err(|error| self.failed("read the messages", &error))?;
-        rows.iter().rev().map(|row| self.stored_message(row)).collect()
+            .map_err(failed)?;
+        let found: i64 = match rows.first() {
+            Some(row) => row.try_get(8).map_err(failed)?,
+            None => 0,
+        };
+        let more = usize::try_from(found).is_ok_and(|found| found > rows.len());
+        let messages: Result<_, _> =
+            rows.iter().rev().map(|row| self.stored_message(row)).collect();
+        Ok(MessagePage { messages: messages?, more })
     }
+}
+
+/// Some messages of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MessagePage {
+    /// The oldest first.
+    pub messages: Vec<StoredMessage>,
+    /// Whether there are older ones.
+    pub more: bool,
 }

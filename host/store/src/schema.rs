@@ -23,6 +23,10 @@ const MIGRATIONS: &[&str] = &[
     ),
     include_str!("../migrations/0003_kinds.sql"),
     include_str!("../migrations/0004_decisions.sql"),
+    concat!(
+        include_str!("../migrations/0005_storage.sql"),
+        include_str!("../migrations/0005_storage.sqlite.sql"),
+    ),
 ];
 
 /// The table of applied versions. The first thing in a new file.

@@ -127,7 +127,7 @@ impl Statement {
                 StoreError::OutOfOrder { session: self.shown(1), first: self.number(3) }
             }
             Nothing::NotInFlight | Nothing::NotNext => self.not_found("message", 2),
-            Nothing::AgentChanged => StoreError::Conflict { what: "agent", id: self.shown(1) },
+            Nothing::AgentChanged => self.agent_not_replaced(db).await?,
             Nothing::AgentNotNew => self.agent_not_new(db).await?,
         })
     }
@@ -144,13 +144,30 @@ impl Statement {
         Ok(row.is_some())
     }
 
+    /// Another version is there, or none, or all agents together would be too large.
+    async fn agent_not_replaced(
+        &self,
+        db: &mut SqliteConnection,
+    ) -> Result<StoreError, sqlx::Error> {
+        let select = "SELECT COUNT(*) FROM agents WHERE tenant = $1 AND slug = $2 AND updated = $3";
+        let query = sqlx::query(select).bind(self.text(0)).bind(self.text(1));
+        let there: i64 = query.bind(self.number(4)).fetch_one(db).await?.try_get(0)?;
+        Ok(match there {
+            0 => StoreError::Conflict { what: "agent", id: self.shown(1) },
+            _ => too_large_together(),
+        })
+    }
+
     async fn agent_not_new(&self, db: &mut SqliteConnection) -> Result<StoreError, sqlx::Error> {
         let select = "SELECT (SELECT COUNT(*) FROM tenants WHERE name = $1), \
-            (SELECT COUNT(*) FROM agents WHERE tenant = $1 AND slug = $2)";
+            (SELECT COUNT(*) FROM agents WHERE tenant = $1 AND slug = $2), \
+            (SELECT COUNT(*) FROM agents WHERE tenant = $1)";
         let row = sqlx::query(select).bind(self.text(0)).bind(self.text(1)).fetch_one(db).await?;
         let (tenants, agents): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let all: i64 = row.try_get(2)?;
         Ok(match (tenants, agents) {
             (0, _) => self.not_found("tenant", 0),
+            (_, 0) if all < crate::agent::MAX_AGENTS => too_large_together(),
             (_, 0) => StoreError::TooMany { what: "agents", limit: crate::agent::MAX_AGENTS },
             _ => StoreError::Conflict { what: "agent", id: self.shown(1) },
         })
@@ -243,6 +260,11 @@ impl From<Vec<u8>> for Arg {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(bytes)
     }
+}
+
+fn too_large_together() -> StoreError {
+    let limit = crate::agent::MAX_AGENTS_BYTES;
+    StoreError::TooMany { what: "bytes of agents", limit }
 }
 
 /// A JSON value as text, within its bound.

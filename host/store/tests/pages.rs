@@ -55,16 +55,28 @@ async fn pages_of_messages_go_back_from_the_latest() {
     let (_dir, store) = store().await;
     let messages: Vec<_> = (1..=5).map(message).collect();
     store.append_messages("s0", &messages).await.unwrap();
-    let page = store.messages_page("s0", None, 2).await.unwrap();
-    let ids = |page: &[belljar_store::StoredMessage]| {
-        page.iter().map(|message| message.id.clone()).collect::<Vec<_>>()
+    let all = i64::MAX;
+    let page = store.messages_page("s0", None, 2, all).await.unwrap();
+    let ids = |page: &belljar_store::MessagePage| {
+        page.messages.iter().map(|message| message.id.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(ids(&page), ["m4", "m5"]);
-    let page = store.messages_page("s0", Some(page[0].sort_order), 10).await.unwrap();
+    assert_eq!((ids(&page), page.more), (vec!["m4".into(), "m5".into()], true));
+    let before = Some(page.messages[0].sort_order);
+    let page = store.messages_page("s0", before, 3, all).await.unwrap();
+    assert_eq!((ids(&page).len(), page.more), (3, false));
     assert_eq!(ids(&page), ["m1", "m2", "m3"]);
+    // By bytes: one at least, and no more than fit.
+    for most in [i64::MIN, 0, 1] {
+        let page = store.messages_page("s0", None, 10, most).await.unwrap();
+        assert_eq!((ids(&page), page.more), (vec!["m5".into()], true), "{most}");
+    }
+    let one = json!({"text": 5}).to_string().len() + json!({}).to_string().len();
+    let two = i64::try_from(one).unwrap() + 1;
+    let page = store.messages_page("s0", None, 10, two).await.unwrap();
+    assert_eq!((ids(&page), page.more), (vec!["m4".into(), "m5".into()], true));
     assert_eq!(store.message("s0", "m3").await.unwrap().content, json!({"text": 3}));
     let other = store.of_tenant("other");
-    assert_eq!(other.messages_page("s0", None, 10).await.unwrap(), []);
+    assert_eq!(other.messages_page("s0", None, 10, all).await.unwrap().messages, []);
     for (store, session, id) in [(&other, "s0", "m3"), (&store, "s1", "m3"), (&store, "s0", "m9")] {
         let error = store.message(session, id).await.unwrap_err();
         assert!(matches!(error, StoreError::NotFound { .. }), "{error}");

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use belljar_definition::ServerSetting;
 use belljar_server::{
-    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_DRAIN, DEFAULT_KEY_CHECK,
-    DEFAULT_RATE, DEFAULT_TENANT_CHECK, NameError, Names, ServerConfig, has_keys, may_listen,
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_BYTES_IN_FLIGHT,
+    DEFAULT_DRAIN, DEFAULT_KEY_CHECK, DEFAULT_RATE, DEFAULT_TENANT_BYTES_IN_FLIGHT,
+    DEFAULT_TENANT_CHECK, NameError, Names, ServerConfig, connections_within, has_keys, may_listen,
 };
 use belljar_session::{Admission, ServiceLimits};
 use belljar_store::Store;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::serve_tenants::{Opener, Opening};
 use crate::data::{Data, failed};
+use crate::descriptors;
 use crate::exit::{Exit, Failure};
 use crate::home::Places;
 use crate::host::{self, Assembly};
@@ -39,12 +41,18 @@ const DEFAULT_QUEUE: u32 = 1_024;
 const DEFAULT_TENANT_TURNS: u32 = 64;
 const DEFAULT_TENANT_QUEUE: u32 = 256;
 
+/// What one tenant may have stored where nothing is said: some hundred thousand turns, or a few
+/// thousand of the largest.
+const DEFAULT_STORAGE_MIB: u32 = 4_096;
+
 pub(super) fn run(
     args: &ServeArgs,
     places: &Places,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    // Before anything is opened or started.
+    let connections = connections_within(descriptors::raise());
     let settings = host::settings(places)?;
     let data = Data::find(&args.data, &settings, places)?;
     data.create(places)?;
@@ -73,7 +81,8 @@ pub(super) fn run(
             admission: Arc::clone(&admission),
             limits,
         };
-        let app = app(opener, &settings.server, store.clone(), address, names, admission).await;
+        let listening = Listening { address, names, connections };
+        let app = app(opener, &settings.server, store.clone(), listening, admission).await;
         let served = match app {
             Ok(app) => serve(&app, listener, out).await,
             Err(failure) => Err(failure),
@@ -108,15 +117,22 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Where a server listens, by which names, and for how many connections.
+struct Listening {
+    address: SocketAddr,
+    names: Names,
+    connections: u32,
+}
+
 /// The server, if it may listen there.
 async fn app(
     opener: Opener,
     server: &ServerSetting,
     store: Store,
-    address: SocketAddr,
-    names: Names,
+    listening: Listening,
     admission: Arc<Admission>,
 ) -> Result<App, Failure> {
+    let Listening { address, names, connections } = listening;
     let keys = has_keys(&store.registry()).await.map_err(failed)?;
     let open = may_listen(address, keys).map_err(|error| {
         Failure::usage(error.to_string())
@@ -130,7 +146,12 @@ async fn app(
         open,
         requests_per_second: server.requests_per_second.unwrap_or(DEFAULT_RATE),
         drain: DEFAULT_DRAIN,
-        address_connections: server.connections_per_address.unwrap_or(DEFAULT_ADDRESS_CONNECTIONS),
+        connections,
+        bytes_in_flight: DEFAULT_BYTES_IN_FLIGHT,
+        tenant_bytes_in_flight: DEFAULT_TENANT_BYTES_IN_FLIGHT,
+        address_connections: server
+            .connections_per_address
+            .unwrap_or(DEFAULT_ADDRESS_CONNECTIONS.min(connections / 4).max(1)),
         address_failures: server.failed_keys_per_minute.unwrap_or(DEFAULT_ADDRESS_FAILURES),
         key_check: DEFAULT_KEY_CHECK,
         tenant_check: DEFAULT_TENANT_CHECK,
@@ -151,6 +172,11 @@ fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
     }
 }
 
+/// MiB as bytes.
+pub(super) fn storage(mib: u32) -> u64 {
+    u64::from(mib) << 20
+}
+
 fn admission(server: &ServerSetting) -> (Arc<Admission>, ServiceLimits) {
     let count = |stated: Option<u32>, default: u32| {
         usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
@@ -161,6 +187,7 @@ fn admission(server: &ServerSetting) -> (Arc<Admission>, ServiceLimits) {
         queued_turns: count(server.tenant_queue, DEFAULT_TENANT_QUEUE),
         tokens_per_day: server.tenant_tokens_per_day,
         fuel_per_day: server.tenant_fuel_per_day,
+        storage_bytes: Some(storage(server.tenant_storage_mib.unwrap_or(DEFAULT_STORAGE_MIB))),
     };
     (Admission::new(jars, count(server.queue, DEFAULT_QUEUE)), limits)
 }

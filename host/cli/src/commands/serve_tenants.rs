@@ -16,6 +16,7 @@ use belljar_server::{OpenError, Tenants};
 use belljar_session::{Admission, Hooks, Host, Service, ServiceLimits};
 use belljar_store::{Store, TENANT};
 
+use super::serve::storage;
 use crate::data::Data;
 use crate::exit::Failure;
 use crate::home::Places;
@@ -72,6 +73,7 @@ fn limits(own: &ServerSetting, all: ServiceLimits) -> ServiceLimits {
         queued_turns: count(own.tenant_queue, all.queued_turns),
         tokens_per_day: own.tenant_tokens_per_day.or(all.tokens_per_day),
         fuel_per_day: own.tenant_fuel_per_day.or(all.fuel_per_day),
+        storage_bytes: own.tenant_storage_mib.map(storage).or(all.storage_bytes),
     }
 }
 

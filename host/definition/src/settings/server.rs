@@ -17,6 +17,7 @@ const KEYS: &[&str] = &[
     "tenant_queue",
     "tenant_tokens_per_day",
     "tenant_fuel_per_day",
+    "tenant_storage_mib",
     "requests_per_second",
     "connections_per_address",
     "failed_keys_per_minute",
@@ -25,6 +26,9 @@ const KEYS: &[&str] = &[
 
 /// The most that any of the numbers may be.
 const MAX_COUNT: u64 = 100_000;
+
+/// The most that a tenant may be given to store: four TiB.
+const MAX_STORAGE_MIB: u64 = 4 << 20;
 
 /// `[server]`. Absent = the server's own default; the command line comes before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub struct ServerSetting {
     pub tenant_tokens_per_day: Option<u64>,
     /// Fuel of one tenant a day.
     pub tenant_fuel_per_day: Option<u64>,
+    /// MiB that one tenant may have stored.
+    pub tenant_storage_mib: Option<u32>,
     /// Requests a second of one key.
     pub requests_per_second: Option<u32>,
     /// Connections of one address at a time.
@@ -79,6 +85,7 @@ impl<'t> Loader<'_, 't, '_> {
             tenant_queue: self.bounded(table, "tenant_queue", 0, MAX_COUNT),
             tenant_tokens_per_day: self.reader.number(table, "tenant_tokens_per_day"),
             tenant_fuel_per_day: self.reader.number(table, "tenant_fuel_per_day"),
+            tenant_storage_mib: self.bounded(table, "tenant_storage_mib", 1, MAX_STORAGE_MIB),
             requests_per_second: self.bounded(table, "requests_per_second", 1, MAX_COUNT),
             connections_per_address: self.bounded(table, "connections_per_address", 1, MAX_COUNT),
             failed_keys_per_minute: self.bounded(table, "failed_keys_per_minute", 1, MAX_COUNT),

@@ -64,6 +64,7 @@ impl Service {
         let name = known.as_ref().map(|session| session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
         let agent = inner.agent(name).await?;
+        inner.allowance.room(&inner.store, request.text.len()).await?;
         let jars = inner.jars_of(&agent);
         let place = inner.allowance.place().await?;
         let permit = inner.admission.enter(inner.store.tenant(), jars, false).await;

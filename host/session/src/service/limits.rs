@@ -58,6 +58,17 @@ impl Allowance {
         Ok(Place { _waits: waits, _runs: runs })
     }
 
+    /// INV-116: an error where the tenant would have more stored than it may, with `more` bytes.
+    pub(crate) async fn room(&self, store: &Store, more: usize) -> Result<(), ServiceError> {
+        let Some(limit) = self.limits.storage_bytes else { return Ok(()) };
+        let used = store.stored_bytes().await?;
+        let more = u64::try_from(more).unwrap_or(u64::MAX);
+        match used.saturating_add(more) > limit {
+            true => Err(ServiceError::StorageFull { used, limit }),
+            false => Ok(()),
+        }
+    }
+
     /// The budget of the day; what the tenant has used of it already counts.
     pub(crate) async fn budget(
         &self,

@@ -168,6 +168,15 @@ impl Service {
         Ok(())
     }
 
+    /// Whether the tenant may store so many bytes more.
+    ///
+    /// # Errors
+    ///
+    /// [`ServiceError::StorageFull`] where it may not.
+    pub async fn room(&self, more: usize) -> Result<(), ServiceError> {
+        self.0.allowance.room(&self.0.store, more).await
+    }
+
     /// The turns that run or wait for their place.
     pub fn running(&self) -> Vec<RunningTurn> {
         self.0.running.list()

@@ -20,6 +20,10 @@ pub struct ServiceLimits {
     pub tokens_per_day: Option<u64>,
     /// Fuel of the same.
     pub fuel_per_day: Option<u64>,
+    /// Bytes that it may have stored when a turn begins or an agent is saved
+    /// ([`belljar_store::Store::stored_bytes`]); `None` = no limit. What runs then is stored to its
+    /// end.
+    pub storage_bytes: Option<u64>,
 }
 
 /// A person's message.
@@ -111,6 +115,14 @@ pub enum ServiceError {
     HostFull {
         /// When it is worth another try.
         retry_after: Duration,
+    },
+    /// The tenant has stored as much as it may.
+    #[error("{used} of {limit} bytes are stored; delete sessions or agents first")]
+    StorageFull {
+        /// Bytes that are stored.
+        used: u64,
+        /// Bytes that may be.
+        limit: u64,
     },
     /// The host is about to end.
     #[error("the host is shutting down")]

@@ -11,6 +11,7 @@ mod keys;
 mod migration;
 mod runs;
 mod sessions;
+mod storage;
 mod support;
 mod survival;
 mod tenants;

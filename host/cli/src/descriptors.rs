@@ -1,0 +1,20 @@
+//! How many descriptors this process may have: as many as the system lets it.
+
+/// Raises the soft limit to the hard one, and gives what holds then. The soft one is low (1,024 on
+/// most machines) for programs that use `select`, which this is none of; programs that it starts
+/// (hook commands, git) inherit it.
+#[cfg(unix)]
+pub(crate) fn raise() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let known = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: known.maximum, maximum: known.maximum };
+    // Refused: what holds goes on holding.
+    let now = if setrlimit(Resource::Nofile, wanted).is_ok() { wanted } else { known };
+    now.current.unwrap_or(u64::MAX)
+}
+
+/// What the system's runtime lets a process have.
+#[cfg(not(unix))]
+pub(crate) fn raise() -> u64 {
+    8_192
+}

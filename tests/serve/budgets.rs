@@ -1,0 +1,184 @@
+//! Bytes: those that are under way, and those that are stored.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::client::PATIENCE;
+use crate::kit::{Plan, World, session};
+
+const MIB: u64 = 1 << 20;
+
+/// A request of which the head and the beginning of the body are sent.
+async fn unfinished(world: &World, caller: &str, bytes: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let head = format!(
+        "POST /v1/chat HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n\"",
+        world.address,
+        world.keys[caller],
+        bytes + 1_000
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server may refuse before all of it is sent.
+    let _ = stream.write_all(&vec![b'x'; bytes]).await;
+    stream
+}
+
+/// The status of the answer, if one comes.
+async fn status(stream: &mut TcpStream) -> Option<String> {
+    let mut told = vec![0; 4096];
+    let read = tokio::time::timeout(PATIENCE, stream.read(&mut told)).await.ok()?.ok()?;
+    String::from_utf8_lossy(&told[..read]).split(' ').nth(1).map(str::to_owned)
+}
+
+#[tokio::test]
+async fn unfinished_bodies_take_a_tenants_bytes_and_none_of_its_neighbours() {
+    let world = World::with(Plan { tenant_bytes: 8 * MIB, ..Plan::default() }).await;
+    let before = world.state("blue").await;
+    // Four of them are all that the tenant may have: their bytes, and what is made of them.
+    let mut bodies = Vec::new();
+    for _ in 0..8 {
+        bodies.push(unfinished(&world, "blue-member", 1 << 20).await);
+    }
+    let refused = async {
+        loop {
+            let ask = json!({"text": "x".repeat(1 << 20)});
+            let call = world.call_as("blue-member", "POST", "/v1/preview").json(&ask);
+            let answer = call.send().await;
+            if answer.status == 429 {
+                return answer;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(PATIENCE, refused).await.expect("it was never refused");
+    assert!(refused.problem("too-many")["detail"].as_str().unwrap().contains("bytes"));
+    let neighbour = json!({"agent": "teller", "text": "tell".repeat(1000)});
+    let call = world.call_as("red-member", "POST", "/v1/chat").json(&neighbour);
+    assert_eq!(call.send().await.is(200).json()["status"], "completed");
+    assert_eq!(world.state("blue").await, before);
+    // Given up, they give back what they held.
+    drop(bodies);
+    let again = async {
+        loop {
+            let ask = json!({"agent": "teller", "text": "x".repeat(1 << 20)});
+            let call = world.call_as("blue-member", "POST", "/v1/preview").json(&ask);
+            if call.send().await.status == 200 {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("nothing came back");
+}
+
+/// Gives a session so many large messages.
+async fn fill(world: &World, tenant: &str, count: usize, bytes: usize) {
+    use belljar_store::{MessageStatus, NewMessage, Role};
+    let message = |at: usize| NewMessage {
+        id: format!("{tenant}-large-{at}"),
+        role: Role::Assistant,
+        status: MessageStatus::Completed,
+        content: json!({"text": "y".repeat(bytes), "messages": []}),
+        metadata: json!({}),
+        created: 20,
+    };
+    let messages: Vec<_> = (0..count).map(message).collect();
+    world.store.of_tenant(tenant).append_messages(&session(tenant), &messages).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_of_messages_ends_behind_its_bytes_and_the_next_one_has_the_rest() {
+    let world = World::new().await;
+    fill(&world, "blue", 10, 1 << 20).await;
+    let path = format!("/v1/sessions/{}/messages?full=true", session("blue"));
+    let (mut seen, mut pages, mut next) = (Vec::new(), 0, String::new());
+    loop {
+        let path = format!("{path}{next}");
+        let answer = world.call_as("blue-read-only", "GET", &path).send().await.is(200);
+        assert!(answer.body.len() < 4 << 20, "{} bytes", answer.body.len());
+        let page = answer.json();
+        let places = page["messages"].as_array().unwrap().iter().rev();
+        seen.extend(places.map(|message| message["place"].as_i64().unwrap()));
+        pages += 1;
+        let Some(place) = page["next"].as_i64() else { break };
+        next = format!("&before={place}");
+    }
+    assert_eq!(seen, (1..=12).rev().collect::<Vec<_>>(), "each once");
+    assert!(pages >= 4, "{pages}");
+}
+
+#[tokio::test]
+async fn readers_who_take_nothing_hold_their_tenants_bytes_and_none_of_their_neighbours() {
+    let world = World::with(Plan { tenant_bytes: 20 * MIB, ..Plan::default() }).await;
+    fill(&world, "blue", 1, 6 << 20).await;
+    let ask = format!(
+        "GET /v1/sessions/{}/messages?full=true HTTP/1.1\r\nhost: {}\r\n\
+         authorization: Bearer {}\r\n\r\n",
+        session("blue"),
+        world.address,
+        world.keys["blue-read-only"]
+    );
+    let mut slow = Vec::new();
+    for _ in 0..6 {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        socket.bind((IpAddr::from(Ipv4Addr::LOCALHOST), 0).into()).unwrap();
+        let mut stream = socket.connect(world.address).await.unwrap();
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    // One or two are answered; the others hear that there is no room.
+    let mut statuses = Vec::new();
+    for stream in &mut slow {
+        statuses.push(status(stream).await.unwrap_or_default());
+    }
+    statuses.sort();
+    assert_eq!(statuses.first().map(String::as_str), Some("200"), "{statuses:?}");
+    assert_eq!(statuses.last().map(String::as_str), Some("429"), "{statuses:?}");
+    let path = format!("/v1/sessions/{}/messages?full=true", session("red"));
+    world.call_as("red-read-only", "GET", &path).send().await.is(200);
+    drop(slow);
+    let path = format!("/v1/sessions/{}/messages?full=true", session("blue"));
+    let again =
+        async { while world.call_as("blue-read-only", "GET", &path).send().await.status != 200 {} };
+    tokio::time::timeout(PATIENCE, again).await.expect("nothing came back");
+}
+
+#[tokio::test]
+async fn a_tenant_that_has_stored_what_it_may_stores_no_more_until_it_makes_room() {
+    let world = World::with(Plan { storage: Some(MIB), ..Plan::default() }).await;
+    let chat = async |caller: &str, text: &str| {
+        let body = json!({"agent": "teller", "text": text});
+        world.call_as(caller, "POST", "/v1/chat").json(&body).send().await
+    };
+    // More than there is room for, at once.
+    let refused = chat("blue-member", &"x".repeat(2 << 20)).await.is(507);
+    refused.problem("storage-full");
+    let mut turns = 0;
+    let refused = loop {
+        let answer = chat("blue-member", &"x".repeat(100 << 10)).await;
+        if answer.status != 200 {
+            break answer;
+        }
+        turns += 1;
+        assert!(turns < 20, "it is never refused");
+    };
+    let problem = refused.is(507).problem("storage-full");
+    for part in ["1048576", "tenant_storage_mib"] {
+        assert!(problem["detail"].as_str().unwrap().contains(part), "{problem}");
+    }
+    assert!(problem["hint"].as_str().unwrap().contains("DELETE /v1/sessions"), "{problem}");
+    let used = world.store.of_tenant("blue").stored_bytes().await.unwrap();
+    assert!(used < 2 * MIB, "{used}");
+    let before = world.state("blue").await;
+    let agent = json!({"slug": "large", "text": crate::kit::agent("large") + &"x".repeat(250_000)});
+    let call = world.call_as("blue-admin", "POST", "/v1/agents").json(&agent);
+    call.send().await.is(507).problem("storage-full");
+    assert_eq!(world.state("blue").await, before);
+    chat("red-member", "tell").await.is(200);
+    world.call_as("blue-admin", "DELETE", "/v1/sessions").send().await.is(200);
+    let left: Value = chat("blue-member", "tell").await.is(200).json();
+    assert!(left["session"].is_string());
+}
