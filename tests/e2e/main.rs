@@ -26,6 +26,8 @@ mod serve;
 mod sessions;
 #[cfg(target_os = "linux")]
 mod silence;
+#[cfg(target_os = "linux")]
+mod soak;
 mod teams;
 mod tenants;
 mod traces;

@@ -2,6 +2,7 @@
 //!
 //! `cargo run --bin belljar-bench [PART...]` runs all parts or those named; with
 //! `BELLJAR_BENCH_QUICK=1` fewer repetitions. Nothing here fails because something is slow.
+//! `belljar-bench server-soak --seconds 600` is a part of its own.
 
 mod bare;
 mod delegation;
@@ -13,6 +14,7 @@ mod report;
 mod runs;
 mod serve;
 mod server;
+mod server_soak;
 mod shell;
 mod soak;
 mod socket;
@@ -85,6 +87,12 @@ const QUICK: Times = Times {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let parts: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, rest @ ..] = parts.as_slice()
+        && first == "server-soak"
+    {
+        report::print(&server_soak(rest).await?);
+        return Ok(());
+    }
     if let Some(unknown) = parts.iter().find(|part| !PARTS.contains(&part.as_str())) {
         anyhow::bail!("no part `{unknown}`; there are {}", PARTS.join(", "));
     }
@@ -93,6 +101,47 @@ async fn main() -> anyhow::Result<()> {
     let asked = |part: &str| parts.is_empty() || parts.iter().any(|asked| asked == part);
     report::print(&rows(&times, asked).await?);
     Ok(())
+}
+
+impl server_soak::Soak {
+    fn rows(&self, seconds: u64) -> Vec<Row> {
+        let Self { start, peak, end, calls, answers, alone, among, stored } = self;
+        vec![
+            Row::new(
+                format!("a server among misbehaving callers, {seconds} s"),
+                format!("{calls} calls of theirs; {stored} MiB of database"),
+            )
+            .against("memory at the start", format!("{start} MiB"))
+            .verdict(format!("{peak} MiB at most, {end} MiB after"), "within its bounds"),
+            Row::new(
+                format!("its neighbour, {answers} answers"),
+                format!("p99 {:.1} ms", *among as f64 / 1e3),
+            )
+            .against("alone", format!("p99 {:.1} ms", *alone as f64 / 1e3))
+            .verdict(
+                format!("{:.0} times", *among as f64 / (*alone).max(1) as f64),
+                "each answered",
+            ),
+        ]
+    }
+}
+
+/// `server-soak [--seconds N]`: fails where memory or the neighbour does. Default: what CI takes.
+async fn server_soak(args: &[String]) -> anyhow::Result<Vec<Row>> {
+    let seconds = match args {
+        [] => 30,
+        [option, seconds] if option == "--seconds" => seconds.parse()?,
+        _ => anyhow::bail!("server-soak takes `--seconds N` alone"),
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
+    let time = std::time::Duration::from_secs(seconds);
+    let soak = server_soak::run(&startup::binary(root)?, time).await?;
+    let rows = soak.rows(seconds);
+    if let Err(error) = soak.check() {
+        report::print(&rows);
+        return Err(error);
+    }
+    Ok(rows)
 }
 
 async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Row>> {
