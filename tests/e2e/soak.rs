@@ -6,11 +6,13 @@ use std::time::Duration;
 #[path = "../bench/src/server_soak.rs"]
 mod server_soak;
 
+#[expect(clippy::print_stderr, reason = "the figures are what a soak is for")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_who_misbehave_all_at_once_take_bounded_memory_and_no_answer_from_their_neighbour()
 {
     let binary = Path::new(env!("CARGO_BIN_EXE_belljar"));
     let soak = server_soak::run(binary, Duration::from_secs(8)).await.unwrap();
+    eprintln!("{soak}");
     soak.check().unwrap();
     assert!(soak.calls > 100 && soak.answers > 10, "{soak}");
 }

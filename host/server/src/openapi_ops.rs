@@ -67,7 +67,11 @@ const BEFORE: Query = query("before", Type::String, "`next` of the page before")
 const MESSAGE: Query = query("message", Type::String, "only those of this turn");
 const PAGE: &[Query] = &[LIMIT, BEFORE];
 const MESSAGES: &[Query] = &[
-    query("limit", Type::Integer, "how many rows, 1 to 200 (20 with `full`)"),
+    query(
+        "limit",
+        Type::Integer,
+        "how many rows, 1 to 200 (20 with `full`); a page ends behind 2 MiB, with fewer",
+    ),
     query("before", Type::Integer, "`next` of the page before"),
     query("full", Type::Boolean, "with all that each turn added to the conversation"),
 ];
