@@ -41,6 +41,13 @@ impl World {
         write(&self.home().join(path), text.as_bytes())
     }
 
+    /// Where a tenant's `home` and `workspace` are, from the home on.
+    pub(crate) fn tenant(&self, name: &str) -> String {
+        let listed = self.run(&["tenants", "list", "--json"]).exits(0).json();
+        let own = listed.as_array().unwrap().iter().find(|tenant| tenant["name"] == name);
+        format!("sessions/tenants/{}", own.unwrap()["id"].as_str().unwrap())
+    }
+
     /// A file in the workspace.
     pub(crate) fn file(&self, path: &str, text: &str) -> PathBuf {
         write(&self.workspace().join(path), text.as_bytes())

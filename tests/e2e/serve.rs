@@ -194,7 +194,7 @@ fn a_tenant_has_its_own_files_and_no_others() {
     world.run(&["tenants", "add", "Blue!"]).exits(2).complains("a` to `z");
     let key = key(&world, "blue", "admin");
     let agent = "---\nname: bluebird\ndescription: Sings.\ntools: []\n---\nSing.\n";
-    world.home_file("sessions/tenants/blue/home/agents/bluebird.md", agent);
+    world.home_file(&format!("{}/home/agents/bluebird.md", world.tenant("blue")), agent);
     world.home_file("agents/homebird.md", &agent.replace("bluebird", "homebird"));
     let server = Server::start(&world, &[]);
     let (status, body) = server.get("/v1/agents", Some(&key));
@@ -222,16 +222,16 @@ fn a_tenant_that_reaches_out_of_its_directory_is_not_served_and_others_are() {
             key(&world, name, "admin")
         })
         .collect();
-    let root = world.home().join("sessions/tenants");
-    std::fs::remove_dir(root.join("elsewhere/workspace")).unwrap();
-    std::os::unix::fs::symlink(world.workspace(), root.join("elsewhere/workspace")).unwrap();
+    let elsewhere = world.home().join(world.tenant("elsewhere")).join("workspace");
+    std::fs::remove_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(world.workspace(), &elsewhere).unwrap();
     let mounts = format!(
         "[defaults.internal]\nmounts = [{{ path = '/data', host = '{}', access = 'read' }}]\n",
         world.workspace().display()
     );
-    world.home_file("sessions/tenants/mounts/home/belljar.toml", &mounts);
+    world.home_file(&format!("{}/home/belljar.toml", world.tenant("mounts")), &mounts);
     let hooks = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'exit 0'\n";
-    world.home_file("sessions/tenants/hooks/home/belljar.toml", hooks);
+    world.home_file(&format!("{}/home/belljar.toml", world.tenant("hooks")), hooks);
     let server = Server::start(&world, &[]);
     for (name, key) in tenants.iter().zip(&keys) {
         let (status, body) = server.get("/v1/agents", Some(key));

@@ -51,7 +51,7 @@ agents:
 /// A tenant with one agent, which may do with its workspace whatever a tool can.
 fn tenant(world: &World, name: &str, agent: &str, transcript: &str) -> String {
     world.run(&["tenants", "add", name]).exits(0);
-    let home = format!("sessions/tenants/{name}/home");
+    let home = format!("{}/home", world.tenant(name));
     let definition = format!("---\nname: {agent}\ndescription: d\ntools: ['*']\n---\nBe brief.\n");
     world.home_file(&format!("{home}/agents/{agent}.md"), &definition);
     world.home_file(&format!("{home}/transcript.yaml"), transcript);
@@ -77,16 +77,18 @@ fn say(server: &Server, key: &str, agent: &str) -> Value {
 #[test]
 fn a_tenants_tools_reach_its_own_root_and_no_other() {
     let world = World::new();
-    let root = world.home().canonicalize().unwrap().join("sessions/tenants");
-    let blue_files = root.join("blue/workspace");
-    let script = SNOOP.replace("BLUE", blue_files.to_str().unwrap());
-    let red = tenant(&world, "red", "snoop", &script);
+    let root = world.home().canonicalize().unwrap();
     let blue = tenant(&world, "blue", "reader", READER);
+    let blue_files = root.join(world.tenant("blue")).join("workspace");
+    let steps_back = format!("../../{}", world.tenant("blue").rsplit('/').next().unwrap());
+    let script = SNOOP.replace("../../blue", &steps_back);
+    let script = script.replace("BLUE", blue_files.to_str().unwrap());
+    let red = tenant(&world, "red", "snoop", &script);
     fs::write(blue_files.join("secret.txt"), SECRET).unwrap();
-    let red_files = root.join("red/workspace");
+    let red_files = root.join(world.tenant("red")).join("workspace");
     fs::write(red_files.join("own.txt"), "red's").unwrap();
     symlink(blue_files.join("secret.txt"), red_files.join("to-file")).unwrap();
-    symlink("../../blue/workspace", red_files.join("to-directory")).unwrap();
+    symlink(format!("{steps_back}/workspace"), red_files.join("to-directory")).unwrap();
     symlink(world.home().join("sessions/belljar.db"), red_files.join("to-store")).unwrap();
     let server = Server::start(&world, &[]);
     assert_eq!(
@@ -117,18 +119,46 @@ fn a_tenants_tools_reach_its_own_root_and_no_other() {
 }
 
 #[test]
+fn a_tenant_that_is_made_again_inherits_nothing_of_its_predecessors_directories() {
+    let world = World::new();
+    let first = tenant(&world, "red", "reader", READER);
+    let red_files = world.home().join(world.tenant("red")).join("workspace");
+    fs::write(red_files.join("secret.txt"), SECRET).unwrap();
+    let blue = tenant(&world, "blue", "reader", READER);
+    let blue_files = world.home().join(world.tenant("blue")).join("workspace");
+    fs::write(blue_files.join("secret.txt"), SECRET).unwrap();
+    let server = Server::start(&world, &[]);
+    assert_eq!(say(&server, &first, "reader")["text"], "I know them");
+    let removed = world.run(&["tenants", "rm", "red", "--yes"]).exits(0);
+    removed.complains(red_files.to_str().unwrap()).complains("yours to delete");
+    world.run(&["tenants", "add", "red"]).exits(0);
+    let second = key(&world, "red", "admin");
+    let (status, agents) = server.get("/v1/agents", Some(&second));
+    assert!(status == 200 && !agents.contains("reader"), "{agents}");
+    assert!(!server.get("/v1/sessions", Some(&second)).1.contains("reader"));
+    let own = world.home().join(world.tenant("red"));
+    assert!(fs::read_dir(own.join("workspace")).unwrap().next().is_none());
+    // What was left is left as it was, until it is purged; that takes nobody else's.
+    assert_eq!(fs::read_to_string(red_files.join("secret.txt")).unwrap(), SECRET);
+    fs::write(own.join("workspace/note.txt"), "red's second").unwrap();
+    world.run(&["tenants", "rm", "red", "--yes", "--purge"]).exits(0).complains("all its files");
+    assert!(!own.exists() && red_files.exists() && blue_files.join("secret.txt").exists());
+    assert_eq!(say(&server, &blue, "reader")["text"], "I know them", "the neighbour");
+}
+
+#[test]
 fn a_grant_to_a_tenants_agent_stands_in_its_audit_log_and_nowhere_else() {
     let world = World::new();
     let _ = tenant(&world, "red", "snoop", SNOOP);
     let _ = tenant(&world, "blue", "reader", READER);
     let (red, blue) = (key(&world, "red", "admin"), key(&world, "blue", "admin"));
-    let settings = world.home().join("sessions/tenants/red/home/belljar.toml");
+    let settings = world.home().join(world.tenant("red")).join("home/belljar.toml");
     let before = fs::read_to_string(&settings).unwrap();
     // Refused, and nothing is written.
     let grant = ["grant", "snoop", "--yes", "--tenant"];
     let with = |more: &[&str]| world.run(&[&grant[..], more].concat());
     with(&["nobody", "--tool", "file_find"]).exits(2).complains("no tenant `nobody`");
-    let other = format!("/blue:{}:read", world.home().join("sessions/tenants/blue").display());
+    let other = format!("/blue:{}:read", world.home().join(world.tenant("blue")).display());
     with(&["red", "--mount", &other]).exits(2).complains("not a directory of tenant `red`");
     assert_eq!(fs::read_to_string(&settings).unwrap(), before);
     let done = with(&["red", "--tool", "file_find=ask", "--host", "https://docs.example"]).exits(0);

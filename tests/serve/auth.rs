@@ -1,5 +1,7 @@
 //! Keys: how they are sent, what they open, what is noted of them.
 
+use serde_json::Value;
+
 use crate::client::PATIENCE;
 use crate::kit::{Plan, World, make_keys, session};
 
@@ -84,21 +86,78 @@ async fn every_change_and_every_refusal_is_in_the_audit_log_of_its_tenant() {
         .unwrap()
         .iter()
         .map(|line| (line["actor"].as_str().unwrap(), line["action"].as_str().unwrap()))
+        .filter(|(_, action)| *action != "strangers")
         .collect();
     let actor = |caller: &str| format!("key:{}", &world.keys[caller][3..19]);
-    let expected = [
-        // The key whose id it was is blue's.
-        (actor("blue-admin"), "refused"),
-        (actor("blue-member"), "delete_session"),
-        (actor("blue-read-only"), "refused"),
-    ];
+    let expected = [(actor("blue-member"), "delete_session"), (actor("blue-read-only"), "refused")];
     let expected: Vec<_> = expected.iter().map(|(who, what)| (who.as_str(), *what)).collect();
     assert_eq!(lines, expected, "the newest first");
-    let local = world.call_as("local-admin", "GET", "/v1/audit").send().await.is(200).json();
-    assert_eq!(local["entries"][0]["actor"], "nobody");
-    let entry = &log["entries"][1];
+    let deleted = |line: &&Value| line["action"] == "delete_session";
+    let entry = log["entries"].as_array().unwrap().iter().find(deleted).unwrap();
     assert_eq!(entry["object"], format!("DELETE {path}"));
     assert_eq!(entry["detail"]["status"], 200);
+}
+
+/// The counts of strangers in a tenant's log, added up, and the lines that hold them.
+async fn strangers(world: &World, admin: &str) -> (u64, usize) {
+    let log = world.call_as(admin, "GET", "/v1/audit?limit=200").send().await.is(200).json();
+    let lines = log["entries"].as_array().unwrap();
+    let lines: Vec<_> = lines.iter().filter(|line| line["action"] == "strangers").collect();
+    assert!(lines.iter().all(|line| line["actor"] == "nobody"), "{lines:#?}");
+    let counts = lines.iter().flat_map(|line| line["detail"]["counts"].as_object().unwrap());
+    (counts.map(|(_, count)| count.as_u64().unwrap()).sum(), lines.len())
+}
+
+#[tokio::test]
+async fn strangers_are_counted_and_silence_no_refusal_of_a_member() {
+    let world = World::with(Plan { stranger_notes: PATIENCE, ..Plan::default() }).await;
+    let path = format!("/v1/sessions/{}", session("blue"));
+    for _ in 0..10 {
+        for _ in 0..5 {
+            world.call("GET", "/v1/sessions").header("host", "evil.test").send().await.is(421);
+            world.call("GET", "/v1/sessions").send().await.is(401);
+            world.call_as("mixed", "DELETE", &path).send().await.is(401);
+        }
+        world.call_as("local-read-only", "DELETE", "/v1/sessions").send().await.is(403);
+        world.call_as("blue-read-only", "DELETE", &path).send().await.is(403);
+        world.call_as("revoked", "DELETE", &path).send().await.is(401);
+    }
+    for (admin, own) in [("local-admin", "local-read-only"), ("blue-admin", "blue-read-only")] {
+        let log = world.call_as(admin, "GET", "/v1/audit?limit=200").send().await.is(200).json();
+        let lines = log["entries"].as_array().unwrap();
+        let of = |caller: &str| {
+            let actor = format!("key:{}", &world.keys[caller][3..19]);
+            lines.iter().filter(|line| line["actor"] == actor).count()
+        };
+        assert_eq!(of(own), 10, "each refusal of a member");
+        // Who has a revoked key has proven it; who names another's has proven nothing.
+        assert_eq!(of("revoked"), if admin == "local-admin" { 10 } else { 0 });
+        assert_eq!(of("blue-admin"), 0);
+    }
+    assert_eq!(strangers(&world, "local-admin").await, (0, 0), "their line comes with time");
+}
+
+#[tokio::test]
+async fn what_strangers_did_is_in_few_lines_and_none_is_lost() {
+    let world = World::new().await;
+    let path = format!("/v1/sessions/{}", session("blue"));
+    for _ in 0..100 {
+        world.call("GET", "/v1/sessions").header("host", "evil.test").send().await.is(421);
+        world.call_as("mixed", "DELETE", &path).send().await.is(401);
+    }
+    for admin in ["local-admin", "blue-admin"] {
+        let counted = async {
+            loop {
+                let (count, lines) = strangers(&world, admin).await;
+                if count == 100 {
+                    return lines;
+                }
+            }
+        };
+        let lines = tokio::time::timeout(PATIENCE, counted).await.expect("some are lost");
+        assert!(lines < 100, "{lines} lines");
+    }
+    assert_eq!(strangers(&world, "red-admin").await, (0, 0), "the neighbour");
 }
 
 #[tokio::test]

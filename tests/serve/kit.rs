@@ -12,13 +12,14 @@ use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel};
 use belljar_sandbox::{Sandbox, SandboxConfig};
 use belljar_server::{
-    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_DRAIN, DEFAULT_RATE, DEFAULT_TENANT_BYTES_IN_FLIGHT,
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_AUDIT_DAYS, DEFAULT_DRAIN, DEFAULT_RATE,
+    DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace,
     Names, NewSecret, OpenError, ServerConfig, Tenants,
 };
 use belljar_session::{Admission, Host, Library, Root, Service, ServiceLimits, ToolCatalogue};
 use belljar_store::{
     EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, NewSession, Role,
-    SessionKind, Store, StoredAgent, StoredMessage, StoredSession, Write,
+    SessionKind, Store, StoredAgent, StoredMessage, StoredSession, Tenant, Write,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -62,6 +63,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) storage: Option<u64>,
     /// Origins whose pages may call.
     pub(crate) origins: &'a [&'a str],
+    /// How often it is looked for deleted tenants.
+    pub(crate) tenant_check: Duration,
+    /// How often it is noted what strangers did.
+    pub(crate) stranger_notes: Duration,
 }
 
 impl Default for Plan<'_> {
@@ -75,6 +80,8 @@ impl Default for Plan<'_> {
             tenant_bytes: DEFAULT_TENANT_BYTES_IN_FLIGHT,
             storage: None,
             origins: &[],
+            tenant_check: Duration::from_millis(20),
+            stranger_notes: Duration::from_millis(20),
         }
     }
 }
@@ -107,9 +114,11 @@ fn sandbox() -> Sandbox {
 
 #[async_trait]
 impl Tenants for Opener {
-    async fn open(&self, tenant: &str) -> Result<Service, OpenError> {
-        let (home, workspace) =
-            (self.dir.join(tenant).join("home"), self.dir.join(tenant).join("workspace"));
+    async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError> {
+        let (home, workspace) = (
+            self.dir.join(&tenant.name).join("home"),
+            self.dir.join(&tenant.name).join("workspace"),
+        );
         let settings = Arc::new(Settings::default());
         let tools = ToolCatalogue::stock([], &settings);
         let roots = vec![Root::home(&home), Root::workspace(&workspace)];
@@ -126,7 +135,7 @@ impl Tenants for Opener {
             fuel_per_day: None,
             storage_bytes: self.storage,
         };
-        let store = self.store.of_tenant(tenant);
+        let store = self.store.of_tenant(&tenant.name);
         Ok(Service::new(host, store, workspace, Arc::clone(&self.admission), limits))
     }
 }
@@ -177,7 +186,10 @@ impl World {
             address_connections: plan.connections,
             address_failures: plan.failures,
             key_check: Duration::from_millis(20),
-            tenant_check: Duration::from_millis(20),
+            tenant_check: plan.tenant_check,
+            stranger_notes: plan.stranger_notes,
+            hidden: vec![HiddenPlace::new(dir.path(), "data")],
+            audit_days: DEFAULT_AUDIT_DAYS,
         };
         let app = App::new(config, store.clone(), Arc::new(opener), admission);
         let stop = CancellationToken::new();
@@ -197,6 +209,11 @@ impl World {
     /// A call with the key of a kind of caller: `blue-admin`.
     pub(crate) fn call_as(&self, caller: &str, method: &str, path: &str) -> Call {
         self.call(method, path).key(&self.keys[caller])
+    }
+
+    /// One more key.
+    pub(crate) async fn new_key(&self, tenant: &str, scope: KeyScope) -> String {
+        new_key(&self.store, tenant, scope).await
     }
 
     /// Gives a tenant what the tests look for, in place of whatever it has.
@@ -276,23 +293,27 @@ pub(crate) fn attachment(tenant: &str) -> String {
     format!("20261122T000000001Z-{tenant}")
 }
 
+async fn new_key(store: &Store, tenant: &str, scope: KeyScope) -> String {
+    let secret = NewSecret::generate().unwrap();
+    let key = NewKey {
+        id: secret.id.clone(),
+        tenant: tenant.to_owned(),
+        label: "test".to_owned(),
+        scope,
+        secret_hash: secret.hash,
+        created: 1,
+    };
+    store.registry().create_key(&key).await.unwrap();
+    secret.text
+}
+
 /// Keys by the names of their callers: `blue-member`, `revoked`, `closed`, `wrong`.
 pub(crate) async fn make_keys(store: &Store) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
     let registry = store.registry();
     for tenant in ["local", "blue", "red", "closed"] {
         for scope in [KeyScope::Admin, KeyScope::Member, KeyScope::ReadOnly] {
-            let secret = NewSecret::generate().unwrap();
-            let key = NewKey {
-                id: secret.id.clone(),
-                tenant: tenant.to_owned(),
-                label: "test".to_owned(),
-                scope,
-                secret_hash: secret.hash,
-                created: 1,
-            };
-            registry.create_key(&key).await.unwrap();
-            keys.insert(format!("{tenant}-{scope}"), secret.text);
+            keys.insert(format!("{tenant}-{scope}"), new_key(store, tenant, scope).await);
         }
     }
     registry.set_tenant_disabled("closed", true).await.unwrap();

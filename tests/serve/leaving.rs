@@ -1,5 +1,6 @@
 //! Keys that are revoked and tenants that are deleted while they are at work.
 
+use belljar_store::KeyScope;
 use serde_json::{Value, json};
 
 use crate::client::{PATIENCE, Stream};
@@ -78,6 +79,28 @@ async fn a_tenant_that_was_made_again_is_another() {
     until_running(&world, 0).await;
     assert!(blue.all().await.iter().all(|event| event.kind != "done"));
     assert!(world.store.of_tenant("blue").sessions(10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_tenant_that_was_made_again_sees_nothing_that_its_predecessor_has_open() {
+    // So long that the predecessor is still open while the next one asks.
+    let plan = Plan { transcript: HANGING, tenant_check: PATIENCE, ..Plan::default() };
+    let world = World::with(plan).await;
+    let (_blue, session) = hanging(&world, "blue-member").await;
+    let (_red, _) = hanging(&world, "red-member").await;
+    let registry = world.store.registry();
+    assert!(registry.delete_tenant("blue").await.unwrap());
+    registry.create_tenant("blue", 77).await.unwrap();
+    let next = world.new_key("blue", KeyScope::Admin).await;
+    let call = |method: &str, path: &str| world.call(method, path).key(&next);
+    for path in ["/v1/running", "/v1/questions", "/v1/sessions"] {
+        let body = String::from_utf8(call("GET", path).send().await.is(200).body).unwrap();
+        assert!(!body.contains(&session), "{path}: {body}");
+    }
+    let cancel = format!("/v1/sessions/{session}/cancel");
+    call("POST", &cancel).json(&json!({})).send().await.is(404);
+    // The neighbour's turn goes on.
+    assert_eq!(running(&world, "red-member").await, 1);
 }
 
 #[tokio::test]

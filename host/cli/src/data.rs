@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! ROOT/belljar.db
-//! ROOT/tenants/NAME/home       belljar.toml, agents, tools, skills of a tenant
-//! ROOT/tenants/NAME/workspace  what its agents work on
+//! ROOT/tenants/ID/home       belljar.toml, agents, tools, skills of a tenant
+//! ROOT/tenants/ID/workspace  what its agents work on
 //! ```
+//!
+//! A directory is its tenant's for ever: the id is random, and a tenant that is given the name of
+//! one that was deleted has another.
 //!
 //! The tenant of the command line has no directory here: it is the person whose home it is.
 
@@ -14,7 +17,7 @@ use std::path::{Path, PathBuf};
 use belljar_definition::Settings;
 use belljar_policy::Shown;
 use belljar_session::RunId;
-use belljar_store::{AuditEntry, Store, StoreError, TENANT, Write};
+use belljar_store::{AuditEntry, Store, StoreError, TENANT, Tenant, Write};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure, chain};
@@ -67,17 +70,17 @@ impl Data {
         self.root.join("belljar.db")
     }
 
-    /// All that a tenant has on disk. The name was checked when the tenant was made.
-    pub(crate) fn tenant(&self, name: &str) -> PathBuf {
-        self.root.join("tenants").join(name)
+    /// All that a tenant has on disk, by its id.
+    pub(crate) fn tenant(&self, tenant: &Tenant) -> PathBuf {
+        self.root.join("tenants").join(&tenant.id)
     }
 
-    pub(crate) fn tenant_home(&self, name: &str) -> PathBuf {
-        self.tenant(name).join("home")
+    pub(crate) fn tenant_home(&self, tenant: &Tenant) -> PathBuf {
+        self.tenant(tenant).join("home")
     }
 
-    pub(crate) fn tenant_workspace(&self, name: &str) -> PathBuf {
-        self.tenant(name).join("workspace")
+    pub(crate) fn tenant_workspace(&self, tenant: &Tenant) -> PathBuf {
+        self.tenant(tenant).join("workspace")
     }
 }
 

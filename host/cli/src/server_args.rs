@@ -112,10 +112,14 @@ pub(crate) enum TenantsCommand {
         #[arg(long)]
         enable: bool,
     },
-    /// Delete a tenant with its keys, sessions and agents; its files stay on disk
+    /// Delete a tenant with its keys, sessions and agents; its files stay on disk, and are no other
+    /// tenant's
     Rm {
         /// The tenant
         name: String,
+        /// Delete its files too: settings, agents, tools, workspace
+        #[arg(long)]
+        purge: bool,
         /// Delete without asking
         #[arg(long, short)]
         yes: bool,

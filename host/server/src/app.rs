@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use belljar_policy::Shown;
 use belljar_session::{Admission, Clock, Service, SystemClock};
@@ -19,20 +19,18 @@ use crate::guard::Names;
 use crate::health::LastCheck;
 use crate::in_flight::Flights;
 use crate::metrics::Metrics;
+use crate::outward::{HiddenPlace, Outward};
 use crate::peers::Peers;
 use crate::problem::{Kind, Problem};
 use crate::pump::Bounded;
 use crate::rate::Rates;
 use crate::routes::{Op, ROUTES, Route, Verb};
+use crate::strangers::{Counts, LINES_PER_MINUTE};
 use crate::tenants::{Services, Tenants};
 use crate::{
     agents, attachments, audit, chat, events, gate, grants, health, metrics, openapi, preview,
     questions, running, sessions, tools, usage, ws,
 };
-
-/// Refused calls a second that the audit log takes of one tenant: more say no more, and fill the
-/// disk.
-const LOGGED_REFUSALS: u32 = 10;
 
 /// How the server behaves.
 #[derive(Debug, Clone)]
@@ -65,6 +63,13 @@ pub struct ServerConfig {
     pub key_check: Duration,
     /// How often it is looked whether tenants were deleted. Default: [`DEFAULT_TENANT_CHECK`].
     pub tenant_check: Duration,
+    /// How often the audit log gets a line with what strangers did meanwhile. Default:
+    /// [`crate::DEFAULT_STRANGER_NOTES`].
+    pub stranger_notes: Duration,
+    /// Places of the host that no answer names, beside those of its tenants.
+    pub hidden: Vec<HiddenPlace>,
+    /// Days for which lines of the audit log are kept. Default: [`crate::DEFAULT_AUDIT_DAYS`].
+    pub audit_days: u32,
 }
 
 /// Requests a second of one key where nothing is said: more than a person's tools make, less than
@@ -115,7 +120,10 @@ struct Inner {
     admission: Arc<Admission>,
     clock: Arc<dyn Clock>,
     rates: Rates,
+    /// Lines of the audit log that each key may cost by being refused.
     refusals: Rates,
+    counts: Counts,
+    outward: Arc<Outward>,
     /// Keys that addresses tried in vain.
     tried: Rates,
     peers: Arc<Peers>,
@@ -149,14 +157,17 @@ impl App {
         admission: Arc<Admission>,
     ) -> Self {
         let gatekeeper = Gatekeeper::new(store.registry(), config.open);
+        let outward = Arc::new(Outward::new(&config.hidden));
         Self(Arc::new(Inner {
             rates: Rates::per_second(config.requests_per_second),
-            refusals: Rates::per_second(LOGGED_REFUSALS),
+            refusals: Rates::per_minute(LINES_PER_MINUTE),
+            counts: Counts::default(),
             tried: Rates::per_minute(config.address_failures),
             peers: Peers::new(places(config.address_connections), places(config.connections)),
             flights: Flights::new(config.bytes_in_flight, config.tenant_bytes_in_flight),
             config,
-            services: Services::new(tenants, store.registry()),
+            services: Services::new(tenants, store.registry(), Arc::clone(&outward)),
+            outward,
             store,
             gatekeeper,
             admission,
@@ -196,7 +207,7 @@ impl App {
         };
         router
             .layer(from_fn_with_state(self.clone(), gate::check_names))
-            .layer(from_fn(gate::protect))
+            .layer(from_fn_with_state(self.clone(), gate::protect))
             .with_state(self.clone())
     }
 
@@ -246,6 +257,14 @@ impl App {
 
     pub(crate) fn refusals(&self) -> &Rates {
         &self.0.refusals
+    }
+
+    pub(crate) fn outward(&self) -> &Arc<Outward> {
+        &self.0.outward
+    }
+
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.0.counts
     }
 
     pub(crate) fn tried(&self) -> &Rates {
@@ -315,7 +334,7 @@ impl FromRequestParts<App> for Ctx {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Problem::bug("a route has no gate before it"))?;
-        let service = app.services().of(&caller.tenant).await?;
+        let service = app.services().of(&caller.tenant, &caller.tenant_id).await?;
         Ok(Self { app: app.clone(), caller, service })
     }
 }

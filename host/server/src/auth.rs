@@ -24,6 +24,8 @@ const RECHECK: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) tenant: Arc<str>,
+    /// Which of all tenants that ever had that name.
+    pub(crate) tenant_id: Arc<str>,
     scope: KeyScope,
     /// `key:<id>`, or `local` where there are no keys.
     pub(crate) actor: Arc<str>,
@@ -34,10 +36,27 @@ pub(crate) struct Caller {
 /// Somebody who may not.
 pub(crate) struct Stranger {
     pub(crate) problem: Problem,
-    /// Whose key it pretends to be: the tenant and the name for the audit log.
-    pub(crate) claimed: Option<(String, String)>,
+    /// Whose key it says it has; `None` = of nobody here.
+    pub(crate) claimed: Option<Claim>,
     /// It presented a key, which does not open: it may be trying many.
     pub(crate) tried: bool,
+}
+
+/// What somebody who is not let in says of itself.
+pub(crate) struct Claim {
+    /// The tenant of the key that it names.
+    pub(crate) tenant: String,
+    /// `key:<id>`, where it had the key's secret as well: one that was revoked, or whose tenant is
+    /// disabled. Anybody may name the id of a key.
+    pub(crate) proven: Option<String>,
+}
+
+/// Whoever has presented the secret of a key: the only name under which the audit log says that
+/// somebody was refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proven<'a> {
+    pub(crate) tenant: &'a str,
+    pub(crate) actor: &'a str,
 }
 
 /// Looks keys up.
@@ -66,10 +85,16 @@ impl Caller {
         self.scope.as_str()
     }
 
+    /// Under which name it is refused.
+    pub(crate) fn proven(&self) -> Proven<'_> {
+        Proven { tenant: &self.tenant, actor: &self.actor }
+    }
+
     /// The person at this machine, where there are no keys.
     fn local() -> Self {
         let actor: Arc<str> = TENANT.into();
-        Self { tenant: Arc::clone(&actor), scope: KeyScope::Admin, actor, key: None }
+        let tenant = Arc::clone(&actor);
+        Self { tenant_id: Arc::clone(&tenant), tenant, scope: KeyScope::Admin, actor, key: None }
     }
 }
 
@@ -104,10 +129,12 @@ impl Gatekeeper {
         let Some(key) = stored else { return Err(refused()) };
         let actor = format!("key:{}", key.id);
         if !opens || key.revoked.is_some() || key.tenant_disabled {
-            return Err(Stranger { claimed: Some((key.tenant, actor)), ..refused() });
+            let claim = Claim { tenant: key.tenant, proven: opens.then_some(actor) };
+            return Err(Stranger { claimed: Some(claim), ..refused() });
         }
         Ok(Caller {
             tenant: key.tenant.into(),
+            tenant_id: key.tenant_id.into(),
             scope: key.scope,
             actor: actor.into(),
             key: Some(key.id.into()),
@@ -216,7 +243,8 @@ mod tests {
     use super::*;
 
     fn caller(tenant: &str, scope: KeyScope) -> Caller {
-        Caller { tenant: tenant.into(), scope, actor: "key:x".into(), key: None }
+        let tenant: Arc<str> = tenant.into();
+        Caller { tenant_id: tenant.clone(), tenant, scope, actor: "key:x".into(), key: None }
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
 
 /// The events of the turn, then its result as `done`.
 fn streamed(ctx: Ctx, handle: TurnHandle, ids: TurnIds) -> Response {
-    let (frames, response) = Frames::new();
+    let (frames, response) = Frames::new(ctx.app.outward());
     tokio::spawn(async move {
         let _counted = ctx.app.metrics().streams.one();
         if stream(&ctx, handle, &ids, &frames).await.is_none() {
@@ -70,7 +70,7 @@ fn streamed(ctx: Ctx, handle: TurnHandle, ids: TurnIds) -> Response {
             Err(problem) => ("problem", serde_json::to_string(&problem.body())),
         };
         if let Ok(json) = json {
-            frames.send(None, kind, &json).await;
+            frames.send(None, kind, json).await;
         }
     });
     response
@@ -94,7 +94,7 @@ async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frame
                 let Some(event) = event else { return Some(()) };
                 sent = event.id;
                 if *event.message == *ids.message
-                    && !frames.send(Some(event.id), &event.kind, &event.json).await
+                    && !frames.send(Some(event.id), &event.kind, event.json.to_string()).await
                 {
                     return None;
                 }

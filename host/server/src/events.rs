@@ -38,7 +38,7 @@ pub(crate) async fn watch(
     if after.is_some_and(|after| after < 0) {
         return Err(Problem::invalid("`after` is below 0"));
     }
-    let (frames, response) = Frames::new();
+    let (frames, response) = Frames::new(ctx.app.outward());
     if query.follow == Some(false) {
         let store = ctx.store().clone();
         tokio::spawn(async move {
@@ -72,8 +72,8 @@ async fn stored(store: &Store, session: &str, mut after: i64, frames: &Frames) {
         after = last.seq;
         for event in &page {
             let kind = kind_of(&event.body);
-            if !frames.send(Some(event.seq), kind.as_deref().unwrap_or("event"), &event.body).await
-            {
+            let kind = kind.as_deref().unwrap_or("event");
+            if !frames.send(Some(event.seq), kind, event.body.clone()).await {
                 return;
             }
         }
@@ -98,7 +98,7 @@ async fn follow(ctx: &Ctx, mut events: Pump, frames: &Frames) {
             () = frames.closed() => false,
             () = ctx.app.stopped().cancelled() => false,
             event = events.next() => match event {
-                Some(event) => frames.send(Some(event.id), &event.kind, &event.json).await,
+                Some(event) => frames.send(Some(event.id), &event.kind, event.json.to_string()).await,
                 None => false,
             },
             due = pulse.tick() => due.is_met(ctx, frames).await,

@@ -10,17 +10,17 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use belljar_policy::{GUEST_MARK, Shown};
-use belljar_store::TENANT;
 use futures::FutureExt as _;
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::app::{App, Matched};
-use crate::auth::{Caller, Stranger};
+use crate::auth::{Caller, Claim, Proven, Stranger};
 use crate::peers::{Peer, PeerPlace};
 use crate::problem::{Kind, Problem};
 use crate::rate::Taken;
+use crate::respond;
 use crate::routes::{Needs, Route};
 use crate::trace;
 
@@ -31,20 +31,18 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters of a path in the audit log.
 const MAX_OBJECT: usize = 200;
 
-/// Somebody without a name of their own.
-const NOBODY: &str = "nobody";
-
 /// The paths that need neither a key nor a name: whoever asks for them knows the machine by its
 /// address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Outermost: what a browser must not do with any answer, and an answer even where a handler
-/// has a bug.
-pub(crate) async fn protect(request: Request, next: Next) -> Response {
+/// Outermost: what a browser must not do with any answer, an answer even where a handler has a
+/// bug, and only what may leave.
+pub(crate) async fn protect(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
         Ok(response) => response,
         Err(_) => Problem::bug("a handler panicked").into_response(),
     };
+    respond::say(app.outward(), &mut response);
     let headers = response.headers_mut();
     for (name, value) in [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -72,7 +70,7 @@ pub(crate) async fn check_names(State(app): State<App>, request: Request, next: 
     let response = match named {
         Ok(()) => next.run(request).await,
         Err(problem) => {
-            refuse(&app, TENANT, NOBODY, &object, problem.kind()).await;
+            app.stranger(None, problem.kind());
             problem.into_response()
         }
     };
@@ -161,7 +159,7 @@ async fn admitted(
     let address = peer.map(|peer| peer.to_string()).unwrap_or_default();
     // INV-99: before the key is looked up, which is what trying many costs.
     if let Some(wait) = app.tried().wait(&address, Instant::now()) {
-        refuse(app, TENANT, NOBODY, object, Kind::TooMany).await;
+        app.stranger(None, Kind::TooMany);
         let detail = "too many keys that do not open came from this address";
         return Err(Problem::too_many(detail, wait));
     }
@@ -171,14 +169,21 @@ async fn admitted(
             if tried {
                 app.tried().take(&address, Instant::now());
             }
-            let (tenant, actor) = claimed.unwrap_or_else(|| (TENANT.to_owned(), NOBODY.to_owned()));
-            refuse(app, &tenant, &actor, object, problem.kind()).await;
+            match &claimed {
+                Some(Claim { tenant, proven: Some(actor) }) => {
+                    app.refused(Proven { tenant, actor }, object, problem.kind()).await;
+                }
+                Some(Claim { tenant, proven: None }) => {
+                    app.stranger(Some(tenant), problem.kind());
+                }
+                None => app.stranger(None, problem.kind()),
+            }
             return Err(problem);
         }
     };
     spend(app, &caller)?;
     if !caller.may(route.needs) {
-        refuse(app, &caller.tenant, &caller.actor, object, Kind::Scope).await;
+        app.refused(caller.proven(), object, Kind::Scope).await;
         return Err(out_of_scope(&caller, route.needs));
     }
     Ok(Some(caller))
@@ -225,16 +230,6 @@ async fn call(route: &Route, request: Request, next: Next) -> Response {
             Problem::unavailable(detail, Duration::from_secs(5)).into_response()
         }
     }
-}
-
-/// Writes to the audit log that a call was refused; not each, where there are very many.
-pub(crate) async fn refuse(app: &App, tenant: &str, actor: &str, object: &str, kind: Kind) {
-    if matches!(app.refusals().take(tenant, Instant::now()), Taken::After(_)) {
-        app.metrics().unlogged.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        return;
-    }
-    let detail = json!({ "why": kind.row().name });
-    app.audit(tenant, actor, "refused", object.to_owned(), detail).await;
 }
 
 /// What a request is about: its method and path, escaped and cut. The query may hold anything.

@@ -86,6 +86,7 @@ impl App {
         let told = Arc::new(Semaphore::new(MAX_TOLD));
         let cut = CancellationToken::new();
         let _watched = AbortOnDropHandle::new(tokio::spawn(self.clone().watch_tenants()));
+        let _kept = AbortOnDropHandle::new(tokio::spawn(self.clone().keep_audit()));
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -111,6 +112,7 @@ impl App {
             cut.cancel();
             let _ = tokio::time::timeout(LAST_WORDS, self.tasks().wait()).await;
         }
+        self.write_counts().await;
     }
 
     fn take(
@@ -160,7 +162,7 @@ impl App {
         loop {
             ticks.tick().await;
             // Before the tenants are read: one that is opened meanwhile may be new.
-            let open = self.services().names();
+            let open = self.services().ids();
             match self.store().registry().tenants().await {
                 Ok(there) => self.services().close_deleted(&open, &there),
                 Err(error) => tracing::error!(%error, "the tenants cannot be read"),

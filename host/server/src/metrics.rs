@@ -30,8 +30,8 @@ pub(crate) struct Metrics {
     pub(crate) sockets: Gauge,
     /// Connections that were turned away because there were too many.
     pub(crate) refused: AtomicU64,
-    /// Refused calls whose line in the audit log was left out, because there were too many.
-    pub(crate) unlogged: AtomicU64,
+    /// Requests of callers who have proven no key.
+    strangers: AtomicU64,
 }
 
 /// A number of things that there are now.
@@ -59,6 +59,11 @@ impl Drop for Counted<'_> {
 }
 
 impl Metrics {
+    /// Counts a request of somebody who has proven no key.
+    pub(crate) fn stranger(&self) {
+        self.strangers.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts an answer. `route` is `None` where no route fits the request.
     pub(crate) fn answered(&self, route: Option<Op>, status: u16, took: Duration) {
         let key = (route.map_or("none", Op::name), status);
@@ -136,9 +141,9 @@ fn page(app: &App) -> String {
             &metrics.refused,
         ),
         (
-            "belljar_audit_lines_left_out_total",
-            "Refused calls that are not in the audit log, because there were too many.",
-            &metrics.unlogged,
+            "belljar_strangers_total",
+            "Refused requests of callers who have proven no key.",
+            &metrics.strangers,
         ),
     ];
     for (name, help, value) in counters {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::in_flight::InFlight;
+use crate::outward::Outward;
 use crate::problem::{Kind, Problem};
 
 /// Most bytes of a request's body: a long task with what belongs to it. Larger things are files of
@@ -37,20 +38,34 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
+/// JSON that is to be an answer. It has no body before [`say`] has made it fit to leave.
+#[derive(Clone)]
+struct Unsaid(String);
+
+/// Gives an answer in JSON its body, without the places of the host (INV-93).
+pub(crate) fn say(outward: &Outward, response: &mut Response) {
+    let Some(Unsaid(json)) = response.extensions_mut().remove::<Unsaid>() else { return };
+    let body = outward.say(json).into_string();
+    let length = HeaderValue::from(body.len());
+    response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    *response.body_mut() = Body::from(body);
+}
+
 /// An answer in JSON with a status and a media type of its own.
 pub(crate) fn json_as(
     status: StatusCode,
     media_type: &'static str,
     value: &impl Serialize,
 ) -> Response {
-    let bytes = match serde_json::to_vec(value) {
-        Ok(bytes) => bytes,
+    let json = match serde_json::to_string(value) {
+        Ok(json) => json,
         Err(error) => {
             tracing::error!(%error, "an answer cannot be written as JSON");
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         }
     };
-    let mut response = Response::new(Body::from(bytes));
+    let mut response = Response::new(Body::empty());
+    response.extensions_mut().insert(Unsaid(json));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     response

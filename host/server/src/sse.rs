@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::app::Ctx;
+use crate::outward::{Outward, Public};
 
 /// Frames that wait for a reader. One that is slower than its session holds back no more than
 /// these: what it has not been sent stays in the store.
@@ -32,11 +33,12 @@ const ALIVE: &[u8] = b": alive\n\n";
 pub(crate) struct Frames {
     sender: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
+    outward: Arc<Outward>,
 }
 
 impl Frames {
     /// A stream, and the answer that it is read through. It ends when this is dropped.
-    pub(crate) fn new() -> (Self, Response) {
+    pub(crate) fn new(outward: &Arc<Outward>) -> (Self, Response) {
         let (sender, mut frames) = mpsc::channel::<(Bytes, OwnedSemaphorePermit)>(MAX_WAITING);
         // Of the one that is being sent, too: it is given back when the next one is asked for.
         let mut sending = None;
@@ -54,12 +56,12 @@ impl Frames {
         // Proxies that collect an answer before they pass it on would hold it back for ever.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         let room = Arc::new(Semaphore::new(usize::try_from(MAX_WAITING_BYTES).unwrap_or(0)));
-        (Self { sender, room }, response)
+        (Self { sender, room, outward: Arc::clone(outward) }, response)
     }
 
     /// Sends an event; `false` = nobody reads any more. Waits while the reader is behind.
-    pub(crate) async fn send(&self, id: Option<i64>, kind: &str, json: &str) -> bool {
-        self.put(frame(id, kind, json)).await
+    pub(crate) async fn send(&self, id: Option<i64>, kind: &str, json: String) -> bool {
+        self.put(frame(id, kind, &self.outward.say(json))).await
     }
 
     /// Says that the stream is there; `false` = nobody reads any more.
@@ -133,7 +135,8 @@ impl Due {
     }
 }
 
-fn frame(id: Option<i64>, kind: &str, json: &str) -> Bytes {
+fn frame(id: Option<i64>, kind: &str, json: &Public) -> Bytes {
+    let json = json.as_str();
     let mut text = String::with_capacity(json.len() + kind.len() + 48);
     if let Some(id) = id {
         text.push_str(&format!("id: {id}\n"));
@@ -157,13 +160,15 @@ mod tests {
 
     #[test]
     fn a_frame_has_its_id_kind_and_data() {
-        assert_eq!(frame(Some(7), "todos", "{}"), "id: 7\nevent: todos\ndata: {}\n\n");
-        assert_eq!(frame(None, "done", "{}"), "event: done\ndata: {}\n\n");
+        let said = |json: &str| Outward::default().say(json.to_owned());
+        assert_eq!(frame(Some(7), "todos", &said("{}")), "id: 7\nevent: todos\ndata: {}\n\n");
+        assert_eq!(frame(None, "done", &said("{}")), "event: done\ndata: {}\n\n");
     }
 
     #[test]
     fn a_line_break_begins_no_field_of_its_own() {
-        let text = frame(None, "a\nid: 1", "x\r\nid: 2");
+        let said = Outward::default().say("x\r\nid: 2".to_owned());
+        let text = frame(None, "a\nid: 1", &said);
         let text = std::str::from_utf8(&text).unwrap();
         assert!(text.lines().all(|line| !line.starts_with("id:")), "{text}");
     }

@@ -1,6 +1,9 @@
-//! From a tenant's name to its sessions. A tenant is opened when it is first needed and stays open.
+//! From a tenant to its sessions. A tenant is opened when it is first needed and stays open.
+//!
+//! Tenants are told apart by their ids: one that is deleted and made again has another id, and
+//! nothing of what its predecessor has open here.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +13,7 @@ use belljar_session::{Service, ServiceError};
 use belljar_store::{Registry, Tenant};
 use tokio::sync::OnceCell;
 
+use crate::outward::Outward;
 use crate::problem::Problem;
 
 /// How long a caller waits before it tries a tenant again that could not be opened.
@@ -18,13 +22,13 @@ const RETRY: Duration = Duration::from_secs(30);
 /// Opens tenants: reads their settings and puts their hosts together.
 #[async_trait]
 pub trait Tenants: Send + Sync {
-    /// The sessions of a tenant whose name a key has vouched for. Called once for each tenant
+    /// The sessions of a tenant that a key has vouched for. Called once for each tenant
     /// that opens, and again for one that did not.
     ///
     /// # Errors
     ///
     /// When it cannot be served now. The text goes to the operator's log; a caller is told less.
-    async fn open(&self, tenant: &str) -> Result<Service, OpenError>;
+    async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError>;
 }
 
 /// Why a tenant cannot be served.
@@ -42,31 +46,26 @@ pub enum OpenError {
 pub(crate) struct Services {
     opener: Arc<dyn Tenants>,
     registry: Registry,
-    open: Mutex<HashMap<String, Arc<OnceCell<Open>>>>,
-}
-
-/// A tenant that is open.
-#[derive(Clone)]
-struct Open {
-    service: Service,
-    /// When the tenant was made, which tells it from another of its name.
-    made: i64,
+    outward: Arc<Outward>,
+    /// By their ids.
+    open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
 }
 
 impl Services {
-    pub(crate) fn new(opener: Arc<dyn Tenants>, registry: Registry) -> Self {
-        Self { opener, registry, open: Mutex::default() }
+    pub(crate) fn new(opener: Arc<dyn Tenants>, registry: Registry, outward: Arc<Outward>) -> Self {
+        Self { opener, registry, outward, open: Mutex::default() }
     }
 
-    /// The sessions of a tenant. Callers of one that is being opened wait for each other.
-    pub(crate) async fn of(&self, tenant: &str) -> Result<Service, Problem> {
+    /// The sessions of a tenant, by its name and id. Callers of one that is being opened wait for
+    /// each other.
+    pub(crate) async fn of(&self, tenant: &str, id: &str) -> Result<Service, Problem> {
         let cell = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            // Only names of keys that exist come here, so it is as long as the list of tenants.
-            Arc::clone(open.entry(tenant.to_owned()).or_default())
+            // Only ids of keys that exist come here, so it is as long as the list of tenants.
+            Arc::clone(open.entry(id.to_owned()).or_default())
         };
-        let open = cell.get_or_try_init(|| self.open(tenant)).await;
-        open.map(|open| open.service.clone()).map_err(|error| {
+        let open = cell.get_or_try_init(|| self.open(tenant, id)).await;
+        open.cloned().map_err(|error| {
             tracing::error!(tenant, why = %Shown::multiline(&error.to_string()), "a tenant cannot be served");
             match error {
                 OpenError::OutOfReach(_) => Problem::unavailable(
@@ -80,36 +79,39 @@ impl Services {
         })
     }
 
-    async fn open(&self, tenant: &str) -> Result<Open, OpenError> {
+    async fn open(&self, tenant: &str, id: &str) -> Result<Service, OpenError> {
         let setup = |why: String| OpenError::Setup(why);
         let found = self.registry.tenant(tenant).await;
         let found = found.map_err(|error| setup(format!("it cannot be looked up: {error}")))?;
-        let made = found.ok_or_else(|| setup("it was deleted".to_owned()))?.created;
-        Ok(Open { service: self.opener.open(tenant).await?, made })
+        let found = found.filter(|tenant| tenant.id == id);
+        let found = found.ok_or_else(|| setup("it was deleted".to_owned()))?;
+        let service = self.opener.open(&found).await?;
+        self.outward.hide_of(&service);
+        Ok(service)
     }
 
     /// All that are open.
     pub(crate) fn all(&self) -> Vec<Service> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.values().filter_map(|cell| Some(cell.get()?.service.clone())).collect()
+        open.values().filter_map(|cell| cell.get().cloned()).collect()
     }
 
     /// Opens these tenants and goes on with the turns that a process died in. Gives how many.
-    pub(crate) async fn recover(&self, tenants: &[String]) -> usize {
+    pub(crate) async fn recover(&self, tenants: &[Tenant]) -> usize {
         let mut turns = 0;
         for tenant in tenants {
             // Those that cannot be opened are in the log, and their turns wait for the next start.
-            let Ok(service) = self.of(tenant).await else { continue };
+            let Ok(service) = self.of(&tenant.name, &tenant.id).await else { continue };
             match service.recover().await {
                 Ok(recovered) => turns += recovered,
-                Err(error) => log_recovery(tenant, &error),
+                Err(error) => log_recovery(&tenant.name, &error),
             }
         }
         turns
     }
 
-    /// The names of those that are open.
-    pub(crate) fn names(&self) -> Vec<String> {
+    /// The ids of those that are open.
+    pub(crate) fn ids(&self) -> Vec<String> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
@@ -117,20 +119,16 @@ impl Services {
     /// they are, and nothing more of them is written. One that was deleted and made again is
     /// another tenant.
     pub(crate) fn close_deleted(&self, open: &[String], there: &[Tenant]) {
-        let made: HashMap<&str, i64> =
-            there.iter().map(|tenant| (tenant.name.as_str(), tenant.created)).collect();
-        for name in open {
+        let there: HashSet<&str> = there.iter().map(|tenant| tenant.id.as_str()).collect();
+        for id in open.iter().filter(|id| !there.contains(id.as_str())) {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             // One that is only being opened has no turns, and is looked at again.
-            let Some(one) = open.get(name).and_then(|cell| cell.get().cloned()) else { continue };
-            if made.get(name.as_str()) == Some(&one.made) {
-                continue;
-            }
-            open.remove(name);
+            let Some(service) = open.get(id).and_then(|cell| cell.get().cloned()) else { continue };
+            open.remove(id);
             drop(open);
-            let turns = one.service.running().len();
-            tracing::info!(tenant = name, turns, "a tenant was deleted: its turns are stopped");
-            tokio::spawn(async move { one.service.drain(Duration::ZERO).await });
+            let (tenant, turns) = (service.store().tenant(), service.running().len());
+            tracing::info!(tenant, turns, "a tenant was deleted: its turns are stopped");
+            tokio::spawn(async move { service.drain(Duration::ZERO).await });
         }
     }
 

@@ -28,6 +28,7 @@ use crate::auth::{SUBPROTOCOL, offered};
 use crate::gate;
 use crate::in_flight::{InFlight, SOCKET_BYTES, STREAM_BYTES};
 use crate::meter::Meter;
+use crate::outward::{Outward, Public};
 use crate::peers::{Busy, PeerPlace};
 use crate::problem::{Kind, Problem};
 use crate::pump::{Bounded, Pump};
@@ -128,9 +129,9 @@ impl Drop for Place {
 
 /// What is put into the outbox.
 enum Out {
-    Text(Utf8Bytes),
+    Text(Public),
     /// With its part of the outbox's bytes.
-    Event(Utf8Bytes, OwnedSemaphorePermit),
+    Event(Public, OwnedSemaphorePermit),
     Ping,
     /// The last word.
     Close(u16, &'static str),
@@ -291,7 +292,7 @@ impl Connection {
         }
         if !caller.may(needs) {
             let object = format!("WebSocket {}", op.name());
-            gate::refuse(app, &caller.tenant, &caller.actor, &object, Kind::Scope).await;
+            app.refused(caller.proven(), &object, Kind::Scope).await;
             return Err(gate::out_of_scope(caller, needs));
         }
         Ok(())
@@ -358,7 +359,7 @@ impl Connection {
             let Some(done) = done.await else { return };
             drop(turns);
             if let Some(outbox) = outbox.upgrade() {
-                say(&outbox, &done).await;
+                say(&outbox, ctx.app.outward(), &done).await;
             }
         });
         Ok(())
@@ -368,6 +369,7 @@ impl Connection {
     fn carry(&mut self, session: String, watch: Watch, flight: InFlight) {
         let (sender, sent) = watch::channel(0);
         let (outbox, room) = (self.outbox.clone(), Arc::clone(&self.room));
+        let outward = Arc::clone(self.ctx.app.outward());
         let mut events = Pump::start(watch);
         let task = tokio::spawn(async move {
             let _flight = flight;
@@ -376,7 +378,7 @@ impl Connection {
                 let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(MAX_OUTBOX_BYTES);
                 // It is never closed.
                 let Ok(room) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
-                if outbox.send(Out::Event(text.into(), room)).await.is_err() {
+                if outbox.send(Out::Event(outward.say(text), room)).await.is_err() {
                     return;
                 }
                 sender.send_replace(event.id);
@@ -406,7 +408,7 @@ impl Connection {
     }
 
     async fn say(&self, message: &ServerMessage) {
-        say(&self.outbox, message).await;
+        say(&self.outbox, self.ctx.app.outward(), message).await;
     }
 }
 
@@ -419,10 +421,10 @@ impl Drop for TurnOf {
     }
 }
 
-async fn say(outbox: &mpsc::Sender<Out>, message: &ServerMessage) {
+async fn say(outbox: &mpsc::Sender<Out>, outward: &Outward, message: &ServerMessage) {
     match serde_json::to_string(message) {
         // Nobody is there any more where it cannot be sent.
-        Ok(text) => drop(outbox.send(Out::Text(text.into())).await),
+        Ok(text) => drop(outbox.send(Out::Text(outward.say(text))).await),
         Err(error) => tracing::error!(%error, "a message cannot be written as JSON"),
     }
 }
@@ -437,10 +439,10 @@ async fn write(
         // Given back once it is sent.
         let mut _room = None;
         let (message, last) = match out {
-            Out::Text(text) => (Message::Text(text), false),
+            Out::Text(text) => (Message::Text(text.into_string().into()), false),
             Out::Event(text, room) => {
                 _room = Some(room);
-                (Message::Text(text), false)
+                (Message::Text(text.into_string().into()), false)
             }
             Out::Ping => (Message::Ping(bytes::Bytes::new()), false),
             Out::Close(code, reason) => {

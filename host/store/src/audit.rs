@@ -1,5 +1,5 @@
-//! The audit log: who has done what. It only grows: nothing here changes or deletes a line, and
-//! the file itself refuses to.
+//! The audit log: who has done what. Nothing changes a line, and none is deleted before its time is
+//! over: the file itself refuses to.
 
 use serde_json::Value;
 use sqlx::Row as _;
@@ -7,6 +7,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::registry::Registry;
 use crate::session::MAX_LISTED;
 use crate::statement::{Nothing, Statement, bounded, json};
 
@@ -50,6 +51,29 @@ pub(crate) fn add(tenant: &str, entry: AuditEntry) -> Result<Statement, StoreErr
             detail.into(),
         ],
     )
+}
+
+/// Lines that are deleted as one: so few that whoever writes meanwhile does not wait long.
+const MAX_PRUNED: i64 = 5_000;
+
+impl Registry {
+    /// Deletes the lines of all tenants from before this time, in milliseconds since 1970; the file
+    /// keeps all others from then on. Gives how many went.
+    pub async fn prune_audit(&self, before: i64) -> Result<u64, StoreError> {
+        const WHAT: &str = "prune the audit log";
+        let raise = "UPDATE audit_kept SET since = $1 WHERE since < $1";
+        self.change(WHAT, Nothing::Fine, raise, [before.into()]).await?;
+        let delete = "DELETE FROM audit WHERE id IN \
+            (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)";
+        let mut pruned = 0;
+        loop {
+            let args = [before.into(), MAX_PRUNED.into()];
+            match self.change(WHAT, Nothing::Fine, delete, args).await? {
+                0 => return Ok(pruned),
+                some => pruned += some,
+            }
+        }
+    }
 }
 
 impl Store {

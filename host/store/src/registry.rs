@@ -12,6 +12,9 @@ use crate::words::KeyScope;
 /// Most characters of a tenant's name.
 pub const MAX_TENANT_NAME: usize = 40;
 
+/// Random bytes of a tenant's id: so many that none comes twice.
+const ID_BYTES: usize = 16;
+
 /// Tenants and keys. The only way to another tenant's rows: who holds it acts for the operator.
 #[derive(Debug, Clone)]
 pub struct Registry {
@@ -23,6 +26,10 @@ pub struct Registry {
 pub struct Tenant {
     /// Its name: `[a-z0-9-]`, 1 to [`MAX_TENANT_NAME`].
     pub name: String,
+    /// What it is for ever: its directory below the data root is called so. Random, and no other
+    /// tenant's, also not that of one which was deleted and had the same name. Of tenants that an
+    /// older program made it is the name.
+    pub id: String,
     /// Whether its keys are refused.
     pub disabled: bool,
     /// When it was made, in milliseconds since 1970; 0 = with the file.
@@ -53,6 +60,9 @@ pub struct StoredKey {
     pub id: String,
     /// Its tenant.
     pub tenant: String,
+    /// [`Tenant::id`] of its tenant.
+    #[serde(skip)]
+    pub tenant_id: String,
     /// Whether its tenant is disabled: then it opens nothing.
     pub tenant_disabled: bool,
     /// What a person recognises it by. Foreign text.
@@ -80,8 +90,8 @@ impl Store {
 impl Registry {
     /// Makes a tenant. A name that is taken is [`StoreError::Taken`], one that is not of the
     /// form is [`StoreError::Invalid`]. The tenant of the command line, [`TENANT`], is always
-    /// there.
-    pub async fn create_tenant(&self, name: &str, now: i64) -> Result<(), StoreError> {
+    /// there. Its id is made here.
+    pub async fn create_tenant(&self, name: &str, now: i64) -> Result<Tenant, StoreError> {
         let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if name.is_empty() || name.len() > MAX_TENANT_NAME || !name.bytes().all(letters) {
             let why = format!(
@@ -90,14 +100,16 @@ impl Registry {
             );
             return Err(StoreError::Invalid { what: "the tenant's name", why });
         }
-        let insert = "INSERT INTO tenants (name, disabled, created) VALUES ($1, 0, $2)";
-        let args = [name.into(), now.into()];
-        self.change("make a tenant", Nothing::Fine, insert, args).await.map(drop)
+        let id = new_id()?;
+        let insert = "INSERT INTO tenants (name, disabled, created, id) VALUES ($1, 0, $2, $3)";
+        let args = [name.into(), now.into(), id.as_str().into()];
+        self.change("make a tenant", Nothing::Fine, insert, args).await?;
+        Ok(Tenant { name: name.to_owned(), id, disabled: false, created: now })
     }
 
     /// All tenants, by name.
     pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
-        let select = "SELECT name, disabled, created FROM tenants ORDER BY name";
+        let select = "SELECT name, disabled, created, id FROM tenants ORDER BY name";
         let rows = sqlx::query(select).fetch_all(&self.store.pool).await;
         let rows = rows.map_err(|error| self.store.failed("list the tenants", &error))?;
         rows.iter().map(|row| self.stored_tenant(row)).collect()
@@ -105,7 +117,7 @@ impl Registry {
 
     /// A tenant by its name.
     pub async fn tenant(&self, name: &str) -> Result<Option<Tenant>, StoreError> {
-        let select = "SELECT name, disabled, created FROM tenants WHERE name = $1";
+        let select = "SELECT name, disabled, created, id FROM tenants WHERE name = $1";
         let row = sqlx::query(select).bind(name).fetch_optional(&self.store.pool).await;
         let row = row.map_err(|error| self.store.failed("look for a tenant", &error))?;
         row.map(|row| self.stored_tenant(&row)).transpose()
@@ -184,10 +196,10 @@ impl Registry {
     /// times.
     pub async fn keys(&self, tenant: Option<&str>) -> Result<Vec<StoredKey>, StoreError> {
         let all = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
-            k.created, k.last_used, k.revoked FROM api_keys k \
+            k.created, k.last_used, k.revoked, t.id FROM api_keys k \
             JOIN tenants t ON t.name = k.tenant ORDER BY k.tenant, k.created, k.id";
         let of_one = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
-            k.created, k.last_used, k.revoked FROM api_keys k \
+            k.created, k.last_used, k.revoked, t.id FROM api_keys k \
             JOIN tenants t ON t.name = k.tenant WHERE k.tenant = $1 ORDER BY k.created, k.id";
         let query = match tenant {
             Some(tenant) => sqlx::query(of_one).bind(tenant),
@@ -202,7 +214,7 @@ impl Registry {
     /// at [`StoredKey::revoked`] and [`StoredKey::tenant_disabled`].
     pub async fn find_key(&self, id: &str) -> Result<Option<StoredKey>, StoreError> {
         let select = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
-            k.created, k.last_used, k.revoked FROM api_keys k \
+            k.created, k.last_used, k.revoked, t.id FROM api_keys k \
             JOIN tenants t ON t.name = k.tenant WHERE k.id = $1";
         let row = sqlx::query(select).bind(id).fetch_optional(&self.store.pool).await;
         let row = row.map_err(|error| self.store.failed("look for a key", &error))?;
@@ -226,16 +238,16 @@ impl Registry {
     }
 
     /// The tenants with turns that nobody has finished, by name.
-    pub async fn tenants_in_flight(&self) -> Result<Vec<String>, StoreError> {
-        let select = "SELECT DISTINCT s.tenant FROM messages m \
-            JOIN sessions s ON s.id = m.session_id \
-            WHERE m.status = 'in_flight' ORDER BY s.tenant";
+    pub async fn tenants_in_flight(&self) -> Result<Vec<Tenant>, StoreError> {
+        let select = "SELECT name, disabled, created, id FROM tenants WHERE name IN \
+            (SELECT s.tenant FROM messages m JOIN sessions s ON s.id = m.session_id \
+            WHERE m.status = 'in_flight') ORDER BY name";
         let failed = |error| self.store.failed("look for turns in flight", &error);
         let rows = sqlx::query(select).fetch_all(&self.store.pool).await.map_err(failed)?;
-        rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
+        rows.iter().map(|row| self.stored_tenant(row)).collect()
     }
 
-    async fn change<const N: usize>(
+    pub(crate) async fn change<const N: usize>(
         &self,
         what: &'static str,
         nothing: Nothing,
@@ -249,7 +261,8 @@ impl Registry {
     fn stored_tenant(&self, row: &SqliteRow) -> Result<Tenant, StoreError> {
         let read = || -> Result<Tenant, sqlx::Error> {
             let disabled: i64 = row.try_get(1)?;
-            Ok(Tenant { name: row.try_get(0)?, disabled: disabled != 0, created: row.try_get(2)? })
+            let (name, created, id) = (row.try_get(0)?, row.try_get(2)?, row.try_get(3)?);
+            Ok(Tenant { name, id, disabled: disabled != 0, created })
         };
         read().map_err(|error| self.store.bad_row("a tenant".to_owned(), error))
     }
@@ -259,6 +272,16 @@ impl Registry {
     }
 }
 
+/// An id that nobody had before.
+fn new_id() -> Result<String, StoreError> {
+    let mut bytes = [0_u8; ID_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::Invalid {
+        what: "the tenant's id",
+        why: format!("the system gives no random bytes: {error}"),
+    })?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 fn key(row: &SqliteRow) -> Result<StoredKey, String> {
     let plain = |error: sqlx::Error| error.to_string();
     let text = |index: usize| row.try_get::<String, _>(index).map_err(plain);
@@ -266,6 +289,7 @@ fn key(row: &SqliteRow) -> Result<StoredKey, String> {
     Ok(StoredKey {
         id: text(0)?,
         tenant: text(1)?,
+        tenant_id: text(9)?,
         tenant_disabled: disabled != 0,
         label: text(3)?,
         scope: text(4)?.parse().map_err(|error| format!("{error}"))?,

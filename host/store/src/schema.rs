@@ -27,6 +27,8 @@ const MIGRATIONS: &[&str] = &[
         include_str!("../migrations/0005_storage.sql"),
         include_str!("../migrations/0005_storage.sqlite.sql"),
     ),
+    include_str!("../migrations/0006_tenants.sql"),
+    include_str!("../migrations/0007_retention.sqlite.sql"),
 ];
 
 /// The table of applied versions. The first thing in a new file.

@@ -14,14 +14,14 @@ use crate::home::Places;
 /// The places whose `belljar.toml` is written: those of a tenant where one is named.
 pub(super) fn places(args: &GrantArgs, places: &Places) -> Result<Places, Failure> {
     let Some(name) = tenant(args) else { return Ok(places.clone()) };
-    let data = with_store(&args.data, places, async |store, data: &Data| {
+    let (home, workspace) = with_store(&args.data, places, async |store, data: &Data| {
         let known = store.registry().tenant(name).await.map_err(crate::data::failed)?;
-        known.map(|_| data.clone()).ok_or_else(|| {
+        let own = |tenant| (data.tenant_home(&tenant), data.tenant_workspace(&tenant));
+        known.map(own).ok_or_else(|| {
             Failure::usage(format!("there is no tenant `{}`", Shown::clipped(name, 64)))
                 .hint("`belljar tenants list` lists them")
         })
     })?;
-    let (home, workspace) = (data.tenant_home(name), data.tenant_workspace(name));
     Ok(Places { home, workspace, cache: places.cache.clone(), user_home: None })
 }
 

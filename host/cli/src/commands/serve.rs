@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use belljar_definition::ServerSetting;
 use belljar_server::{
-    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_BYTES_IN_FLIGHT,
-    DEFAULT_DRAIN, DEFAULT_KEY_CHECK, DEFAULT_RATE, DEFAULT_TENANT_BYTES_IN_FLIGHT,
-    DEFAULT_TENANT_CHECK, NameError, Names, ServerConfig, connections_within, has_keys, may_listen,
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_AUDIT_DAYS,
+    DEFAULT_BYTES_IN_FLIGHT, DEFAULT_DRAIN, DEFAULT_KEY_CHECK, DEFAULT_RATE, DEFAULT_STRANGER_NOTES,
+    DEFAULT_TENANT_BYTES_IN_FLIGHT, DEFAULT_TENANT_CHECK, HiddenPlace, NameError, Names,
+    ServerConfig, connections_within, has_keys, may_listen,
 };
 use belljar_session::{Admission, ServiceLimits};
 use belljar_store::Store;
@@ -141,7 +142,9 @@ async fn app(
     })?;
     let needed = store.registry().keys_needed().await.map_err(failed)?;
     say_who_is_let_in(keys, needed, &opener.out);
+    let hidden = hidden(&opener);
     let config = ServerConfig {
+        hidden,
         names,
         open,
         requests_per_second: server.requests_per_second.unwrap_or(DEFAULT_RATE),
@@ -155,6 +158,8 @@ async fn app(
         address_failures: server.failed_keys_per_minute.unwrap_or(DEFAULT_ADDRESS_FAILURES),
         key_check: DEFAULT_KEY_CHECK,
         tenant_check: DEFAULT_TENANT_CHECK,
+        stranger_notes: DEFAULT_STRANGER_NOTES,
+        audit_days: server.audit_days.unwrap_or(DEFAULT_AUDIT_DAYS),
     };
     Ok(App::new(config, store, Arc::new(Opening::from(opener)), admission))
 }
@@ -175,6 +180,21 @@ fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
 /// MiB as bytes.
 pub(super) fn storage(mib: u32) -> u64 {
     u64::from(mib) << 20
+}
+
+/// The places of this machine that no caller is told of. What lies below the homes and workspaces
+/// of tenants is added when they are opened.
+fn hidden(opener: &Opener) -> Vec<HiddenPlace> {
+    let Opener { places, data, .. } = opener;
+    let mut hidden = vec![
+        HiddenPlace::new(&places.workspace, "/workspace"),
+        HiddenPlace::new(&places.home, ""),
+        HiddenPlace::new(data.root(), "data"),
+        HiddenPlace::new(&places.cache, "cache"),
+    ];
+    hidden.extend(std::env::current_exe().map(|path| HiddenPlace::new(path, "belljar")));
+    hidden.extend(places.user_home.as_deref().map(|path| HiddenPlace::new(path, "~")));
+    hidden
 }
 
 fn admission(server: &ServerSetting) -> (Arc<Admission>, ServiceLimits) {

@@ -14,7 +14,7 @@ use belljar_policy::Mount;
 use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
 use belljar_session::{Admission, Hooks, Host, Service, ServiceLimits};
-use belljar_store::{Store, TENANT};
+use belljar_store::{Store, TENANT, Tenant};
 
 use super::serve::storage;
 use crate::data::Data;
@@ -50,14 +50,14 @@ impl From<Opener> for Opening {
 
 #[async_trait]
 impl Tenants for Opening {
-    async fn open(&self, tenant: &str) -> Result<Service, OpenError> {
-        let (inner, name) = (Arc::clone(&self.0), tenant.to_owned());
+    async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError> {
+        let (inner, own) = (Arc::clone(&self.0), tenant.clone());
         // Reads files, and may describe tools on a runtime of its own.
-        let opened = tokio::task::spawn_blocking(move || inner.host(&name)).await;
+        let opened = tokio::task::spawn_blocking(move || inner.host(&own)).await;
         let (host, workspace, limits) =
             opened.map_err(|error| OpenError::Setup(format!("opening it failed: {error}")))??;
         let Opener { store, admission, .. } = &*self.0;
-        let store = store.of_tenant(tenant);
+        let store = store.of_tenant(&tenant.name);
         let service = Service::new(host, store, workspace, Arc::clone(admission), limits);
         let loaded = service.reload_agents().await;
         loaded.map_err(|error| OpenError::Setup(format!("its agents cannot be read: {error}")))?;
@@ -78,13 +78,13 @@ fn limits(own: &ServerSetting, all: ServiceLimits) -> ServiceLimits {
 }
 
 impl Opener {
-    fn host(&self, tenant: &str) -> Result<(Host, PathBuf, ServiceLimits), OpenError> {
-        if tenant == TENANT {
+    fn host(&self, tenant: &Tenant) -> Result<(Host, PathBuf, ServiceLimits), OpenError> {
+        if tenant.name == TENANT {
             return Ok((self.local.clone(), self.places.workspace.clone(), self.limits));
         }
         let places = self.places_of(tenant)?;
         let settings = host::settings(&places).map_err(|failure| setup(&failure))?;
-        self.check(&settings, &places, tenant)?;
+        self.check(&settings, &places, &tenant.name)?;
         let assembly = Assembly::new(&places, &self.out).map_err(|failure| setup(&failure))?;
         let assembly = match settings.models.is_empty() {
             false => assembly,
@@ -106,23 +106,24 @@ impl Opener {
 
     /// The tenant's places, all in its own directory below the data root, links followed: the
     /// wall lets this process write nowhere else, and no tenant reaches another's.
-    fn places_of(&self, tenant: &str) -> Result<Places, OpenError> {
+    fn places_of(&self, tenant: &Tenant) -> Result<Places, OpenError> {
         let found = |path: PathBuf| {
             path.canonicalize().map_err(|error| {
                 OpenError::Setup(format!("`{}` cannot be used: {error}", path.display()))
             })
         };
         let root = found(self.data.root().to_path_buf())?;
-        let own = root.join("tenants").join(tenant);
+        let own = root.join("tenants").join(&tenant.id);
         let below = |path: PathBuf| -> Result<PathBuf, OpenError> {
             let path = found(path)?;
             if path.starts_with(&own) {
                 return Ok(path);
             }
             Err(OpenError::OutOfReach(format!(
-                "`{}` of tenant `{tenant}` lies outside of `{}`; move it there, or restart with \
+                "`{}` of tenant `{}` lies outside of `{}`; move it there, or restart with \
                  another `--data`",
                 path.display(),
+                tenant.name,
                 own.display()
             )))
         };

@@ -1,5 +1,8 @@
 //! `belljar tenants`: who shares the server.
 
+use std::path::Path;
+use std::{fs, io};
+
 use belljar_policy::Shown;
 use belljar_store::{Store, TENANT, Tenant};
 use serde_json::json;
@@ -27,7 +30,10 @@ pub(super) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit
                 let state = if *enable { "may call again" } else { "may not call any more" };
                 out.note(format_args!("tenant `{name}` {state}; what runs goes on to its end"));
             }
-            TenantsCommand::Rm { name, yes } => remove(name, *yes, store, data, out).await?,
+            TenantsCommand::Rm { name, yes, purge } => {
+                let how = Removal { yes: *yes, purge: *purge };
+                remove(name, how, store, data, out).await?;
+            }
         }
         Ok(Exit::Completed)
     })
@@ -35,8 +41,8 @@ pub(super) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit
 
 async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<(), Failure> {
     // The row first: it is what checks the name.
-    store.registry().create_tenant(name, now()).await.map_err(failed)?;
-    for path in [data.tenant_home(name), data.tenant_workspace(name)] {
+    let tenant = store.registry().create_tenant(name, now()).await.map_err(failed)?;
+    for path in [data.tenant_home(&tenant), data.tenant_workspace(&tenant)] {
         create_private(&path).map_err(|error| {
             Failure::new(format!("failed to create `{}`: {error}", path.display()))
         })?;
@@ -44,8 +50,8 @@ async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<(), Fa
     audit(store, name, "create_tenant", name, json!({})).await?;
     out.note(format_args!(
         "tenant `{name}`: its belljar.toml and agents go into {}, what its agents work on into {}",
-        data.tenant_home(name).display(),
-        data.tenant_workspace(name).display()
+        data.tenant_home(&tenant).display(),
+        data.tenant_workspace(&tenant).display()
     ));
     out.note(format_args!(
         "`belljar keys create --tenant {name} --scope admin --name NAME` makes its first key"
@@ -53,27 +59,67 @@ async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<(), Fa
     Ok(())
 }
 
+/// How a tenant is removed.
+#[derive(Debug, Clone, Copy)]
+struct Removal {
+    /// Without asking.
+    yes: bool,
+    /// Its files too.
+    purge: bool,
+}
+
 async fn remove(
     name: &str,
-    yes: bool,
+    how: Removal,
     store: &Store,
     data: &Data,
     out: &Out,
 ) -> Result<(), Failure> {
     let shown = Shown::clipped(name, 64);
-    if store.registry().tenant(name).await.map_err(failed)?.is_none() {
+    let Some(tenant) = store.registry().tenant(name).await.map_err(failed)? else {
         return Err(Failure::usage(format!("there is no tenant `{shown}`"))
             .hint("`belljar tenants list` shows them"));
-    }
-    let question = format!("delete tenant `{shown}` with all its keys, sessions and agents?");
-    super::sessions::sure(yes, &question, out)?;
+    };
+    let and = if how.purge { ", and all its files" } else { "" };
+    let question = format!("delete tenant `{shown}` with all its keys, sessions and agents{and}?");
+    super::sessions::sure(how.yes, &question, out)?;
     store.registry().delete_tenant(name).await.map_err(failed)?;
-    audit(store, TENANT, "delete_tenant", name, json!({})).await?;
+    let files = data.tenant(&tenant);
+    let left = match how.purge {
+        true => purge(&files),
+        false => Ok(()),
+    };
+    let detail = json!({ "purged": how.purge && left.is_ok() });
+    audit(store, TENANT, "delete_tenant", name, detail).await?;
+    left.map_err(|error| {
+        let why = format!("tenant `{shown}` is deleted, and its files are not: {error}");
+        Failure::new(why).hint(format!("delete what is left of `{}`", files.display()))
+    })?;
+    if how.purge {
+        out.note(format_args!("tenant `{shown}` is deleted, with all its files"));
+        return Ok(());
+    }
     out.note(format_args!(
-        "tenant `{shown}` is deleted; its files are still in {}",
-        data.tenant(name).display()
+        "tenant `{shown}` is deleted; what it leaves behind is yours to delete:"
     ));
+    for (what, path) in [
+        ("its settings, grants, agents and tools", data.tenant_home(&tenant)),
+        ("what its agents worked on", data.tenant_workspace(&tenant)),
+    ] {
+        out.note(format_args!("  {}: {what}", path.display()));
+    }
+    out.note("its lines of the audit log stay as long as all others; a tenant that is given this name has directories of its own");
     Ok(())
+}
+
+/// Deletes all that a tenant had on disk. A link in its place is not followed.
+fn purge(files: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(files) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.is_dir() => fs::remove_dir_all(files),
+        Ok(_) => fs::remove_file(files),
+    }
 }
 
 fn list(tenants: &[Tenant], out: &Out) {

@@ -21,6 +21,7 @@ const KEYS: &[&str] = &[
     "requests_per_second",
     "connections_per_address",
     "failed_keys_per_minute",
+    "audit_days",
     "otlp_endpoint",
 ];
 
@@ -61,6 +62,8 @@ pub struct ServerSetting {
     pub connections_per_address: Option<u32>,
     /// Keys a minute that one address may try in vain.
     pub failed_keys_per_minute: Option<u32>,
+    /// Days for which lines of the audit log are kept.
+    pub audit_days: Option<u32>,
     /// The collector that traces are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`.
     pub otlp_endpoint: Option<String>,
 }
@@ -89,6 +92,7 @@ impl<'t> Loader<'_, 't, '_> {
             requests_per_second: self.bounded(table, "requests_per_second", 1, MAX_COUNT),
             connections_per_address: self.bounded(table, "connections_per_address", 1, MAX_COUNT),
             failed_keys_per_minute: self.bounded(table, "failed_keys_per_minute", 1, MAX_COUNT),
+            audit_days: self.bounded(table, "audit_days", 1, MAX_COUNT),
             otlp_endpoint: self.reader.text(table, "otlp_endpoint"),
         };
         if let (Some(text), Some(item)) = (&setting.listen, table.get("listen"))

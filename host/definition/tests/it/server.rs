@@ -19,6 +19,7 @@ tenant_queue = 2
 requests_per_second = 10
 connections_per_address = 20
 failed_keys_per_minute = 30
+audit_days = 40
 otlp_endpoint = 'http://127.0.0.1:4318'",
     );
     let server = settings.unwrap().server;
@@ -33,8 +34,9 @@ otlp_endpoint = 'http://127.0.0.1:4318'",
         server.requests_per_second,
         server.connections_per_address,
         server.failed_keys_per_minute,
+        server.audit_days,
     ];
-    assert_eq!(numbers, [8, 0, 4, 2, 10, 20, 30].map(Some));
+    assert_eq!(numbers, [8, 0, 4, 2, 10, 20, 30, 40].map(Some));
     assert_eq!(server.otlp_endpoint.as_deref(), Some("http://127.0.0.1:4318"));
     assert_eq!(home("").unwrap().server, Default::default());
 }

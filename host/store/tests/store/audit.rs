@@ -1,4 +1,4 @@
-//! The audit log only grows.
+//! The audit log only grows, and loses a line when its time is over.
 
 use belljar_store::{StoreError, Write};
 use sqlx::{Connection as _, Executor as _};
@@ -16,6 +16,7 @@ async fn no_statement_changes_or_deletes_a_line() {
         "UPDATE audit SET actor = 'nobody' WHERE id = 'a1'",
         "UPDATE OR REPLACE audit SET id = 'a2' WHERE id = 'a1'",
         "DELETE FROM audit WHERE id = 'a1'",
+        "DELETE FROM audit WHERE at < 1000",
         "DELETE FROM audit",
         "REPLACE INTO audit SELECT id, tenant, at, 'nobody', action, object, detail FROM audit",
         "INSERT OR REPLACE INTO audit (rowid, id, tenant, at, actor, action, object, detail) \
@@ -53,6 +54,33 @@ async fn the_log_is_read_backwards_page_by_page() {
     }
     read.reverse();
     assert_eq!(read, lines);
+}
+
+#[tokio::test]
+async fn lines_go_when_their_time_is_over_and_none_before() {
+    let home = Home::new();
+    let store = home.open().await;
+    let lines = (1..=9).map(|number| Write::Audit(audit(&format!("a{number}"), number)));
+    store.enqueue(lines.collect()).await.unwrap();
+    let other = store.of_tenant("other");
+    store.registry().create_tenant("other", 0).await.unwrap();
+    other.enqueue(vec![Write::Audit(audit("b1", 4)), Write::Audit(audit("b2", 5))]).await.unwrap();
+    assert_eq!(store.registry().prune_audit(5).await.unwrap(), 5, "of every tenant");
+    let times = async |store: &belljar_store::Store| {
+        let lines = store.audit(None, 10).await.unwrap();
+        lines.iter().map(|line| line.at).collect::<Vec<_>>()
+    };
+    assert_eq!(times(&store).await, [9, 8, 7, 6, 5]);
+    assert_eq!(times(&other).await, [5]);
+    // The file keeps the rest, and the bound does not fall.
+    let mut db = home.raw().await;
+    let error = db.execute("DELETE FROM audit WHERE at = 5").await.unwrap_err().to_string();
+    assert!(error.contains("never deleted before its time"), "{error}");
+    assert!(db.execute("UPDATE audit_kept SET since = 1").await.is_err());
+    db.execute("DELETE FROM audit_kept").await.unwrap();
+    assert!(db.execute("DELETE FROM audit").await.is_err(), "without a bound all stay");
+    db.close().await.unwrap();
+    assert_eq!(times(&store).await.len() + times(&other).await.len(), 6);
 }
 
 #[tokio::test]

@@ -54,6 +54,7 @@ async fn a_file_of_version_1_keeps_its_rows_and_takes_new_ones() {
     let tenants = store.registry().tenants().await.unwrap();
     let names: Vec<&str> = tenants.iter().map(|tenant| tenant.name.as_str()).collect();
     assert_eq!(names, ["guest", "local"], "whose rows were there goes on to have them");
+    assert!(tenants.iter().all(|tenant| tenant.id == tenant.name), "with their directories");
     store.close().await;
     let again = home.open().await;
     assert_eq!(again.messages("s").await.unwrap().len(), 2);

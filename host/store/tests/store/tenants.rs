@@ -215,11 +215,31 @@ async fn tenants_in_flight_are_those_with_a_placeholder() {
     let home = Home::new();
     let (store, other) = two(&home).await;
     let registry = store.registry();
-    assert_eq!(registry.tenants_in_flight().await.unwrap(), ["local", "other"]);
+    assert_eq!(names(&registry).await, ["local", "other"]);
     other.finish_message("u", "u2", &finished()).await.unwrap();
-    assert_eq!(registry.tenants_in_flight().await.unwrap(), ["local"]);
+    assert_eq!(names(&registry).await, ["local"]);
     let entries = vec![entry(belljar_store::JournalKind::Said, 9)];
     let late = Write::Journal { session: "u".into(), message: "u2".into(), entries };
     let error = other.enqueue(vec![late]).await.unwrap_err();
     assert!(matches!(error, StoreError::Finished { .. }), "{error}");
+}
+
+async fn names(registry: &belljar_store::Registry) -> Vec<String> {
+    let tenants = registry.tenants_in_flight().await.unwrap();
+    tenants.into_iter().map(|tenant| tenant.name).collect()
+}
+
+#[tokio::test]
+async fn a_tenant_that_is_made_again_has_an_id_that_nobody_had() {
+    let home = Home::new();
+    let registry = home.open().await.registry();
+    let first = registry.create_tenant("acme", 1).await.unwrap();
+    let other = registry.create_tenant("other", 1).await.unwrap();
+    assert!(registry.delete_tenant("acme").await.unwrap());
+    let second = registry.create_tenant("acme", 1).await.unwrap();
+    assert_eq!(registry.tenant("acme").await.unwrap().unwrap(), second);
+    let ids = [&first.id, &second.id, &other.id];
+    assert!(ids.iter().all(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())));
+    assert!(first.id != second.id && second.id != other.id);
+    assert_eq!(registry.tenant("other").await.unwrap().unwrap(), other, "the neighbour");
 }

@@ -1,0 +1,263 @@
+//! What leaves: every JSON answer, event and message, as a [`Public`] text.
+//!
+//! A [`Public`] text names no place of the host that this server knows of. [`Outward::say`] is the
+//! only way to make one, and answers, streams and sockets take nothing else: what did not pass
+//! it is not sent.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use belljar_definition::{KeySetting, Settings};
+use belljar_policy::Shown;
+use belljar_session::Service;
+use serde_json::{Map, Value};
+
+/// Fields whose texts are shown as they are: what a person said, or the text of an agent, which an
+/// admin reads here and writes back. Nobody who writes them was told of a place of the host.
+const SAID: [&str; 3] = ["text", "body", "arguments"];
+
+/// Fewest characters of a place that is hidden: `/` is in every path, and hides nothing.
+const MIN_PLACE: usize = 3;
+
+/// A place of the host that no answer names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HiddenPlace {
+    /// The directory or file, absolute.
+    pub path: PathBuf,
+    /// What stands in its stead: `/workspace`. Empty = what lies below it is named from there on,
+    /// `agents/scout.md`.
+    pub name: String,
+}
+
+impl HiddenPlace {
+    /// A place, and what stands in its stead.
+    pub fn new(path: impl Into<PathBuf>, name: impl Into<String>) -> Self {
+        Self { path: path.into(), name: name.into() }
+    }
+}
+
+/// A text that names no hidden place. Only [`Outward::say`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Public(String);
+
+impl Public {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// The places that are hidden. Grows as tenants are opened.
+#[derive(Debug, Default)]
+pub(crate) struct Outward(RwLock<Arc<Known>>);
+
+#[derive(Debug, Default, Clone)]
+struct Known {
+    /// The longest first: a place below another is found before it.
+    places: Vec<(String, String)>,
+    /// Those that lie below no other, as they stand in JSON: where none of them occurs, no place
+    /// does.
+    marks: Vec<String>,
+}
+
+impl Outward {
+    /// Hides these places.
+    pub(crate) fn new(places: &[HiddenPlace]) -> Self {
+        let outward = Self::default();
+        outward.hide(places);
+        outward
+    }
+
+    /// Hides more of them.
+    pub(crate) fn hide(&self, places: &[HiddenPlace]) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Known::clone(&known);
+        for place in places {
+            next.add(place);
+        }
+        next.places.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        next.marks = next.marks();
+        *known = Arc::new(next);
+    }
+
+    /// Hides what a tenant's sessions know of the host.
+    pub(crate) fn hide_of(&self, service: &Service) {
+        let host = service.host();
+        let home = host.home.as_deref();
+        let mut places = configured(&host.settings, service.workspace(), home);
+        places.push(HiddenPlace::new(service.workspace(), "/workspace"));
+        places.extend(home.map(|home| HiddenPlace::new(home, "")));
+        self.hide(&places);
+    }
+
+    /// Makes JSON fit to leave. What is no JSON does not leave: `null` stands in its stead.
+    pub(crate) fn say(&self, json: String) -> Public {
+        let known = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
+        if !known.marks.iter().any(|mark| json.contains(mark.as_str())) {
+            return Public(json);
+        }
+        let hidden = serde_json::from_str(&json).ok().map(|value| known.hidden(value));
+        Public(hidden.unwrap_or_default().to_string())
+    }
+}
+
+impl Known {
+    fn add(&mut self, place: &HiddenPlace) {
+        let found = place.path.canonicalize().ok();
+        for path in std::iter::once(&place.path).chain(&found) {
+            let text = path.to_string_lossy();
+            let text = text.trim_end_matches('/');
+            if path.is_absolute() && text.chars().count() >= MIN_PLACE {
+                let shown = Shown::new(text).to_string();
+                for text in [text.to_owned(), shown] {
+                    if !self.places.iter().any(|(known, _)| *known == text) {
+                        self.places.push((text, place.name.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn marks(&self) -> Vec<String> {
+        let below = |path: &str, above: &str| {
+            path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let tops = self
+            .places
+            .iter()
+            .filter(|(path, _)| !self.places.iter().any(|(above, _)| below(path, above)));
+        tops.map(|(path, _)| Value::from(path.as_str()).to_string().trim_matches('"').to_owned())
+            .collect()
+    }
+
+    fn hidden(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.hidden_text(&text)),
+            Value::Array(values) => values.into_iter().map(|value| self.hidden(value)).collect(),
+            Value::Object(fields) => {
+                let hide = |(key, value): (String, Value)| {
+                    let said = value.is_string() && SAID.contains(&key.as_str());
+                    (self.hidden_text(&key), if said { value } else { self.hidden(value) })
+                };
+                Value::Object(fields.into_iter().map(hide).collect::<Map<_, _>>())
+            }
+            other => other,
+        }
+    }
+
+    fn hidden_text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (path, name) in &self.places {
+            if text.contains(path.as_str()) {
+                text = replaced(&text, path, name);
+            }
+        }
+        text
+    }
+}
+
+/// A text with something in the place of a path: where the path is whole, and not where a longer
+/// name only begins or ends with it.
+fn replaced(text: &str, path: &str, name: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, behind)) = rest.split_once(path) {
+        let last = before.chars().next_back().or_else(|| out.chars().next_back());
+        let mut next = behind.chars();
+        let (first, second) = (next.next(), next.next());
+        out.push_str(before);
+        let begins = !last.is_some_and(|c| is_of_name(c) || c == '.');
+        let ends = match first {
+            Some('.') => !second.is_some_and(is_of_name),
+            Some(c) => !is_of_name(c),
+            None => true,
+        };
+        rest = behind;
+        match (begins && ends, name) {
+            (false, _) => out.push_str(path),
+            (true, "") => match behind.strip_prefix('/') {
+                Some(below) => rest = below,
+                None => out.push_str("home"),
+            },
+            (true, name) => out.push_str(name),
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}
+
+/// The places that settings name.
+fn configured(settings: &Settings, workspace: &Path, home: Option<&Path>) -> Vec<HiddenPlace> {
+    let keys = settings.models.values().map(|model| &model.key);
+    let keys = keys.chain(settings.secrets.values().map(|secret| &secret.value));
+    let keys = keys.filter_map(|key| match key {
+        KeySetting::File(path) => Some(path),
+        KeySetting::None | KeySetting::Env(_) => None,
+    });
+    let keys = keys.map(|path| {
+        let path = home.map_or_else(|| path.clone(), |home| home.join(path));
+        HiddenPlace::new(path, "a file of the operator")
+    });
+    let mounts = settings.mounts(workspace);
+    let mounts = mounts.iter().map(|mount| HiddenPlace::new(&mount.host, mount.guest.to_string()));
+    keys.chain(mounts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn outward() -> Outward {
+        Outward::new(&[
+            HiddenPlace::new("/srv/data", "data"),
+            HiddenPlace::new("/srv/data/tenants/1/home", ""),
+            HiddenPlace::new("/srv/data/tenants/1/workspace", "/workspace"),
+            HiddenPlace::new("/", "nothing"),
+        ])
+    }
+
+    fn said(value: &Value) -> Value {
+        serde_json::from_str(outward().say(value.to_string()).as_str()).unwrap()
+    }
+
+    #[test]
+    fn a_place_is_called_by_its_name_wherever_it_stands() {
+        for (text, expected) in [
+            ("`/srv/data/tenants/1/home/agents/x.md` is broken", "`agents/x.md` is broken"),
+            ("in /srv/data/tenants/1/home.", "in home."),
+            ("workspace:/srv/data/tenants/1/workspace/scout", "workspace:/workspace/scout"),
+            ("file:///srv/data/belljar.db", "file://data/belljar.db"),
+            ("/srv/data:/srv/data", "data:data"),
+            (
+                "/srv/database and /x/srv/data and /srv/data.old",
+                "/srv/database and /x/srv/data and /srv/data.old",
+            ),
+        ] {
+            assert_eq!(said(&json!([text])), json!([expected]));
+            assert_eq!(said(&json!({ "why": { text: 1 } })), json!({ "why": { expected: 1 } }));
+        }
+    }
+
+    #[test]
+    fn what_was_said_and_what_names_no_place_stays_as_it_is() {
+        let value = json!({ "text": "see /srv/data/x", "n": 1.5, "other": "/srv", "path": "/v1" });
+        assert_eq!(said(&value), value);
+        assert_eq!(said(&json!({ "text": ["/srv/data/x"] })), json!({ "text": ["data/x"] }));
+        assert_eq!(outward().say("/srv/data is no JSON".to_owned()).as_str(), "null");
+    }
+
+    #[test]
+    fn a_place_that_json_or_a_screen_escapes_is_found_too() {
+        let outward = Outward::new(&[HiddenPlace::new("/srv/a\"b\u{202e}c", "data")]);
+        for text in ["/srv/a\"b\u{202e}c/x", "/srv/a\"b\\u{202e}c/x"] {
+            assert_eq!(outward.say(json!(text).to_string()).as_str(), "\"data/x\"");
+        }
+    }
+}
