@@ -9,11 +9,11 @@
     reason = "tests"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use belljar_prove::{Libraries, Part};
+use belljar_prove::{Libraries, Part, ServerPart, Setup};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
@@ -22,12 +22,28 @@ fn main() -> ExitCode {
     // Times are each attack's own.
     arguments.test_threads = Some(1);
     let runtime = Arc::new(Runtime::new().unwrap());
-    let trials = [libraries].into_iter().flat_map(|part| trials(part(), &runtime)).collect();
+    let trials = [server, libraries].into_iter().flat_map(|part| trials(part(), &runtime)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_belljar"))
+}
+
+fn server() -> Arc<dyn Part> {
+    Arc::new(ServerPart::new(Setup { program: program(), cache_dir: Some(cache()) }))
+}
+
+/// One cache for all tests of a build, so that each component is compiled once.
+fn cache() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
+    std::fs::create_dir_all(&path).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    path
 }
 
 fn libraries() -> Arc<dyn Part> {

@@ -463,6 +463,9 @@ pub(crate) struct ProveArgs {
     /// Libraries: hostile sources for `agents add`, `update` and `remove`
     #[arg(long)]
     pub(crate) libraries: bool,
+    /// The server: a running `belljar serve` with two tenants, attacked over the network
+    #[arg(long)]
+    pub(crate) server: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,14 +1,15 @@
 //! `belljar prove`: attacks on the belljar of this machine, made in this process, and what became
 //! of each.
 //!
-//! They are made on the first wall alone: what the operating system would stop besides must not
-//! hide what the sandbox lets through.
+//! Those on the sandbox are made on the first wall alone: what the operating system would stop
+//! besides must not hide what the sandbox lets through. Those on the server are made on one that is
+//! started as every `belljar serve` is.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use belljar_policy::Shown;
-use belljar_prove::{Libraries, Options, Part, Report, Suite};
+use belljar_prove::{Libraries, Options, Part, Report, ServerPart, Setup, Suite};
 use serde_json::json;
 
 use crate::args::ProveArgs;
@@ -32,7 +33,7 @@ pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
     if chosen.is_empty() {
         let word = Shown::clipped(args.only.as_deref().unwrap_or_default(), 80);
         return Err(Failure::usage(format!("no attack has `{word}` in its name"))
-            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, libraries"));
+            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, server, libraries"));
     }
     let begun = Instant::now();
     let (reports, cut) = host::runtime()?.block_on(made(&chosen, out))?;
@@ -57,10 +58,13 @@ pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
 
 /// The parts that the command line names; all of them where it names none.
 fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn Part>>, Failure> {
-    let all = !args.sandbox && !args.libraries;
+    let all = !(args.sandbox || args.server || args.libraries);
     let mut parts: Vec<Box<dyn Part>> = Vec::new();
     if all || args.sandbox {
         parts.push(Box::new(suite(places)?));
+    }
+    if all || args.server {
+        parts.push(Box::new(server(places)?));
     }
     if all || args.libraries {
         parts.push(Box::new(Libraries::new(program()?)));
@@ -84,6 +88,12 @@ fn suite(places: &Places) -> Result<Suite, Failure> {
     // Without a cache the guests are compiled each time.
     let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
     Suite::new(Options { compiler, cache_dir, probe: None }).map_err(Failure::from)
+}
+
+/// The server that is attacked: this very program, in directories of its own.
+fn server(places: &Places) -> Result<ServerPart, Failure> {
+    let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
+    Ok(ServerPart::new(Setup { program: program()?, cache_dir }))
 }
 
 /// Makes the attacks, one at a time: times and memory are each one's own. Also says whether a

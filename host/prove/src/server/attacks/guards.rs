@@ -1,0 +1,263 @@
+//! What is refused before anything is looked at: names, origins, forms and sizes.
+
+use serde_json::json;
+
+use super::super::client::{ask, get, upgrade};
+use super::super::stage::Stage;
+use super::{Row, asked, check, raw, refused, row};
+use crate::attack::{Stopped, Verdict};
+
+pub(super) const ATTACKS: &[Row] = &[
+    row!(
+        "server-host-of-another",
+        "calls the server by the name of a page's own host",
+        "the names of the server (INV-90)",
+        "wrong-host",
+        other_host
+    ),
+    row!(
+        "server-host-twice",
+        "names two hosts, of which one is right",
+        "the names of the server (INV-90)",
+        "HTTP/1.1 4",
+        host_twice
+    ),
+    row!(
+        "server-host-in-the-target",
+        "names another host in the request's target",
+        "the names of the server (INV-90)",
+        "HTTP/1.1 4",
+        absolute
+    ),
+    row!(
+        "server-host-with-a-user",
+        "puts the right name behind a user's",
+        "the names of the server (INV-90)",
+        "wrong-host",
+        user
+    ),
+    row!(
+        "server-origin-of-another",
+        "calls from a page of a stranger, with a good key",
+        "the origins that may call (INV-90)",
+        "origin",
+        origin
+    ),
+    row!(
+        "server-origin-null",
+        "calls from a page without an origin",
+        "the origins that may call (INV-90)",
+        "origin",
+        null
+    ),
+    row!(
+        "server-origin-on-a-socket",
+        "opens a WebSocket from a page of a stranger",
+        "the origins that may call (INV-90)",
+        "origin",
+        socket_origin
+    ),
+    row!(
+        "server-smuggle-two-bodies",
+        "says two lengths of one body",
+        "the parser of heads (INV-120)",
+        "HTTP/1.1 400",
+        two_lengths
+    ),
+    row!(
+        "server-smuggle-chunks",
+        "says a length and chunks of one body",
+        "the parser of heads (INV-120)",
+        "server-smuggle",
+        chunks
+    ),
+    row!(
+        "server-smuggle-line-ends",
+        "hides a second head behind a bare line feed",
+        "the parser of heads (INV-120)",
+        "HTTP/1.1 4",
+        bare_feed
+    ),
+    row!(
+        "server-smuggle-in-a-chunk",
+        "says a chunk of a size that no number holds",
+        "the parser of heads (INV-120)",
+        "HTTP/1.1 4",
+        huge_chunk
+    ),
+    row!(
+        "server-head-too-long",
+        "sends a head of a megabyte",
+        "bytes of a head (INV-120)",
+        "HTTP/1.1 431",
+        long_head
+    ),
+    row!(
+        "server-head-of-many-lines",
+        "sends a head of 500 lines",
+        "lines of a head (INV-120)",
+        "HTTP/1.1 431",
+        many_lines
+    ),
+    row!(
+        "server-other-protocol",
+        "begins with the words of another protocol",
+        "the parser of heads (INV-120)",
+        "HTTP/1.1 4",
+        other_protocol
+    ),
+    row!(
+        "server-body-too-long",
+        "sends a body of 5 MiB",
+        "bytes of a body (INV-120)",
+        "too-large",
+        long_body
+    ),
+    row!(
+        "server-body-of-another-kind",
+        "sends JSON as a form, as a page could without asking",
+        "bodies are JSON (INV-120)",
+        "media-type",
+        form
+    ),
+    row!(
+        "server-body-deep",
+        "sends JSON that is nested 100,000 times",
+        "depth of JSON (INV-120)",
+        "invalid-request",
+        deep
+    ),
+    row!(
+        "server-body-unknown-field",
+        "adds a field that the route does not know",
+        "bodies are of one form (INV-120)",
+        "invalid-request",
+        unknown_field
+    ),
+    row!(
+        "server-path-steps-back",
+        "steps back in a path, escaped",
+        "ids are checked for their form (INV-120)",
+        "not-found",
+        steps_back
+    ),
+    row!(
+        "server-method-unknown",
+        "asks with a method that no route has",
+        "the one table of routes (INV-86)",
+        "method",
+        method
+    ),
+];
+
+async fn other_host(stage: &Stage) -> Stopped {
+    asked(stage, "red-admin", get("/v1/sessions").host("evil.test"), 421).await
+}
+
+async fn host_twice(stage: &Stage) -> Stopped {
+    let text = "GET /v1/sessions HTTP/1.1\r\nhost: HOST\r\nhost: evil.test\r\nauthorization: Bearer KEY\r\nconnection: close\r\n\r\n";
+    raw(stage, text, &[400, 421]).await
+}
+
+async fn absolute(stage: &Stage) -> Stopped {
+    let text = "GET http://evil.test/v1/sessions HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\nconnection: close\r\n\r\n";
+    raw(stage, text, &[400, 421]).await
+}
+
+async fn user(stage: &Stage) -> Stopped {
+    let host = format!("evil.test@{}", stage.at());
+    asked(stage, "red-admin", get("/v1/sessions").host(&host), 421).await
+}
+
+async fn origin(stage: &Stage) -> Stopped {
+    let path = format!("/v1/sessions/{}", stage.session("red")?);
+    asked(stage, "red-admin", ask("DELETE", &path).line("origin: https://evil.test"), 403).await
+}
+
+async fn null(stage: &Stage) -> Stopped {
+    asked(stage, "red-admin", get("/v1/sessions").line("origin: null"), 403).await
+}
+
+async fn socket_origin(stage: &Stage) -> Stopped {
+    let ask = upgrade().line("origin: https://evil.test");
+    let mut wire = stage.caller("red-admin").open(&ask).await?;
+    Ok(Verdict::told(wire.until("origin").await?))
+}
+
+async fn two_lengths(stage: &Stage) -> Stopped {
+    let text = "POST /v1/agents/validate HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x";
+    raw(stage, text, &[400]).await
+}
+
+/// Either the whole is refused, or the chunks are what counts and the connection is over: the
+/// second request must never be answered.
+async fn chunks(stage: &Stage) -> Stopped {
+    let text = format!(
+        "POST /v1/agents/validate HTTP/1.1\r\nhost: {0}\r\nauthorization: Bearer {1}\r\ncontent-type: application/json\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nDELETE /v1/sessions HTTP/1.1\r\nhost: {0}\r\nauthorization: Bearer {1}\r\nconnection: close\r\n\r\n",
+        stage.at(),
+        stage.key("red-admin")?
+    );
+    let answer = stage.caller("").raw(text.as_bytes()).await?;
+    check(answer.status >= 400, || format!("answered {}", answer.body))?;
+    check(!answer.body.contains("\"deleted\""), || format!("answered twice: {}", answer.body))?;
+    Ok(Verdict::told(format!("server-smuggle: {} {}", answer.status, answer.body)))
+}
+
+async fn bare_feed(stage: &Stage) -> Stopped {
+    let text = "GET /v1/sessions HTTP/1.1\r\nhost: evil.test\nhost: HOST\nx: y\r\nconnection: close\r\nauthorization: Bearer KEY\r\n\r\n";
+    raw(stage, text, &[400, 421]).await
+}
+
+async fn huge_chunk(stage: &Stage) -> Stopped {
+    let text = "POST /v1/agents/validate HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\ncontent-type: application/json\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}\r\n0\r\n\r\n";
+    raw(stage, text, &[400]).await
+}
+
+async fn long_head(stage: &Stage) -> Stopped {
+    let text = format!("GET /healthz HTTP/1.1\r\nhost: HOST\r\nx: {}\r\n\r\n", "a".repeat(1 << 20));
+    raw(stage, &text, &[431]).await
+}
+
+async fn many_lines(stage: &Stage) -> Stopped {
+    let lines: String = (0..500).map(|number| format!("x-{number}: y\r\n")).collect();
+    raw(stage, &format!("GET /healthz HTTP/1.1\r\nhost: HOST\r\n{lines}\r\n"), &[431]).await
+}
+
+async fn other_protocol(stage: &Stage) -> Stopped {
+    raw(stage, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[400, 421, 426, 505]).await
+}
+
+async fn long_body(stage: &Stage) -> Stopped {
+    let body = json!({ "agent": "teller", "text": "a".repeat(5 << 20) });
+    asked(stage, "red-member", ask("POST", "/v1/chat").json(&body), 413).await
+}
+
+async fn form(stage: &Stage) -> Stopped {
+    let body = "{\"agent\":\"teller\",\"text\":\"tell\"}";
+    let text = format!(
+        "POST /v1/chat HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        stage.at(),
+        stage.key("red-member")?,
+        body.len()
+    );
+    refused(stage.caller("").raw(text.as_bytes()).await?, 415)
+}
+
+async fn deep(stage: &Stage) -> Stopped {
+    let body = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    asked(stage, "red-member", ask("POST", "/v1/chat").text(&body), 400).await
+}
+
+async fn unknown_field(stage: &Stage) -> Stopped {
+    let body = json!({ "agent": "teller", "text": "tell", "tenant": "blue" });
+    asked(stage, "red-member", ask("POST", "/v1/chat").json(&body), 400).await
+}
+
+async fn steps_back(stage: &Stage) -> Stopped {
+    let path = format!("/v1/sessions/..%2f..%2fblue%2f{}", stage.session("blue")?);
+    asked(stage, "red-admin", get(&path), 404).await
+}
+
+async fn method(stage: &Stage) -> Stopped {
+    asked(stage, "red-admin", ask("TRACE", "/v1/sessions"), 405).await
+}

@@ -1,0 +1,93 @@
+//! The attacks on a server, by what they go for.
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::client::{Answer, Ask};
+use super::stage::Stage;
+use crate::attack::{Attack, Escape, Stopped, Verdict};
+
+mod audit;
+mod crossing;
+mod guards;
+mod keys;
+mod numbers;
+mod paths;
+mod remade;
+mod resources;
+mod tools;
+mod turns;
+
+/// A row of a table.
+type Row = Attack<Stage>;
+
+/// Every attack, in the order in which they are made.
+pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
+    let tables: [&[Row]; 10] = [
+        keys::ATTACKS,
+        crossing::ATTACKS,
+        guards::ATTACKS,
+        numbers::ATTACKS,
+        audit::ATTACKS,
+        paths::ATTACKS,
+        turns::ATTACKS,
+        tools::ATTACKS,
+        remade::ATTACKS,
+        resources::ATTACKS,
+    ];
+    tables.into_iter().flatten()
+}
+
+/// Makes a row. `by` = what stops it.
+macro_rules! row {
+    ($id:literal, $tries:literal, $by:literal, $told:literal, $run:expr) => {
+        crate::attack::Attack {
+            id: $id,
+            kind: crate::attack::Kind::Server,
+            tries: $tries,
+            stopped_by: $by,
+            told: $told,
+            embedded: true,
+            run: |stage| Box::pin($run(stage)),
+        }
+    };
+}
+use row;
+
+/// The answer has to be this refusal.
+fn refused(answer: Answer, status: u16) -> Stopped {
+    if answer.status == status {
+        return Ok(Verdict::told(answer.body));
+    }
+    Err(Escape::new(format!("answered {}: {}", answer.status, answer.body)))
+}
+
+/// Asks with one of the keys (`""` = without), and has to be refused.
+async fn asked(stage: &Stage, caller: &str, ask: Ask, status: u16) -> Stopped {
+    refused(stage.caller(caller).send(&ask).await?, status)
+}
+
+/// Bytes that no well-behaved client sends; has to be refused with one of these.
+async fn raw(stage: &Stage, bytes: &str, statuses: &[u16]) -> Stopped {
+    let host = stage.at().to_string();
+    let key = stage.key("red-admin")?;
+    let bytes = bytes.replace("HOST", &host).replace("KEY", key);
+    let answer = stage.caller("").raw(bytes.as_bytes()).await?;
+    let head = format!("{} {}", answer.head, answer.body);
+    match statuses.contains(&answer.status) {
+        true => Ok(Verdict::told(head)),
+        false => Err(Escape::new(head)),
+    }
+}
+
+/// The lines of a tenant's audit log, the newest first.
+async fn audit(stage: &Stage, admin: &str) -> Result<Vec<Value>> {
+    let answer = stage.caller(admin).send(&super::client::get("/v1/audit?limit=200")).await?;
+    let mut value = answer.value()?;
+    Ok(value["entries"].as_array_mut().map(std::mem::take).unwrap_or_default())
+}
+
+/// An escape unless it holds.
+fn check(holds: bool, why: impl FnOnce() -> String) -> Result<(), Escape> {
+    if holds { Ok(()) } else { Err(Escape::new(why())) }
+}

@@ -1,0 +1,178 @@
+//! Using up what the server has: connections, memory, turns. The neighbour has to be answered all
+//! the while.
+
+use serde_json::json;
+
+use super::super::client::{Ask, ask, get};
+use super::super::stage::Stage;
+use super::{Row, check, row};
+use crate::attack::{Escape, Stopped, Verdict};
+
+/// By how much the server may be larger after an attack that wants its memory: what requests of
+/// one caller may hold, and what an allocator keeps.
+const GROWTH: u64 = 192 << 20;
+
+pub(super) const ATTACKS: &[Row] = &[
+    row!(
+        "server-connections-silent",
+        "opens 700 connections and says nothing",
+        "connections of one address (INV-111)",
+        "neighbour",
+        silent
+    ),
+    row!(
+        "server-heads-unfinished",
+        "begins 200 heads and never ends them",
+        "connections of one address (INV-111)",
+        "neighbour",
+        heads
+    ),
+    row!(
+        "server-bodies-unfinished",
+        "sends all but the last byte of 100 bodies of 4 MiB",
+        "bytes of bodies under way (INV-115)",
+        "bytes larger",
+        bodies
+    ),
+    row!(
+        "server-readers-slow",
+        "asks 40 times for all that was said, and reads nothing",
+        "bytes of answers under way (INV-115)",
+        "bytes larger",
+        readers
+    ),
+    row!(
+        "server-requests-without-end",
+        "asks as fast as it can with a key that may look",
+        "requests a second of a key (INV-99)",
+        "too-many",
+        requests
+    ),
+    row!(
+        "server-sockets-many",
+        "opens 200 WebSockets with one key",
+        "connections of one address (INV-111)",
+        "neighbour",
+        sockets
+    ),
+    row!(
+        "server-turns-many",
+        "begins more turns than its tenant may have",
+        "turns of a tenant (INV-96)",
+        "too-many",
+        turns
+    ),
+];
+
+async fn open(stage: &Stage, number: usize, bytes: &str) -> Stopped {
+    let caller = stage.caller("");
+    let mut wires = Vec::new();
+    for _ in 0..number {
+        // One that is turned away is as good as one that is taken.
+        let Ok(mut wire) = caller.connect().await else { break };
+        if wire.write(bytes.as_bytes()).await.is_ok() {
+            wires.push(wire);
+        }
+    }
+    let health = super::super::client::Client { from: None, ..stage.caller("blue-member") };
+    let answer = health.send(&get("/v1/sessions")).await?;
+    check(answer.status == 200, || answer.body.clone())?;
+    let held = wires.len();
+    Ok(Verdict::told(format!("{held} connections, and the neighbour is answered")))
+}
+
+async fn silent(stage: &Stage) -> Stopped {
+    open(stage, 700, "").await
+}
+
+async fn heads(stage: &Stage) -> Stopped {
+    open(stage, 200, "GET /v1/sessions HTTP/1.1\r\nhost: x\r\nx-").await
+}
+
+/// Holds connections that were sent this, and looks at the server's size.
+async fn held(stage: &Stage, number: usize, ask: &Ask) -> Stopped {
+    let (caller, before) = (stage.caller("red-member"), stage.resident().unwrap_or_default());
+    let mut wires = Vec::new();
+    for _ in 0..number {
+        if let Ok(wire) = caller.open(ask).await {
+            wires.push(wire);
+        }
+    }
+    let answer = stage.caller("blue-member").send(&get("/v1/sessions")).await?;
+    check(answer.status == 200, || answer.body.clone())?;
+    let grown = stage.resident().unwrap_or_default().saturating_sub(before);
+    check(grown <= GROWTH, || format!("the server is {grown} bytes larger"))?;
+    Ok(Verdict::told(format!("the server is {grown} bytes larger")))
+}
+
+async fn bodies(stage: &Stage) -> Stopped {
+    let body = "a".repeat((4 << 20) - 1);
+    let ask = ask("POST", "/v1/chat").text(&body).unfinished();
+    held(stage, 100, &ask).await
+}
+
+async fn readers(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    // Something to read: as long as a message may be.
+    let body = json!({ "agent": "teller", "text": "a".repeat(2 << 20) });
+    let answer = stage.caller("red-member").send(&ask("POST", "/v1/chat").json(&body)).await?;
+    let session = answer.field("session")?;
+    let told = held(stage, 40, &get(&format!("/v1/sessions/{session}/messages?full=true"))).await;
+    let path = format!("/v1/sessions/{session}");
+    stage.caller("red-member").send(&ask("DELETE", &path)).await?;
+    told
+}
+
+async fn requests(stage: &Stage) -> Stopped {
+    let caller = stage.caller("red-reader");
+    // On few connections, many at a time: faster than one after the other could be.
+    let one = get("/v1/running").bytes(&caller);
+    for _ in 0..20 {
+        let mut wire = caller.connect().await?;
+        wire.write(&one.repeat(500)).await?;
+        wire.write(&get("/v1/running").line("connection: close").bytes(&caller)).await?;
+        let text = wire.rest().await?;
+        if let Some(told) = text.split("HTTP/1.1 429").nth(1) {
+            return Ok(Verdict::told(told));
+        }
+    }
+    Err(Escape::new("10,000 requests were all answered"))
+}
+
+async fn sockets(stage: &Stage) -> Stopped {
+    let caller = stage.caller("red-reader");
+    let mut wires = Vec::new();
+    for _ in 0..200 {
+        if let Ok(wire) = caller.socket().await {
+            wires.push(wire);
+        }
+    }
+    let answer = stage.caller("blue-member").send(&get("/v1/sessions")).await?;
+    check(answer.status == 200, || answer.body.clone())?;
+    Ok(Verdict::told(format!("{} WebSockets, and the neighbour is answered", wires.len())))
+}
+
+async fn turns(stage: &Stage) -> Stopped {
+    stage.red_may_change();
+    let own = stage.another().await?;
+    let caller = own.caller("red-member");
+    let body = json!({ "agent": "hanger", "text": "go", "stream": true });
+    let ask = ask("POST", "/v1/chat").json(&body);
+    let mut told = String::new();
+    let mut wires = Vec::new();
+    // The turns of a tenant and its queue, by default.
+    for _ in 0..=64 + 256 {
+        let mut wire = caller.open(&ask).await?;
+        let head = wire.until("\r\n\r\n").await?;
+        if head.starts_with("HTTP/1.1 429") {
+            told = wire.until("too-many").await?;
+            break;
+        }
+        wires.push(wire);
+    }
+    let blue = own.talk("blue-member", "teller", "tell").await?;
+    check(blue.status == 200 && blue.body.contains("Once upon"), || blue.body.clone())?;
+    drop(wires);
+    own.close().await?;
+    Ok(Verdict::told(told))
+}

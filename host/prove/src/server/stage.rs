@@ -1,0 +1,337 @@
+//! A real `belljar serve` with two tenants, in a directory of its own.
+//!
+//! `red` is the attacker's tenant, `blue` its neighbour's. Both have a session, and agents whose
+//! model plays a transcript.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::client::{Answer, Client, PATIENCE, ask, get};
+use super::witness::Witness;
+
+/// The keys of a stage, by their names here: tenant and scope.
+const KEYS: [(&str, &str, &str); 7] = [
+    ("operator", "local", "admin"),
+    ("red-admin", "red", "admin"),
+    ("red-member", "red", "member"),
+    ("red-reader", "red", "read-only"),
+    ("blue-admin", "blue", "admin"),
+    ("blue-member", "blue", "member"),
+    ("blue-reader", "blue", "read-only"),
+];
+
+/// How long a server that was killed may take to be gone.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+const TRANSCRIPT: &str = include_str!("transcript.yaml");
+const SETTINGS: &str = include_str!("tenant.toml");
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The `belljar` to start.
+    pub program: PathBuf,
+    /// Where compiled tools are kept; `None` = in the stage's own directory.
+    pub cache_dir: Option<PathBuf>,
+}
+
+/// A running server and what an attack may use of it.
+pub(crate) struct Stage {
+    setup: Setup,
+    dir: TempDir,
+    root: PathBuf,
+    server: Mutex<Option<Child>>,
+    keys: BTreeMap<String, String>,
+    sessions: BTreeMap<&'static str, String>,
+    witness: Arc<Witness>,
+    at: SocketAddr,
+    /// The address that the attack of now calls from.
+    from: AtomicU8,
+    /// Whether the attack of now may change what red has.
+    red_changes: AtomicBool,
+}
+
+impl Stage {
+    /// A server with both tenants at home.
+    pub(crate) async fn start(setup: &Setup) -> Result<Self> {
+        let mut stage = Self::bare(setup)?;
+        for tenant in ["red", "blue"] {
+            stage.belljar(&["tenants", "add", tenant]).await?;
+        }
+        for (name, tenant, scope) in KEYS {
+            let key = stage.new_key(tenant, scope).await?;
+            stage.keys.insert(name.to_owned(), key);
+        }
+        stage.serve().await?;
+        for tenant in ["red", "blue"] {
+            stage.furnish(tenant).await?;
+            let answer = stage.talk(&format!("{tenant}-member"), "teller", "tell").await?;
+            stage.sessions.insert(tenant, answer.field("session")?);
+        }
+        Ok(stage)
+    }
+
+    /// Only directories: no tenant, no key, nothing that runs.
+    pub(crate) fn bare(setup: &Setup) -> Result<Self> {
+        let dir = TempDir::with_prefix("belljar-prove-")?;
+        let root = dir.path().canonicalize()?;
+        for name in ["home", "work"] {
+            std::fs::create_dir(root.join(name))?;
+        }
+        let key_file = root.join("operators.key");
+        let settings = format!(
+            "[models.keyed]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:9/v1'\nmodel = 'm'\n\
+             key_file = '{}'\n",
+            key_file.display()
+        );
+        std::fs::write(root.join("home/belljar.toml"), settings)?;
+        let witness = Arc::new(Witness::new(&[&root]));
+        Ok(Self {
+            setup: setup.clone(),
+            dir,
+            root,
+            server: Mutex::default(),
+            keys: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            witness,
+            at: SocketAddr::from(([127, 0, 0, 1], 0)),
+            from: AtomicU8::new(0),
+            red_changes: AtomicBool::new(false),
+        })
+    }
+
+    /// Another one, for an attack that a shared server would not survive as it is.
+    pub(crate) async fn another(&self) -> Result<Self> {
+        Self::start(&self.setup).await
+    }
+
+    /// Another one without tenants, keys and server.
+    pub(crate) fn another_bare(&self) -> Result<Self> {
+        Self::bare(&self.setup)
+    }
+
+    /// Starts the server.
+    pub(crate) async fn serve(&mut self) -> Result<()> {
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let log = std::fs::File::create(self.root.join("log.txt"))?;
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn()?;
+        let out = child.stdout.take().context("no standard output")?;
+        let mut lines = BufReader::new(out).lines();
+        let line = tokio::time::timeout(PATIENCE, lines.next_line()).await;
+        let line = line.context("the server did not start in time")??.unwrap_or_default();
+        let Some(address) = line.strip_prefix("listening on http://") else {
+            let log = std::fs::read_to_string(self.root.join("log.txt")).unwrap_or_default();
+            bail!("the server did not start: {line} {log}");
+        };
+        self.at = address.parse()?;
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+        Ok(())
+    }
+
+    /// Ends the server as a power cut would.
+    pub(crate) async fn kill(&self) -> Result<()> {
+        let child = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match child {
+            Some(mut child) => Ok(child.kill().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the server and removes all that it had.
+    pub(crate) async fn close(self) -> Result<()> {
+        self.kill().await?;
+        let dir = self.dir.path().to_owned();
+        drop(self);
+        if dir.exists() { bail!("`{}` cannot be removed", dir.display()) } else { Ok(()) }
+    }
+
+    /// Runs a command of the operator, and gives what it printed.
+    pub(crate) async fn belljar(&self, args: &[&str]) -> Result<String> {
+        let running = tokio::time::timeout(PATIENCE, self.command(args).output());
+        let done = running.await.context("a command went on too long")??;
+        if !done.status.success() {
+            bail!("`belljar {}`: {}", args.join(" "), String::from_utf8_lossy(&done.stderr));
+        }
+        Ok(String::from_utf8(done.stdout)?.trim().to_owned())
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.setup.program);
+        let cache = self.setup.cache_dir.clone().unwrap_or_else(|| self.root.join("home/cache"));
+        command
+            .args(args)
+            .current_dir(self.root.join("work"))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.root)
+            .env("BELLJAR_HOME", self.root.join("home"))
+            .env("BELLJAR_CACHE", cache)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    pub(crate) async fn new_key(&self, tenant: &str, scope: &str) -> Result<String> {
+        let args = ["keys", "create", "--tenant", tenant, "--scope", scope, "--name", "prove"];
+        self.belljar(&args).await
+    }
+
+    /// What a tenant has on disk: its `home` and its `workspace`.
+    pub(crate) async fn directory(&self, tenant: &str) -> Result<PathBuf> {
+        let listed: Value =
+            serde_json::from_str(&self.belljar(&["tenants", "list", "--json"]).await?)?;
+        let tenants = listed.as_array().context("no list of tenants")?;
+        let own = tenants.iter().find(|one| one["name"] == tenant).context("no such tenant")?;
+        let id = own["id"].as_str().or(own["name"].as_str()).context("a tenant without a name")?;
+        Ok(self.root.join("home/sessions/tenants").join(id))
+    }
+
+    /// Gives a tenant its agents and their model.
+    pub(crate) async fn furnish(&self, tenant: &str) -> Result<()> {
+        let own = self.directory(tenant).await?;
+        let (home, port) = (own.join("home"), self.at.port().to_string());
+        std::fs::create_dir_all(home.join("agents"))?;
+        for name in ["teller", "hanger", "asker", "fetcher", "reader", "lost", "keyed"] {
+            let model = if name == "keyed" { "model: keyed\n" } else { "" };
+            let text = format!(
+                "---\nname: {name}\ndescription: Does {name}.\nvisibility: user-facing\n{model}---\nBe brief.\n"
+            );
+            std::fs::write(home.join("agents").join(format!("{name}.md")), text)?;
+        }
+        std::fs::write(home.join("agents/broken.md"), "---\nname: [\n---\nBroken.\n")?;
+        let script = TRANSCRIPT.replace("PORT", &port).replace("TENANT", tenant);
+        std::fs::write(home.join("transcript.yaml"), script)?;
+        let settings = SETTINGS
+            .replace("LOST", &own.join("workspace/lost").display().to_string())
+            .replace("KEY", &home.join("model.key").display().to_string());
+        std::fs::write(home.join("belljar.toml"), settings)?;
+        std::fs::write(own.join("workspace/note.txt"), format!("{tenant}'s own words\n"))?;
+        Ok(())
+    }
+
+    /// A caller with one of the keys; `""` = without.
+    pub(crate) fn caller(&self, name: &str) -> Client {
+        self.with_key(self.keys.get(name).map(String::as_str))
+    }
+
+    pub(crate) fn with_key(&self, key: Option<&str>) -> Client {
+        let last = self.from.load(Ordering::Relaxed);
+        // On Linux every address of 127.0.0.0/8 is this machine: an attack has one of its own.
+        let own = cfg!(target_os = "linux") && last > 0;
+        Client {
+            at: self.at,
+            from: own.then(|| IpAddr::from([127, 0, 1, last])),
+            key: key.map(str::to_owned),
+            witness: Arc::clone(&self.witness),
+        }
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Result<&str> {
+        self.keys.get(name).map(String::as_str).with_context(|| format!("no key `{name}`"))
+    }
+
+    pub(crate) fn session(&self, tenant: &str) -> Result<&str> {
+        self.sessions.get(tenant).map(String::as_str).context("no session")
+    }
+
+    pub(crate) fn at(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Says something to an agent, and waits for the answer.
+    pub(crate) async fn talk(&self, caller: &str, agent: &str, text: &str) -> Result<Answer> {
+        let body = json!({ "agent": agent, "text": text });
+        self.caller(caller).send(&ask("POST", "/v1/chat").json(&body)).await
+    }
+
+    /// The attack of now may change what red has.
+    pub(crate) fn red_may_change(&self) {
+        self.red_changes.store(true, Ordering::Relaxed);
+    }
+
+    /// Gets ready for an attack: the address that it calls from.
+    pub(crate) fn next(&self, number: usize) {
+        let last = u8::try_from(number % 250).unwrap_or_default().saturating_add(2);
+        self.from.store(last, Ordering::Relaxed);
+        self.red_changes.store(false, Ordering::Relaxed);
+        let _ = self.witness.found();
+    }
+
+    pub(crate) fn may_red_change(&self) -> bool {
+        self.red_changes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn leak(&self) -> Option<String> {
+        self.witness.found()
+    }
+
+    /// Resident bytes of the server; `None` where the system does not say.
+    pub(crate) fn resident(&self) -> Option<u64> {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = server.as_ref()?.id()?;
+        let text = std::fs::read_to_string(format!("/proc/{id}/statm")).ok()?;
+        let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+        pages.checked_mul(rustix::param::page_size() as u64)
+    }
+
+    /// All that a tenant has, as its admin sees it: compared before and after each attack. What is
+    /// counted of strangers is not its own.
+    pub(crate) async fn state(&self, tenant: &str) -> Result<Vec<String>> {
+        let caller = Client { from: None, ..self.caller(&format!("{tenant}-admin")) };
+        let session = self.session(tenant)?;
+        let mut state = Vec::new();
+        for path in [
+            "/v1/sessions".to_owned(),
+            format!("/v1/sessions/{session}/messages?full=true"),
+            format!("/v1/sessions/{session}/receipts"),
+            format!("/v1/sessions/{session}/events?follow=false"),
+            "/v1/questions".to_owned(),
+            "/v1/running".to_owned(),
+            "/v1/agents".to_owned(),
+            "/v1/grants?agent=teller".to_owned(),
+        ] {
+            let answer = caller.send(&get(&path)).await?;
+            state.push(format!("{path}: {} {}", answer.status, answer.body));
+        }
+        state.push(self.changes(&caller).await?);
+        Ok(state)
+    }
+
+    /// The changes in a tenant's audit log: refusals are what attacks are for.
+    async fn changes(&self, admin: &Client) -> Result<String> {
+        let log = admin.send(&get("/v1/audit?limit=200")).await?.value()?;
+        let entries = log["entries"].as_array().context("no audit log")?;
+        let own = |entry: &&Value| {
+            let refused = entry["action"] == "strangers" || entry["action"] == "refused";
+            // What this stage itself did as the operator is no attack.
+            !refused && entry["actor"] != "local"
+        };
+        Ok(entries.iter().filter(own).map(|entry| format!("{entry}\n")).collect())
+    }
+}
+
+/// What was started ends before its files are removed.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let child = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut child) = child else { return };
+        let _ = child.start_kill();
+        let begun = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < LAST_WAIT {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Looks for the host's own places in everything that a server says.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Characters around what was found.
+const AROUND: usize = 120;
+
+/// What must stand in no answer, and whether it did.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    places: Vec<String>,
+    seen: Mutex<Option<String>>,
+}
+
+impl Witness {
+    /// Looks for these places.
+    pub(crate) fn new(places: &[&Path]) -> Self {
+        let places = places.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        Self { places, seen: Mutex::default() }
+    }
+
+    pub(crate) fn look(&self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        for place in &self.places {
+            if let Some((before, behind)) = text.split_once(place.as_str()) {
+                let before: String = before.chars().rev().take(AROUND).collect();
+                let before: String = before.chars().rev().collect();
+                let behind: String = behind.chars().take(AROUND).collect();
+                let found = format!("an answer names a place of the host: {before}{place}{behind}");
+                self.seen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
+            }
+        }
+    }
+
+    /// What was found since this was last asked.
+    pub(crate) fn found(&self) -> Option<String> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_seen_once() {
+        let witness = Witness::new(&[Path::new("/srv/data")]);
+        witness.look(b"nothing of /srv");
+        assert_eq!(witness.found(), None);
+        witness.look(b"it is `/srv/data/x`");
+        assert!(witness.found().unwrap().contains("/srv/data/x"));
+        assert_eq!(witness.found(), None);
+    }
+}
