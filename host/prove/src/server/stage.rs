@@ -65,7 +65,14 @@ pub(crate) struct Stage {
 impl Stage {
     /// A server with both tenants at home.
     pub(crate) async fn start(setup: &Setup) -> Result<Self> {
+        Self::start_with(setup, "").await
+    }
+
+    async fn start_with(setup: &Setup, server: &str) -> Result<Self> {
         let mut stage = Self::bare(setup)?;
+        let settings = stage.root.join("home/belljar.toml");
+        let text = format!("{}\n[server]\n{server}\n", std::fs::read_to_string(&settings)?);
+        std::fs::write(settings, text)?;
         for tenant in ["red", "blue"] {
             stage.belljar(&["tenants", "add", tenant]).await?;
         }
@@ -114,6 +121,11 @@ impl Stage {
     /// Another one, for an attack that a shared server would not survive as it is.
     pub(crate) async fn another(&self) -> Result<Self> {
         Self::start(&self.setup).await
+    }
+
+    /// Another one, with these lines of `[server]`.
+    pub(crate) async fn another_with(&self, server: &str) -> Result<Self> {
+        Self::start_with(&self.setup, server).await
     }
 
     /// Another one without tenants, keys and server.

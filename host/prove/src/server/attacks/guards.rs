@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::client::{ask, get, upgrade};
 use super::super::stage::Stage;
 use super::{Row, asked, check, raw, refused, row};
-use crate::attack::{Stopped, Verdict};
+use crate::attack::{Escape, Stopped, Verdict};
 
 pub(super) const ATTACKS: &[Row] = &[
     row!(
@@ -103,7 +103,7 @@ pub(super) const ATTACKS: &[Row] = &[
         "server-other-protocol",
         "begins with the words of another protocol",
         "the parser of heads (INV-120)",
-        "HTTP/1.1 4",
+        "closed",
         other_protocol
     ),
     row!(
@@ -224,7 +224,12 @@ async fn many_lines(stage: &Stage) -> Stopped {
 }
 
 async fn other_protocol(stage: &Stage) -> Stopped {
-    raw(stage, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[400, 421, 426, 505]).await
+    let bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    match stage.caller("").raw(bytes).await {
+        Ok(answer) if answer.status < 400 => Err(Escape::new(answer.body)),
+        Ok(answer) => Ok(Verdict::told(format!("closed: {}", answer.head))),
+        Err(error) => Ok(Verdict::told(format!("closed: {error:#}"))),
+    }
 }
 
 async fn long_body(stage: &Stage) -> Stopped {

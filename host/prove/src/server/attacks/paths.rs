@@ -4,7 +4,7 @@
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::super::client::{Answer, ask, get};
+use super::super::client::{Answer, Ask, Client, ask, get};
 use super::super::stage::Stage;
 use super::{Row, check, row};
 use crate::attack::{Stopped, Verdict};
@@ -90,7 +90,7 @@ async fn every_route(stage: &Stage) -> Stopped {
             let is_delete = verb == "delete";
             let ask = if verb == "get" { get(&target) } else { ask(&verb.to_uppercase(), &target) };
             if !is_delete {
-                let answer = caller.send(&ask).await?;
+                let answer = patiently(&caller, &ask).await?;
                 check(answer.status < 500 || answer.status == 503, || answer.body.clone())?;
                 routes += 1;
             }
@@ -98,6 +98,16 @@ async fn every_route(stage: &Stage) -> Stopped {
     }
     check(routes >= 20, || format!("only {routes} routes"))?;
     Ok(Verdict::told(format!("{routes} routes name none")))
+}
+
+/// Asks again where there was no answer in time: the tools are compiled when they are first listed.
+async fn patiently(caller: &Client, ask: &Ask) -> anyhow::Result<Answer> {
+    for _ in 0..2 {
+        if let Ok(answer) = caller.send(ask).await {
+            return Ok(answer);
+        }
+    }
+    caller.send(ask).await
 }
 
 async fn streamed(stage: &Stage, agent: &str) -> anyhow::Result<String> {
