@@ -31,3 +31,12 @@ fn a_part_is_made_alone_with_the_program_that_runs() {
     assert!(told.contains("belljar's own word"), "{told}");
     World::new().run(&["prove", "--libraries", "files-absolute"]).exits(2).complains("libraries");
 }
+
+#[test]
+fn a_server_is_started_attacked_and_ended() {
+    let done = World::new().run(&["prove", "--server", "key-none", "--json"]).exits(0).json();
+    let attacks = done["attacks"].as_array().unwrap();
+    assert_eq!((attacks.len(), &attacks[0]["id"]), (1, &"server-key-none".into()));
+    assert!(attacks[0]["result"]["stopped"].as_str().unwrap().contains("no-key"));
+    assert!(attacks[0]["neighbour_calls"].as_u64() > Some(0));
+}

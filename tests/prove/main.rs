@@ -22,7 +22,8 @@ fn main() -> ExitCode {
     // Times are each attack's own.
     arguments.test_threads = Some(1);
     let runtime = Arc::new(Runtime::new().unwrap());
-    let trials = [server, libraries].into_iter().flat_map(|part| trials(part(), &runtime)).collect();
+    let trials =
+        [server, libraries].into_iter().flat_map(|part| trials(part(), &runtime)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
