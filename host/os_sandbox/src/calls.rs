@@ -1,8 +1,11 @@
 //! System calls: seccomp.
 //!
-//! A list of what is refused, not of what is allowed: wasmtime, SQLite, the C library and their
-//! next versions may call whatever an ordinary program calls. What is gone is what no part of a
-//! host of tools has a reason for, and what has a history of faults in the kernel.
+//! A list of what is allowed ([`allowed`]); everything else fails. Two lists name calls that are
+//! not on it, for the answer that they get: what only an intruder makes ends the process, and
+//! what a library may try and does without fails with `EPERM`. The rest fails with `ENOSYS`, as on
+//! a kernel that does not have it, because that is the answer on which the C library falls back.
+
+mod allowed;
 
 use std::collections::BTreeMap;
 
@@ -75,6 +78,46 @@ const REFUSED: &[i64] = &[
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
+    // Other processes: their limits, their processors, their turns, their signals.
+    libc::SYS_get_robust_list,
+    libc::SYS_getpgid,
+    libc::SYS_ioprio_get,
+    libc::SYS_ioprio_set,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_setpgid,
+    libc::SYS_setsid,
+    libc::SYS_tkill,
+    // What processes share by a number or a name, past the file system.
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    libc::SYS_msgctl,
+    libc::SYS_msgget,
+    libc::SYS_msgrcv,
+    libc::SYS_msgsnd,
+    libc::SYS_semctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_shmget,
+    // Connections of others; `serve` listens before the wall goes up.
+    libc::SYS_listen,
+    // Names of files and what becomes of them, which landlock does not ask about.
+    libc::SYS_inotify_add_watch,
+    libc::SYS_inotify_init1,
+    libc::SYS_name_to_handle_at,
     // The machine: its clock, its name, its accounts, its log.
     libc::SYS_acct,
     libc::SYS_adjtimex,
@@ -92,10 +135,16 @@ const REFUSED: &[i64] = &[
     libc::SYS_vhangup,
     // What landlock does not hold of a file, as far as nobody here needs it: its owner, its
     // attributes; special files.
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_fremovexattr,
     libc::SYS_fsetxattr,
+    libc::SYS_getxattr,
+    libc::SYS_lgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
     libc::SYS_lremovexattr,
     libc::SYS_lsetxattr,
     libc::SYS_mknodat,
@@ -105,51 +154,21 @@ const REFUSED: &[i64] = &[
 
 /// The same, where the processor has it.
 #[cfg(target_arch = "x86_64")]
-const REFUSED_HERE: &[i64] = &[libc::SYS_chown, libc::SYS_lchown, libc::SYS_mknod];
+const REFUSED_HERE: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_fork,
+    libc::SYS_inotify_init,
+    libc::SYS_lchown,
+    libc::SYS_mknod,
+    libc::SYS_vfork,
+];
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
 /// Marks a call of the x32 interface, which a kernel may offer beside the usual one: the same
 /// calls under other numbers.
 const X32: i64 = 0x4000_0000;
-
-/// Calls that x32 has under numbers of its own: execve, ptrace, kexec_load, process_vm_readv,
-/// process_vm_writev, execveat.
-const X32_OWN: &[i64] = &[520, 521, 528, 539, 540, 545];
-
-/// The same for ioctl.
-const X32_IOCTL: &[i64] = &[514];
-
-/// Families of sockets that are left: local ones, IP, and netlink for the list of addresses
-/// that name resolution sorts by.
-const FAMILIES: &[i32] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-
-/// What is left of IP: whatever the type means, TCP, UDP.
-const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
-
-/// The part of a socket's type that is no flag.
-const TYPE: u64 = 0xf;
-
-/// An old name for sockets that see every frame.
-const PACKET: i32 = 10;
-
-/// Types of sockets below any protocol.
-const LOW_TYPES: &[i32] = &[libc::SOCK_RAW, libc::SOCK_RDM, libc::SOCK_DCCP, PACKET];
-
-/// Terminal requests that type for the person (`TIOCSTI`, `TIOCLINUX`): what is typed into the
-/// shell's terminal runs when this process has ended.
-const TYPING: &[u64] = &[0x5412, 0x541c];
-
-/// Flags of `clone` that make a namespace, in which a process may do more than before.
-const NAMESPACES: &[i32] = &[
-    libc::CLONE_NEWCGROUP,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWNET,
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWUTS,
-];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -161,66 +180,29 @@ pub(crate) fn confine(network: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// One program for each answer. The kernel asks all and takes the hardest.
+/// One program for each answer. The kernel asks all and takes the hardest; of two errors that of
+/// the program that came last.
 fn programs(network: bool) -> Result<Vec<BpfProgram>, String> {
     let fatal = [numbers(FATAL), numbers(FATAL_HERE)].concat();
+    let refused = [numbers(REFUSED), numbers(REFUSED_HERE)].concat();
     let errno = |code: i32| SeccompAction::Errno(code.unsigned_abs());
+    let (allow, unknown) = (SeccompAction::Allow, errno(libc::ENOSYS));
     Ok(vec![
-        // The flags of clone3 lie in memory, where no filter looks: without it the C library
-        // takes clone.
-        program(always(numbers(&[libc::SYS_clone3])), errno(libc::ENOSYS))?,
-        program(refused(network)?, errno(libc::EPERM))?,
-        program(always(fatal), SeccompAction::KillProcess)?,
+        program(allowed::rules(network)?, allow.clone(), unknown)?,
+        program(always(refused), errno(libc::EPERM), allow.clone())?,
+        program(always(fatal), SeccompAction::KillProcess, allow)?,
     ])
 }
 
-fn program(rules: Rules, action: SeccompAction) -> Result<BpfProgram, String> {
+/// A program with one answer for what the rules say, and one for everything else.
+fn program(
+    rules: Rules,
+    action: SeccompAction,
+    otherwise: SeccompAction,
+) -> Result<BpfProgram, String> {
     let target: TargetArch = std::env::consts::ARCH.try_into().map_err(text)?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, target).map_err(text)?;
+    let filter = SeccompFilter::new(rules, otherwise, action, target).map_err(text)?;
     filter.try_into().map_err(text)
-}
-
-fn refused(network: bool) -> Result<Rules, String> {
-    let mut rules = always([numbers(REFUSED), numbers(REFUSED_HERE), marked(X32_OWN)].concat());
-    for call in numbers(&[libc::SYS_socket]) {
-        rules.insert(call, if network { sockets()? } else { Vec::new() });
-    }
-    for call in [numbers(&[libc::SYS_ioctl]), marked(X32_IOCTL)].concat() {
-        let typing = TYPING.iter().map(|request| rule(vec![when(1, Op::Eq, *request)?]));
-        rules.insert(call, typing.collect::<Result<_, _>>()?);
-    }
-    for call in numbers(&[libc::SYS_clone]) {
-        let namespaces = NAMESPACES.iter().map(|flag| {
-            let flag = number(*flag);
-            rule(vec![when(0, Op::MaskedEq(flag), flag)?])
-        });
-        rules.insert(call, namespaces.collect::<Result<_, _>>()?);
-    }
-    Ok(rules)
-}
-
-/// Which sockets are refused; no rule at all would mean every one.
-fn sockets() -> Result<Vec<SeccompRule>, String> {
-    let is_none_of = |argument: u8, values: &[i32]| -> Result<Vec<_>, String> {
-        values.iter().map(|value| when(argument, Op::Ne, number(*value))).collect()
-    };
-    let mut rules = vec![rule(is_none_of(0, FAMILIES)?)?];
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        let mut other_protocol = is_none_of(2, PROTOCOLS)?;
-        other_protocol.push(when(0, Op::Eq, number(family))?);
-        rules.push(rule(other_protocol)?);
-        for low in LOW_TYPES {
-            rules.push(rule(vec![
-                when(0, Op::Eq, number(family))?,
-                when(1, Op::MaskedEq(TYPE), number(*low))?,
-            ])?);
-        }
-    }
-    rules.push(rule(vec![
-        when(0, Op::Eq, number(libc::AF_NETLINK))?,
-        when(2, Op::Ne, number(libc::NETLINK_ROUTE))?,
-    ])?);
-    Ok(rules)
 }
 
 /// Refused whatever the arguments.
@@ -244,6 +226,12 @@ fn marked(calls: &[i64]) -> Vec<i64> {
 
 fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {
     SeccompRule::new(conditions).map_err(text)
+}
+
+/// A rule of conditions that all have to hold.
+fn when_all(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, String> {
+    let each = conditions.iter().map(|(argument, op, value)| when(*argument, op.clone(), *value));
+    rule(each.collect::<Result<_, _>>()?)
 }
 
 /// The kernel itself looks at the lower half of these arguments alone.

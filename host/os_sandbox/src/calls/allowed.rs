@@ -1,0 +1,367 @@
+//! The calls that are left: what wasmtime, tokio, SQLite, rustls and the C library make, measured
+//! with `strace` over the whole program, and their relatives that another kernel or C library
+//! takes in their place. Whatever is not here fails with `ENOSYS`, as on a kernel without it.
+
+use super::{Rules, number, rule, when, when_all};
+use seccompiler::SeccompCmpOp as Op;
+
+/// Left whatever the arguments. None takes the number of another process or a key; a path is
+/// landlock's to judge, or tells no more than that a file is there.
+const PLAIN: &[i64] = &[
+    // Files that are open.
+    libc::SYS_close,
+    libc::SYS_close_range,
+    libc::SYS_copy_file_range,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    libc::SYS_fadvise64,
+    libc::SYS_fallocate,
+    libc::SYS_fchmod,
+    libc::SYS_fdatasync,
+    libc::SYS_flock,
+    libc::SYS_fstat,
+    libc::SYS_fstatfs,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_getdents64,
+    libc::SYS_lseek,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_read,
+    libc::SYS_readahead,
+    libc::SYS_readv,
+    libc::SYS_sendfile,
+    libc::SYS_sync_file_range,
+    libc::SYS_write,
+    libc::SYS_writev,
+    // Files by their paths.
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_getcwd,
+    libc::SYS_linkat,
+    libc::SYS_mkdirat,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_readlinkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_statx,
+    libc::SYS_symlinkat,
+    libc::SYS_umask,
+    libc::SYS_unlinkat,
+    libc::SYS_utimensat,
+    // Waiting.
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_eventfd2,
+    libc::SYS_nanosleep,
+    libc::SYS_pipe2,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    // Memory of this process.
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_memfd_create,
+    libc::SYS_mincore,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_mseal,
+    libc::SYS_msync,
+    libc::SYS_munmap,
+    libc::SYS_pkey_alloc,
+    libc::SYS_pkey_free,
+    libc::SYS_pkey_mprotect,
+    // Threads.
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_futex,
+    libc::SYS_futex_waitv,
+    libc::SYS_getcpu,
+    libc::SYS_gettid,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_sched_yield,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    // Signals that this process gets.
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigpending,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_sigaltstack,
+    // What this process is and may use.
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getgroups,
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_getrandom,
+    libc::SYS_getresgid,
+    libc::SYS_getresuid,
+    libc::SYS_getrlimit,
+    libc::SYS_getrusage,
+    libc::SYS_gettimeofday,
+    libc::SYS_getuid,
+    libc::SYS_setrlimit,
+    libc::SYS_sysinfo,
+    libc::SYS_times,
+    libc::SYS_uname,
+    // Sockets that are open; `socket` says which there are.
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_bind,
+    libc::SYS_connect,
+    libc::SYS_getpeername,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_shutdown,
+];
+
+/// The older forms of the same, where the processor has them.
+#[cfg(target_arch = "x86_64")]
+const PLAIN_HERE: &[i64] = &[
+    libc::SYS_access,
+    libc::SYS_arch_prctl,
+    libc::SYS_creat,
+    libc::SYS_dup2,
+    libc::SYS_epoll_create,
+    libc::SYS_epoll_wait,
+    libc::SYS_eventfd,
+    libc::SYS_getdents,
+    libc::SYS_getpgrp,
+    libc::SYS_link,
+    libc::SYS_lstat,
+    libc::SYS_mkdir,
+    libc::SYS_open,
+    libc::SYS_pause,
+    libc::SYS_pipe,
+    libc::SYS_poll,
+    libc::SYS_readlink,
+    libc::SYS_rename,
+    libc::SYS_rmdir,
+    libc::SYS_select,
+    libc::SYS_stat,
+    libc::SYS_symlink,
+    libc::SYS_time,
+    libc::SYS_unlink,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const PLAIN_HERE: &[i64] = &[];
+
+/// Calls of kernels that are newer than the list of numbers here: `map_shadow_stack`,
+/// `futex_wake`, `futex_wait`, `futex_requeue`, which the C library takes where they are.
+const NEWER: &[i64] = &[453, 454, 455, 456];
+
+/// Calls whose first argument names a process or a thread, where only this process is left: by
+/// the zero that means whoever calls.
+const OWN: &[i64] = &[libc::SYS_prlimit64, libc::SYS_sched_getaffinity, libc::SYS_getsid];
+
+/// Calls that name a process after what kind of number it is.
+const OWN_BY_KIND: &[i64] = &[libc::SYS_getpriority, libc::SYS_setpriority];
+
+/// Calls that name one of the system's clocks. Past this number a clock is that of a device, or
+/// of another process.
+const CLOCKS: &[i64] = &[libc::SYS_clock_getres, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep];
+const LAST_CLOCK: u64 = 11;
+
+/// Families of sockets: IP, and netlink for the list of addresses that name resolution sorts by.
+/// A local socket reaches whatever listens below a path, which landlock (to version 7) does not
+/// ask about; the C library goes without those that it tries.
+pub(super) const IP: &[i32] = &[libc::AF_INET, libc::AF_INET6];
+
+/// What is left of IP: whatever the type means, TCP, UDP.
+pub(super) const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
+
+/// The part of a socket's type that is no flag.
+pub(super) const TYPE: u64 = 0xf;
+
+/// Requests to a device: a terminal's settings and size, whether to wait, what can be read, and
+/// which pages of a mapping were written.
+const REQUESTS: &[u64] = &[
+    0x5401, 0x5402, 0x5403, 0x5404, 0x5409, 0x540b, 0x540f, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451,
+    0x802c_542a, 0x402c_542b, 0x402c_542c, 0x402c_542d, 0xc060_6610,
+];
+
+/// What is done with a descriptor: doubling it, its flags, its locks, a pipe's size, seals.
+/// Not whom it signals, nor watching a directory.
+const DESCRIPTORS: &[i32] = &[
+    libc::F_DUPFD,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_SETFL,
+    libc::F_GETLK,
+    libc::F_SETLK,
+    libc::F_SETLKW,
+    libc::F_OFD_GETLK,
+    libc::F_OFD_SETLK,
+    libc::F_OFD_SETLKW,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_SETPIPE_SZ,
+    libc::F_GETPIPE_SZ,
+    libc::F_ADD_SEALS,
+    libc::F_GET_SEALS,
+];
+
+/// What a process says of itself: the names of its threads and mappings, its end with its
+/// parent, fewer privileges. Being dumpable is not among them: see [`rules`].
+const SELF: &[i32] = &[
+    libc::PR_SET_PDEATHSIG,
+    libc::PR_GET_DUMPABLE,
+    libc::PR_SET_NAME,
+    libc::PR_GET_NAME,
+    libc::PR_GET_SECCOMP,
+    libc::PR_CAPBSET_READ,
+    libc::PR_SET_NO_NEW_PRIVS,
+    libc::PR_GET_NO_NEW_PRIVS,
+    libc::PR_SET_VMA,
+];
+
+/// Options of sockets, by level: those of buffers, times, and of keeping a connection. No
+/// filter of packets, no routing.
+const OPTIONS: &[(i32, &[i32])] = &[
+    (
+        libc::SOL_SOCKET,
+        &[
+            libc::SO_REUSEADDR,
+            libc::SO_SNDBUF,
+            libc::SO_RCVBUF,
+            libc::SO_KEEPALIVE,
+            libc::SO_LINGER,
+            libc::SO_RCVTIMEO,
+            libc::SO_SNDTIMEO,
+        ],
+    ),
+    (
+        libc::IPPROTO_TCP,
+        &[
+            libc::TCP_NODELAY,
+            libc::TCP_KEEPIDLE,
+            libc::TCP_KEEPINTVL,
+            libc::TCP_KEEPCNT,
+            libc::TCP_QUICKACK,
+            libc::TCP_USER_TIMEOUT,
+        ],
+    ),
+    (libc::IPPROTO_IP, &[libc::IP_TOS, libc::IP_MTU_DISCOVER, libc::IP_RECVERR]),
+    (libc::IPPROTO_IPV6, &[libc::IPV6_MTU_DISCOVER, libc::IPV6_RECVERR, libc::IPV6_V6ONLY]),
+];
+
+/// Of `clone`: a thread of this process, which shares its memory; no process, no namespace.
+const THREAD: i32 = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND;
+const NO_THREAD: i32 = libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_PARENT
+    | libc::CLONE_PIDFD
+    | libc::CLONE_PTRACE
+    | libc::CLONE_VFORK;
+
+/// What is left, and with which arguments.
+pub(super) fn rules(network: bool) -> Result<Rules, String> {
+    let plain = PLAIN.iter().chain(PLAIN_HERE).chain(NEWER);
+    let mut rules: Rules = plain.map(|call| (*call, Vec::new())).collect();
+    for call in OWN {
+        rules.insert(*call, vec![when_all(&[(0, Op::Eq, 0)])?]);
+    }
+    for call in OWN_BY_KIND {
+        // `PRIO_PROCESS`, and zero for whoever calls.
+        rules.insert(*call, vec![when_all(&[(0, Op::Eq, 0), (1, Op::Eq, 0)])?]);
+    }
+    for call in CLOCKS {
+        rules.insert(*call, vec![when_all(&[(0, Op::Le, LAST_CLOCK)])?]);
+    }
+    signals(&mut rules)?;
+    let among = |argument: u8, values: &mut dyn Iterator<Item = u64>| -> Result<Vec<_>, String> {
+        values.map(|value| when_all(&[(argument, Op::Eq, value)])).collect()
+    };
+    rules.insert(libc::SYS_ioctl, among(1, &mut REQUESTS.iter().copied())?);
+    rules.insert(libc::SYS_fcntl, among(1, &mut DESCRIPTORS.iter().map(|one| number(*one)))?);
+    let mut own = among(0, &mut SELF.iter().map(|one| number(*one)))?;
+    // What is not dumpable stays so.
+    own.push(when_all(&[(0, Op::Eq, number(libc::PR_SET_DUMPABLE)), (1, Op::Eq, 0)])?);
+    rules.insert(libc::SYS_prctl, own);
+    let (thread, no_thread) = (number(THREAD), number(NO_THREAD));
+    rules.insert(
+        libc::SYS_clone,
+        vec![rule(vec![when(0, Op::MaskedEq(thread | no_thread), thread)?])?],
+    );
+    // Only what takes more away: a filter, with no flag.
+    rules.insert(libc::SYS_seccomp, vec![when_all(&[(0, Op::Eq, 1), (1, Op::Eq, 0)])?]);
+    sockets(&mut rules, network)?;
+    Ok(rules)
+}
+
+/// Signals to this process itself.
+fn signals(rules: &mut Rules) -> Result<(), String> {
+    let own = u64::from(std::process::id());
+    for call in [libc::SYS_kill, libc::SYS_tgkill] {
+        rules.insert(call, vec![when_all(&[(0, Op::Eq, own)])?]);
+    }
+    Ok(())
+}
+
+fn sockets(rules: &mut Rules, network: bool) -> Result<(), String> {
+    // Connected from the start: neither end can be sent elsewhere.
+    let stream = number(libc::SOCK_STREAM);
+    let local = (0, Op::Eq, number(libc::AF_UNIX));
+    rules.insert(
+        libc::SYS_socketpair,
+        vec![when_all(&[local, (1, Op::MaskedEq(TYPE), stream)])?],
+    );
+    let mut options = Vec::new();
+    for (level, names) in OPTIONS {
+        for name in *names {
+            options.push(when_all(&[(1, Op::Eq, number(*level)), (2, Op::Eq, number(*name))])?);
+        }
+    }
+    rules.insert(libc::SYS_setsockopt, options);
+    if !network {
+        return Ok(());
+    }
+    let mut made = Vec::new();
+    for family in IP {
+        for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
+            for protocol in PROTOCOLS {
+                made.push(when_all(&[
+                    (0, Op::Eq, number(*family)),
+                    (1, Op::MaskedEq(TYPE), number(kind)),
+                    (2, Op::Eq, number(*protocol)),
+                ])?);
+            }
+        }
+    }
+    made.push(when_all(&[
+        (0, Op::Eq, number(libc::AF_NETLINK)),
+        (2, Op::Eq, number(libc::NETLINK_ROUTE)),
+    ])?);
+    rules.insert(libc::SYS_socket, made);
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) fn plain() -> impl Iterator<Item = i64> {
+    PLAIN.iter().chain(PLAIN_HERE).chain(NEWER).copied()
+}
