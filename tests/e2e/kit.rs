@@ -139,7 +139,7 @@ impl Done {
 }
 
 /// One cache for all tests of a build, so that each component is compiled once.
-fn cache() -> PathBuf {
+pub(crate) fn cache() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
     fs::create_dir_all(&path).unwrap();
     #[cfg(unix)]

@@ -12,6 +12,8 @@ mod doctor;
 mod drafts;
 mod foreign;
 mod grants;
+#[cfg(unix)]
+mod guide;
 mod init;
 mod inspect;
 mod kit;

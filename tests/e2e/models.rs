@@ -1,4 +1,4 @@
-//! The model section of `belljar.toml`, each key as the README writes it.
+//! The model section of `belljar.toml`, each key as the guide writes it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
