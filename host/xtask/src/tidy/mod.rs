@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: house rules that no compiler knows.
 
 mod edges;
+mod guide;
 mod invariants;
 mod source;
 
@@ -38,6 +39,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(source::breaches(&files));
     breaches.extend(edges::breaches(&files));
     breaches.extend(invariants::breaches(&files));
+    breaches.extend(guide::breaches(root, &files));
     for breach in &breaches {
         crate::say(&format!("tidy: {breach}"));
     }
