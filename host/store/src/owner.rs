@@ -15,6 +15,9 @@ use crate::error::StoreError;
 /// What SQLite and belljar keep beside the file, by what is put behind its name.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
+/// Why what a name stands for is not this user's own; nothing = it is.
+type Judge = fn(&Stat, Uid) -> Option<String>;
+
 /// Refuses a file that is not this user's own, or that lies where others can put one in its
 /// place. What is not there is no reason to refuse.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
@@ -46,11 +49,13 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
         name.push(end);
         name
     });
+    // Sessions are locked by files in a directory of their own.
     let locks = Path::new(name).with_extension("locks").into_os_string();
-    for name in beside.into_iter().chain([locks]) {
+    let judged = beside.into_iter().map(|name| (name, of_file as Judge));
+    for (name, judge) in judged.chain([(locks, of_locks as Judge)]) {
         match rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(about) => {
-                if let Some(why) = of_file(&about, us) {
+                if let Some(why) = judge(&about, us) {
                     return refused(&parent.join(name), why);
                 }
             }
@@ -72,6 +77,14 @@ fn of_directory(about: &Stat, us: Uid) -> Option<String> {
     let sticky = mode.contains(Mode::SVTX);
     let others = mode.intersects(Mode::WGRP | Mode::WOTH);
     (others && !sticky).then(|| "is a directory that others may write to".to_owned())
+}
+
+/// Why this is not a directory of ours for the locks of sessions.
+fn of_locks(about: &Stat, us: Uid) -> Option<String> {
+    if FileType::from_raw_mode(about.st_mode) != FileType::Directory {
+        return Some("is not a directory".to_owned());
+    }
+    of_directory(about, us)
 }
 
 /// Why this file is not ours.
@@ -114,6 +127,21 @@ mod tests {
         assert_eq!(file(FileType::RegularFile, 0).unwrap(), "is a file of user 0");
         assert_eq!(file(FileType::RegularFile, 1001).unwrap(), "is a file of user 1001");
         assert!(file(FileType::Symlink, 1000).is_some());
+    }
+
+    #[test]
+    fn the_directory_of_the_locks_is_ours_and_a_link_in_its_place_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, locks) = (dir.path().join("belljar.db"), dir.path().join("belljar.locks"));
+        fs::create_dir(&locks).unwrap();
+        assert!(check(&file).is_ok());
+        fs::set_permissions(&locks, fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = check(&file).unwrap_err();
+        assert!(refused.to_string().contains("belljar.locks"), "{refused}");
+        fs::remove_dir(&locks).unwrap();
+        std::os::unix::fs::symlink("/tmp", &locks).unwrap();
+        let refused = check(&file).unwrap_err();
+        assert!(refused.to_string().contains("is not a directory"), "{refused}");
     }
 
     #[test]
