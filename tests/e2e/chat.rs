@@ -115,7 +115,7 @@ fn the_store_is_readable_by_its_owner_only() {
     let (world, transcript) = world(TWO);
     chat(&world, &transcript, &[], "what does the note say\n").exits(0);
     let mode =
-        std::fs::metadata(world.home().join("sessions/belljar.db")).unwrap().permissions().mode();
+        std::fs::metadata(world.home().join("sessions/store/belljar.db")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -204,13 +204,13 @@ fn without_a_model_three_lines_say_what_to_do() {
     let (world, _) = world(TWO);
     let done = world.run_with_stdin(&["chat"], "hello\n").exits(5);
     assert_eq!(done.stderr.lines().count(), 3, "{}", done.stderr);
-    assert!(!world.home().join("sessions/belljar.db").exists());
+    assert!(!world.home().join("sessions/store/belljar.db").exists());
 }
 
 #[test]
 fn a_store_that_cannot_be_used_is_refused_and_left_alone() {
     let (world, transcript) = world(TWO);
-    let path = world.home_file("sessions/belljar.db", "these are my notes, not a database");
+    let path = world.home_file("sessions/store/belljar.db", "these are my notes, not a database");
     let done = chat(&world, &transcript, &[], "what does the note say\n").exits(1);
     assert_eq!(done.stdout, "");
     done.complains("belljar.db").complains("move it away");

@@ -187,7 +187,7 @@ fn where_nothing_can_be_saved_nothing_is_run_unless_that_is_said() {
     let script = script(&world, "a.yaml", SAY);
     let team = "name: one\ndescription: d\nstages:\n  - agent: general-purpose\n";
     world.home_file("teams/one.yaml", team);
-    let store = world.home_file("sessions/belljar.db", "these are my notes, not a database");
+    let store = world.home_file("sessions/store/belljar.db", "these are my notes, not a database");
     let to = world.workspace().join("recorded.yaml");
     let model = format!("[models.main]\nkind = \"scripted\"\nmodel = \"{script}\"\n");
     world.home_file("belljar.toml", &model);
@@ -203,7 +203,7 @@ fn where_nothing_can_be_saved_nothing_is_run_unless_that_is_said() {
     let script = self::script(&fresh, "a.yaml", SAY);
     fresh.run(&["run", "--no-save", "--transcript", &script, "hello"]).exits(0).says("Well.");
     fresh.run(&["receipts"]).exits(0).complains("no runs");
-    assert!(!fresh.home().join("sessions/belljar.db").exists());
+    assert!(!fresh.home().join("sessions/store/belljar.db").exists());
 }
 
 #[test]

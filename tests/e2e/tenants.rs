@@ -89,7 +89,7 @@ fn a_tenants_tools_reach_its_own_root_and_no_other() {
     fs::write(red_files.join("own.txt"), "red's").unwrap();
     symlink(blue_files.join("secret.txt"), red_files.join("to-file")).unwrap();
     symlink(format!("{steps_back}/workspace"), red_files.join("to-directory")).unwrap();
-    symlink(world.home().join("sessions/belljar.db"), red_files.join("to-store")).unwrap();
+    symlink(world.home().join("sessions/store/belljar.db"), red_files.join("to-store")).unwrap();
     let server = Server::start(&world, &[]);
     assert_eq!(
         (status(server.id(), "Seccomp"), status(server.id(), "NoNewPrivs")),

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::cancel::{hanging, hanging_with};
-use crate::kit::World;
+use crate::kit::{Done, World};
 use crate::run::{TASK, world};
 
 /// A field of what the system says of a process.
@@ -58,10 +58,10 @@ fn the_option_leaves_the_wall_out_with_a_warning() {
     let (world, transcript) = world();
     let args = ["run", "--transcript", &transcript, TASK];
     let with = world.run(&args).exits(0);
-    assert!(!with.stderr.contains("second wall"), "{}", with.stderr);
+    assert!(!with.stderr.contains("OS sandbox"), "{}", with.stderr);
     let without = world.run(&[&args[..], &["--no-os-sandbox"]].concat()).exits(0);
     assert_eq!(without.stdout, with.stdout);
-    without.complains("warning: the second wall is switched off by `--no-os-sandbox`");
+    without.complains("warning: the OS sandbox is switched off by `--no-os-sandbox`");
     let child = hanging_with(&world, &["--no-os-sandbox"]);
     assert_eq!(status(child.id(), "Seccomp"), "0");
     assert!(children(child.id()).is_empty(), "without a wall nothing needs a broker");
@@ -169,4 +169,111 @@ fn a_recording_stays_where_the_run_does_not_begin_and_is_replaced_where_it_does(
     world.run(&["run", "--record", path, TASK]).exits(0);
     assert!(!fs::read_to_string(&record).unwrap().contains("an older one"));
     world.run(&["run", "--record", "/nowhere/r.yaml", TASK]).exits(1).complains("/nowhere/r.yaml");
+}
+
+/// Runs a command below a kernel, as it were, that has neither landlock nor seccomp.
+fn without_the_kernels_help(mut command: std::process::Command) -> Done {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+    let refused = [
+        libc::SYS_landlock_create_ruleset,
+        libc::SYS_landlock_add_rule,
+        libc::SYS_landlock_restrict_self,
+        libc::SYS_seccomp,
+    ];
+    let rules = refused.into_iter().map(|call| (call, Vec::new())).collect();
+    let lacks = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let here = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, lacks, here).unwrap();
+    let program: BpfProgram = filter.try_into().unwrap();
+    // A thread's filter is its children's too, and ends with it.
+    let thread = std::thread::spawn(move || {
+        seccompiler::apply_filter(&program).unwrap();
+        command.output().unwrap()
+    });
+    Done::of(thread.join().unwrap())
+}
+
+#[test]
+fn where_the_os_sandbox_does_not_stand_a_run_says_so_also_when_quiet() {
+    let (world, transcript) = world();
+    let args = ["-q", "run", "--transcript", &transcript, TASK];
+    let run = without_the_kernels_help(world.command(&args)).exits(0);
+    let run = run.complains("warning: the OS sandbox does not stand: landlock").complains("seccomp");
+    // With a kernel that has both there is nothing to say.
+    let with = world.run(&args).exits(0);
+    assert!(!with.stderr.contains("does not stand"), "{}", with.stderr);
+    assert_eq!(with.stdout, run.stdout);
+}
+
+#[test]
+fn where_the_os_sandbox_is_required_and_does_not_stand_nothing_runs() {
+    let (world, transcript) = world();
+    world.home_file("belljar.toml", "require_os_sandbox = true\n");
+    let args = ["run", "--transcript", &transcript, TASK];
+    let refused = without_the_kernels_help(world.command(&args)).exits(1);
+    let refused = refused.complains("error: the OS sandbox does not stand");
+    let refused = refused.complains("--no-os-sandbox");
+    assert_eq!(refused.stdout, "");
+    assert!(!world.home().join("sessions/store/belljar.db").exists(), "a run was begun");
+    // The operator's word is the way out, and a kernel that has it is asked for nothing more.
+    let without = world.command(&[&args[..], &["--no-os-sandbox"]].concat());
+    without_the_kernels_help(without).exits(0).complains("switched off");
+    world.run(&args).exits(0);
+}
+
+#[test]
+fn a_server_does_not_start_where_the_os_sandbox_does_not_stand() {
+    let world = World::new();
+    let serve = world.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let refused = without_the_kernels_help(serve).exits(1);
+    let refused = refused.complains("error: the OS sandbox does not stand");
+    assert_eq!(refused.stdout, "", "it listens");
+}
+
+#[test]
+fn a_hook_command_finds_no_key_in_the_environment_of_any_process() {
+    let (world, transcript) = world();
+    // It looks at every process that it may look at, as the tests' own user.
+    let hook = "cat > /dev/null; cat /proc/[0-9]*/environ > ../seen.bin 2> /dev/null; true";
+    let settings = format!("[[hooks]]\nevent = \"PreToolUse\"\ncommand = \"{hook}\"\n");
+    world.home_file("belljar.toml", &settings);
+    let canary = "sk-canary-of-the-operators-own";
+    let mut command = world.command(&["run", "--transcript", &transcript, TASK]);
+    let run = Done::of(command.env("OPENAI_API_KEY", canary).output().unwrap()).exits(0);
+    let seen = fs::read(world.workspace().join("../seen.bin")).unwrap();
+    assert!(!seen.is_empty(), "it has looked at nothing: {}", run.stderr);
+    let seen = String::from_utf8_lossy(&seen).into_owned();
+    assert!(!seen.contains(canary));
+}
+
+#[test]
+fn what_is_compiled_is_kept_by_the_broker_and_used_by_the_next_run() {
+    let (world, transcript) = world();
+    let cache = world.home().join("own-cache");
+    let run = || {
+        let mut command = world.command(&["run", "--transcript", &transcript, TASK]);
+        Done::of(command.env("BELLJAR_CACHE", &cache).output().unwrap()).exits(0)
+    };
+    let listed = || {
+        let mut all: Vec<_> = fs::read_dir(&cache)
+            .unwrap()
+            .flatten()
+            .map(|entry| (entry.file_name(), entry.metadata().unwrap().modified().unwrap()))
+            .collect();
+        all.sort();
+        all
+    };
+    run();
+    let first = listed();
+    for end in ["cwasm", "tools"] {
+        let has = |(name, _): &(std::ffi::OsString, _)| name.to_str().unwrap().ends_with(end);
+        assert!(first.iter().any(has), "{end}: {first:?}");
+    }
+    run();
+    assert_eq!(listed(), first, "something was made anew");
+    // One that is not genuine is made anew, and whoever asked gets no other.
+    let code = first.iter().find(|(name, _)| name.to_str().unwrap().ends_with("cwasm")).unwrap();
+    fs::write(cache.join(&code.0), "planted").unwrap();
+    run();
+    assert_ne!(fs::read(cache.join(&code.0)).unwrap(), b"planted");
 }

@@ -22,8 +22,13 @@ fn main() -> ExitCode {
     // Times are each attack's own.
     arguments.test_threads = Some(1);
     let runtime = Arc::new(Runtime::new().unwrap());
-    let trials =
-        [server, libraries].into_iter().flat_map(|part| trials(part(), &runtime)).collect();
+    let parts: &[fn() -> Arc<dyn Part>] = &[
+        server,
+        libraries,
+        #[cfg(target_os = "linux")]
+        wall,
+    ];
+    let trials = parts.iter().flat_map(|part| trials(part(), &runtime)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -49,6 +54,14 @@ fn cache() -> PathBuf {
 
 fn libraries() -> Arc<dyn Part> {
     Arc::new(Libraries::new(program()))
+}
+
+#[cfg(target_os = "linux")]
+fn wall() -> Arc<dyn Part> {
+    let (child, victim) = (vec!["attack-the-wall".into()], vec!["be-attacked".into()]);
+    let wall = belljar_prove::wall::WallPart::new(program(), child, victim);
+    assert!(wall.ids().len() >= 60, "{} attacks", wall.ids().len());
+    Arc::new(wall)
 }
 
 /// One test for each attack of a part.

@@ -27,7 +27,7 @@ pub(crate) struct Global {
     /// The directory that agents work on [default: the current directory]
     #[arg(long, short = 'C', global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Leave out the second wall, which keeps this process from files and system calls that no
+    /// Leave out the OS sandbox, which keeps this process from files and system calls that no
     /// tool was granted
     #[arg(long, global = true)]
     pub(crate) no_os_sandbox: bool,
@@ -466,6 +466,9 @@ pub(crate) struct ProveArgs {
     /// The server: a running `belljar serve` with two tenants, attacked over the network
     #[arg(long)]
     pub(crate) server: bool,
+    /// The OS sandbox: system calls of a process that was taken over
+    #[arg(long)]
+    pub(crate) wall: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,7 @@
 //! The data root: the store, and the homes and workspaces of tenants.
 //!
 //! ```text
-//! ROOT/belljar.db
+//! ROOT/store/belljar.db
 //! ROOT/tenants/ID/home       belljar.toml, agents, tools, skills of a tenant
 //! ROOT/tenants/ID/workspace  what its agents work on
 //! ```
@@ -21,7 +21,7 @@ use belljar_store::{AuditEntry, Store, StoreError, TENANT, Tenant, Write};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure, chain};
-use crate::home::{Places, create_private};
+use crate::home::{Places, STORE, STORE_FILE, create_private, gather_store};
 use crate::host;
 use crate::server_args::DataArg;
 
@@ -56,18 +56,29 @@ impl Data {
             Failure::new(format!("failed to create `{}`: {error}", path.display()))
         };
         create_private(&self.root).map_err(|error| failed(&self.root, error))?;
-        if self.is_own {
-            places.gather_sessions().map_err(|error| failed(&self.store(), error))?;
-        }
-        Ok(())
+        let gathered = match self.is_own {
+            true => places.gather_sessions(),
+            false => gather_store(&[&self.root], &self.store_directory()),
+        };
+        gathered.map_err(|error| failed(&self.store(), error))
     }
 
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
+    /// The directory of the store, which is all of the root that a server itself writes.
+    pub(crate) fn store_directory(&self) -> PathBuf {
+        self.root.join(STORE)
+    }
+
     pub(crate) fn store(&self) -> PathBuf {
-        self.root.join("belljar.db")
+        self.store_directory().join(STORE_FILE)
+    }
+
+    /// The directories of all tenants.
+    pub(crate) fn tenants(&self) -> PathBuf {
+        self.root.join("tenants")
     }
 
     /// All that a tenant has on disk, by its id.

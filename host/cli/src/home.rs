@@ -86,43 +86,80 @@ impl Places {
         self.home.join("tools")
     }
 
-    /// Where sessions and runs are kept. A directory of its own, because the second wall cannot let a process
-    /// write some files of a directory and not the others.
+    /// Where sessions and runs are kept, and what the server has of tenants.
     pub(crate) fn sessions(&self) -> PathBuf {
         self.home.join("sessions")
     }
 
+    /// The directory of the store. One of its own, because the OS sandbox cannot let a process
+    /// write some files of a directory and not the others.
+    pub(crate) fn store_directory(&self) -> PathBuf {
+        self.sessions().join(STORE)
+    }
+
     /// Sessions and runs.
     pub(crate) fn store(&self) -> PathBuf {
-        self.sessions().join("belljar.db")
+        self.store_directory().join(STORE_FILE)
     }
 
     /// Lines typed in `chat`.
     pub(crate) fn chat_history(&self) -> PathBuf {
-        self.sessions().join("chat_history")
+        self.store_directory().join("chat_history")
     }
 
-    /// Moves what `chat` kept in the home itself, before it had a directory of its own. The
-    /// store goes last: until it is there, everything is looked for once more.
+    /// Makes the directories that sessions and runs are written to, and moves there what an older
+    /// program kept in the home or beside them.
     pub(crate) fn gather_sessions(&self) -> io::Result<()> {
-        const OLD: [&str; 5] =
-            ["chat_history", "belljar.locks", "belljar.db-shm", "belljar.db-wal", "belljar.db"];
-        if self.store().exists() {
-            return Ok(());
-        }
-        for name in OLD {
-            match fs::rename(self.home.join(name), self.sessions().join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-        }
-        Ok(())
+        create_private(&self.files())?;
+        gather_store(&[&self.sessions(), &self.home], &self.store_directory())
+    }
+
+    /// Files that agents have handed over, a directory for each run.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.sessions().join("files")
     }
 
     /// Files that the agents of one run have handed over.
     pub(crate) fn files_of(&self, run: &str) -> PathBuf {
-        self.sessions().join("files").join(run)
+        self.files().join(run)
     }
+}
+
+/// The directory of a store, in what is kept.
+pub(crate) const STORE: &str = "store";
+
+/// The store itself, in its directory.
+pub(crate) const STORE_FILE: &str = "belljar.db";
+
+/// Makes the directory of a store, and moves a store there that lies in one of these places, the
+/// first that has one. The store itself goes last: until it is there, everything is looked for
+/// once more. Files that others may read are closed to them: behind the OS sandbox no mode is
+/// changed by a path.
+pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()> {
+    const OTHERS: [&str; 4] = ["chat_history", "belljar.locks", "belljar.db-shm", "belljar.db-wal"];
+    create_private(directory)?;
+    let store = directory.join(STORE_FILE);
+    let old = places.iter().find(|place| place.join(STORE_FILE).is_file());
+    if let Some(old) = old.filter(|_| !store.exists()) {
+        for name in OTHERS.iter().chain([&STORE_FILE]) {
+            match fs::rename(old.join(name), directory.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::symlink_metadata(&store).map(|found| (found.is_file(), found.permissions()));
+        if let Ok((true, mode)) = mode
+            && mode.mode() & 0o077 != 0
+        {
+            // Whoever opens it says what is wrong with it.
+            let _ = fs::set_permissions(&store, fs::Permissions::from_mode(0o600));
+        }
+    }
+    Ok(())
 }
 
 /// Makes a directory that only its owner may enter, with its parents.
@@ -210,17 +247,20 @@ mod tests {
         let home = dir.path().to_path_buf();
         let (cache, workspace) = (home.join("cache"), home.clone());
         let places = Places { home, cache, workspace, user_home: None };
-        fs::create_dir(places.sessions()).unwrap();
         for name in ["belljar.db", "belljar.db-wal"] {
             fs::write(dir.path().join(name), name).unwrap();
         }
         places.gather_sessions().unwrap();
         assert_eq!(fs::read_to_string(places.store()).unwrap(), "belljar.db");
-        assert!(places.sessions().join("belljar.db-wal").exists());
+        assert!(places.store_directory().join("belljar.db-wal").exists());
         fs::write(dir.path().join("belljar.db"), "another").unwrap();
         places.gather_sessions().unwrap();
         assert_eq!(fs::read_to_string(places.store()).unwrap(), "belljar.db");
         assert!(dir.path().join("belljar.db").exists(), "left where it was");
+        fs::remove_file(places.store()).unwrap();
+        fs::write(places.sessions().join("belljar.db"), "a later one").unwrap();
+        places.gather_sessions().unwrap();
+        assert_eq!(fs::read_to_string(places.store()).unwrap(), "a later one");
     }
 
     #[cfg(unix)]

@@ -367,6 +367,11 @@ fn sandbox_telling(
             places.cache.display()
         ));
     };
+    if let Some(cached) = walls::keeps_cache() {
+        // The broker's, which was said to be unusable where it is.
+        config.cache_dir = cached.then(|| places.cache.clone());
+        return Sandbox::new(config).map_err(|error| no_sandbox(&error));
+    }
     match create_private(&places.cache) {
         Ok(()) => config.cache_dir = Some(places.cache.clone()),
         Err(error) => unusable(error.to_string()),

@@ -34,6 +34,8 @@ use args::Args;
 use out::Out;
 
 fn main() -> ExitCode {
+    // Keys are in the environment, and soon in memory.
+    belljar_os_sandbox::conceal();
     // Before anything else is set up: what this program does for itself in another process.
     let mut words = std::env::args_os().skip(1);
     match words.next() {
@@ -41,8 +43,14 @@ fn main() -> ExitCode {
             let walled = words.next().is_none_or(|word| word != walls::NO_WALL);
             return belljar_sandbox::compile_child(walled);
         }
-        Some(first) if first == walls::BROKER => {
-            return belljar_os_sandbox::serve(&[walls::COMPILE_CHILD.into()]);
+        Some(first) if first == walls::DESCRIBE_CHILD => return belljar_sandbox::describe_child(),
+        Some(first) if first == walls::BROKER => return walls::be_broker(),
+        #[cfg(target_os = "linux")]
+        Some(first) if first == walls::VICTIM => return belljar_prove::wall::be_victim(),
+        #[cfg(target_os = "linux")]
+        Some(first) if first == walls::ATTACK => return commands::attack_the_wall(words),
+        Some(first) if first == walls::KEEPER => {
+            return belljar_os_sandbox::keep(&words.next().unwrap_or_default());
         }
         Some(_) | None => {}
     }

@@ -149,6 +149,11 @@ impl Out {
         }
     }
 
+    /// Something that must be known, also with `--quiet`.
+    pub(crate) fn alarm(&self, text: impl Display) {
+        self.err(format_args!("{} {text}", self.paint_err(Style::Yellow, "warning:")));
+    }
+
     /// A diagnostic of a file: errors always, the rest not with `--quiet`.
     pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
         self.diagnostic_with(diagnostic, None);

@@ -83,6 +83,7 @@ fn hold(path: &Path) {
 fn rights(allowed: Allowed, path: &Path) -> BitFlags<AccessFs> {
     let rights = match allowed {
         Allowed::Empty => return AccessFs::RemoveDir.into(),
+        Allowed::List => AccessFs::ReadDir.into(),
         Allowed::Read => make_bitflags!(AccessFs::{ReadFile | ReadDir}),
         Allowed::Write => make_bitflags!(AccessFs::{
             ReadFile | ReadDir | WriteFile | Truncate | MakeReg | MakeDir | RemoveFile | RemoveDir

@@ -1,26 +1,26 @@
-//! The second wall: what the operating system itself refuses this process, whatever becomes of
-//! the first one.
+//! The OS sandbox: what the operating system itself refuses this process, whatever becomes of the
+//! first wall.
 //!
 //! The first wall is the sandbox: wasmtime, and a check of every operation. Should a fault in it
 //! ever let a guest act as the host process, that process can still do little: on Linux,
-//! landlock confines its access to files, and seccomp takes away system calls that a host of
-//! tools never makes. Neither can be undone, and every thread made later is behind it too.
+//! landlock confines its access to files, and seccomp leaves it the system calls that a host of
+//! tools makes. Neither can be undone, and every thread made later is behind it too.
 //!
 //! ```text
 //! Broker::start ──> a process outside the wall, which starts only what it was told of at first
 //! Wall::raise   ──> this process, from here on: its files, its system calls, no new program
 //! ```
 //!
-//! What has to run outside (the compiler's child, the operator's hook commands) is started by
-//! the [`Broker`], a process that was made before the wall went up. It takes two requests and
-//! no more: neither names a program.
+//! What has to happen outside (compiling, the cache, the operator's hook commands) is done by the
+//! [`Broker`], a process that was made before the wall went up. It takes three requests and no
+//! more: none names a program or a path.
 //!
 //! # What the wall cannot tell
 //!
 //! - One agent from another: it holds for the process, so it lets through the union of what all
 //!   of them are granted.
 //! - Addresses: seccomp does not see them. Which host is reached is the network gate's to say;
-//!   here only families of sockets that nobody needs are gone.
+//!   here only the families of IP are left.
 //! - Names inside a directory that may be written, such as `.belljar` in a workspace.
 //!
 //! # Needs
@@ -40,6 +40,7 @@ mod calls;
 #[cfg(target_os = "linux")]
 mod files;
 
-pub use broker::{Broker, Setup, serve};
+pub use broker::{Broker, Made, Making, Setup, Vault, keep, serve};
+pub use process::conceal;
 pub use running::Running;
 pub use wall::{Raised, Wall};

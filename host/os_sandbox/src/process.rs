@@ -1,4 +1,5 @@
-//! Setting up a process: what has no safe interface.
+//! Setting up a process: what has no safe interface, and what others of the same user may see of
+//! it.
 
 /// Marks every descriptor past the standard streams to be closed when this process starts
 /// another program. What the operator's shell had open is nobody's business but its own.
@@ -16,3 +17,79 @@ pub(crate) fn inherit_nothing() {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn inherit_nothing() {}
+
+/// Hides what this process holds, keys above all, from other processes of the same user: it leaves
+/// no core file, whatever ends it; no other process reads its memory or traces it; and
+/// `/proc/PID/environ` is empty, while this process still finds its variables. To be called first
+/// thing in `main`, before any thread is made. It does not outlive starting another program, which
+/// has to call it again.
+///
+/// Whoever may trace every process, as `root` may, still reads the memory.
+pub fn conceal() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{
+            DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit,
+        };
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        // Lowering a limit, and this setting, are never refused.
+        let _ = setrlimit(Resource::Core, none);
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        move_environment();
+    }
+}
+
+/// Variables that the dynamic loader and the allocator may have kept pointers to. They hold no
+/// keys.
+#[cfg(target_os = "linux")]
+const LOADERS: [&str; 3] = ["LD_", "GLIBC_", "MALLOC_"];
+
+/// Moves the variables to memory of this process's own, and blanks what the kernel shows as the
+/// environment that it was started with.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "no safe interface reaches the memory that the kernel shows")]
+fn move_environment() {
+    use std::ffi::{CStr, c_char};
+    unsafe extern "C" {
+        static mut environ: *mut *mut c_char;
+    }
+    /// # Safety
+    ///
+    /// No other thread may change the environment meanwhile.
+    unsafe fn strings() -> Vec<*mut c_char> {
+        let mut strings = Vec::new();
+        // SAFETY: `environ` is null or a list that a null pointer ends, which nobody changes now.
+        unsafe {
+            let mut at = environ;
+            while !at.is_null() && !(*at).is_null() {
+                strings.push(*at);
+                at = at.add(1);
+            }
+        }
+        strings
+    }
+    let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
+    if !matches!(threads, Ok(1)) {
+        return;
+    }
+    // SAFETY: there is one thread, this one. The old strings lie in the block that the kernel made
+    // for this process, which is writable and stays for good; those that the environment still
+    // names, or that the loader may know, are left as they are.
+    unsafe {
+        let old = strings();
+        for (name, value) in std::env::vars_os() {
+            let name_bytes = name.as_encoded_bytes();
+            if !name_bytes.is_empty() && !name_bytes.contains(&b'=') {
+                std::env::set_var(name, value);
+            }
+        }
+        let now = strings();
+        for string in old.into_iter().filter(|string| !now.contains(string)) {
+            let bytes = CStr::from_ptr(string).to_bytes();
+            if !LOADERS.iter().any(|name| bytes.starts_with(name.as_bytes())) {
+                let length = bytes.len();
+                string.write_bytes(0, length);
+            }
+        }
+    }
+}

@@ -16,7 +16,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use crate::broker::message::{Answer, FILES, MAX_ANSWER};
 
 /// The shell, by its full path: the one thing that every hook needs.
-const SHELL: &str = "/bin/sh";
+pub(crate) const SHELL: &str = "/bin/sh";
 
 /// All that a hook command sees of this process's environment: no keys, no secrets.
 pub(crate) const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
@@ -48,7 +48,7 @@ enum Child {
 
 /// What the broker has started.
 #[derive(Debug)]
-struct Asked {
+pub(crate) struct Asked {
     control: UnixStream,
     /// What was heard and is no whole answer yet.
     heard: Vec<u8>,
@@ -102,22 +102,15 @@ impl Running {
         send: impl FnOnce([BorrowedFd<'_>; FILES]) -> io::Result<()>,
     ) -> io::Result<Self> {
         let (streams, theirs) = streams()?;
-        let (own, control) = StdUnixStream::pair()?;
-        send([
-            theirs.stdin.as_fd(),
-            theirs.stdout.as_fd(),
-            theirs.stderr.as_fd(),
-            control.as_fd(),
-        ])?;
-        drop((theirs, control));
-        own.set_nonblocking(true)?;
-        let control = UnixStream::from_std(own)?;
-        let mut asked = Asked { control, heard: Vec::new(), ended: None };
+        let mut asked = Asked::by(|control| {
+            send([theirs.stdin.as_fd(), theirs.stdout.as_fd(), theirs.stderr.as_fd(), control])
+        })?;
+        drop(theirs);
         let answer = tokio::time::timeout(START_WAIT, asked.answer()).await;
         match answer.map_err(|_| io::Error::other("the broker does not answer"))?? {
             Answer::Started => Ok(Self::of(streams, Child::Asked(asked))),
             Answer::Refused(why) => Err(io::Error::other(why)),
-            Answer::Ended(_) => Err(io::Error::other("the broker answers out of turn")),
+            Answer::Ended(_) | Answer::Given(_) => Err(out_of_turn()),
         }
     }
 
@@ -166,6 +159,25 @@ impl Drop for Running {
 }
 
 impl Asked {
+    /// A request, sent with this end of the socket for its answers.
+    pub(crate) fn by(send: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>) -> io::Result<Self> {
+        let (own, control) = StdUnixStream::pair()?;
+        send(control.as_fd())?;
+        drop(control);
+        own.set_nonblocking(true)?;
+        let control = UnixStream::from_std(own)?;
+        Ok(Self { control, heard: Vec::new(), ended: None })
+    }
+
+    /// Whether what was asked for was given.
+    pub(crate) async fn given(&mut self) -> io::Result<bool> {
+        match self.answer().await? {
+            Answer::Given(given) => Ok(given),
+            Answer::Refused(why) => Err(io::Error::other(why)),
+            Answer::Started | Answer::Ended(_) => Err(out_of_turn()),
+        }
+    }
+
     async fn wait(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.ended {
             return Ok(status);
@@ -173,7 +185,7 @@ impl Asked {
         match self.answer().await? {
             Answer::Ended(raw) => Ok(*self.ended.insert(ExitStatus::from_raw(raw))),
             Answer::Refused(why) => Err(io::Error::other(why)),
-            Answer::Started => Err(io::Error::other("the broker answers out of turn")),
+            Answer::Started | Answer::Given(_) => Err(out_of_turn()),
         }
     }
 
@@ -200,8 +212,12 @@ impl Asked {
     }
 }
 
-/// How a hook command is run, wherever.
-pub(crate) fn hook_command(command: &str, workspace: &Path) -> Command {
+fn out_of_turn() -> io::Error {
+    io::Error::other("the broker answers out of turn")
+}
+
+/// How a hook command is run without a broker.
+fn hook_command(command: &str, workspace: &Path) -> Command {
     let environment = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let mut shell = Command::new(SHELL);
     shell

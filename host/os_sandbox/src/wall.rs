@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 pub(crate) enum Allowed {
     /// Empty directories below it may be removed.
     Empty,
+    /// Directories may be listed.
+    List,
     /// Look and read.
     Read,
     /// Also create, change, move and remove files and directories. Never special files, links
@@ -22,8 +24,12 @@ pub(crate) enum Allowed {
 #[derive(Debug, Clone, Default)]
 pub struct Wall {
     paths: BTreeMap<PathBuf, Allowed>,
+    kept_out: Vec<PathBuf>,
     network: bool,
 }
+
+/// Entries of a directory around one that is kept out; what is past it is not let through.
+const MAX_AROUND: usize = 10_000;
 
 /// What is in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -123,6 +129,36 @@ impl Wall {
         self.allow(path, Allowed::Empty);
     }
 
+    /// This directory is neither read nor written whatever else is let through, but for the names
+    /// in it: of a directory around it that may be read, the other entries that are there when the
+    /// wall goes up are let through one by one. A directory around it that may be *written* lets
+    /// it through: see [`Wall::writes_around`].
+    pub fn keep_out(&mut self, path: &Path) {
+        self.kept_out.push(path.to_path_buf());
+    }
+
+    /// Whether this path lies in, or is, a directory that may be written, links followed.
+    pub fn writes_around(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else { return false };
+        let written = self.paths.iter().filter(|(_, allowed)| **allowed == Allowed::Write);
+        written.filter_map(|(written, _)| written.canonicalize().ok()).any(|w| path.starts_with(w))
+    }
+
+    /// The paths, without those that are kept out.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "files are landlock's"))]
+    fn let_through(&self) -> BTreeMap<PathBuf, Allowed> {
+        let found = |path: &PathBuf| path.canonicalize().ok();
+        let kept_out: Vec<PathBuf> = self.kept_out.iter().filter_map(found).collect();
+        let mut paths = BTreeMap::new();
+        for (path, allowed) in &self.paths {
+            around(path, *allowed, &kept_out, &mut paths);
+        }
+        for path in &kept_out {
+            add(&mut paths, path, Allowed::List);
+        }
+        paths
+    }
+
     /// Puts the wall up around this process, for good. Whatever the kernel lacks is left out
     /// and named in the result.
     ///
@@ -142,7 +178,7 @@ impl Wall {
         let mut raised = Raised::default();
         #[cfg(target_os = "linux")]
         {
-            match crate::files::confine(&self.paths, self.network) {
+            match crate::files::confine(&self.let_through(), self.network) {
                 Ok((version, lacks)) => {
                     raised.landlock = Some(version);
                     raised.missing.extend(lacks);
@@ -161,8 +197,7 @@ impl Wall {
 
     /// The more of what was allowed before and what is now.
     fn allow(&mut self, path: &Path, allowed: Allowed) {
-        let before = self.paths.entry(path.to_path_buf()).or_insert(allowed);
-        *before = (*before).max(allowed);
+        add(&mut self.paths, path, allowed);
     }
 }
 
@@ -175,6 +210,32 @@ impl Raised {
     /// Whether every part stands.
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty()
+    }
+}
+
+/// The more of what was allowed before and what is now.
+fn add(paths: &mut BTreeMap<PathBuf, Allowed>, path: &Path, allowed: Allowed) {
+    let before = paths.entry(path.to_path_buf()).or_insert(allowed);
+    *before = (*before).max(allowed);
+}
+
+/// Lets a path through, or of a directory around one that is kept out all its other entries.
+fn around(
+    path: &Path,
+    allowed: Allowed,
+    kept_out: &[PathBuf],
+    paths: &mut BTreeMap<PathBuf, Allowed>,
+) {
+    let Ok(place) = path.canonicalize() else { return add(paths, path, allowed) };
+    if kept_out.iter().any(|kept| place.starts_with(kept)) {
+        return;
+    }
+    if allowed != Allowed::Read || !kept_out.iter().any(|kept| kept.starts_with(&place)) {
+        return add(paths, path, allowed);
+    }
+    add(paths, &place, Allowed::List);
+    for entry in std::fs::read_dir(&place).into_iter().flatten().flatten().take(MAX_AROUND) {
+        around(&entry.path(), allowed, kept_out, paths);
     }
 }
 

@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["broker"] => belljar_os_sandbox::serve(&["compiler".into()]),
-        ["compiler"] => parts::compiler(),
+        ["broker"] => belljar_os_sandbox::serve(&["keeper".into()], &parts::Shelf),
+        ["keeper", command] => belljar_os_sandbox::keep(command.as_ref()),
         ["part", name, directory] => {
             parts::play(name, std::path::Path::new(directory));
             ExitCode::SUCCESS

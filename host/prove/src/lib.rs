@@ -72,6 +72,7 @@ mod server;
 mod soak;
 mod suite;
 mod tree;
+pub mod wall;
 
 pub use arena::Arena;
 pub use attack::{Attack, Escape, Kind, Report, Stopped, Verdict};

@@ -18,6 +18,11 @@ impl Artifact {
         &self.0
     }
 
+    /// The bytes themselves.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
     /// Loads it into an engine. The bytes are copied, so nothing on disk can change them
     /// afterwards.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use belljar_os_sandbox::{Running, Wall};
+use belljar_os_sandbox::{Made, Running, Wall};
 use belljar_policy::Shown;
 use rustix::process::{Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -52,7 +52,11 @@ pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact
             command.args(args).env_clear();
             in_child(Running::here(command), wasm.bytes()).await?
         }
-        Compiler::Broker(broker) => in_child(broker.compiler().await, wasm.bytes()).await?,
+        Compiler::Broker(broker) => {
+            let made = tokio::time::timeout(WAIT, broker.make(Made::Code, wasm.bytes())).await;
+            made.map_err(|_| too_long(WAIT))?
+                .map_err(|error| LoadError::Compile(error.to_string()))?
+        }
         Compiler::InProcess => {
             let wasm = wasm.clone();
             tokio::task::spawn_blocking(move || here(wasm.bytes()))
@@ -69,6 +73,7 @@ pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact
 /// Before it reads a byte it lowers its own priority, memory and time and, with `walled`, puts up
 /// a wall that lets nothing through: no file, no network, no other program.
 pub fn compile_child(walled: bool) -> ExitCode {
+    belljar_os_sandbox::conceal();
     if walled {
         // A kernel that lacks a part of it lacks it for the host too, which says so.
         let _ = Wall::default().raise();
@@ -84,7 +89,7 @@ pub fn compile_child(walled: bool) -> ExitCode {
 
 fn child() -> Result<(), String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    restrict().map_err(step("limiting the compiler"))?;
+    restrict(CHILD_MEMORY).map_err(step("limiting the compiler"))?;
     let mut wasm = Vec::new();
     io::stdin()
         .lock()
@@ -99,10 +104,10 @@ fn child() -> Result<(), String> {
     stdout.write_all(&artifact).and_then(|()| stdout.flush()).map_err(step("writing the code"))
 }
 
-/// Bounds this process. A limit that is lower already stays.
-fn restrict() -> io::Result<()> {
+/// Bounds this process, with this much address space. A limit that is lower already stays.
+pub(crate) fn restrict(addresses: u64) -> io::Result<()> {
     for (resource, limit) in [
-        (Resource::As, CHILD_MEMORY),
+        (Resource::As, addresses),
         (Resource::Cpu, CHILD_CPU_SECONDS),
         (Resource::Nofile, CHILD_FILES),
         // No core dump of a process that crashed on foreign input, and no files at all.
@@ -127,32 +132,48 @@ fn here(wasm: &[u8]) -> Result<Vec<u8>, String> {
     compile().map_err(|error| Shown::clipped(&format!("{error:#}"), 1_000).to_string())
 }
 
-/// Dropping the future kills the child.
 async fn in_child(started: io::Result<Running>, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
+    talk(started, &[wasm], MAX_ENTRY, WAIT).await
+}
+
+fn too_long(wait: Duration) -> LoadError {
+    LoadError::Compile(format!("it took over {} seconds", wait.as_secs()))
+}
+
+/// Writes these parts to a child and gives what it writes, up to `limit` bytes. Dropping the future
+/// kills the child.
+pub(crate) async fn talk(
+    started: io::Result<Running>,
+    parts: &[&[u8]],
+    limit: u64,
+    wait: Duration,
+) -> Result<Vec<u8>, LoadError> {
     let failed = |what: &str, error: io::Error| LoadError::Compile(format!("{what}: {error}"));
     let mut child = started.map_err(|error| failed("the compiler does not start", error))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
             // A child that refuses early closes the pipe; its own words follow.
-            let _ = stdin.write_all(wasm).await;
+            for part in parts {
+                let _ = stdin.write_all(part).await;
+            }
         }
     };
     let work = async {
         let ((), code, complaint) =
-            tokio::join!(write, read(stdout, MAX_ENTRY), read(stderr, MAX_COMPLAINT));
+            tokio::join!(write, read(stdout, limit), read(stderr, MAX_COMPLAINT));
         Ok::<_, io::Error>((child.wait().await?, code?, complaint?))
     };
-    let (status, code, complaint) = tokio::time::timeout(WAIT, work)
+    let (status, code, complaint) = tokio::time::timeout(wait, work)
         .await
-        .map_err(|_| LoadError::Compile(format!("it took over {} seconds", WAIT.as_secs())))?
+        .map_err(|_| too_long(wait))?
         .map_err(|error| failed("talking to the compiler", error))?;
-    let fits = code.len() as u64 <= MAX_ENTRY;
+    let fits = code.len() as u64 <= limit;
     if status.success() && fits {
         return Ok(code);
     }
     if !fits {
-        let most = MAX_ENTRY >> 20;
+        let most = limit >> 20;
         return Err(LoadError::Compile(format!("its machine code has more than {most} MiB")));
     }
     let complaint = String::from_utf8_lossy(&complaint);

@@ -78,8 +78,9 @@ pub enum Compiler {
         /// Its arguments.
         args: Vec<OsString>,
     },
-    /// The same child, started by the broker: for a process behind the second wall, where no
-    /// program is started.
+    /// The broker, which starts the same child and keeps what comes of it: for a process behind
+    /// the OS sandbox, which starts no program and has no cache of its own. Then
+    /// [`SandboxConfig::cache_dir`] only says whether what is kept is used.
     Broker(Broker),
     /// This process, without bounds on time and memory: for components that the caller
     /// trusts, and for tests.

@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use belljar_os_sandbox::{Broker, Made};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -12,11 +14,15 @@ use crate::bindings::exports::belljar::tool::tools::{Definition, Hints as WitHin
 use crate::cache::{Cache, Kind};
 use crate::described::{self, Claim, DescribeLimits};
 use crate::error::DescribeError;
+use crate::inspect;
 use crate::load::Loader;
 use crate::store::{Done, Job};
 use crate::throwaway::{self, Bounds};
 use crate::tool_info::{Hints, ToolInfo};
 use crate::wasm::{Digest, Wasm};
+
+/// How long the broker may take: compiling, and `describe` itself.
+const MAKE_WAIT: Duration = Duration::from_secs(240);
 
 /// Answers that were checked.
 #[derive(Debug)]
@@ -24,6 +30,8 @@ pub(crate) struct Describer {
     limits: DescribeLimits,
     loader: Arc<Loader>,
     cache: Option<Arc<Cache>>,
+    /// Who keeps answers in place of the cache, and has them made: those to the usual limits.
+    broker: Option<Broker>,
     known: Mutex<HashMap<Digest, Arc<Entry>>>,
 }
 
@@ -36,8 +44,10 @@ impl Describer {
         limits: DescribeLimits,
         loader: Arc<Loader>,
         cache: Option<Arc<Cache>>,
+        broker: Option<Broker>,
     ) -> Self {
-        Self { limits, loader, cache, known: Mutex::default() }
+        let broker = broker.filter(|_| limits == DescribeLimits::default());
+        Self { limits, loader, cache, broker, known: Mutex::default() }
     }
 
     /// The tools of a component.
@@ -64,9 +74,10 @@ impl Describer {
     }
 
     async fn ask_once(&self, wasm: &Wasm) -> Answer {
-        // Narrower limits must not be answered from what wider ones let in.
-        let DescribeLimits { tools, description_bytes, schema_bytes, .. } = self.limits;
-        let name = format!("{}-{tools}-{description_bytes}-{schema_bytes}", wasm.digest());
+        if let Some(tools) = self.brokered(wasm).await {
+            return Ok(tools.into());
+        }
+        let name = tools_name(wasm.digest(), &self.limits);
         let found = self.cache.as_ref().and_then(|cache| cache.get(Kind::Describe, &name));
         if let Some(found) = found
             && let Ok(tools) = serde_json::from_slice::<Vec<ToolInfo>>(&found)
@@ -81,6 +92,25 @@ impl Describer {
             cache.put(Kind::Describe, &name, &text);
         }
         Ok(tools.into())
+    }
+
+    /// What the broker keeps, or has made. Where it cannot, the component is asked here, which
+    /// says what is wrong with it, and the answer is not kept.
+    async fn brokered(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
+        let broker = self.broker.as_ref()?;
+        let found = match broker.find(Made::Tools, &wasm.digest().to_string()).await {
+            Ok(Some(found)) => found,
+            Ok(None) => {
+                inspect::check(wasm.bytes()).ok()?;
+                let made = tokio::time::timeout(MAKE_WAIT, broker.make(Made::Tools, wasm.bytes()));
+                made.await.ok()?.ok()?
+            }
+            Err(error) => {
+                tracing::warn!(target: "belljar::sandbox", "the cache is not used: {error}");
+                return None;
+            }
+        };
+        serde_json::from_slice(&found).ok()
     }
 
     /// Runs `describe` in a store without any grant.
@@ -103,6 +133,13 @@ impl Describer {
             Err(why) => Err(DescribeError::Failed(why)),
         }
     }
+}
+
+/// What the cache calls a component's descriptions. Narrower limits must not be answered from
+/// what wider ones let in.
+pub(crate) fn tools_name(digest: Digest, limits: &DescribeLimits) -> String {
+    let DescribeLimits { tools, description_bytes, schema_bytes, .. } = limits;
+    format!("{digest}-{tools}-{description_bytes}-{schema_bytes}")
 }
 
 fn claim(definition: Definition) -> Claim {

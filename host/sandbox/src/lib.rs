@@ -70,6 +70,7 @@ mod store;
 mod throwaway;
 mod tool_info;
 mod turns;
+mod vault;
 mod wasm;
 mod withheld;
 
@@ -85,4 +86,5 @@ pub use output::{CallError, CallResult, Output, Part, ToolErrorKind};
 pub use receipt::{Bytes, Denial, Ending, LogLine, RECEIPT_VERSION, Receipt, Times};
 pub use sandbox::{Component, Sandbox};
 pub use tool_info::{Hints, ToolInfo};
+pub use vault::{Vault, describe_child, prepare_cache};
 pub use wasm::{Digest, Wasm};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use belljar_os_sandbox::{Broker, Made};
 use tokio::sync::OnceCell;
 use wasmtime::component::Component;
 
@@ -27,6 +28,8 @@ pub(crate) struct Loader {
     compiler: Compiler,
     slow: SlowCompile,
     cache: Option<Arc<Cache>>,
+    /// Who keeps machine code in place of the cache.
+    broker: Option<Broker>,
     engines: Arc<Engines>,
     turns: Turns,
     entries: Mutex<HashMap<Digest, Arc<Entry>>>,
@@ -67,9 +70,19 @@ impl Loader {
         compiler: Compiler,
         slow: SlowCompile,
         cache: Option<Arc<Cache>>,
+        broker: Option<Broker>,
         engines: Arc<Engines>,
     ) -> Self {
-        Self { compiler, slow, cache, engines, turns: Turns::new(), entries: Mutex::default() }
+        let (turns, entries) = (Turns::new(), Mutex::default());
+        Self { compiler, slow, cache, broker, engines, turns, entries }
+    }
+
+    /// Loads a component from machine code that is there already.
+    pub(crate) async fn preload(&self, artifact: Artifact, wasm: &Wasm) -> Result<(), LoadError> {
+        let (loaded, _) = self.place_first(artifact, wasm).await?;
+        let entry = self.entry(wasm.digest());
+        entry.get_or_init(|| std::future::ready(Ok(loaded))).await;
+        Ok(())
     }
 
     /// A tool; see [`Self::load_any`].
@@ -176,14 +189,22 @@ impl Loader {
         Ok(loaded)
     }
 
-    /// The name of the component's machine code in the cache, and the code if it is there.
+    /// The name of the component's machine code in the cache, and the code if it is there. With
+    /// a broker the name is its to know.
     async fn cached(&self, wasm: &Wasm) -> Result<(String, Option<Artifact>), LoadError> {
+        if let Some(broker) = &self.broker {
+            let found = broker.find(Made::Code, &wasm.digest().to_string()).await;
+            let found = found.unwrap_or_else(|error| {
+                tracing::warn!(target: "belljar::sandbox", "the cache is not used: {error}");
+                None
+            });
+            return Ok((String::new(), found.map(Artifact::trusted)));
+        }
         let engines = Arc::clone(&self.engines);
         let cache = self.cache.clone();
         let digest = wasm.digest();
         let look = move || {
-            let engine = engines.any().map_err(LoadError::Host)?;
-            let name = format!("{digest}-{}", short(&compatibility(engine)));
+            let name = code_name(digest, &engines)?;
             let found = cache.and_then(|cache| cache.get(Kind::Artifact, &name));
             Ok((name, found.map(Artifact::trusted)))
         };
@@ -305,6 +326,12 @@ fn is_idle(entry: &Arc<Entry>) -> bool {
 
 fn unloadable(error: wasmtime::Error) -> LoadError {
     LoadError::Artifact(format!("{error:#}"))
+}
+
+/// What the cache calls a component's machine code.
+pub(crate) fn code_name(digest: Digest, engines: &Engines) -> Result<String, LoadError> {
+    let engine = engines.any().map_err(LoadError::Host)?;
+    Ok(format!("{digest}-{}", short(&compatibility(engine))))
 }
 
 /// Enough of the compatibility hash to tell engines apart in a file name.

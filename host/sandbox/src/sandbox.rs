@@ -16,7 +16,7 @@ use crate::jar::{Jar, JarSpec};
 use crate::load::{Loaded, Loader};
 use crate::mounts::Mounts;
 use crate::wasm::Digest;
-use crate::{ToolInfo, Wasm};
+use crate::{Compiler, ToolInfo, Wasm};
 
 /// Engines, compiled components and their descriptions. One per process; cloning shares it.
 ///
@@ -42,10 +42,16 @@ impl Sandbox {
     /// Opens the cache directory, or makes it.
     pub fn new(config: SandboxConfig) -> Result<Self, SandboxError> {
         let SandboxConfig { cache_dir, compiler, pool, http, describe, slow } = config;
+        // Behind the OS sandbox the cache is the broker's.
+        let (broker, cache_dir) = match (&compiler, cache_dir) {
+            (Compiler::Broker(broker), Some(_)) => (Some(broker.clone()), None),
+            (_, cache_dir) => (None, cache_dir),
+        };
         let cache = cache_dir.as_deref().map(Cache::open).transpose()?.map(Arc::new);
         let engines = Arc::new(Engines::new(pool.slots));
-        let loader = Arc::new(Loader::new(compiler, slow, cache.clone(), Arc::clone(&engines)));
-        let describer = Describer::new(describe, Arc::clone(&loader), cache);
+        let (kept, pools) = (cache.clone(), Arc::clone(&engines));
+        let loader = Arc::new(Loader::new(compiler, slow, kept, broker.clone(), pools));
+        let describer = Describer::new(describe, Arc::clone(&loader), cache, broker);
         Ok(Self(Arc::new(Shared { engines, loader, describer, mounts: Mounts::default(), http })))
     }
 

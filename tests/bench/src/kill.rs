@@ -117,7 +117,7 @@ async fn finished(address: &str) -> anyhow::Result<()> {
 
 /// Reads the store itself.
 async fn look(site: &Site, acknowledged: &[String]) -> anyhow::Result<Found> {
-    let store = Store::open(&site.home().join("sessions/belljar.db")).await?;
+    let store = Store::open(&site.home().join("sessions/store/belljar.db")).await?;
     let mut found = Found::default();
     let mut said: HashMap<String, usize> = HashMap::new();
     let (mut made, mut known) = (0, 0);

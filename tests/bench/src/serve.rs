@@ -29,7 +29,7 @@ pub(crate) async fn rows(binary: PathBuf, time: Duration) -> anyhow::Result<Vec<
     let (turns, took) = load(&server, time).await?;
     let end = server.resident()?;
     let rate = turns as f64 / took.as_secs_f64();
-    let bytes = std::fs::metadata(site.home().join("sessions/belljar.db"))?.len();
+    let bytes = std::fs::metadata(site.home().join("sessions/store/belljar.db"))?.len();
     let all = before + turns + WARM as u64;
     Ok(vec![
         Row::new(

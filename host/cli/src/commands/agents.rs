@@ -27,8 +27,8 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     match command {
-        AgentsCommand::List { json } => list(*json, &walls.around(places), out),
-        AgentsCommand::Show { name, json } => show(name, *json, &walls.around(places), out),
+        AgentsCommand::List { json } => list(*json, &walls.around(places)?, out),
+        AgentsCommand::Show { name, json } => show(name, *json, &walls.around(places)?, out),
         AgentsCommand::Check(args) => agents_check::run(args, places, walls, out),
         AgentsCommand::Library(command) => super::libraries::run(command, places, walls, out),
     }

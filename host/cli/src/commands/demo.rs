@@ -32,7 +32,7 @@ pub(super) fn run(walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
         temporary: temporary.path().parent().into_iter().map(Path::to_path_buf).collect(),
         ..Through::default()
     };
-    walls.up(&places, &through);
+    walls.up(&places, &through)?;
     let transcript = embedded::text(AGENTS, "demo/transcript.yaml")?;
     let task = embedded::text(AGENTS, "demo/task.txt")?.trim();
     let model = ScriptedModel::from_yaml(transcript, Path::new("the demo's transcript"))

@@ -16,6 +16,8 @@ mod keys;
 mod libraries;
 mod limits;
 mod prove;
+#[cfg(target_os = "linux")]
+mod prove_wall;
 mod receipts;
 mod run;
 mod saving;
@@ -33,6 +35,8 @@ mod tools_call;
 mod tools_inspect;
 mod tools_make;
 
+#[cfg(target_os = "linux")]
+pub(crate) use self::prove_wall::attack as attack_the_wall;
 use crate::args::{Args, Command};
 use crate::exit::{Exit, Failure};
 use crate::home::Places;
@@ -61,7 +65,7 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Drafts(command) => drafts::run(command, &places()?, out),
         Command::Tools(command) => tools::run(command, &places, walls, out),
         Command::Grant(grant) => grant::run(grant, &places()?, out),
-        Command::Explain(explain) => explain::run(explain, &walls.around(places()?), out),
+        Command::Explain(explain) => explain::run(explain, &walls.around(places()?)?, out),
         Command::Doctor(doctor) => doctor::run(doctor, &places, walls, out),
         Command::Prove(prove) => prove::run(prove, &places()?, out),
         Command::Limits { json } => limits::run(*json, out),

@@ -1,8 +1,8 @@
 //! `belljar prove`: attacks on the belljar of this machine, made in this process, and what became
 //! of each.
 //!
-//! Those on the sandbox are made on the first wall alone: what the operating system would stop
-//! besides must not hide what the sandbox lets through. Those on the server are made on one that is
+//! Those on the sandbox are made without the OS sandbox, which must not hide what the sandbox lets
+//! through; those on the OS sandbox in children, behind it; those on the server on one that is
 //! started as every `belljar serve` is.
 
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
     if chosen.is_empty() {
         let word = Shown::clipped(args.only.as_deref().unwrap_or_default(), 80);
         return Err(Failure::usage(format!("no attack has `{word}` in its name"))
-            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, server, libraries"));
+            .hint("names begin with what is attacked: cpu, memory, output, files, network, secrets, component, agents, server, wall, libraries"));
     }
     let begun = Instant::now();
     let (reports, cut) = host::runtime()?.block_on(made(&chosen, out))?;
@@ -58,7 +58,7 @@ pub(super) fn run(args: &ProveArgs, places: &Places, out: &Out) -> Result<Exit, 
 
 /// The parts that the command line names; all of them where it names none.
 fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn Part>>, Failure> {
-    let all = !(args.sandbox || args.server || args.libraries);
+    let all = !(args.sandbox || args.server || args.wall || args.libraries);
     let mut parts: Vec<Box<dyn Part>> = Vec::new();
     if all || args.sandbox {
         parts.push(Box::new(suite(places)?));
@@ -68,6 +68,10 @@ fn parts(args: &ProveArgs, places: &Places) -> Result<Vec<Box<dyn Part>>, Failur
     }
     if all || args.libraries {
         parts.push(Box::new(Libraries::new(program()?)));
+    }
+    #[cfg(target_os = "linux")]
+    if all || args.wall {
+        parts.push(Box::new(super::prove_wall::part()?));
     }
     Ok(parts)
 }

@@ -46,7 +46,7 @@ pub(super) fn run(
     let task = task(args.task.as_deref())?;
     let record_to = args.record.as_deref().map(create_record).transpose()?;
     saving::make_ready(places, args.no_save)?;
-    walls.up(places, &through(args.transcript.as_deref(), args.attachments.as_deref(), places));
+    walls.up(places, &through(args.transcript.as_deref(), args.attachments.as_deref(), places))?;
     let progress = Progress::new(out, To::Notes);
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &args.transcript {
@@ -235,7 +235,10 @@ pub(super) fn through(
     }
     Through {
         read: transcript.into_iter().map(Path::to_path_buf).collect(),
-        write: attachments.map(Path::to_path_buf).into_iter().chain([places.sessions()]).collect(),
+        write: [places.store_directory(), places.files()]
+            .into_iter()
+            .chain(attachments.map(Path::to_path_buf))
+            .collect(),
         ..Through::default()
     }
 }

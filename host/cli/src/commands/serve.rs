@@ -1,6 +1,7 @@
 //! `belljar serve`: sessions for many people, over HTTP and WebSockets.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use belljar_definition::ServerSetting;
@@ -15,7 +16,7 @@ use belljar_store::Store;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use super::serve_tenants::{Opener, Opening};
+use super::serve_tenants::{self, Opener, Opening};
 use crate::data::{Data, failed};
 use crate::descriptors;
 use crate::exit::{Exit, Failure};
@@ -61,8 +62,8 @@ pub(super) fn run(
     let (listener, address) = bind(args, &settings.server)?;
     let names = names(args, &settings.server, address)?;
     let collector = Collector::find(&settings.server, env)?;
-    let through = Through { write: vec![data.root().to_path_buf()], ..Through::default() };
-    walls.up(places, &through);
+    let tenants = serve_tenants::written(&data);
+    walls.up(places, &through(&data, &tenants))?;
     let runtime = host::runtime()?;
     let telemetry = telemetry(collector.as_ref(), &runtime, out)?;
     let local = Assembly::new(places, out)?.listening_on(address).host()?;
@@ -77,6 +78,7 @@ pub(super) fn run(
             settings: settings.clone(),
             places: places.clone(),
             data,
+            written: tenants,
             store: store.clone(),
             out: out.clone(),
             admission: Arc::clone(&admission),
@@ -96,6 +98,16 @@ pub(super) fn run(
     }
     runtime.shutdown_background();
     served
+}
+
+/// What a server needs of the wall: it writes its store and what tenants' agents were granted.
+pub(super) fn through(data: &Data, tenants: &[PathBuf]) -> Through {
+    Through {
+        read: vec![data.tenants()],
+        write: tenants.iter().cloned().chain([data.store_directory()]).collect(),
+        required: true,
+        ..Through::default()
+    }
 }
 
 /// Starts the log, and the sending of traces where somebody wants them.

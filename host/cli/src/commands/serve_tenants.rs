@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use belljar_definition::{HookAction, ServerSetting, Settings};
-use belljar_policy::Mount;
+use belljar_policy::{Access, Mount};
 use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
 use belljar_session::{Admission, Hooks, Host, Service, ServiceLimits};
@@ -31,12 +31,44 @@ pub(super) struct Opener {
     pub(super) settings: Settings,
     pub(super) places: Places,
     pub(super) data: Data,
+    /// What tenants may write: see [`written`].
+    pub(super) written: Vec<PathBuf>,
     pub(super) store: Store,
     pub(super) out: Out,
     /// What all tenants share.
     pub(super) admission: Arc<Admission>,
     /// What each has to itself.
     pub(super) limits: ServiceLimits,
+}
+
+/// Most tenants whose grants are looked at when the server starts; the others' workspaces are read
+/// until it starts anew with fewer.
+const MAX_TENANTS: usize = 10_000;
+
+/// The directories that the agents of all tenants may write, as their grants say now: the OS
+/// sandbox lets through what was there when it went up. A tenant's home is never among them,
+/// whatever it grants, since what it says there is what its agents may do.
+pub(super) fn written(data: &Data) -> Vec<PathBuf> {
+    let tenants = std::fs::read_dir(data.tenants()).into_iter().flatten().flatten();
+    tenants.take(MAX_TENANTS).flat_map(|tenant| written_by(&tenant.path())).collect()
+}
+
+fn written_by(tenant: &Path) -> Vec<PathBuf> {
+    let found = |path: PathBuf| path.canonicalize().ok();
+    let own = found(tenant.to_path_buf());
+    let (home, workspace) = (found(tenant.join("home")), found(tenant.join("workspace")));
+    let (Some(own), Some(home), Some(workspace)) = (own, home, workspace) else {
+        return Vec::new();
+    };
+    let places =
+        Places { home: home.clone(), cache: PathBuf::new(), workspace, user_home: None };
+    let Ok(settings) = host::settings(&places) else { return Vec::new() };
+    let mounts = settings.mounts(&places.workspace).into_iter();
+    let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite);
+    mounts
+        .filter_map(|mount| found(mount.host))
+        .filter(|path| path.starts_with(&own) && *path != own && !path.starts_with(&home))
+        .collect()
 }
 
 /// Opens tenants.
@@ -152,6 +184,18 @@ impl Opener {
             let why = format!("mounts `{}`, which is not the tenant's own", mount.host.display());
             return refused(&why);
         }
+        let behind_wall = walls::broker().is_some();
+        let out_of_reach = |mount: &&Mount| {
+            mount.access == Access::ReadWrite && !self.written.iter().any(|w| is_below(&mount.host, w))
+        };
+        let mounts = settings.mounts(&places.workspace);
+        if let Some(mount) = mounts.iter().filter(|_| behind_wall).find(out_of_reach) {
+            return Err(OpenError::OutOfReach(format!(
+                "tenant `{tenant}` writes to `{}` by a grant that was not there when the server \
+                 started, or that lies in its home; restart it, or grant another directory",
+                mount.host.display()
+            )));
+        }
         let commands = |action: &HookAction| matches!(action, HookAction::Command(_));
         if self.settings.hooks.iter().any(|hook| commands(&hook.action)) {
             // With a wall or without one: a program of the operator's that runs in a tenant's
@@ -191,6 +235,29 @@ fn setup(failure: &Failure) -> OpenError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tenants_settings_are_never_among_what_its_agents_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().canonicalize().unwrap().join("red");
+        for made in ["home/agents", "workspace", "elsewhere"] {
+            std::fs::create_dir_all(own.join(made)).unwrap();
+        }
+        let mounts = |at: &[&str]| {
+            let mount = |(number, path): (usize, &&str)| {
+                let path = own.join(path);
+                format!("{{ path = '/m{number}', host = '{}', access = 'read-write' }}", path.display())
+            };
+            let all: Vec<String> = at.iter().enumerate().map(mount).collect();
+            let text = format!("[grants.red]\nmounts = [{}]\n", all.join(", "));
+            std::fs::write(own.join("home/belljar.toml"), text).unwrap();
+            written_by(&own)
+        };
+        assert_eq!(mounts(&["home", "home/agents", ".", "..", "nowhere"]), Vec::<PathBuf>::new());
+        assert_eq!(mounts(&["elsewhere", "home"]), [own.join("elsewhere")]);
+        std::fs::write(own.join("home/belljar.toml"), "no settings").unwrap();
+        assert_eq!(written_by(&own), Vec::<PathBuf>::new());
+    }
 
     #[test]
     fn what_leads_out_of_a_tenants_directory_is_not_below_it() {

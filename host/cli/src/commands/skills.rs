@@ -26,10 +26,10 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     match command {
-        SkillsCommand::List { json } => list(*json, &walls.around(places), out),
+        SkillsCommand::List { json } => list(*json, &walls.around(places)?, out),
         SkillsCommand::Check { skills, json } => {
             let read = skills.iter().map(PathBuf::from).collect();
-            check(skills, *json, &walls.reading(places, read), out)
+            check(skills, *json, &walls.reading(places, read)?, out)
         }
     }
 }

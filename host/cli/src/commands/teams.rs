@@ -26,10 +26,10 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     match command {
-        TeamsCommand::List { json } => list(*json, &walls.around(places), out),
+        TeamsCommand::List { json } => list(*json, &walls.around(places)?, out),
         TeamsCommand::Check { teams, json } => {
             let read = teams.iter().map(PathBuf::from).collect();
-            check(teams, *json, &walls.reading(places, read), out)
+            check(teams, *json, &walls.reading(places, read)?, out)
         }
         TeamsCommand::Run(args) => teams_run::run(args, &places, walls, out),
     }

@@ -34,7 +34,7 @@ pub(super) fn run(
     let record_to = args.record.as_deref().map(single::create_record).transpose()?;
     saving::make_ready(places, args.no_save)?;
     let (transcript, attachments) = (args.transcript.as_deref(), args.attachments.as_deref());
-    walls.up(places, &single::through(transcript, attachments, places));
+    walls.up(places, &single::through(transcript, attachments, places))?;
     let progress = Progress::new(out, To::Notes);
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &args.transcript {

@@ -28,9 +28,9 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     match command {
-        ToolsCommand::List { json } => list(*json, &walls.around(places()?), out),
+        ToolsCommand::List { json } => list(*json, &walls.around(places()?)?, out),
         ToolsCommand::Inspect { component, json } => {
-            let places = walls.reading(places()?, files(component));
+            let places = walls.reading(places()?, files(component))?;
             let wasm = find(component, &places, out)?;
             tools_inspect::run(component, &wasm, *json, &places, out)
         }
@@ -40,7 +40,7 @@ pub(super) fn run(
             let places = places()?;
             let through =
                 Through { read: files(tool), workspace: *allow_write, ..Through::default() };
-            walls.up(&places, &through);
+            walls.up(&places, &through)?;
             tools_call::run(&call, &places, out)
         }
         ToolsCommand::Aliases { json, markdown } => tools_aliases::run(*json, *markdown, out),

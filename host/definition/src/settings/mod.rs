@@ -34,6 +34,9 @@ pub struct Settings {
     /// Whether a workspace's agent may take the place of a home agent of the same name.
     /// Default: no.
     pub project_override: bool,
+    /// Whether a command refuses to run where the OS sandbox does not stand. Absent = `serve` and
+    /// `prove` do, and others run with a warning. Only the home file says.
+    pub require_os_sandbox: Option<bool>,
     /// How many runs that ended are kept, the newest; 0 = each is deleted when it ends. Absent =
     /// the session's default.
     pub keep_runs: Option<u64>,

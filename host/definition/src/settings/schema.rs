@@ -17,6 +17,7 @@ use crate::{AgentId, Slug, Visibility};
 /// The sections of the home file.
 const HOME_KEYS: &[&str] = &[
     "project_override",
+    "require_os_sandbox",
     "keep_runs",
     "compact_at",
     "agents",
@@ -68,6 +69,7 @@ pub(super) fn read_home(
     if let Some(value) = loader.reader.boolean(table, "project_override") {
         loader.settings.project_override = value;
     }
+    loader.settings.require_os_sandbox = loader.reader.boolean(table, "require_os_sandbox");
     loader.settings.keep_runs = loader.reader.number(table, "keep_runs");
     loader.settings.compact_at = loader.reader.number(table, "compact_at");
     if loader.settings.compact_at.is_some_and(|percent| percent > 100)

@@ -3,6 +3,7 @@
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SocketFlags,
@@ -10,38 +11,65 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Descriptors of a request: stdin, stdout and stderr of what is started, and the socket for
-/// the answers.
+/// Descriptors of a request for a hook: stdin, stdout and stderr of what is started, and the
+/// socket for the answers. Other requests have fewer.
 pub(crate) const FILES: usize = 4;
 
 /// Room for the descriptors in a message.
 pub(crate) const SPACE: usize = rustix::cmsg_space!(ScmRights(FILES));
 
-/// Most bytes of a request: the largest has twenty.
-const MAX_REQUEST: usize = 64;
+/// Most bytes of a request: the largest names a digest of 64 digits.
+const MAX_REQUEST: usize = 128;
 
-/// Most bytes of an answer: what a system says of a failure, and some more.
-pub(crate) const MAX_ANSWER: usize = 1 << 10;
+/// Most bytes of an answer: what a compiler says of a component, escaped.
+pub(crate) const MAX_ANSWER: usize = 16 << 10;
 
 /// Most bytes of what the broker is told at first: the hook commands of a `belljar.toml`, which
 /// has a mebibyte at most, as JSON.
 pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 
-/// What the broker may start; told once.
+/// What the broker may start and where it keeps what was made of components; told once.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Duties {
     pub(crate) hooks: Vec<String>,
+    /// `None` = nothing is kept.
+    pub(crate) cache: Option<PathBuf>,
 }
 
 /// What is asked of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// The compiler's child.
-    Compiler,
-    /// One of the commands that it was told of, by its place.
+    /// One of the commands that it was told of, by its place. Four descriptors.
     Hook(usize),
+    /// What is kept of the component with this digest, in hexadecimal digits. Two descriptors: a
+    /// file that takes it, and the socket for the answers.
+    Find(Made, String),
+    /// The same, made anew of a component, and kept. Three descriptors: a file with the component,
+    /// and the two of [`Request::Find`].
+    Make(Made),
+}
+
+/// What is made of a component, outside of the process that uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Made {
+    /// Its machine code.
+    Code,
+    /// The checked descriptions of its tools.
+    Tools,
+}
+
+impl Request {
+    /// How many descriptors come with it.
+    pub(crate) fn files(&self) -> usize {
+        match self {
+            Self::Hook(_) => FILES,
+            Self::Find(..) => 2,
+            Self::Make(_) => 3,
+        }
+    }
 }
 
 /// What became of a request, a line each.
@@ -54,6 +82,8 @@ pub(crate) enum Answer {
     Refused(String),
     /// It has ended, with this status as the system gives it. The last word.
     Ended(i32),
+    /// What was asked for is in the file, or there is no such thing. The last word.
+    Given(bool),
 }
 
 /// A request as it came, unchecked.

@@ -1,38 +1,53 @@
-//! The broker: a process outside the wall that starts what has to run there.
+//! What has to happen outside the wall, done by a process of its own.
 //!
-//! It is made before the wall goes up, by running this same program again with a hidden
-//! argument, so no process is ever forked by hand. It is told once what it may start: the
-//! compiler's child (this program with fixed arguments) and the operator's hook commands. After
-//! that a request carries a number and four descriptors: three streams for the child and a
-//! socket over which the broker says what became of it. Nothing in a request names a program,
-//! an argument, a directory or a variable.
+//! A process behind the wall starts no program and neither reads nor writes the cache. Before the
+//! wall goes up it makes a broker: this same program, outside, which is told once which hook
+//! commands there are and where the cache is. After that a request carries a number or a digest,
+//! and some descriptors. Nothing in a request names a program, an argument, a directory or a
+//! variable.
 //!
 //! ```text
-//! inside   request + 4 descriptors ──>   outside   starts it, in a process group of its own
+//! inside   hook N + streams ──>            outside   runs it below a keeper of its own
 //!          <── started / refused
-//!          closes its end          ──>             kills the group
+//!          closes its end   ──>                      ends it, with all that it has started
 //!          <── ended, with the status
+//!
+//!          find DIGEST + file ──>                    writes a verified entry into the file
+//!          make + component + file ──>               makes it in a child, keeps it under the
+//!          <── given / refused                       digest of the bytes that came
 //! ```
 //!
 //! The broker ends with the process that made it, and what it has started ends with it.
 
+#[cfg(target_os = "linux")]
+mod descendants;
+mod keeper;
 pub(crate) mod message;
 mod serve;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IoSlice, Seek as _, Write as _};
+use std::io::{self, IoSlice, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
-use self::message::{Duties, FILES, Request};
-pub use self::serve::serve;
-use crate::running::{KEPT, PROJECT_DIR, Running};
+pub use self::keeper::keep;
+pub use self::message::Made;
+use self::message::{Duties, Request};
+pub use self::serve::{Making, Vault, serve};
+use crate::running::{Asked, KEPT, PROJECT_DIR, Running};
+
+/// How long the broker may take to find what it keeps: it reads and digests some megabytes.
+const FIND_WAIT: Duration = Duration::from_secs(30);
+
+/// Most bytes of what the broker gives: more than any entry of the cache has.
+const MAX_GIVEN: u64 = 256 << 20;
 
 /// This program, whatever its path means by now.
 pub(crate) const ITSELF: &str = "/proc/self/exe";
@@ -47,6 +62,9 @@ pub struct Setup {
     pub hooks: Vec<String>,
     /// Where hook commands run.
     pub workspace: PathBuf,
+    /// Where what is made of components is kept; `None` = nothing is. Nothing behind the wall may
+    /// write there.
+    pub cache: Option<PathBuf>,
 }
 
 /// Asks for what has to run outside the wall. Cloning shares the broker; with the last clone, or
@@ -75,9 +93,9 @@ impl Broker {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let Setup { broker, hooks, workspace } = setup;
+        let Setup { broker, hooks, workspace, cache } = setup;
         let (own, theirs) = message::socket()?;
-        let duties = Duties { hooks };
+        let duties = Duties { hooks, cache };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
         // Not waited for: it ends when its socket does, and its parent has ended by then.
         let _child = Command::new(ITSELF)
@@ -97,13 +115,48 @@ impl Broker {
         Ok(Self(Arc::new(Inner { socket: own, hooks: duties.hooks, workspace })))
     }
 
-    /// Starts the compiler's child.
+    /// What the broker keeps of the component with this digest, in hexadecimal digits; `None` =
+    /// nothing that is genuine.
     ///
     /// # Errors
     ///
-    /// When the broker is gone, or says that it cannot.
-    pub async fn compiler(&self) -> io::Result<Running> {
-        self.ask(Request::Compiler).await
+    /// When the broker is gone, or does not answer within half a minute.
+    pub async fn find(&self, made: Made, digest: &str) -> io::Result<Option<Vec<u8>>> {
+        let request = Request::Find(made, digest.to_owned());
+        let given = tokio::time::timeout(FIND_WAIT, self.given(&request, None)).await;
+        given.map_err(|_| io::Error::other("the broker does not answer"))?
+    }
+
+    /// Has this made of a component, and kept under the component's digest. Dropping the future
+    /// ends the work.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made: the text says why. Also when the broker is gone.
+    pub async fn make(&self, made: Made, component: &[u8]) -> io::Result<Vec<u8>> {
+        let component = in_memory(component)?;
+        let given = self.given(&Request::Make(made), Some(component)).await?;
+        given.ok_or_else(|| io::Error::other("the broker answers out of turn"))
+    }
+
+    async fn given(&self, request: &Request, from: Option<OwnedFd>) -> io::Result<Option<Vec<u8>>> {
+        let into = in_memory(&[])?;
+        let mut asked = Asked::by(|control| {
+            let files = from.iter().chain([&into]).map(OwnedFd::as_fd);
+            self.send(request, &files.chain([control]).collect::<Vec<_>>())
+        })?;
+        drop(from);
+        if !asked.given().await? {
+            return Ok(None);
+        }
+        let mut file = File::from(into);
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        if let Ok(size) = usize::try_from(file.metadata()?.len().min(MAX_GIVEN)) {
+            bytes.reserve_exact(size);
+        }
+        file.take(MAX_GIVEN).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
     }
 
     /// Starts a hook command in the workspace.
@@ -111,25 +164,23 @@ impl Broker {
     /// # Errors
     ///
     /// When the command is none of those that the broker was told of, or the workspace is
-    /// another, and as for [`Broker::compiler`].
+    /// another, when the broker is gone, and when it says that it cannot.
     pub async fn hook(&self, command: &str, workspace: &Path) -> io::Result<Running> {
         let Inner { hooks, workspace: own, .. } = &*self.0;
         let number = hooks.iter().position(|hook| hook == command);
         match number.filter(|_| workspace == own) {
-            Some(number) => self.ask(Request::Hook(number)).await,
+            Some(number) => {
+                Running::asked(|files| self.send(&Request::Hook(number), &files)).await
+            }
             None => Err(io::Error::other("the broker was not told of this command")),
         }
     }
 
-    async fn ask(&self, request: Request) -> io::Result<Running> {
-        Running::asked(|files| self.send(request, files)).await
-    }
-
-    fn send(&self, request: Request, files: [BorrowedFd<'_>; FILES]) -> io::Result<()> {
-        let text = serde_json::to_vec(&request)?;
+    fn send(&self, request: &Request, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let text = serde_json::to_vec(request)?;
         let mut space = [std::mem::MaybeUninit::uninit(); message::SPACE];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !ancillary.push(SendAncillaryMessage::ScmRights(&files)) {
+        if !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
             return Err(io::Error::other("the descriptors do not fit"));
         }
         // The broker takes a message at once, so there is room, or something is wrong with it.

@@ -1,29 +1,69 @@
 //! The broker's own side.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::PathBuf;
+use std::path::Path;
+use std::pin::Pin;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::io::AsyncReadExt as _;
 
 use super::ITSELF;
-use super::message::{Answer, Duties, FILES, MAX_DUTIES, Received, Request, receive};
-use crate::running::{PROJECT_DIR, hook_command};
+use super::message::{Answer, Duties, MAX_DUTIES, Made, Received, Request, receive};
+use crate::running::PROJECT_DIR;
 
-/// Children at a time, each with a thread. Agents side by side run a hook each at most.
-const MAX_CHILDREN: usize = 256;
+/// Requests at a time, each with a thread. Agents side by side run a hook each at most.
+const MAX_REQUESTS: usize = 256;
+
+/// Most bytes of a component that is read for [`Request::Make`]. The vault's own bound is below.
+const MAX_COMPONENT: u64 = 256 << 20;
+
+/// How long a keeper may take to end what its command has started.
+#[cfg(target_os = "linux")]
+const END_WAIT: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// The work of a [`Vault`].
+pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + 'a>>;
+
+/// What a broker keeps for its process: things made of components, in a directory that the
+/// process itself neither reads nor writes.
+pub trait Vault: Sync {
+    /// Called once, before anything else; `None` = nothing is kept from one process to the next.
+    fn open(&self, directory: Option<&Path>);
+
+    /// What is kept of the component with this digest, if it is genuine. The digest is what the
+    /// process says, in whatever form.
+    fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>>;
+
+    /// Makes it of a component, in a child that ends when the future is dropped, and keeps it
+    /// under the digest of these bytes.
+    fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a>;
+}
 
 /// The body of a broker: reads on stdin what it may start, then takes requests on stdout until
-/// the process that made it is gone. `compiler` are the arguments that make this program a
-/// compiling child. A program calls this first thing in `main`.
-pub fn serve(compiler: &[OsString]) -> ExitCode {
+/// the process that made it is gone. `keeper` are the arguments that make this program a
+/// [`super::keep`]; the command comes after them. A program calls this first thing in `main`.
+pub fn serve(keeper: &[OsString], vault: &dyn Vault) -> ExitCode {
     crate::process::inherit_nothing();
-    match duties().and_then(|duties| take_requests(&duties, compiler)) {
+    crate::process::conceal();
+    #[cfg(target_os = "linux")]
+    {
+        // Of a keeper that is killed the broker adopts the rest.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    }
+    let served = duties().and_then(|duties| {
+        vault.open(duties.cache.as_deref());
+        take_requests(&duties, keeper, vault)
+    });
+    #[cfg(target_os = "linux")]
+    super::descendants::end();
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -36,98 +76,139 @@ fn duties() -> io::Result<Duties> {
 }
 
 /// Ends when no more requests can come. By then nobody waits for what still runs, so all of it
-/// is killed first.
-fn take_requests(duties: &Duties, compiler: &[OsString]) -> io::Result<()> {
+/// is ended first.
+fn take_requests(duties: &Duties, keeper: &[OsString], vault: &dyn Vault) -> io::Result<()> {
     let socket = io::stdout();
-    let children = AtomicUsize::new(0);
+    let running = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         while let Some(received) = receive(socket.as_fd())? {
-            let Some(order) = Order::of(received) else { continue };
-            let Some(place) = Place::take(&children) else {
-                order.refuse("too much runs already");
+            let Some(mut order) = Order::of(received) else { continue };
+            let Some(place) = Place::take(&running) else {
+                tell(&mut order.control, &Answer::Refused("too much runs already".to_owned()));
                 continue;
             };
-            match command(&order.text, duties, compiler) {
-                Err(why) => order.refuse(why),
-                Ok(command) => {
-                    let work = move || {
-                        let _place = place;
-                        order.carry_out(command);
-                    };
-                    // Where there can be no thread, the socket is closed unanswered.
-                    let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-                }
-            }
+            let work = move || {
+                let _place = place;
+                let Order { request, files, mut control } = order;
+                let answer = carry_out(&request, files, &mut control, duties, keeper, vault);
+                let answer = answer.unwrap_or_else(|error| Answer::Refused(error.to_string()));
+                tell(&mut control, &answer);
+            };
+            // Where there can be no thread, the socket is closed unanswered.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
         Ok(())
     })
 }
 
-/// What a request stands for. Only here does the broker learn what to run.
-fn command(text: &[u8], duties: &Duties, compiler: &[OsString]) -> Result<Command, &'static str> {
-    match serde_json::from_slice(text).map_err(|_| "that is no request")? {
-        Request::Compiler => {
-            let mut command = Command::new(ITSELF);
-            command.arg0("belljar-compiler").args(compiler).env_clear();
-            Ok(command)
-        }
+/// Does what is asked; gives the last answer.
+fn carry_out(
+    request: &Request,
+    files: Vec<OwnedFd>,
+    control: &mut UnixStream,
+    duties: &Duties,
+    keeper: &[OsString],
+    vault: &dyn Vault,
+) -> io::Result<Answer> {
+    let too_few = || io::Error::other("a descriptor is missing");
+    let mut files = files.into_iter();
+    let mut next = || files.next().ok_or_else(too_few);
+    match request {
         Request::Hook(number) => {
-            let hook = duties.hooks.get(number).ok_or("there is no such hook")?;
-            let workspace = std::env::var_os(PROJECT_DIR).ok_or("there is no workspace")?;
-            Ok(hook_command(hook, &PathBuf::from(workspace)))
+            let mut command = hook(*number, duties, keeper).map_err(io::Error::other)?;
+            // A group of its own, so that Ctrl-C on a terminal is not for it.
+            command.stdin(next()?).stdout(next()?).stderr(next()?).process_group(0);
+            let child = command.spawn();
+            // It holds the streams open, whose ends the other side waits for.
+            drop(command);
+            let child = child?;
+            tell(control, &Answer::Started);
+            Ok(Answer::Ended(wait(child, control)?.into_raw()))
+        }
+        Request::Find(made, digest) => {
+            let into = regular(next()?)?;
+            match vault.find(*made, digest) {
+                Some(bytes) => give(into, &bytes),
+                None => Ok(Answer::Given(false)),
+            }
+        }
+        Request::Make(made) => {
+            let (from, into) = (regular(next()?)?, regular(next()?)?);
+            let mut component = Vec::new();
+            from.take(MAX_COMPONENT).read_to_end(&mut component)?;
+            give(into, &made_for(control, vault.make(*made, component))?)
         }
     }
+}
+
+/// Only here does the broker learn what to run.
+fn hook(number: usize, duties: &Duties, keeper: &[OsString]) -> Result<Command, &'static str> {
+    let hook = duties.hooks.get(number).ok_or("there is no such hook")?;
+    let workspace = std::env::var_os(PROJECT_DIR).ok_or("there is no workspace")?;
+    let mut command = Command::new(ITSELF);
+    // Its environment is the broker's own: four names.
+    command.arg0("belljar-hook").args(keeper).arg(hook).current_dir(workspace);
+    Ok(command)
+}
+
+/// A descriptor on which reading and writing cannot wait for anybody.
+fn regular(file: OwnedFd) -> io::Result<File> {
+    let file = File::from(file);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("that is no file")),
+    }
+}
+
+fn give(mut into: File, bytes: &[u8]) -> io::Result<Answer> {
+    into.write_all(bytes)?;
+    Ok(Answer::Given(true))
+}
+
+/// Waits for the work, or until nobody wants it any more, which drops it.
+fn made_for(control: &UnixStream, making: Making<'_>) -> io::Result<Vec<u8>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let control = control.try_clone()?;
+    runtime.block_on(async {
+        control.set_nonblocking(true)?;
+        let mut control = tokio::net::UnixStream::from_std(control)?;
+        let made = tokio::select! {
+            made = making => made.map_err(io::Error::other),
+            _ = control.read_u8() => Err(io::Error::other("it was given up")),
+        };
+        control.into_std()?.set_nonblocking(false)?;
+        made
+    })
 }
 
 /// A request with all that belongs to it.
 struct Order {
-    text: Vec<u8>,
-    streams: [OwnedFd; FILES - 1],
-    /// Answers go here; when its other end is closed, nobody wants the child any more.
+    request: Request,
+    files: Vec<OwnedFd>,
+    /// Answers go here; when its other end is closed, nobody waits for them any more.
     control: UnixStream,
 }
 
 impl Order {
-    /// `None` = there is nobody to answer: what was sent is closed again.
+    /// `None` = it is no request, or there is nobody to answer: what was sent is closed again.
     fn of(received: Received) -> Option<Self> {
-        let Received { text, files, cut } = received;
-        let [stdin, stdout, stderr, control] = <[OwnedFd; FILES]>::try_from(files).ok()?;
-        let control = UnixStream::from(control);
-        (!cut).then_some(Self { text, streams: [stdin, stdout, stderr], control })
-    }
-
-    fn refuse(mut self, why: &str) {
-        tell(&mut self.control, &Answer::Refused(why.to_owned()));
-    }
-
-    fn carry_out(self, mut command: Command) {
-        let Self { streams: [stdin, stdout, stderr], mut control, .. } = self;
-        // A group of its own, so that everything it starts ends with it.
-        command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
-        let spawned = command.spawn();
-        // It holds the streams open, whose ends the other side waits for.
-        drop(command);
-        let answer = match spawned {
-            Err(error) => Answer::Refused(error.to_string()),
-            Ok(child) => {
-                tell(&mut control, &Answer::Started);
-                match wait(child, &control) {
-                    Ok(status) => Answer::Ended(status.into_raw()),
-                    Err(error) => Answer::Refused(error.to_string()),
-                }
-            }
-        };
-        tell(&mut control, &answer);
+        let Received { text, mut files, cut } = received;
+        let request: Request = serde_json::from_slice(&text).ok()?;
+        if cut || files.len() != request.files() {
+            return None;
+        }
+        let control = UnixStream::from(files.pop()?);
+        Some(Self { request, files, control })
     }
 }
 
-/// One of [`MAX_CHILDREN`], given back when dropped.
+/// One of [`MAX_REQUESTS`], given back when dropped.
 struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {
     fn take(count: &'a AtomicUsize) -> Option<Self> {
         let place = Self(count);
-        (count.fetch_add(1, Ordering::Relaxed) < MAX_CHILDREN).then_some(place)
+        (count.fetch_add(1, Ordering::Relaxed) < MAX_REQUESTS).then_some(place)
     }
 }
 
@@ -137,13 +218,16 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Waits for the child's end. Once nobody wants it any more, its group is killed.
+/// Waits for the end of a keeper. Once nobody wants it any more, it is told to end its command.
 fn wait(mut child: Child, control: &UnixStream) -> io::Result<ExitStatus> {
     let id = Pid::from_child(&child);
     if !matches!(ends_by_itself(id, control), Ok(true)) {
-        // Both fail only where there is nothing left to kill.
-        let _ = kill_process_group(id, Signal::KILL);
-        let _ = child.kill();
+        let _ = kill_process(id, Signal::TERM);
+        if !matches!(ends_soon(id), Ok(true)) {
+            // Both fail only where there is nothing left to kill.
+            let _ = kill_process_group(id, Signal::KILL);
+            let _ = child.kill();
+        }
     }
     child.wait()
 }
@@ -167,8 +251,23 @@ fn ends_by_itself(id: Pid, control: &UnixStream) -> io::Result<bool> {
     }
 }
 
+/// Whether the child, told to end, does.
+#[cfg(target_os = "linux")]
+fn ends_soon(id: Pid) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::process::{PidfdFlags, pidfd_open};
+    let ended = pidfd_open(id, PidfdFlags::empty())?;
+    let mut ended = [PollFd::new(&ended, PollFlags::IN)];
+    Ok(poll(&mut ended, Some(&END_WAIT))? > 0)
+}
+
 #[cfg(not(target_os = "linux"))]
 fn ends_by_itself(_id: Pid, _control: &UnixStream) -> io::Result<bool> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ends_soon(_id: Pid) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -185,11 +284,17 @@ mod tests {
     use super::*;
 
     fn duties() -> Duties {
-        Duties { hooks: vec!["exit 0".to_owned()] }
+        Duties { hooks: vec!["exit 0".to_owned()], cache: None }
+    }
+
+    fn order(text: &str, count: usize, cut: bool) -> Option<Order> {
+        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+        let files = (0..count).map(|_| null()).collect();
+        Order::of(Received { text: text.as_bytes().to_vec(), files, cut })
     }
 
     #[test]
-    fn a_request_is_one_of_two_and_names_no_program() {
+    fn a_request_is_one_of_three_and_names_no_program() {
         for text in [
             "",
             "{}",
@@ -197,47 +302,53 @@ mod tests {
             "0",
             "\"hook\"",
             "\"shell\"",
+            "\"compiler\"",
             "{\"hook\":\"exit 0\"}",
             "{\"hook\":-1}",
-            "{\"hook\":1}",
             "{\"hook\":18446744073709551616}",
-            "{\"hook\":0,\"compiler\":null}",
+            "{\"hook\":0,\"find\":[\"code\",\"\"]}",
             "{\"hook\":{\"number\":0,\"program\":\"/bin/sh\"}}",
-            "{\"compiler\":[\"/bin/sh\"]}",
-            "\"compiler\" \"compiler\"",
-            "\u{0}\"compiler\"",
+            "{\"make\":\"key\"}",
+            "{\"make\":[\"code\",\"/bin/sh\"]}",
+            "{\"put\":[\"code\",\"00\"]}",
+            "{\"find\":[\"code\",\"00\",\"/etc/passwd\"]}",
+            "{\"make\":\"code\"} {\"make\":\"code\"}",
+            "\u{0}{\"make\":\"code\"}",
         ] {
-            assert!(command(text.as_bytes(), &duties(), &[]).is_err(), "{text}");
+            for count in 0..=4 {
+                assert!(order(text, count, false).is_none(), "{text}");
+            }
         }
-        assert!(command(&[0xff, 0xfe], &duties(), &[]).is_err());
-    }
-
-    #[test]
-    fn the_compiler_is_this_program_with_the_arguments_of_the_start() {
-        let compiler = ["compile".into()];
-        let command = command(b"\"compiler\"", &duties(), &compiler).unwrap();
-        assert_eq!(command.get_program(), ITSELF);
-        assert_eq!(command.get_args().collect::<Vec<_>>(), ["compile"]);
+        assert!(hook(1, &duties(), &[]).is_err());
     }
 
     #[test]
     fn a_request_without_its_descriptors_is_dropped() {
-        let null = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
-        for count in [0, 1, 3, 5] {
-            let files = (0..count).map(|_| null()).collect();
-            let received = Received { text: b"\"compiler\"".to_vec(), files, cut: false };
-            assert!(Order::of(received).is_none(), "{count}");
+        for (text, needs) in [
+            ("{\"hook\":0}", 4),
+            ("{\"find\":[\"tools\",\"00\"]}", 2),
+            ("{\"make\":\"code\"}", 3),
+        ] {
+            for count in 0..=6 {
+                assert_eq!(order(text, count, false).is_some(), count == needs, "{text} {count}");
+            }
+            assert!(order(text, needs, true).is_none());
         }
-        let files = (0..FILES).map(|_| null()).collect();
-        let cut = Received { text: b"\"compiler\"".to_vec(), files, cut: true };
-        assert!(Order::of(cut).is_none());
+    }
+
+    #[test]
+    fn a_descriptor_that_could_keep_the_broker_waiting_is_refused() {
+        let (pipe, _other) = io::pipe().unwrap();
+        assert!(regular(pipe.into()).is_err());
+        assert!(regular(File::open("/dev/zero").unwrap().into()).is_err());
+        assert!(regular(tempfile::tempfile().unwrap().into()).is_ok());
     }
 
     #[test]
     fn children_are_counted_and_given_back() {
         let count = AtomicUsize::new(0);
-        let places: Vec<_> = (0..MAX_CHILDREN).filter_map(|_| Place::take(&count)).collect();
-        assert_eq!(places.len(), MAX_CHILDREN);
+        let places: Vec<_> = (0..MAX_REQUESTS).filter_map(|_| Place::take(&count)).collect();
+        assert_eq!(places.len(), MAX_REQUESTS);
         assert!(Place::take(&count).is_none());
         drop(places);
         assert!(Place::take(&count).is_some());

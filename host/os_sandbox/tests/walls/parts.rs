@@ -5,19 +5,35 @@ use std::io::{self, Read as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
-use belljar_os_sandbox::{Broker, Running, Setup, Wall};
+use belljar_os_sandbox::{Broker, Made, Making, Running, Setup, Vault, Wall, conceal};
 use rustix::net::{AddressFamily as Family, Protocol, SocketType, socket};
 use rustix::process::{Signal, getppid, kill_process, test_kill_process};
 use tokio::io::AsyncReadExt as _;
 
-/// Plays the compiler's child: says how long its input was.
-pub(crate) fn compiler() -> ExitCode {
-    let mut input = Vec::new();
-    io::stdin().read_to_end(&mut input).unwrap();
-    println!("compiled {}", input.len());
-    ExitCode::SUCCESS
+/// Keeps one thing, and makes others by saying what they were to be made of.
+pub(crate) struct Shelf;
+
+impl Vault for Shelf {
+    fn open(&self, directory: Option<&Path>) {
+        if let Some(directory) = directory {
+            fs::write(directory.join("opened"), "by the broker").unwrap();
+        }
+    }
+
+    fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>> {
+        (made == Made::Code && digest == "known").then(|| b"kept".to_vec())
+    }
+
+    fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a> {
+        Box::pin(async move {
+            match component.is_empty() {
+                true => Err("there is nothing in it".to_owned()),
+                false => Ok(format!("{made:?} of {}", component.len()).into_bytes()),
+            }
+        })
+    }
 }
 
 pub(crate) fn play(name: &str, dir: &Path) {
@@ -31,6 +47,9 @@ pub(crate) fn play(name: &str, dir: &Path) {
         "fatal" => fatal(),
         "broker" => runtime().block_on(broker(dir)),
         "orphans" => runtime().block_on(orphans(dir)),
+        "sessions" => runtime().block_on(sessions(dir)),
+        "concealed" => concealed(),
+        "kept-out" => kept_out(dir),
         name => panic!("no part is called {name}"),
     }
 }
@@ -102,6 +121,16 @@ fn sockets() {
     tell("the audit's netlink", raw(Family::NETLINK, SocketType::RAW, number(9)));
     tell("waiting for connections", TcpListener::bind("127.0.0.1:0"));
     tell("neighbour: connect", TcpStream::connect(address));
+    let bound = UdpSocket::bind("127.0.0.1:0");
+    tell("listening without a name", {
+        let own = socket(Family::INET, SocketType::STREAM, None).unwrap();
+        rustix::net::listen(own, 1).map_err(io::Error::from)
+    });
+    tell("a local socket", std::os::unix::net::UnixDatagram::unbound());
+    tell("local sockets that can be sent elsewhere", {
+        std::os::unix::net::UnixDatagram::pair()
+    });
+    tell("neighbour: udp, bound", bound);
     tell("neighbour: udp", UdpSocket::bind("127.0.0.1:0"));
     tell("neighbour: local", std::os::unix::net::UnixStream::pair());
     tell("neighbour: the list of addresses", raw(Family::NETLINK, SocketType::RAW, None));
@@ -162,8 +191,8 @@ fn runtime() -> tokio::runtime::Runtime {
 
 fn start(dir: &Path, hooks: &[&str]) -> Broker {
     let hooks = hooks.iter().map(|hook| (*hook).to_owned()).collect();
-    Broker::start(Setup { broker: vec!["broker".into()], hooks, workspace: dir.to_owned() })
-        .unwrap()
+    let (broker, workspace) = (vec!["broker".into()], dir.to_owned());
+    Broker::start(Setup { broker, hooks, workspace, cache: Some(dir.join("removed")) }).unwrap()
 }
 
 /// All that a child wrote, and how it ended.
@@ -186,7 +215,17 @@ async fn broker(dir: &Path) {
         let name = hook.split(' ').next().unwrap();
         println!("{name}: {}", outcome(broker.hook(hook, dir).await.unwrap()).await);
     }
-    println!("compiler: {}", outcome(broker.compiler().await.unwrap()).await);
+    let shown = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    for (name, made, digest) in [
+        ("known", Made::Code, "known"),
+        ("not of this kind", Made::Tools, "known"),
+        ("unknown", Made::Code, "../key"),
+    ] {
+        let found = broker.find(made, digest).await.unwrap();
+        println!("{name}: {}", found.map_or("nothing".to_owned(), shown));
+    }
+    println!("made: {}", shown(broker.make(Made::Code, &[0; 70_000]).await.unwrap()));
+    println!("not made: {}", broker.make(Made::Tools, b"").await.unwrap_err());
     tell("another command", broker.hook("cat /etc/passwd", dir).await);
     tell("another workspace", broker.hook("pwd", Path::new("/")).await);
     tell("its own read", fs::read(dir.join("secret.txt")));
@@ -205,4 +244,60 @@ async fn orphans(dir: &Path) {
     child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
     println!("up: worked");
     let _ = child.wait().await;
+}
+
+/// A hook that leaves processes behind in sessions of their own, and ends or is given up.
+async fn sessions(dir: &Path) {
+    let leave = "setsid sh -c '(setsid sh -c \"exec 3<>never; exec 4<>alive; echo up; read x <&3\" &)'";
+    let ending = format!("{leave}; read x; exit 0");
+    let waiting = format!("{leave}; exec 3<>never; read x <&3");
+    let broker = start(dir, &[&ending, &waiting]);
+    raise(&wall(dir));
+    for (name, hook) in [("ends", &ending), ("given up", &waiting)] {
+        let mut child = broker.hook(hook, dir).await.unwrap();
+        let mut up = [0; 3];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        match name {
+            "ends" => drop(child.stdin.take()),
+            _ => child.kill(),
+        }
+        let status = child.wait().await.unwrap();
+        println!("{name}: {}", if status.success() { "well" } else { "badly" });
+        let line = {
+            let mut line = String::new();
+            io::stdin().read_line(&mut line).unwrap();
+            line
+        };
+        assert_eq!(line, "next\n");
+    }
+}
+
+/// Waits to be looked at.
+fn concealed() {
+    println!("before: {}", std::env::var("BELLJAR_SECRET_OF_THE_TEST").unwrap());
+    conceal();
+    let dumpable = rustix::process::dumpable_behavior().unwrap();
+    println!("dumpable: {dumpable:?}");
+    let core = rustix::process::getrlimit(rustix::process::Resource::Core);
+    println!("core: {:?} {:?}", core.current, core.maximum);
+    println!("its own: {}", std::env::var("BELLJAR_SECRET_OF_THE_TEST").unwrap());
+    println!("ready: yes");
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).unwrap();
+}
+
+/// A directory that is kept out of one that is read, and one that is read beside it.
+fn kept_out(dir: &Path) {
+    let mut wall = Wall::default().with_system();
+    wall.read(dir);
+    wall.keep_out(&dir.join("write"));
+    println!("written around: {}", wall.writes_around(&dir.join("write")));
+    raise(&wall);
+    tell("read it", fs::read(dir.join("write/note.txt")));
+    tell("read it by a link", fs::read(dir.join("read/by-link")));
+    tell("write it", fs::write(dir.join("write/note.txt"), "x"));
+    tell("plant in it", fs::write(dir.join("write/planted.txt"), "x"));
+    tell("neighbour: list", fs::read_dir(dir));
+    tell("neighbour: read a file", fs::read(dir.join("secret.txt")));
+    tell("neighbour: read below", fs::read(dir.join("removed/full/note.txt")));
 }

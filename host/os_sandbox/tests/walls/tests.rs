@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -19,6 +19,9 @@ pub(crate) fn all() {
     what_only_an_intruder_calls_ends_the_process();
     the_broker_starts_what_it_was_told_of_and_nothing_else();
     a_broker_ends_with_its_process_and_all_that_it_started();
+    what_a_hook_leaves_in_sessions_of_its_own_ends_with_it();
+    keys_of_the_environment_are_not_shown_and_no_core_is_left();
+    what_is_kept_out_is_neither_read_nor_written();
 }
 
 fn files_that_were_not_let_through_are_refused() {
@@ -79,7 +82,10 @@ fn the_broker_starts_what_it_was_told_of_and_nothing_else() {
     let home = dir.path().to_str().unwrap();
     assert_eq!(get("exit"), " [exit status: 7]", "{told:?}");
     assert_eq!(get("pwd"), format!("{home} [exit status: 0]"));
-    assert_eq!(get("compiler"), "compiled 0 [exit status: 0]");
+    assert_eq!((get("known"), get("not of this kind")), ("kept", "nothing"));
+    assert_eq!((get("unknown"), get("made")), ("nothing", "Code of 70000"));
+    assert_eq!(get("not made"), "there is nothing in it");
+    assert_eq!(fs::read_to_string(dir.path().join("removed/opened")).unwrap(), "by the broker");
     assert_eq!(get("cat"), "secret [exit status: 0]");
     assert_eq!(get("["), "closed [exit status: 0]", "a descriptor that was not given");
     let names: Vec<&str> = get("env").split([',', ' ']).collect();
@@ -108,6 +114,68 @@ fn a_broker_ends_with_its_process_and_all_that_it_started() {
     let mut left = Vec::new();
     alive.read_to_end(&mut left).unwrap();
     assert!(left.is_empty());
+}
+
+fn what_a_hook_leaves_in_sessions_of_its_own_ends_with_it() {
+    let dir = directory();
+    for fifo in ["alive", "never"] {
+        assert!(Command::new("mkfifo").arg(dir.path().join(fifo)).status().unwrap().success());
+    }
+    let mut child = spawn("sessions", dir.path());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for expected in ["ends: well", "given up: badly"] {
+        assert_eq!(lines.next().unwrap().unwrap(), expected);
+        // A writer of one's own, so that opening to read does not wait; then the end of the file
+        // says that no other is left.
+        let path = dir.path().join("alive");
+        let own = fs::File::options().read(true).write(true).open(&path).unwrap();
+        let mut alive = fs::File::open(&path).unwrap();
+        drop(own);
+        let mut left = Vec::new();
+        alive.read_to_end(&mut left).unwrap();
+        child.stdin.as_mut().unwrap().write_all(b"next\n").unwrap();
+    }
+    assert!(child.wait().unwrap().success());
+}
+
+fn keys_of_the_environment_are_not_shown_and_no_core_is_left() {
+    let dir = directory();
+    let mut child = spawn("concealed", dir.path());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let told: Vec<String> = lines.by_ref().take_while(|line| line != "ready: yes").collect();
+    assert_eq!(
+        told,
+        [
+            "before: secret",
+            "dumpable: NotDumpable",
+            "core: Some(0) Some(0)",
+            "its own: secret",
+        ]
+    );
+    // As another process of the same user would, or one that may read everything.
+    let environment = fs::read(format!("/proc/{}/environ", child.id())).unwrap_or_default();
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    assert!(!environment.contains("secret") && !environment.contains("BELLJAR"), "{environment}");
+    child.stdin.as_mut().unwrap().write_all(b"done\n").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+fn what_is_kept_out_is_neither_read_nor_written() {
+    let dir = directory();
+    std::os::unix::fs::symlink(
+        dir.path().join("write/note.txt"),
+        dir.path().join("read/by-link"),
+    )
+    .unwrap();
+    let output = play("kept-out", dir.path());
+    assert!(output.status.success(), "{output:?}");
+    let mut told = told(&output);
+    assert_eq!(told.remove("written around").unwrap(), "false");
+    for (attempt, result) in &told {
+        assert_eq!(result == "worked", attempt.starts_with("neighbour"), "{attempt}: {result}");
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("write/note.txt")).unwrap(), "note");
+    assert!(!dir.path().join("write/planted.txt").exists());
 }
 
 /// All attempts are refused but those of the neighbour, which work.
@@ -148,7 +216,7 @@ fn spawn(part: &str, dir: &Path) -> Child {
         .args(["part", part])
         .arg(dir)
         .env("BELLJAR_SECRET_OF_THE_TEST", "secret")
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

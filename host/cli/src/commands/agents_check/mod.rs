@@ -31,7 +31,7 @@ pub(super) fn run(
         // A file is written beside the old one, and moved over it.
         through.write = args.paths.iter().map(|path| folder(path)).collect();
     }
-    walls.up(&places, &through);
+    walls.up(&places, &through)?;
     let host = Assembly::new(&places, out)?.host()?;
     let workspace = canonical(&places.workspace).map_err(agents::not_found)?;
     let judge = Judge::new(&host, &workspace, args.lenient);

@@ -55,7 +55,7 @@ pub(super) fn run(
     let sessions = places.sessions();
     create_private(&sessions).map_err(|error| failed(&sessions, error))?;
     places.gather_sessions().map_err(|error| failed(&places.store(), error))?;
-    walls.up(places, &single::through(args.transcript.as_deref(), None, places));
+    walls.up(places, &single::through(args.transcript.as_deref(), None, places))?;
     let progress = Progress::new(out, To::Chat);
     let host = host(args, places, out, &progress)?;
     for problem in host.tools.problems() {

@@ -16,7 +16,7 @@ use crate::args::DoctorArgs;
 use crate::embedded::STOCK_TOOLS;
 use crate::exit::{Exit, Failure};
 use crate::guest_build::Toolchain;
-use crate::home::Places;
+use crate::home::{Places, create_private};
 use crate::host;
 use crate::out::{Out, Style};
 use crate::single::Single;
@@ -63,7 +63,10 @@ pub(super) fn run(
         Err(failure) => checks.push(bad("places", &failure)),
         Ok(places) => {
             let directory = probe.as_ref().ok().map(tempfile::TempDir::path);
-            checks.push(second_wall(&walls.up(&places, &through(directory))));
+            // Behind the wall the cache is the broker's alone.
+            let _ = create_private(&places.cache);
+            let cache = cache(&places);
+            checks.push(second_wall(&walls.look(&places, &through(directory))));
             checks.push(home(&places));
             match host::settings(&places) {
                 Err(failure) => checks.push(bad("configuration", &failure)),
@@ -73,7 +76,7 @@ pub(super) fn run(
                     files::check_all(&places, out, &mut checks);
                 }
             }
-            checks.push(cache(&places));
+            checks.push(cache);
         }
     }
     checks.extend(sandbox(probe));

@@ -25,7 +25,7 @@ pub(super) fn run(
     is_free(&name, &shelf.lock)?;
     let taken = source.take()?;
     let revision = taken.revision().map(str::to_owned);
-    wall(places, &taken, walls);
+    wall(places, &taken, walls)?;
 
     let collected = taken.collect()?;
     let host = Assembly::new(places, out)?.host()?;

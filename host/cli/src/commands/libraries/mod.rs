@@ -35,13 +35,13 @@ pub(super) fn run(
     }
 }
 
-/// Puts the second wall up around reading a source: it can be read, the libraries can be written,
+/// Puts the OS sandbox up around reading a source: it can be read, the libraries can be written,
 /// and no program is started any more. Of a git repository the names of its commits have been read
 /// before, and its objects by git; of other sources not a byte.
-fn wall(places: &Places, taken: &Taken, walls: Walls<'_>) {
+fn wall(places: &Places, taken: &Taken, walls: Walls<'_>) -> Result<(), Failure> {
     let through =
         Through { read: taken.reads(), write: vec![places.libraries()], ..Through::default() };
-    walls.up(places, &through);
+    walls.up(places, &through).map(drop)
 }
 
 /// The name of an installed library.

@@ -35,7 +35,7 @@ pub(super) fn run(
     };
     let taken = source.take().map_err(gone)?;
     let revision = taken.revision().map(str::to_owned);
-    wall(places, &taken, walls);
+    wall(places, &taken, walls)?;
 
     let collected = taken.collect().map_err(gone)?;
     let host = Assembly::new(places, out)?.host()?;

@@ -1,0 +1,148 @@
+//! Files: by their paths, by handles, by what is told of them.
+
+use super::{ARGUMENTS, Act, CALLS, KEPT, PATHS, act};
+use crate::wall::raw::{Arg, Done, call};
+use crate::wall::stage::Targets;
+
+const HERE: i32 = libc::AT_FDCWD;
+const PLANT: i32 = libc::O_WRONLY | libc::O_CREAT;
+
+fn open(targets: &Targets, path: &str, flags: i32) -> Done {
+    let path = Arg::path(&targets.at(path));
+    call(libc::SYS_openat, [HERE.into(), path, flags.into(), 0o600.into()])
+}
+
+fn by_path<const N: usize>(number: i64, path: &str, targets: &Targets, rest: [Arg; N]) -> Done {
+    let [mut a, mut b, mut c] = [Arg::from(0), Arg::from(0), Arg::from(0)];
+    for (place, one) in [&mut a, &mut b, &mut c].into_iter().zip(rest) {
+        *place = one;
+    }
+    call(number, [HERE.into(), Arg::path(&targets.at(path)), a, b, c])
+}
+
+fn moved(number: i64, from: &str, to: &str, targets: &Targets) -> Done {
+    let (from, to) = (Arg::path(&targets.at(from)), Arg::path(&targets.at(to)));
+    call(number, [HERE.into(), from, HERE.into(), to, 0.into()])
+}
+
+fn of_victim(targets: &Targets, file: &str, flags: i32) -> Done {
+    let path = format!("/proc/{}/{file}", targets.victim);
+    call(libc::SYS_openat, [HERE.into(), Arg::text(&path), flags.into(), 0.into()])
+}
+
+const SECRET: &str = "outside/secret.txt";
+const TENANT: &str = "home/sessions/tenants/red/home";
+
+/// Reading and writing by paths; modes, owners, attributes; handles and watches.
+pub(super) const ACTS: &[Act] = &[
+    act("wall-files-read", PATHS, |t| open(t, SECRET, libc::O_RDONLY)),
+    act("wall-files-read-openat2", PATHS, |t| {
+        let how = Arg::Bytes(vec![0; 24]);
+        by_path(libc::SYS_openat2, SECRET, t, [how, 24.into()])
+    }),
+    act("wall-files-users", PATHS, |_| {
+        call(libc::SYS_openat, [HERE.into(), Arg::text("/etc/passwd"), 0.into(), 0.into()])
+    }),
+    act("wall-files-list", PATHS, |t| open(t, "outside/private", libc::O_DIRECTORY)),
+    act("wall-files-write", PATHS, |t| open(t, SECRET, libc::O_WRONLY)),
+    act("wall-files-plant", PATHS, |t| open(t, "outside/planted", PLANT)),
+    act("wall-files-empty", PATHS, |t| open(t, SECRET, libc::O_WRONLY | libc::O_TRUNC)),
+    act("wall-files-truncate", CALLS, |t| {
+        call(libc::SYS_truncate, [Arg::path(&t.at(SECRET)), 0.into()])
+    }),
+    act("wall-files-remove", PATHS, |t| by_path(libc::SYS_unlinkat, SECRET, t, [0.into()])),
+    act("wall-files-mkdir", PATHS, |t| {
+        by_path(libc::SYS_mkdirat, "outside/made", t, [0o700.into()])
+    }),
+    act("wall-files-move-out", PATHS, |t| {
+        moved(libc::SYS_renameat2, "workspace/note.txt", "outside/moved", t)
+    }),
+    act("wall-files-move-in", PATHS, |t| {
+        moved(libc::SYS_renameat2, SECRET, "workspace/moved", t)
+    }),
+    act("wall-files-link-in", PATHS, |t| moved(libc::SYS_linkat, SECRET, "workspace/linked", t)),
+    act("wall-files-symlink", PATHS, |t| {
+        let (to, at) = (Arg::text("/etc"), Arg::path(&t.at("workspace/etc")));
+        call(libc::SYS_symlinkat, [to, HERE.into(), at])
+    }),
+    act("wall-files-device", CALLS, |t| {
+        let kind = i64::from(libc::S_IFIFO) | 0o600;
+        by_path(libc::SYS_mknodat, "workspace/fifo", t, [kind.into(), 0.into()])
+    }),
+    act("wall-files-mode", CALLS, |t| by_path(libc::SYS_fchmodat, SECRET, t, [0o777.into()])),
+    act("wall-files-mode-fchmodat2", CALLS, |t| {
+        by_path(libc::SYS_fchmodat2, SECRET, t, [0o777.into()])
+    }),
+    act("wall-files-owner", CALLS, |t| by_path(libc::SYS_fchownat, SECRET, t, [1.into(), 1.into()])),
+    act("wall-files-attribute", CALLS, |t| {
+        let (path, name) = (Arg::path(&t.at(SECRET)), Arg::text("user.x"));
+        call(libc::SYS_setxattr, [path, name, Arg::text("x"), 1.into(), 0.into()])
+    }),
+    act("wall-files-read-attribute", CALLS, |t| {
+        let (path, name) = (Arg::path(&t.at(SECRET)), Arg::text("user.x"));
+        call(libc::SYS_getxattr, [path, name, Arg::room(64), 64.into()])
+    }),
+    act("wall-files-tenant-settings", KEPT, |t| {
+        open(t, &format!("{TENANT}/belljar.toml"), libc::O_WRONLY)
+    }),
+    act("wall-files-tenant-agent", KEPT, |t| open(t, &format!("{TENANT}/agents/red.md"), libc::O_RDWR)),
+    act("wall-files-tenant-plant", KEPT, |t| open(t, &format!("{TENANT}/agents/new.md"), PLANT)),
+    act("wall-files-tenant-replace", KEPT, |t| {
+        let to = format!("{TENANT}/belljar.toml");
+        moved(libc::SYS_renameat2, "home/sessions/tenants/red/workspace/note.txt", &to, t)
+    }),
+    act("wall-files-tenant-remove", KEPT, |t| {
+        by_path(libc::SYS_unlinkat, &format!("{TENANT}/belljar.toml"), t, [0.into()])
+    }),
+    act("wall-files-tenant-make", KEPT, |t| {
+        by_path(libc::SYS_mkdirat, "home/sessions/tenants/new", t, [0o700.into()])
+    }),
+    act("wall-files-own-settings", KEPT, |t| open(t, "home/belljar.toml", libc::O_WRONLY)),
+    act("wall-files-own-agent", KEPT, |t| open(t, "home/agents/new.md", PLANT)),
+    act("wall-files-cache-key", KEPT, |t| open(t, "home/cache/key", libc::O_RDONLY)),
+    act("wall-files-cache-entry", KEPT, |t| {
+        open(t, "home/cache/planted-by-nobody.cwasm", libc::O_RDONLY)
+    }),
+    act("wall-files-cache-plant", KEPT, |t| open(t, "home/cache/new.cwasm", PLANT)),
+    act("wall-files-cache-replace", KEPT, |t| {
+        moved(libc::SYS_renameat2, "workspace/note.txt", "home/cache/planted-by-nobody.cwasm", t)
+    }),
+    act("wall-files-cache-link", KEPT, |t| {
+        moved(libc::SYS_linkat, "home/cache/key", "workspace/key", t)
+    }),
+    act("wall-files-cache-remove", KEPT, |t| {
+        by_path(libc::SYS_unlinkat, "home/cache/key", t, [0.into()])
+    }),
+    act("wall-files-of-a-process-environ", PATHS, |t| of_victim(t, "environ", 0)),
+    act("wall-files-of-a-process-memory", PATHS, |t| of_victim(t, "mem", libc::O_RDWR)),
+    act("wall-files-of-a-process-root", PATHS, |t| of_victim(t, "root/etc/passwd", 0)),
+    act("wall-files-of-a-process-descriptors", PATHS, |t| of_victim(t, "fd", libc::O_DIRECTORY)),
+    act("wall-files-own-environ", PATHS, |_| {
+        call(libc::SYS_openat, [HERE.into(), Arg::text("/proc/self/environ"), 0.into(), 0.into()])
+    }),
+    act("wall-files-core-pattern", PATHS, |_| {
+        let path = Arg::text("/proc/sys/kernel/core_pattern");
+        call(libc::SYS_openat, [HERE.into(), path, libc::O_WRONLY.into(), 0.into()])
+    }),
+    act("wall-files-handle", CALLS, |t| {
+        let handle = Arg::room(256);
+        by_path(libc::SYS_name_to_handle_at, SECRET, t, [handle, Arg::room(8), 0.into()])
+    }),
+    act("wall-files-by-handle", CALLS, |_| {
+        call(libc::SYS_open_by_handle_at, [HERE.into(), Arg::room(256), 0.into()])
+    }),
+    act("wall-files-watch", CALLS, |t| {
+        let watch = call(libc::SYS_inotify_init1, [0.into()])?;
+        let path = Arg::path(&t.at("outside/private"));
+        call(libc::SYS_inotify_add_watch, [watch.into(), path, 0xfff.into()])
+    }),
+    act("wall-files-watch-all", CALLS, |_| call(libc::SYS_fanotify_init, [0.into(), 0.into()])),
+    act("wall-files-watch-mark", CALLS, |t| {
+        let path = Arg::path(&t.at("outside/private"));
+        call(libc::SYS_fanotify_mark, [0.into(), 1.into(), 32.into(), HERE.into(), path])
+    }),
+    act("wall-files-watch-signal", ARGUMENTS, |t| {
+        let directory = open(t, "workspace", libc::O_DIRECTORY)?;
+        call(libc::SYS_fcntl, [directory.into(), 1_026.into(), 4.into()])
+    }),
+];

@@ -1,0 +1,92 @@
+//! System calls as somebody makes them who has taken the process over: past every library.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+/// What a call gives.
+pub(crate) type Done = io::Result<i64>;
+
+/// An argument that names memory keeps it alive until the call is over.
+pub(crate) enum Arg {
+    /// A number, or a descriptor.
+    Number(i64),
+    /// A path or a name.
+    Text(CString),
+    /// Bytes that the call reads or writes.
+    Bytes(Vec<u8>),
+}
+
+impl Arg {
+    pub(crate) fn path(path: &Path) -> Self {
+        use std::os::unix::ffi::OsStrExt as _;
+        Self::Text(CString::new(path.as_os_str().as_bytes()).unwrap_or_default())
+    }
+
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text(CString::new(text).unwrap_or_default())
+    }
+
+    pub(crate) fn room(bytes: usize) -> Self {
+        Self::Bytes(vec![0; bytes])
+    }
+
+    fn word(&mut self) -> i64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Text(text) => text.as_ptr() as i64,
+            Self::Bytes(bytes) => bytes.as_mut_ptr() as i64,
+        }
+    }
+}
+
+impl From<i64> for Arg {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<i32> for Arg {
+    fn from(number: i32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+/// Makes a call by its number. Memory among the arguments is as large as the caller says, so a
+/// call may only be given what it writes no further than.
+#[expect(unsafe_code, reason = "an attacker makes calls that no safe interface offers")]
+pub(crate) fn call<const N: usize>(number: i64, arguments: [Arg; N]) -> Done {
+    let mut arguments = arguments;
+    let mut words = [0_i64; 6];
+    for (word, argument) in words.iter_mut().zip(&mut arguments) {
+        *word = argument.word();
+    }
+    let [a, b, c, d, e, f] = words;
+    // SAFETY: every pointer is to memory that `arguments` owns until the end of this function. The
+    // process exists to make these calls and ends right after; were one to succeed and do harm,
+    // that is what the attack is to show.
+    let given = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    drop(arguments);
+    if given < 0 { Err(io::Error::last_os_error()) } else { Ok(given) }
+}
+
+/// A descriptor that this process was given and that nobody here opened.
+#[expect(unsafe_code, reason = "an attacker uses whatever descriptors there are")]
+pub(crate) fn borrowed<'a>(descriptor: i32) -> BorrowedFd<'a> {
+    // SAFETY: used at once; should it be closed meanwhile, the call fails.
+    unsafe { BorrowedFd::borrow_raw(descriptor) }
+}
+
+/// Makes a call whose last argument takes bytes, and gives those; none if it fails.
+pub(crate) fn call_for_bytes(number: i64, arguments: [Arg; 3]) -> Vec<u8> {
+    let [first, second, mut room] = arguments;
+    let pointer = room.word();
+    match call(number, [first, second, Arg::Number(pointer)]) {
+        Ok(_) => match room {
+            Arg::Bytes(bytes) => bytes,
+            Arg::Number(_) | Arg::Text(_) => Vec::new(),
+        },
+        Err(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,240 @@
+//! What the attacks go for: a home with a cache and tenants, files outside, a daemon's sockets, a
+//! process of the same user, and memory that processes share by number.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use super::raw::{Arg, call};
+
+/// What an attack knows of the stage; an attacker would find it out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Targets {
+    /// All lies below it.
+    pub(crate) root: PathBuf,
+    pub(crate) victim: i32,
+    pub(crate) memory: i64,
+    pub(crate) semaphores: i64,
+    pub(crate) messages: i64,
+    /// The name of a socket that has no path.
+    pub(crate) name: String,
+    /// A TCP port that nobody listens on.
+    pub(crate) port: u16,
+}
+
+impl Targets {
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.at("home")
+    }
+}
+
+/// A file's content and all that can be changed of it.
+type Seen = (u32, u32, u32, i64, i64, Vec<u8>);
+
+pub(super) struct Stage {
+    _dir: TempDir,
+    pub(super) targets: Targets,
+    victim: Victim,
+    stream: UnixListener,
+    nameless: UnixListener,
+    datagrams: UnixDatagram,
+}
+
+struct Victim {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+/// The answers of the victim before and after an attack, and how long it took.
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) took: Duration,
+}
+
+/// Files of the stage. The cache gets its key and its entries from a run before.
+const FILES: &[(&str, &str)] = &[
+    ("home/belljar.toml", SETTINGS),
+    ("home/agents/own.md", "---\nname: own\ndescription: d\ntools: []\n---\nBe brief.\n"),
+    ("home/cache/planted-by-nobody.cwasm", "an entry of the cache"),
+    ("home/sessions/tenants/red/home/belljar.toml", TENANT),
+    ("home/sessions/tenants/red/home/agents/red.md", "---\nname: red\ndescription: d\n---\nHi.\n"),
+    ("home/sessions/tenants/red/workspace/note.txt", "red's"),
+    ("home/sessions/store/note.txt", "beside the store"),
+    ("workspace/note.txt", "the workspace's"),
+    ("outside/secret.txt", "nobody may read this"),
+    ("outside/private/name-of-a-file", "x"),
+    ("outside/script.sh", "#!/bin/sh\necho out > \"$(dirname \"$0\")/ran.txt\"\n"),
+];
+
+const SETTINGS: &str = "[grants.own]\ntools = ['file_read', 'file_write']\n\
+    mounts = [{ path = '/workspace', access = 'read-write' }]\n\n\
+    [[hooks]]\nevent = 'PreToolUse'\ncommand = 'exit 0'\n";
+
+const TENANT: &str = "[grants.red]\ntools = ['file_read', 'file_write']\n\
+    mounts = [{ path = '/workspace', access = 'read-write' }]\n";
+
+impl Stage {
+    /// Sets it up; `victim` starts this program as [`super::victim`].
+    pub(super) fn new(mut victim: Command) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("belljar-prove-").tempdir()?;
+        let root = dir.path().canonicalize()?;
+        for (path, text) in FILES {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap_or(&root))?;
+            fs::write(path, text)?;
+        }
+        let key = root.join("home/cache/key");
+        fs::write(&key, [7; 32])?;
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+        fs::set_permissions(root.join("home/cache"), fs::Permissions::from_mode(0o700))?;
+        let name = format!("belljar-prove-{}-{}", std::process::id(), fastrand::u64(..));
+        let nameless = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+        let stream = UnixListener::bind(root.join("outside/daemon.sock"))?;
+        let datagrams = UnixDatagram::bind(root.join("outside/log.sock"))?;
+        nameless.set_nonblocking(true)?;
+        stream.set_nonblocking(true)?;
+        datagrams.set_nonblocking(true)?;
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        victim.env("BELLJAR_PROVE_SECRET", "nobody may read this");
+        let mut child = victim.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        let (stdin, stdout) = stdin.zip(stdout).context("the victim has no streams")?;
+        let victim = Victim { child, stdin, stdout };
+        let create = i64::from(libc::IPC_CREAT | 0o600);
+        let private = i64::from(libc::IPC_PRIVATE);
+        let targets = Targets {
+            root,
+            victim: i32::try_from(victim.child.id())?,
+            memory: call(libc::SYS_shmget, [private.into(), 4_096.into(), create.into()])?,
+            semaphores: call(libc::SYS_semget, [private.into(), 1.into(), create.into()])?,
+            messages: call(libc::SYS_msgget, [private.into(), create.into()])?,
+            name,
+            port,
+        };
+        Ok(Self { _dir: dir, targets, victim, stream, nameless, datagrams })
+    }
+
+    /// What can be told of everything outside that an attack could change.
+    pub(super) fn picture(&mut self) -> Result<BTreeMap<String, Seen>> {
+        let mut seen = BTreeMap::new();
+        for part in ["home", "outside"] {
+            look(&self.targets.root.join(part), &mut seen)?;
+        }
+        for (name, call_number, id) in [
+            ("shared memory", libc::SYS_shmctl, self.targets.memory),
+            ("messages", libc::SYS_msgctl, self.targets.messages),
+        ] {
+            let state = state(call_number, [id.into(), libc::IPC_STAT.into(), Arg::room(256)]);
+            seen.insert(name.to_owned(), (0, 0, 0, 0, 0, state));
+        }
+        let semaphore = call(
+            libc::SYS_semctl,
+            [self.targets.semaphores.into(), 0.into(), libc::GETVAL.into(), 0.into()],
+        );
+        seen.insert("a semaphore".to_owned(), (0, 0, 0, 0, 0, format!("{semaphore:?}").into()));
+        Ok(seen)
+    }
+
+    /// Whoever has called on the daemon's sockets.
+    pub(super) fn callers(&self) -> Option<String> {
+        let mut room = [0; 16];
+        if self.stream.accept().is_ok() {
+            return Some("a connection to a socket by its path".to_owned());
+        }
+        if self.nameless.accept().is_ok() {
+            return Some("a connection to a socket by its name".to_owned());
+        }
+        self.datagrams.recv(&mut room).is_ok().then(|| "a datagram to a socket".to_owned())
+    }
+
+    /// Asks the victim how it is.
+    pub(super) fn ask(&mut self) -> Result<Answer> {
+        let begun = Instant::now();
+        self.victim.stdin.write_all(b"how are you\n")?;
+        let mut text = String::new();
+        self.victim.stdout.read_line(&mut text)?;
+        if text.is_empty() {
+            bail!("the process outside has ended");
+        }
+        Ok(Answer { text, took: begun.elapsed() })
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let remove = i64::from(libc::IPC_RMID);
+        let Targets { memory, semaphores, messages, .. } = self.targets;
+        let _ = call(libc::SYS_shmctl, [memory.into(), remove.into(), 0.into()]);
+        let _ = call(libc::SYS_semctl, [semaphores.into(), 0.into(), remove.into(), 0.into()]);
+        let _ = call(libc::SYS_msgctl, [messages.into(), remove.into(), 0.into()]);
+        let _ = self.victim.child.kill();
+        let _ = self.victim.child.wait();
+    }
+}
+
+fn state(number: i64, arguments: [Arg; 3]) -> Vec<u8> {
+    super::raw::call_for_bytes(number, arguments)
+}
+
+/// The files below, but for what the store and the cache write themselves.
+fn look(path: &Path, seen: &mut BTreeMap<String, Seen>) -> Result<()> {
+    let meta = fs::symlink_metadata(path)?;
+    let ours = path.ends_with("home/sessions/store") || path.ends_with("red/workspace");
+    let content = match meta.is_file() {
+        true => fs::read(path)?,
+        false => Vec::new(),
+    };
+    let times = if meta.is_file() { (meta.mtime(), meta.mtime_nsec()) } else { (0, 0) };
+    let found = (meta.mode(), meta.uid(), meta.gid(), times.0, times.1, content);
+    seen.insert(path.display().to_string(), found);
+    if meta.is_dir() && !ours {
+        for entry in fs::read_dir(path)? {
+            look(&entry?.path(), seen)?;
+        }
+    }
+    Ok(())
+}
+
+/// The body of the process outside: answers what it is asked, with all of itself that another
+/// process could change.
+pub(super) fn be_victim() -> std::process::ExitCode {
+    use rustix::process::{Resource, getpriority_process, getrlimit};
+    let mut lines = std::io::stdin().lock().lines();
+    let mut stdout = std::io::stdout().lock();
+    while let Some(Ok(_)) = lines.next() {
+        let limits: Vec<_> = [Resource::Cpu, Resource::Nofile, Resource::Fsize, Resource::As]
+            .into_iter()
+            .map(|resource| format!("{:?}", getrlimit(resource)))
+            .collect();
+        let nice = getpriority_process(None);
+        let processors = processors();
+        let ioprio = call(libc::SYS_ioprio_get, [1.into(), 0.into()]);
+        let policy = call(libc::SYS_sched_getscheduler, [0.into()]);
+        let group = call(libc::SYS_getpgid, [0.into()]);
+        let line = format!("{limits:?} {nice:?} {processors} {ioprio:?} {policy:?} {group:?}\n");
+        if stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).is_err() {
+            break;
+        }
+    }
+    std::process::ExitCode::SUCCESS
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(0, std::num::NonZero::get)
+}
