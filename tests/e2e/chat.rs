@@ -114,8 +114,10 @@ fn the_store_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let (world, transcript) = world(TWO);
     chat(&world, &transcript, &[], "what does the note say\n").exits(0);
-    let mode =
-        std::fs::metadata(world.home().join("sessions/store/belljar.db")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(world.home().join("sessions/store/belljar.db"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 

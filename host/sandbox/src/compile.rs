@@ -89,7 +89,7 @@ pub fn compile_child(walled: bool) -> ExitCode {
 
 fn child() -> Result<(), String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    restrict(CHILD_MEMORY).map_err(step("limiting the compiler"))?;
+    restrict(CHILD_MEMORY, 0).map_err(step("limiting the compiler"))?;
     let mut wasm = Vec::new();
     io::stdin()
         .lock()
@@ -104,15 +104,16 @@ fn child() -> Result<(), String> {
     stdout.write_all(&artifact).and_then(|()| stdout.flush()).map_err(step("writing the code"))
 }
 
-/// Bounds this process, with this much address space. A limit that is lower already stays.
-pub(crate) fn restrict(addresses: u64) -> io::Result<()> {
+/// Bounds this process, with this much address space and so many bytes in a file. A limit that is
+/// lower already stays.
+pub(crate) fn restrict(addresses: u64, file: u64) -> io::Result<()> {
     for (resource, limit) in [
         (Resource::As, addresses),
         (Resource::Cpu, CHILD_CPU_SECONDS),
         (Resource::Nofile, CHILD_FILES),
-        // No core dump of a process that crashed on foreign input, and no files at all.
+        // No core dump of a process that crashed on foreign input.
         (Resource::Core, 0),
-        (Resource::Fsize, 0),
+        (Resource::Fsize, file),
     ] {
         let now = rustix::process::getrlimit(resource);
         let limit = now.maximum.map_or(limit, |maximum| maximum.min(limit));

@@ -33,6 +33,10 @@ use crate::wasm::{Digest, Wasm};
 /// guards around them, and are limited by the store's own limit besides.
 const DESCRIBE_ADDRESSES: u64 = 1 << 40;
 
+/// Bytes of a file without a name, in which the engine keeps what a memory begins with. No other
+/// file is within reach.
+const DESCRIBE_FILE: u64 = 512 << 20;
+
 /// Bytes of checked descriptions: 64 tools at their largest, and what JSON adds.
 const MAX_TOOLS: u64 = 16 << 20;
 
@@ -120,7 +124,8 @@ impl Vault {
         let told = told.map_err(|error| error.to_string())?;
         let tools: Vec<ToolInfo> =
             serde_json::from_slice(&told).map_err(|error| error.to_string())?;
-        let tools = described::check(tools.into_iter().map(claim).collect(), &DescribeLimits::default())?;
+        let tools =
+            described::check(tools.into_iter().map(claim).collect(), &DescribeLimits::default())?;
         let bytes = serde_json::to_vec(&tools).map_err(|error| error.to_string())?;
         self.put(Made::Tools, wasm.digest(), &bytes);
         Ok(bytes)
@@ -183,7 +188,7 @@ pub fn describe_child() -> ExitCode {
 
 fn describe() -> Result<Vec<u8>, String> {
     let text = |error: io::Error| error.to_string();
-    restrict(DESCRIBE_ADDRESSES).map_err(text)?;
+    restrict(DESCRIBE_ADDRESSES, DESCRIBE_FILE).map_err(text)?;
     let mut stdin = io::stdin().lock();
     let mut length = [0; 8];
     stdin.read_exact(&mut length).map_err(text)?;

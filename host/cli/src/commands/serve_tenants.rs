@@ -60,8 +60,7 @@ fn written_by(tenant: &Path) -> Vec<PathBuf> {
     let (Some(own), Some(home), Some(workspace)) = (own, home, workspace) else {
         return Vec::new();
     };
-    let places =
-        Places { home: home.clone(), cache: PathBuf::new(), workspace, user_home: None };
+    let places = Places { home: home.clone(), cache: PathBuf::new(), workspace, user_home: None };
     let Ok(settings) = host::settings(&places) else { return Vec::new() };
     let mounts = settings.mounts(&places.workspace).into_iter();
     let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite);
@@ -186,7 +185,8 @@ impl Opener {
         }
         let behind_wall = walls::broker().is_some();
         let out_of_reach = |mount: &&Mount| {
-            mount.access == Access::ReadWrite && !self.written.iter().any(|w| is_below(&mount.host, w))
+            mount.access == Access::ReadWrite
+                && !self.written.iter().any(|w| is_below(&mount.host, w))
         };
         let mounts = settings.mounts(&places.workspace);
         if let Some(mount) = mounts.iter().filter(|_| behind_wall).find(out_of_reach) {
@@ -246,7 +246,10 @@ mod tests {
         let mounts = |at: &[&str]| {
             let mount = |(number, path): (usize, &&str)| {
                 let path = own.join(path);
-                format!("{{ path = '/m{number}', host = '{}', access = 'read-write' }}", path.display())
+                format!(
+                    "{{ path = '/m{number}', host = '{}', access = 'read-write' }}",
+                    path.display()
+                )
             };
             let all: Vec<String> = at.iter().enumerate().map(mount).collect();
             let text = format!("[grants.red]\nmounts = [{}]\n", all.join(", "));

@@ -33,9 +33,7 @@ fn like(status: ExitStatus) -> ExitCode {
 
 #[cfg(target_os = "linux")]
 async fn watch(command: &OsStr) -> io::Result<ExitStatus> {
-    use rustix::process::{
-        Signal, getpid, set_child_subreaper, set_parent_process_death_signal,
-    };
+    use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
     use tokio::signal::unix::{SignalKind, signal};
     let mut stop = signal(SignalKind::terminate())?;
     set_child_subreaper(Some(getpid()))?;

@@ -169,9 +169,7 @@ impl Broker {
         let Inner { hooks, workspace: own, .. } = &*self.0;
         let number = hooks.iter().position(|hook| hook == command);
         match number.filter(|_| workspace == own) {
-            Some(number) => {
-                Running::asked(|files| self.send(&Request::Hook(number), &files)).await
-            }
+            Some(number) => Running::asked(|files| self.send(&Request::Hook(number), &files)).await,
             None => Err(io::Error::other("the broker was not told of this command")),
         }
     }

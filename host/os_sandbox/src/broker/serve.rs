@@ -324,11 +324,9 @@ mod tests {
 
     #[test]
     fn a_request_without_its_descriptors_is_dropped() {
-        for (text, needs) in [
-            ("{\"hook\":0}", 4),
-            ("{\"find\":[\"tools\",\"00\"]}", 2),
-            ("{\"make\":\"code\"}", 3),
-        ] {
+        for (text, needs) in
+            [("{\"hook\":0}", 4), ("{\"find\":[\"tools\",\"00\"]}", 2), ("{\"make\":\"code\"}", 3)]
+        {
             for count in 0..=6 {
                 assert_eq!(order(text, count, false).is_some(), count == needs, "{text} {count}");
             }

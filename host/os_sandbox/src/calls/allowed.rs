@@ -179,7 +179,8 @@ const OWN_BY_KIND: &[i64] = &[libc::SYS_getpriority, libc::SYS_setpriority];
 
 /// Calls that name one of the system's clocks. Past this number a clock is that of a device, or
 /// of another process.
-const CLOCKS: &[i64] = &[libc::SYS_clock_getres, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep];
+const CLOCKS: &[i64] =
+    &[libc::SYS_clock_getres, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep];
 const LAST_CLOCK: u64 = 11;
 
 /// Families of sockets: IP, and netlink for the list of addresses that name resolution sorts by.
@@ -196,8 +197,23 @@ pub(super) const TYPE: u64 = 0xf;
 /// Requests to a device: a terminal's settings and size, whether to wait, what can be read, and
 /// which pages of a mapping were written.
 const REQUESTS: &[u64] = &[
-    0x5401, 0x5402, 0x5403, 0x5404, 0x5409, 0x540b, 0x540f, 0x5413, 0x541b, 0x5421, 0x5450, 0x5451,
-    0x802c_542a, 0x402c_542b, 0x402c_542c, 0x402c_542d, 0xc060_6610,
+    0x5401,
+    0x5402,
+    0x5403,
+    0x5404,
+    0x5409,
+    0x540b,
+    0x540f,
+    0x5413,
+    0x541b,
+    0x5421,
+    0x5450,
+    0x5451,
+    0x802c_542a,
+    0x402c_542b,
+    0x402c_542c,
+    0x402c_542d,
+    0xc060_6610,
 ];
 
 /// What is done with a descriptor: doubling it, its flags, its locks, a pipe's size, seals.
@@ -327,10 +343,7 @@ fn sockets(rules: &mut Rules, network: bool) -> Result<(), String> {
     // Connected from the start: neither end can be sent elsewhere.
     let stream = number(libc::SOCK_STREAM);
     let local = (0, Op::Eq, number(libc::AF_UNIX));
-    rules.insert(
-        libc::SYS_socketpair,
-        vec![when_all(&[local, (1, Op::MaskedEq(TYPE), stream)])?],
-    );
+    rules.insert(libc::SYS_socketpair, vec![when_all(&[local, (1, Op::MaskedEq(TYPE), stream)])?]);
     let mut options = Vec::new();
     for (level, names) in OPTIONS {
         for name in *names {

@@ -146,13 +146,16 @@ fn nothing_is_typed_for_the_person_and_nothing_makes_it_dumpable() {
         // The kernel looks at the lower half alone, so the upper half must not matter here.
         for upper in [0, 1 << 32, u64::MAX << 32] {
             let arguments = [0, request | upper, 0, 0, 0, 0];
-            assert_ne!(answer(true, libc::SYS_ioctl, arguments), ALLOWED, "{request:#x} {upper:#x}");
+            assert_ne!(
+                answer(true, libc::SYS_ioctl, arguments),
+                ALLOWED,
+                "{request:#x} {upper:#x}"
+            );
         }
     }
     assert_eq!(answer(true, libc::SYS_ioctl, [0, 0x5401, 0, 0, 0, 0]), ALLOWED);
-    let prctl = |option: i32, value| {
-        answer(true, libc::SYS_prctl, [number(option), value, 0, 0, 0, 0])
-    };
+    let prctl =
+        |option: i32, value| answer(true, libc::SYS_prctl, [number(option), value, 0, 0, 0, 0]);
     assert_eq!(prctl(libc::PR_SET_NAME, 0), ALLOWED);
     assert_eq!(prctl(libc::PR_SET_DUMPABLE, 0), ALLOWED);
     assert_ne!(prctl(libc::PR_SET_DUMPABLE, 1), ALLOWED);

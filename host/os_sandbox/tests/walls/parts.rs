@@ -127,9 +127,7 @@ fn sockets() {
         rustix::net::listen(own, 1).map_err(io::Error::from)
     });
     tell("a local socket", std::os::unix::net::UnixDatagram::unbound());
-    tell("local sockets that can be sent elsewhere", {
-        std::os::unix::net::UnixDatagram::pair()
-    });
+    tell("local sockets that can be sent elsewhere", { std::os::unix::net::UnixDatagram::pair() });
     tell("neighbour: udp, bound", bound);
     tell("neighbour: udp", UdpSocket::bind("127.0.0.1:0"));
     tell("neighbour: local", std::os::unix::net::UnixStream::pair());
@@ -248,7 +246,8 @@ async fn orphans(dir: &Path) {
 
 /// A hook that leaves processes behind in sessions of their own, and ends or is given up.
 async fn sessions(dir: &Path) {
-    let leave = "setsid sh -c '(setsid sh -c \"exec 3<>never; exec 4<>alive; echo up; read x <&3\" &)'";
+    let leave =
+        "setsid sh -c '(setsid sh -c \"exec 3<>never; exec 4<>alive; echo up; read x <&3\" &)'";
     let ending = format!("{leave}; read x; exit 0");
     let waiting = format!("{leave}; exec 3<>never; read x <&3");
     let broker = start(dir, &[&ending, &waiting]);

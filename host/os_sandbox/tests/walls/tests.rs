@@ -145,12 +145,7 @@ fn keys_of_the_environment_are_not_shown_and_no_core_is_left() {
     let told: Vec<String> = lines.by_ref().take_while(|line| line != "ready: yes").collect();
     assert_eq!(
         told,
-        [
-            "before: secret",
-            "dumpable: NotDumpable",
-            "core: Some(0) Some(0)",
-            "its own: secret",
-        ]
+        ["before: secret", "dumpable: NotDumpable", "core: Some(0) Some(0)", "its own: secret",]
     );
     // As another process of the same user would, or one that may read everything.
     let environment = fs::read(format!("/proc/{}/environ", child.id())).unwrap_or_default();
@@ -162,11 +157,8 @@ fn keys_of_the_environment_are_not_shown_and_no_core_is_left() {
 
 fn what_is_kept_out_is_neither_read_nor_written() {
     let dir = directory();
-    std::os::unix::fs::symlink(
-        dir.path().join("write/note.txt"),
-        dir.path().join("read/by-link"),
-    )
-    .unwrap();
+    std::os::unix::fs::symlink(dir.path().join("write/note.txt"), dir.path().join("read/by-link"))
+        .unwrap();
     let output = play("kept-out", dir.path());
     assert!(output.status.success(), "{output:?}");
     let mut told = told(&output);

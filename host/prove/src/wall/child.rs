@@ -55,7 +55,9 @@ pub fn attack(
         Ok(gave) => Line::Worked(gave),
         Err(error) => match error.raw_os_error() {
             Some(number) => Line::Refused(number),
-            None if error.kind() == std::io::ErrorKind::PermissionDenied => Line::Refused(libc::EPERM),
+            None if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Line::Refused(libc::EPERM)
+            }
             None => Line::Failed(error.to_string()),
         },
     };

@@ -133,7 +133,10 @@ impl Setting {
                 let same = answers.iter().all(|answer| answer.text == after.text);
                 let was = answers.first().map(|answer| answer.text.trim().to_owned());
                 if !same {
-                    faults.push(format!("a process outside is {} and was {was:?}", after.text.trim()));
+                    faults.push(format!(
+                        "a process outside is {} and was {was:?}",
+                        after.text.trim()
+                    ));
                 }
                 answers.push(after);
             }
@@ -178,12 +181,19 @@ fn ended(child: std::process::Child) -> Result<Output> {
 
 /// What the attacker was told; an error says what got through, or why nothing is proven.
 fn told(act: &Act, output: &Output) -> Result<String, String> {
-    let lines: Vec<Line> =
-        output.stdout.lines().map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    let lines: Vec<Line> = output
+        .stdout
+        .lines()
+        .map_while(Result::ok)
+        .filter_map(|line| serde_json::from_str(&line).ok())
+        .collect();
     let mut lines = lines.into_iter();
     let Some(Line::Stands { landlock, seccomp, missing }) = lines.next() else {
         let words = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("the child did not come as far as its wall: {}: {words}", output.status));
+        return Err(format!(
+            "the child did not come as far as its wall: {}: {words}",
+            output.status
+        ));
     };
     if landlock.is_none_or(|version| version < act.landlock) || !seccomp {
         let has = landlock.map_or("none".to_owned(), |version| version.to_string());

@@ -22,9 +22,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use belljar_definition::{HookAction, HookEvent, HookMatcher, HookSetting, Settings};
+use belljar_os_sandbox::Broker;
 use belljar_policy::Shown;
 use belljar_sandbox::Wasm;
-use belljar_os_sandbox::Broker;
 use tokio::sync::OnceCell;
 
 pub(crate) use apply::HookState;

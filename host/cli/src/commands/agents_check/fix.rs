@@ -74,7 +74,8 @@ fn beside(path: &Path, form: &CanonicalForm) -> io::Result<PathBuf> {
 fn replace(path: &Path, form: &CanonicalForm) -> io::Result<()> {
     let new = beside(path, form)?;
     let moved = fs::metadata(path)
-        .and_then(|old| fs::set_permissions(&new, old.permissions()))
+        // By its descriptor: behind the OS sandbox no mode is changed by a path.
+        .and_then(|old| File::open(&new)?.set_permissions(old.permissions()))
         .and_then(|()| fs::rename(&new, path));
     if moved.is_err() {
         let _ = fs::remove_file(&new);

@@ -43,9 +43,8 @@ fn ask(text: &str, files: &[OwnedFd]) -> Done {
     drop(theirs);
     let mut answer = String::new();
     own.read_to_string(&mut answer)?;
-    let refused = answer.is_empty()
-        || answer.contains("\"refused\"")
-        || answer.contains("{\"given\":false}");
+    let refused =
+        answer.is_empty() || answer.contains("\"refused\"") || answer.contains("{\"given\":false}");
     if refused { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(1) }
 }
 

@@ -57,9 +57,7 @@ pub(super) const ACTS: &[Act] = &[
     act("wall-files-move-out", PATHS, |t| {
         moved(libc::SYS_renameat2, "workspace/note.txt", "outside/moved", t)
     }),
-    act("wall-files-move-in", PATHS, |t| {
-        moved(libc::SYS_renameat2, SECRET, "workspace/moved", t)
-    }),
+    act("wall-files-move-in", PATHS, |t| moved(libc::SYS_renameat2, SECRET, "workspace/moved", t)),
     act("wall-files-link-in", PATHS, |t| moved(libc::SYS_linkat, SECRET, "workspace/linked", t)),
     act("wall-files-symlink", PATHS, |t| {
         let (to, at) = (Arg::text("/etc"), Arg::path(&t.at("workspace/etc")));
@@ -73,7 +71,9 @@ pub(super) const ACTS: &[Act] = &[
     act("wall-files-mode-fchmodat2", CALLS, |t| {
         by_path(libc::SYS_fchmodat2, SECRET, t, [0o777.into()])
     }),
-    act("wall-files-owner", CALLS, |t| by_path(libc::SYS_fchownat, SECRET, t, [1.into(), 1.into()])),
+    act("wall-files-owner", CALLS, |t| {
+        by_path(libc::SYS_fchownat, SECRET, t, [1.into(), 1.into()])
+    }),
     act("wall-files-attribute", CALLS, |t| {
         let (path, name) = (Arg::path(&t.at(SECRET)), Arg::text("user.x"));
         call(libc::SYS_setxattr, [path, name, Arg::text("x"), 1.into(), 0.into()])
@@ -85,7 +85,9 @@ pub(super) const ACTS: &[Act] = &[
     act("wall-files-tenant-settings", KEPT, |t| {
         open(t, &format!("{TENANT}/belljar.toml"), libc::O_WRONLY)
     }),
-    act("wall-files-tenant-agent", KEPT, |t| open(t, &format!("{TENANT}/agents/red.md"), libc::O_RDWR)),
+    act("wall-files-tenant-agent", KEPT, |t| {
+        open(t, &format!("{TENANT}/agents/red.md"), libc::O_RDWR)
+    }),
     act("wall-files-tenant-plant", KEPT, |t| open(t, &format!("{TENANT}/agents/new.md"), PLANT)),
     act("wall-files-tenant-replace", KEPT, |t| {
         let to = format!("{TENANT}/belljar.toml");

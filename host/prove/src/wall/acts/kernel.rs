@@ -39,12 +39,13 @@ pub(super) const ACTS: &[Act] = &[
     act("wall-kernel-counters", CALLS, |t| {
         let victim = t.victim;
         let attributes = Arg::room(128);
-        call(libc::SYS_perf_event_open, [attributes, victim.into(), (-1).into(), (-1).into(), 0.into()])
+        call(
+            libc::SYS_perf_event_open,
+            [attributes, victim.into(), (-1).into(), (-1).into(), 0.into()],
+        )
     }),
     act("wall-kernel-faults", CALLS, |_| none(libc::SYS_userfaultfd)),
-    act("wall-kernel-ring", CALLS, |_| {
-        call(libc::SYS_io_uring_setup, [1.into(), Arg::room(120)])
-    }),
+    act("wall-kernel-ring", CALLS, |_| call(libc::SYS_io_uring_setup, [1.into(), Arg::room(120)])),
     act("wall-kernel-ring-enter", CALLS, |_| none(libc::SYS_io_uring_enter)),
     act("wall-kernel-ring-register", CALLS, |_| none(libc::SYS_io_uring_register)),
     act("wall-kernel-module", CALLS, |_| none(libc::SYS_init_module)),
@@ -60,7 +61,9 @@ pub(super) const ACTS: &[Act] = &[
     act("wall-kernel-log", CALLS, |_| call(libc::SYS_syslog, [3.into(), Arg::room(64), 64.into()])),
     act("wall-kernel-personality", CALLS, |_| call(libc::SYS_personality, [0x0040_0000.into()])),
     act("wall-kernel-clock", CALLS, |_| call(libc::SYS_clock_settime, [0.into(), 0.into()])),
-    act("wall-kernel-clock-rate", CALLS, |_| call(libc::SYS_clock_adjtime, [0.into(), Arg::room(256)])),
+    act("wall-kernel-clock-rate", CALLS, |_| {
+        call(libc::SYS_clock_adjtime, [0.into(), Arg::room(256)])
+    }),
     act("wall-kernel-name", CALLS, |_| call(libc::SYS_sethostname, [Arg::text("x"), 1.into()])),
     act("wall-kernel-user", CALLS, |_| call(libc::SYS_setresuid, [0.into(), 0.into(), 0.into()])),
     act("wall-kernel-capabilities", CALLS, |_| {

@@ -65,7 +65,11 @@ pub(super) const ACTS: &[Act] = &[
     act("wall-process-compare", CALLS, |t| of_victim(libc::SYS_kcmp, t, [t.victim.into()])),
     act("wall-process-limit", ARGUMENTS, |t| {
         let one_second = Arg::Bytes([1_u64.to_le_bytes(), 1_u64.to_le_bytes()].concat());
-        of_victim(libc::SYS_prlimit64, t, [libc::RLIMIT_CPU.cast_signed().into(), one_second, 0.into()])
+        of_victim(
+            libc::SYS_prlimit64,
+            t,
+            [libc::RLIMIT_CPU.cast_signed().into(), one_second, 0.into()],
+        )
     }),
     act("wall-process-limit-read", ARGUMENTS, |t| {
         of_victim(libc::SYS_prlimit64, t, [0.into(), 0.into(), Arg::room(16)])
@@ -140,7 +144,10 @@ pub(super) const ACTS: &[Act] = &[
     act("wall-namespace-unshare", CALLS, |_| call(libc::SYS_unshare, [libc::CLONE_NEWUSER.into()])),
     act("wall-namespace-enter", CALLS, |_| call(libc::SYS_setns, [0.into(), 0.into()])),
     act("wall-process-dumpable", ARGUMENTS, |_| {
-        call(libc::SYS_prctl, [libc::PR_SET_DUMPABLE.into(), 1.into(), 0.into(), 0.into(), 0.into()])
+        call(
+            libc::SYS_prctl,
+            [libc::PR_SET_DUMPABLE.into(), 1.into(), 0.into(), 0.into(), 0.into()],
+        )
     }),
     act("wall-process-tracer", ARGUMENTS, |t| {
         let tracer = libc::PR_SET_PTRACER;

@@ -106,6 +106,9 @@ pub(super) const ACTS: &[Act] = &[
     act("wall-socket-filter", ARGUMENTS, |_| {
         let own = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         let (level, attach) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
-        call(libc::SYS_setsockopt, [own.into(), level.into(), attach.into(), Arg::room(16), 16.into()])
+        call(
+            libc::SYS_setsockopt,
+            [own.into(), level.into(), attach.into(), Arg::room(16), 16.into()],
+        )
     }),
 ];
