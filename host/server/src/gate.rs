@@ -100,6 +100,7 @@ pub(crate) async fn check_caller(
             // INV-115: what it holds comes back with the end of its answer.
             let flight = app.flights().of(&caller.tenant);
             request.extensions_mut().insert(flight.clone());
+            let outward = Arc::clone(app.outward());
             let answering = async {
                 if let Err(problem) = flight.hold(route.holds()).await {
                     problem.into_response()
@@ -109,7 +110,9 @@ pub(crate) async fn check_caller(
                     call(route, request, next).await
                 }
             };
-            let response = answering.instrument(span.clone()).await;
+            let mut response = answering.instrument(span.clone()).await;
+            // Its body has to be there to be counted.
+            respond::say(&outward, &mut response);
             let response = flight.carry(response);
             trace::answered(&span, response.status());
             response

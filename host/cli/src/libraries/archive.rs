@@ -32,8 +32,8 @@ const MAX_KEPT_PATH: usize = 1 << 10;
 /// Reads a `.tar.gz`. A single folder around everything, as such archives have, is left away.
 pub(super) fn read_compressed(path: &Path, gather: &mut Gather) -> Result<(), Failure> {
     let shown = Shown::new(&path.to_string_lossy()).to_string();
-    let file =
-        open(path).map_err(|error| Failure::usage(format!("failed to open `{shown}`: {error}")))?;
+    let (file, _) = folder::file(path)
+        .map_err(|error| Failure::usage(format!("failed to open `{shown}`: {error}")))?;
     let until = Deadline::after(MAX_READING);
     // Bounded on both sides: what unpacks to nothing takes time as well.
     let packed = Bounded { reader: BufReader::new(file), left: MAX_PACKED, until };
