@@ -63,7 +63,7 @@ pub(super) fn say(fields: Fields<'_, '_>, dialect: Dialect, not_kept: &mut Vec<N
 /// The field that takes something away for which this key was probably meant.
 fn slip(key: &str) -> Option<&'static str> {
     // A field that is spelt right and means nothing in this program's files is no slip.
-    if NARROWING.contains(&key) || IGNORED.contains(&key) {
+    if NARROWING.contains(&key) || IGNORED.contains(&key) || limit_words::is_no_limit(key) {
         return None;
     }
     let words = NARROWING.iter().copied().filter(|field| !SHORT.contains(field));

@@ -207,8 +207,14 @@ pub(super) fn is_joined(key: &str) -> bool {
     key.len() <= MAX_NAME
         && words.len() > 1
         && !DISPLAY.contains(&plain.as_str())
-        && !NO_LIMITS.iter().any(|(name, _)| *name == plain)
+        && !is_no_limit(key)
         && (restricts(&words) || any(&words, PERMIT))
+}
+
+/// Whether a field is known to limit nothing of what an agent may do.
+pub(super) fn is_no_limit(key: &str) -> bool {
+    let plain = flat(key);
+    NO_LIMITS.iter().any(|(name, _)| *name == plain)
 }
 
 /// The lines of a field, and of those within it, that speak of a limit. `above` is what leads to
@@ -221,7 +227,7 @@ pub(super) fn speaks(above: &str, key: &Key, node: &Node) -> Vec<NotKept> {
 
 fn look(above: &str, key: &Key, node: &Node, depth: usize, found: &mut Vec<NotKept>) {
     let plain = flat(&key.text);
-    let harmless = NO_LIMITS.iter().any(|(name, _)| *name == plain);
+    let harmless = is_no_limit(&key.text);
     let path = format!("{above}{}", key.text);
     if key.text.len() > MAX_NAME || harmless || DISPLAY.contains(&plain.as_str()) {
         return;

@@ -281,8 +281,10 @@ impl Reader<'_, '_, '_, '_> {
         self.keep_open(entry, &found, most);
         let tools = found.tools.into_iter().chain(found.beside);
         let named: BTreeMap<_, _> = tools.map(|tool| (tool, most)).collect();
-        if !named.is_empty() {
-            self.list.lower(&self.field, &named, None);
+        // A word for all is one for those that are installed later, too.
+        let others = (entry.text == "*").then_some(most);
+        if !named.is_empty() || others.is_some() {
+            self.list.lower(&self.field, &named, others);
         }
     }
 

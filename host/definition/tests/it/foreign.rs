@@ -139,6 +139,7 @@ fn what_is_taken_away_is_taken_away() {
     s (s), unknown, user-facing
     tools: {}
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
+    others: Deny
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
     tools!("tools: [Read, Grep]\nallowedTools: [Grep, Glob]", @r#"

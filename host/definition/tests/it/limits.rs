@@ -207,7 +207,7 @@ fn a_limit_that_is_not_understood_is_shown_with_its_line_and_blocks() {
       hint: take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`
     agents/scout.md:6:25: warning: `settings.security.level: restricted` speaks of a limit that is not understood, so the agent is blocked
       hint: take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`
-    agents/scout.md:7:1: note: ignored: `settings`, `max_tokens`
+    agents/scout.md:7:1: note: ignored: `max_tokens`
     agents/scout.md:8:1: warning: `readonly: perhaps` speaks of a limit that is not understood, so the agent is blocked
       hint: take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`
     "#);

@@ -96,6 +96,7 @@ agents:
           - {name: file_read, arguments: {path: a.txt}}
       - say: helped
   - agent: eager
+    spawn: 1
     turns: [{say: deepest}]
 "#;
     let world = limited(transcript, "maxSubagentDepth: 1\n");
