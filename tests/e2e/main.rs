@@ -29,7 +29,6 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod silence;
 #[cfg(target_os = "linux")]
-mod soak;
 mod teams;
 mod tenants;
 mod traces;

@@ -76,7 +76,7 @@ fn silent_connections_beyond_all_descriptors_shut_nobody_out() {
         let mut length = 0;
         while line != "\r\n" {
             line.clear();
-            reader.read_line(&mut line).unwrap();
+            assert!(reader.read_line(&mut line).unwrap() > 0, "it was closed: {first:?}");
             if let Some(text) = line.strip_prefix("content-length: ") {
                 length = text.trim().parse().unwrap();
             }

@@ -127,7 +127,7 @@ pub(crate) async fn run(binary: &Path, time: Duration) -> anyhow::Result<Soak> {
     let mut among = among.context("the neighbour was not answered")?;
     let end = settled(&server, start).await?;
     neighbour(&blue, Duration::from_millis(200)).await.context("and not after it")?;
-    let bytes = std::fs::metadata(server.home.path().join("sessions/belljar.db"))?.len();
+    let bytes = std::fs::metadata(server.home.path().join("sessions/store/belljar.db"))?.len();
     Ok(Soak {
         start,
         peak,
@@ -170,7 +170,8 @@ fn prepare(binary: &Path, home: &Path) -> anyhow::Result<[String; 2]> {
     let mut keys = Vec::new();
     for tenant in ["red", "blue"] {
         belljar(binary, home, &["tenants", "add", tenant])?;
-        let agents = home.join("sessions/tenants").join(tenant).join("home/agents");
+        let agents =
+            home.join("sessions/tenants").join(id(binary, home, tenant)?).join("home/agents");
         std::fs::create_dir_all(&agents)?;
         for name in ["tells", "fails"] {
             let text = format!("---\nname: {name}\ndescription: d\ntools: []\n---\nBe brief.\n");
@@ -180,6 +181,15 @@ fn prepare(binary: &Path, home: &Path) -> anyhow::Result<[String; 2]> {
         keys.push(belljar(binary, home, &create)?.trim().to_owned());
     }
     keys.try_into().ok().context("two keys")
+}
+
+/// What the directory of a tenant is called.
+fn id(binary: &Path, home: &Path, tenant: &str) -> anyhow::Result<String> {
+    let listed = belljar(binary, home, &["tenants", "list", "--json"])?;
+    let tenants: Vec<serde_json::Value> = serde_json::from_str(&listed)?;
+    let own = tenants.iter().find(|one| one["name"] == tenant);
+    let id = own.and_then(|own| own["id"].as_str()).context("it is not listed")?;
+    Ok(id.to_owned())
 }
 
 fn command(binary: &Path, home: &Path, args: &[&str]) -> Command {
@@ -349,13 +359,13 @@ impl Caller {
             Way::Stream => {
                 let path = format!("/v1/sessions/{}/events", self.session);
                 let mut stream = self.begin("GET", &path, "last-event-id: 1\r\n", 0).await?;
-                stream.read(&mut [0; 1_000]).await?;
+                let _some = stream.read(&mut [0; 1_000]).await?;
             }
             Way::UnfinishedMessage => {
                 let lines = "upgrade: websocket\r\nconnection: upgrade\r\n\
                     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
                 let mut stream = self.begin("GET", "/v1/ws", lines, 0).await?;
-                stream.read(&mut [0; 1_000]).await?;
+                let _some = stream.read(&mut [0; 1_000]).await?;
                 // A text of a mebibyte, of which all but its end comes.
                 let mut frame = vec![0x81, 0x80 | 127];
                 frame.extend((1_u64 << 20).to_be_bytes());

@@ -1,4 +1,6 @@
-//! The soak of the server, short: the same that `belljar-bench server-soak` does for longer.
+//! The soak of the server, short: the same that `belljar-bench server-soak` does for longer. A
+//! program of its own, so that nothing else runs beside it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +8,6 @@ use std::time::Duration;
 #[path = "../bench/src/server_soak.rs"]
 mod server_soak;
 
-#[expect(clippy::print_stderr, reason = "the figures are what a soak is for")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_who_misbehave_all_at_once_take_bounded_memory_and_no_answer_from_their_neighbour()
 {
