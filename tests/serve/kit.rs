@@ -13,8 +13,8 @@ use belljar_model::{Models, ScriptedModel};
 use belljar_sandbox::{Sandbox, SandboxConfig};
 use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_AUDIT_DAYS, DEFAULT_DRAIN, DEFAULT_RATE,
-    DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace,
-    Names, NewSecret, OpenError, ServerConfig, Tenants,
+    DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, Names, NewSecret, OpenError, ServerConfig,
+    Tenants,
 };
 use belljar_session::{Admission, Host, Library, Root, Service, ServiceLimits, ToolCatalogue};
 use belljar_store::{

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use belljar_definition::ServerSetting;
 use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_AUDIT_DAYS,
-    DEFAULT_BYTES_IN_FLIGHT, DEFAULT_DRAIN, DEFAULT_KEY_CHECK, DEFAULT_RATE, DEFAULT_STRANGER_NOTES,
-    DEFAULT_TENANT_BYTES_IN_FLIGHT, DEFAULT_TENANT_CHECK, HiddenPlace, NameError, Names,
-    ServerConfig, connections_within, has_keys, may_listen,
+    DEFAULT_BYTES_IN_FLIGHT, DEFAULT_DRAIN, DEFAULT_KEY_CHECK, DEFAULT_RATE,
+    DEFAULT_STRANGER_NOTES, DEFAULT_TENANT_BYTES_IN_FLIGHT, DEFAULT_TENANT_CHECK, HiddenPlace,
+    NameError, Names, ServerConfig, connections_within, has_keys, may_listen,
 };
 use belljar_session::{Admission, ServiceLimits};
 use belljar_store::Store;

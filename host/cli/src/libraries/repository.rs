@@ -407,7 +407,7 @@ mod tests {
                 symlink("/tmp", git.join("objects/pack")).unwrap();
             }),
             ("objects/ab/", |git| {
-                symlink("/etc/passwd", git.join("objects/ab").join(&"f".repeat(38))).unwrap();
+                symlink("/etc/passwd", git.join("objects/ab").join("f".repeat(38))).unwrap();
             }),
             ("refs/heads", |git| {
                 fs::remove_dir_all(git.join("refs/heads")).unwrap();

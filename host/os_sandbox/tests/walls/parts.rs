@@ -1,7 +1,7 @@
 //! The parts that child processes play. Each prints `name: result`, a line for each attempt.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -127,7 +127,7 @@ fn sockets() {
         rustix::net::listen(own, 1).map_err(io::Error::from)
     });
     tell("a local socket", std::os::unix::net::UnixDatagram::unbound());
-    tell("local sockets that can be sent elsewhere", { std::os::unix::net::UnixDatagram::pair() });
+    tell("local sockets that can be sent elsewhere", std::os::unix::net::UnixDatagram::pair());
     tell("neighbour: udp, bound", bound);
     tell("neighbour: udp", UdpSocket::bind("127.0.0.1:0"));
     tell("neighbour: local", std::os::unix::net::UnixStream::pair());

@@ -45,7 +45,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         stopped_by: "in a run with secrets a reply in any coding is refused (INV-104)",
         told: "HttpResponseContentCoding",
         embedded: true,
-        run: |arena| Box::pin(handed(arena, |value| zipped(value), false)),
+        run: |arena| Box::pin(handed(arena, zipped, false)),
     },
     Attack {
         id: "secrets-echo-to-a-childs-tool",

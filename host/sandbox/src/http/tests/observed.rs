@@ -4,7 +4,7 @@
 //! that it is compared to the nanosecond.
 
 use super::*;
-use crate::http::connect::Timeouts;
+use crate::http::connect::{Connected, Timeouts};
 use crate::http::{Secret, SecretStore};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -57,7 +57,8 @@ async fn observe(secret: &str, pieces: &[Vec<u8>], ends: Ends) -> Observed {
     let (ours, theirs) = tokio::io::duplex(32);
     let peer = tokio::spawn(peer(theirs, pieces.to_vec(), ends, began));
     let (times, place) = (Timeouts::of(None), rig.gate.place().unwrap());
-    let exchange = rig.gate.exchange(request, checked, Box::new(ours), times, place);
+    let connected = Connected { stream: Box::new(ours), here: false };
+    let exchange = rig.gate.exchange(request, checked, connected, times, place);
     let (polls, answer) = polled(exchange).await;
     let answered = (began.elapsed(), polls);
     let (mut frames, mut trailers) = (Vec::new(), None);
@@ -238,7 +239,8 @@ async fn a_run_without_secrets_is_handed_each_piece_as_it_comes() {
     let pieces = vec![CHUNKED.as_bytes().to_vec(), chunk(b"one"), chunk(b"two")];
     let _peer = tokio::spawn(peer(theirs, pieces, Ends::Stalls, Instant::now()));
     let (times, place) = (Timeouts::of(None), rig.gate.place().unwrap());
-    let exchange = rig.gate.exchange(request, checked, Box::new(ours), times, place);
+    let connected = Connected { stream: Box::new(ours), here: false };
+    let exchange = rig.gate.exchange(request, checked, connected, times, place);
     let (reply, io) = exchange.await.unwrap();
     let _io = tokio::spawn(Box::into_pin(io));
     let mut body = reply.into_body();
