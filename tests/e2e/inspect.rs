@@ -28,6 +28,21 @@ fn garbage_a_core_module_and_a_cut_component_each_get_one_clear_message() {
 }
 
 #[test]
+fn stock_tools_are_listed_and_inspected_without_compiling_one() {
+    let world = World::new();
+    let cache = world.home().join("a-cache-of-its-own");
+    for args in [&["tools", "list"][..], &["tools", "inspect", "file_read"], &["agents", "list"]] {
+        let done = world.command(args).env("BELLJAR_CACHE", &cache).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let shown = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(shown.contains("file_read") || args[0] == "agents", "{shown}");
+    }
+    let kept = std::fs::read_dir(&cache).into_iter().flatten().map(Result::unwrap);
+    let names: Vec<_> = kept.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| name == "key"), "{names:?}");
+}
+
+#[test]
 fn a_component_shows_imports_needs_exports_digest_and_schemas() {
     let world = World::new();
     for name in [FILE_READ, "file_read"] {

@@ -370,20 +370,24 @@ fn sandbox_telling(
     if let Some(cached) = walls::keeps_cache() {
         // The broker's, which was said to be unusable where it is.
         config.cache_dir = cached.then(|| places.cache.clone());
-        return Sandbox::new(config).map_err(|error| no_sandbox(&error));
+        return knowing(Sandbox::new(config));
     }
     match create_private(&places.cache) {
         Ok(()) => config.cache_dir = Some(places.cache.clone()),
         Err(error) => unusable(error.to_string()),
     }
-    let made = match Sandbox::new(config.clone()) {
+    match Sandbox::new(config.clone()) {
         Err(SandboxError::Cache { why, .. }) => {
             unusable(why);
             config.cache_dir = None;
-            Sandbox::new(config)
+            knowing(Sandbox::new(config))
         }
-        made => made,
-    };
+        made => knowing(made),
+    }
+}
+
+/// A sandbox that knows what the stock tools offer.
+fn knowing(made: Result<Sandbox, SandboxError>) -> Result<Sandbox, Failure> {
     let sandbox = made.map_err(|error| no_sandbox(&error))?;
     embedded::describe_stock_tools(&sandbox)?;
     Ok(sandbox)
