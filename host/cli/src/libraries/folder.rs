@@ -107,7 +107,7 @@ impl Folder {
     }
 }
 
-/// Opens a regular file that is not a link itself. Behind the second wall the folder around it may
+/// Opens a regular file that is not a link itself. Behind the OS sandbox the folder around it may
 /// be out of reach.
 pub(super) fn file(path: &Path) -> io::Result<(File, Metadata)> {
     regular(rustix::fs::open(path, flags(), Mode::empty())?)

@@ -1,4 +1,4 @@
-//! The child: behind the wall it makes one attack, and says what came of it.
+//! The child: behind the wall it makes one attack, and reports the result.
 
 use std::path::Path;
 use std::process::ExitCode;

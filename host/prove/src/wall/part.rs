@@ -1,4 +1,4 @@
-//! The parent: sets the stage, has each attack made, and looks at what came of it.
+//! The parent: sets the stage, has each attack made, and looks at the result.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

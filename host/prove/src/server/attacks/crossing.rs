@@ -63,7 +63,7 @@ pub(super) const ATTACKS: &[Row] = &[
     )
     .json(&json!({}))),
     cross!("server-cross-delete", "deletes a session of blue's", |id| ask("DELETE", &of(id, ""))),
-    cross!("server-cross-chat", "goes on with a session of blue's", |id| ask("POST", "/v1/chat")
+    cross!("server-cross-chat", "resumes a session of blue's", |id| ask("POST", "/v1/chat")
         .json(&json!({ "session": id, "text": "more" }))),
     cross!("server-cross-preview", "looks at what blue's model would be sent", |id| ask(
         "POST",
