@@ -185,7 +185,7 @@ impl<'a> Walls<'a> {
     }
 }
 
-/// What came of putting the wall up.
+/// The result of putting the wall up.
 struct Stands {
     /// Files and system calls are both held.
     stands: bool,
