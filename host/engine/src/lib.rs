@@ -1,0 +1,98 @@
+//! How WebAssembly becomes machine code: the one set of engine settings, and compiling.
+//!
+//! Apart from the sandbox, so that a build script can compile components with the settings that
+//! the program loads them with, without building the sandbox first.
+
+mod packed;
+
+use wasmtime::{Config, Engine, WasmFeatures};
+
+pub use packed::{pack, unpack};
+
+/// Below this many bytes of WebAssembly, starting compiler threads costs more than it saves.
+const PARALLEL_FROM: usize = 512 << 10;
+
+/// Stack of guest code. Deep recursion in an interpreter guest needs it; more would have to
+/// be set aside for every store.
+const WASM_STACK: usize = 512 << 10;
+
+/// Stack of a store's fiber: the guest's and, above it, that of host functions.
+const FIBER_STACK: usize = 2 << 20;
+
+/// The settings of every engine, and of the compiler, for the processor of this machine. What
+/// changes machine code is fixed here; a proposal that no supported toolchain needs is off, for it
+/// would be attack surface.
+pub fn config() -> Config {
+    let mut config = Config::new();
+    config
+        .consume_fuel(true)
+        // Each call runs alone in its store: the machinery of concurrent component tasks
+        // costs a microsecond a call and is surface without use.
+        .concurrency_support(false)
+        .max_wasm_stack(WASM_STACK)
+        .async_stack_size(FIBER_STACK)
+        // One store never sees what another left on a fiber stack.
+        .async_stack_zeroing(true)
+        .shared_memory(false)
+        .gc_support(false)
+        // The trap's name is enough for a receipt; frames of foreign code are not shown. So no
+        // table leads back from machine code to WebAssembly, which would double what is loaded.
+        .wasm_backtrace_max_frames(None)
+        .generate_address_map(false);
+    // Multiple memories stay on: wasmtime's own adapters between the instances of one
+    // component use them.
+    for feature in [
+        WasmFeatures::THREADS,
+        WasmFeatures::SHARED_EVERYTHING_THREADS,
+        WasmFeatures::MEMORY64,
+        WasmFeatures::EXCEPTIONS,
+        WasmFeatures::GC,
+        WasmFeatures::FUNCTION_REFERENCES,
+        WasmFeatures::TAIL_CALL,
+        WasmFeatures::RELAXED_SIMD,
+    ] {
+        config.wasm_features(feature, false);
+    }
+    config
+}
+
+/// The machine code of a component, for the processor of this machine.
+///
+/// # Errors
+///
+/// When it is no component, or uses what the settings switch off.
+pub fn compile(wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    compile_with(config(), wasm)
+}
+
+/// The same for any processor of a target, named as Rust names it: code that uses no instruction
+/// which not all of them have. An engine of any such machine loads it.
+///
+/// # Errors
+///
+/// As [`compile`]; also where the compiler does not know the target.
+pub fn compile_for(target: &str, wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    let mut config = config();
+    config.target(target)?;
+    compile_with(config, wasm)
+}
+
+fn compile_with(mut config: Config, wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    config.parallel_compilation(wasm.len() >= PARALLEL_FROM);
+    Engine::new(&config)?.precompile_component(wasm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_packed_is_unpacked_and_nothing_else_is() {
+        let code = compile(b"\0asm\x0d\0\x01\0").unwrap();
+        assert!(Engine::detect_precompiled(&code).is_some());
+        let packed = pack(&code);
+        assert_eq!(unpack(&packed).unwrap(), code);
+        assert_eq!(unpack(&packed[..packed.len() - 1]), None);
+        assert_eq!(unpack(b""), None);
+    }
+}
