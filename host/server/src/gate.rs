@@ -90,11 +90,15 @@ pub(crate) async fn check_caller(
     next: Next,
 ) -> Response {
     let object = object_of(&request);
-    let peer = request.extensions().get::<Arc<PeerPlace>>().map(|place| place.peer());
+    let place = request.extensions().get::<Arc<PeerPlace>>().cloned();
+    let peer = place.as_ref().map(|place| place.peer());
     let mut response = match admitted(&app, route, request.headers(), peer, &object).await {
         Err(problem) => problem.into_response(),
         Ok(None) => call(route, request, next).await,
         Ok(Some(caller)) => {
+            if let Some(place) = place {
+                place.let_in();
+            }
             let span = trace::request(route, &caller, request.headers());
             request.extensions_mut().insert(caller.clone());
             // INV-115: what it holds comes back with the end of its answer.

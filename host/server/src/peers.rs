@@ -41,7 +41,8 @@ impl fmt::Display for Peer {
 /// The connections of the server, WebSockets included, by address.
 ///
 /// A connection that asks for nothing holds a place only as long as nobody needs it: where the
-/// places are taken, the one that was idle for longest makes room, of the address that has most.
+/// places are taken, one of the address that has most makes room: the one that was idle for longest
+/// of those whose caller was never let in, and where there are none, of all.
 #[derive(Debug)]
 pub(crate) struct Peers {
     /// Connections of one address.
@@ -74,6 +75,10 @@ struct Work {
     busy: u32,
     /// Since when it has been idle: the lower, the longer.
     since: u64,
+    /// Whether a caller was let in by it. Who only connects, or is refused, does not close the
+    /// connection of somebody who was not, even where all come from one address, as behind a
+    /// proxy.
+    let_in: bool,
 }
 
 /// A connection of an address, until it is dropped. A WebSocket keeps that of its request.
@@ -119,7 +124,7 @@ impl Peers {
         if full || state.count >= most {
             return Err(Full::Server);
         }
-        let work = Mutex::new(Work { busy: 0, since: state.next() });
+        let work = Mutex::new(Work { busy: 0, since: state.next(), let_in: false });
         let line = Arc::new(Line { cut, work });
         state.open.entry(peer).or_default().push(Arc::clone(&line));
         state.count += 1;
@@ -143,7 +148,8 @@ impl State {
         self.idled
     }
 
-    /// Closes the connection of an address that has been idle for longest; `false` = none is.
+    /// Closes the connection of an address that nobody was let in by and that has been idle for
+    /// longest, else the one of all; `false` = none is idle.
     fn make_room(&mut self, peer: Peer) -> bool {
         let Some(lines) = self.open.get_mut(&peer) else { return false };
         let idle = lines.iter().enumerate().filter_map(|(at, line)| Some((line.idle()?, at)));
@@ -165,10 +171,10 @@ impl State {
 }
 
 impl Line {
-    /// Since when it has been idle.
-    fn idle(&self) -> Option<u64> {
+    /// The lower, the sooner it makes room; `None` = it is at work.
+    fn idle(&self) -> Option<(bool, u64)> {
         let work = *self.work();
-        (work.busy == 0).then_some(work.since)
+        (work.busy == 0).then_some((work.let_in, work.since))
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -179,6 +185,11 @@ impl Line {
 impl PeerPlace {
     pub(crate) fn peer(&self) -> Peer {
         self.peer
+    }
+
+    /// A caller was let in by this connection.
+    pub(crate) fn let_in(&self) {
+        self.line.work().let_in = true;
     }
 
     /// A request begins.
@@ -194,7 +205,7 @@ impl Drop for Busy {
         // In this order, as where room is made.
         let since = self.0.peers.state().next();
         let mut work = self.0.line.work();
-        *work = Work { busy: work.busy.saturating_sub(1), since };
+        *work = Work { busy: work.busy.saturating_sub(1), since, ..*work };
     }
 }
 
@@ -269,6 +280,25 @@ mod tests {
         assert_eq!(closed(), [false, false, true]);
         let _fifth = enter(&peers, from);
         assert_eq!(closed(), [true, false, true]);
+    }
+
+    #[test]
+    fn whoever_was_let_in_makes_room_last() {
+        let peers = Peers::new(3, 100);
+        let from = peer("192.0.2.1");
+        let member = enter(&peers, from);
+        member.0.let_in();
+        // Strangers who ask, and are refused, again and again.
+        let strangers: Vec<_> = (0..10).map(|_| enter(&peers, from)).collect();
+        for (stranger, _) in &strangers {
+            drop(stranger.work());
+        }
+        assert!(!member.1.is_cancelled());
+        assert_eq!(strangers.iter().filter(|(_, cut)| cut.is_cancelled()).count(), 8);
+        // Where the others are at work, it does.
+        let _busy: Vec<_> = strangers.iter().map(|(place, _)| place.work()).collect();
+        let _newcomer = enter(&peers, from);
+        assert!(member.1.is_cancelled());
     }
 
     #[test]
