@@ -99,8 +99,9 @@ pub fn connections_within(descriptors: u64) -> u32 {
 /// its new key.
 pub const DEFAULT_ADDRESS_FAILURES: u32 = 60;
 
-/// How often streams look at their key where nothing is said: a read of the store for each.
-pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(30);
+/// How often streams look at their key where nothing is said. Those of one key share a read of the
+/// store, so what a revoked key yet sees is what happens within two of these.
+pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(1);
 
 /// How often it is looked for deleted tenants where nothing is said.
 pub const DEFAULT_TENANT_CHECK: Duration = Duration::from_secs(5);
@@ -156,7 +157,7 @@ impl App {
         tenants: Arc<dyn Tenants>,
         admission: Arc<Admission>,
     ) -> Self {
-        let gatekeeper = Gatekeeper::new(store.registry(), config.open);
+        let gatekeeper = Gatekeeper::new(store.registry(), config.open, config.key_check);
         let outward = Arc::new(Outward::new(&config.hidden));
         Self(Arc::new(Inner {
             rates: Rates::per_second(config.requests_per_second),

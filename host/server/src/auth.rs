@@ -1,8 +1,9 @@
 //! Who calls: from a key to a tenant, a scope and a name for the audit log.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
@@ -66,6 +67,10 @@ pub(crate) struct Gatekeeper {
     /// Whether callers without a key may be let in at all: on a loopback address alone.
     open: AtomicBool,
     checked: Mutex<Option<Instant>>,
+    /// What was found of keys whose streams are open, and when: all streams of a key share a look.
+    looks: Mutex<HashMap<Arc<str>, (Instant, bool)>>,
+    /// How long a look counts.
+    fresh: Duration,
 }
 
 impl Caller {
@@ -100,9 +105,10 @@ impl Caller {
 
 impl Gatekeeper {
     /// `open`: callers without a key are the person at this machine, as long as there never was
-    /// a key.
-    pub(crate) fn new(registry: Registry, open: bool) -> Self {
-        Self { registry, open: AtomicBool::new(open), checked: Mutex::default() }
+    /// a key. `fresh`: how old what is known of a key may be where [`Self::admitted`] is asked.
+    pub(crate) fn new(registry: Registry, open: bool, fresh: Duration) -> Self {
+        let (checked, looks) = (Mutex::default(), Mutex::default());
+        Self { registry, open: AtomicBool::new(open), checked, looks, fresh }
     }
 
     /// Who sent this request.
@@ -139,6 +145,28 @@ impl Gatekeeper {
             actor: actor.into(),
             key: Some(key.id.into()),
         })
+    }
+
+    /// As [`Self::still_admits`], by a look that may be as old as streams look: for many of them a
+    /// read of the store for each key, and not for each stream.
+    pub(crate) async fn admitted(&self, caller: &Caller) -> bool {
+        let Some(key) = &caller.key else { return self.is_open().await };
+        let known = self.looks().get(key).copied();
+        if let Some((at, admitted)) = known
+            && at.elapsed() < self.fresh
+        {
+            return admitted;
+        }
+        let now = Instant::now();
+        let admitted = self.still_admits(caller).await;
+        let mut looks = self.looks();
+        looks.retain(|_, (at, _)| now.saturating_duration_since(*at) < self.fresh);
+        looks.insert(Arc::clone(key), (now, admitted));
+        admitted
+    }
+
+    fn looks(&self) -> MutexGuard<'_, HashMap<Arc<str>, (Instant, bool)>> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a caller whose connection stays open may still be there: its key was not revoked.

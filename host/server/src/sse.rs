@@ -130,7 +130,7 @@ impl Due {
     pub(crate) async fn is_met(self, ctx: &Ctx, frames: &Frames) -> bool {
         match self {
             Self::Word => frames.keep_alive().await,
-            Self::Look => ctx.app.gatekeeper().still_admits(&ctx.caller).await,
+            Self::Look => ctx.app.gatekeeper().admitted(&ctx.caller).await,
         }
     }
 }

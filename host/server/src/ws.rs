@@ -221,7 +221,7 @@ impl Connection {
 
     /// Looks whether the caller may still be here.
     async fn look(&self) -> Option<(u16, &'static str)> {
-        if !self.ctx.app.gatekeeper().still_admits(&self.ctx.caller).await {
+        if !self.ctx.app.gatekeeper().admitted(&self.ctx.caller).await {
             return Some((close_code::POLICY, "the key is no longer valid"));
         }
         None
