@@ -15,6 +15,7 @@ mod parse;
 mod permission;
 mod recover;
 mod requests;
+mod settings_form;
 mod shapes;
 mod stated;
 mod status;

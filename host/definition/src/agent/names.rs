@@ -38,6 +38,15 @@ const TOGETHER: &[(&str, &[&str])] = &[
 
 /// Cuts at commas and line ends that stand outside parentheses.
 pub(super) fn split_names(text: &str, at: Place) -> Vec<Entry> {
+    split(text, at, |c| matches!(c, ',' | '\n'))
+}
+
+/// Cuts at blanks that stand outside parentheses.
+pub(super) fn split_words(text: &str, at: Place) -> Vec<Entry> {
+    split(text, at, char::is_whitespace)
+}
+
+fn split(text: &str, at: Place, ends: impl Fn(char) -> bool) -> Vec<Entry> {
     let mut depth = 0_usize;
     let parts = text.split(|c| {
         match c {
@@ -45,7 +54,7 @@ pub(super) fn split_names(text: &str, at: Place) -> Vec<Entry> {
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        matches!(c, ',' | '\n') && depth == 0
+        ends(c) && depth == 0
     });
     let parts = parts.map(|part| part.trim().trim_start_matches("- ").trim());
     let parts = parts.filter(|part| !part.is_empty());
@@ -106,6 +115,8 @@ mod tests {
         };
         assert_eq!(names("Read, Agent(a, b),, Grep"), ["Read", "Agent(a, b)", "Grep"]);
         assert_eq!(names("- Read\n- Write\n"), ["Read", "Write"]);
+        let words = split_words("Read Bash(git diff) ", Place::default());
+        assert_eq!(words.len(), 2, "{words:?}");
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! Patterns are not enforced here: the strictest word of them holds, and an agent whose patterns say
 //! different things is blocked. `task` with names of agents is kept as it is. Within the field the
 //! last match wins, with two limits: a pattern lifts no word that names the tool, and of two
-//! names for one tool the stricter counts. What another field took away stays away.
+//! names for one tool the stricter counts. What another field took away stays away. The same field
+//! may hold Claude Code's settings: `settings_form.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use belljar_policy::{Permission, Shown, ToolName};
 
 use super::Unavailable;
 use super::host_tools::SPAWN_AGENT;
-use super::names::{Behind, Entry};
+use super::names::{Behind, Entry, tools_behind};
 use super::tool_list::{MAX_TOOLS, Reader};
 use crate::fields::{boolean, shown};
 use crate::yaml::{Key, Node, Value};
@@ -89,7 +90,15 @@ impl Reader<'_, '_, '_, '_> {
                 }
                 continue;
             }
+            if self.setting(key, node) {
+                continue;
+            }
             let entry = Entry { text: key.text.clone(), at: key.at };
+            let is_word = word(node).is_some() || matches!(node.value, Value::Map(_));
+            if !is_word && !tools_behind(&entry.text, self.known).is_known {
+                self.not_kept(key, node);
+                continue;
+            }
             let found = self.behind(&entry);
             let most = match &node.value {
                 Value::Map(patterns) => {

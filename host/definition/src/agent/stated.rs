@@ -174,6 +174,9 @@ impl Stated<'_> {
             }
             self.field("", &key, &node);
         }
+        if let Some(by) = self.tools.read_only.take() {
+            self.read_only(&by);
+        }
     }
 
     fn field(&mut self, above: &str, key: &Key, node: &Node) {
@@ -283,7 +286,7 @@ fn widens(node: &Node) -> bool {
 }
 
 /// Tools that change nothing outside the session. Its children get no more than it has.
-fn reading() -> BTreeMap<ToolName, Permission> {
+pub(super) fn reading() -> BTreeMap<ToolName, Permission> {
     let names = READING_TOOLS.into_iter().chain(HOST_TOOLS);
     names.filter_map(|name| Some((ToolName::new(name).ok()?, Permission::Allow))).collect()
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::host_tools::SPAWN_AGENT;
-use super::names::{Behind, Entry, split_names, tools_behind};
+use super::names::{Behind, Entry, split_names, split_words, tools_behind};
 use super::tools::{KnownTools, Meaning, Written};
 use super::{Decider, Translated, Unavailable};
 use crate::Dialect;
@@ -38,6 +38,8 @@ pub(super) struct ToolList {
     pub(super) translated: Vec<Translated>,
     pub(super) unknown: Vec<String>,
     pub(super) unavailable: Vec<Unavailable>,
+    /// The field that says that nothing may be changed, and its line.
+    pub(super) read_only: Option<(String, u32)>,
 }
 
 pub(super) struct Reader<'r, 'f, 'p, 'k> {
@@ -113,6 +115,11 @@ impl Reader<'_, '_, '_, '_> {
                     self.too_many(name, &key);
                     None
                 }
+                Value::Map(entries) if entries.is_empty() => {
+                    let message = format!("`{name}` is empty, which means no tools");
+                    self.fields.findings.warning(key.at, "empty-tools", message, None);
+                    Some(Some(BTreeSet::new()))
+                }
                 Value::Map(entries) => Some(self.switches(entries)),
                 _ => self.names(name, &key, &node).map(|entries| self.allowed(entries)),
             };
@@ -173,7 +180,8 @@ impl Reader<'_, '_, '_, '_> {
     fn not_a_name(&mut self, name: &str, item: &Node) -> Option<()> {
         let message = format!("`{name}` holds {}, not a name", item.kind());
         self.fields.fault(item.at, "bad-field", message, None);
-        if name == "disallowedTools" {
+        // The other lists are of what is allowed.
+        if !matches!(name, "tools" | "allowedTools") {
             return None;
         }
         let shown = match &item.value {
@@ -250,21 +258,55 @@ impl Reader<'_, '_, '_, '_> {
     fn deny(&mut self, name: &'static str) {
         while let Some((key, node)) = self.fields.take(name) {
             self.field = (name.to_owned(), key.at.line);
-            let written = self.list.as_written.take();
-            let entries = match &node.value {
-                // An empty list of what is taken away takes nothing away.
-                Value::Null => Some(Vec::new()),
-                _ => self.names(name, &key, &node),
-            };
-            self.list.as_written = written;
-            let Some(entries) = entries else {
-                self.list.lose(name);
-                continue;
-            };
-            for entry in entries {
+            self.deny_all_of(name, &key, &node);
+        }
+    }
+
+    /// Takes away what a list names.
+    pub(super) fn deny_all_of(&mut self, name: &str, key: &Key, node: &Node) {
+        for entry in self.taking(key, node, name).unwrap_or_default() {
+            for entry in self.words_of(entry) {
                 self.take_away(&entry);
             }
         }
+    }
+
+    /// The names of a list that takes away. One that cannot be read takes all tools away.
+    pub(super) fn taking(&mut self, key: &Key, node: &Node, name: &str) -> Option<Vec<Entry>> {
+        let written = self.list.as_written.take();
+        let entries = match &node.value {
+            // An empty list of what is taken away takes nothing away.
+            Value::Null => Some(Vec::new()),
+            _ => self.names(name, key, node),
+        };
+        self.list.as_written = written;
+        if entries.is_none() {
+            self.list.lose(name);
+        }
+        entries
+    }
+
+    /// A name that is none, but several with blanks between them, or a word for all of them. Where
+    /// it is neither, nobody knows what is to be taken away, and the agent is blocked.
+    fn words_of(&mut self, entry: Entry) -> Vec<Entry> {
+        const ALL: [&str; 4] = ["all", "any", "every", "everything"];
+        let at = entry.at;
+        if tools_behind(&entry.text, self.known).is_known {
+            return vec![entry];
+        }
+        if ALL.iter().any(|word| entry.text.eq_ignore_ascii_case(word)) {
+            return vec![Entry { text: "*".to_owned(), at }];
+        }
+        let parts = split_words(&entry.text, at);
+        if parts.len() > 1 {
+            if parts.iter().all(|part| tools_behind(&part.text, self.known).is_known) {
+                return parts;
+            }
+            let name = Shown::clipped(&entry.text, 60).to_string();
+            let why = "it names several things, and not all are tools".to_owned();
+            self.list.unavailable.push(Unavailable { name, why });
+        }
+        vec![entry]
     }
 
     /// Takes a tool away. A scope does not matter: the whole goes.
@@ -276,7 +318,7 @@ impl Reader<'_, '_, '_, '_> {
     }
 
     /// Lowers what a tool may have at most.
-    fn cap(&mut self, entry: &Entry, most: Permission) {
+    pub(super) fn cap(&mut self, entry: &Entry, most: Permission) {
         let found = self.behind(entry);
         self.keep_open(entry, &found, most);
         let tools = found.tools.into_iter().chain(found.beside);

@@ -40,6 +40,14 @@ pub(crate) const NARROWING: &[&str] = &[
     "sandbox_profile: strict",
     "max_tool_calls: 3",
     "readonly: perhaps",
+    "permissions: { deny: [Bash] }",
+    "permissions: { ask: [Bash], deny: ['Write(src/**)'] }",
+    "permissions: { allow: [Read, 'Bash(git diff)'] }",
+    "permissions: { defaultMode: plan }",
+    "permissions: { something: [Read] }",
+    "disallowedTools: Bash Write",
+    "disallowedTools: all",
+    "tools: {}",
 ];
 
 /// The tools of these tests and some that are installed later.
@@ -108,6 +116,51 @@ fn read_only_in_any_programs_words_leaves_tools_that_read_and_no_mount_to_write_
         assert_eq!(rights(&definition.asked), rights(&Asked::default()), "{line}");
         assert!(definition.not_kept.is_empty(), "{line}");
     }
+}
+
+#[test]
+fn the_permissions_of_a_programs_settings_are_kept_or_block() {
+    let allowed = |fields: &str| {
+        let definition = with(fields);
+        assert!(definition.unavailable.is_empty(), "{fields}: {:?}", definition.unavailable);
+        move |tool: &str| definition.asked.most(tool)
+    };
+    use Permission::{Allow, Ask, Deny};
+    let denied = allowed("permissions: { deny: [Bash, 'Write(src/**)'] }");
+    assert_eq!(["shell", "file_write", "file_read"].map(denied), [Deny, Deny, Allow]);
+    let asked = allowed("permissions: { ask: Bash }");
+    assert_eq!(["shell", "file_read"].map(asked), [Ask, Allow]);
+    let some = allowed("permissions: { allow: [Write, 'Bash(git diff:*)'] }");
+    assert_eq!(
+        ["file_write", "shell", "file_read", "later_tool"].map(some),
+        [Allow, Ask, Allow, Ask]
+    );
+    let plan = rights(&with("permissions: { defaultMode: plan }").asked);
+    assert!(plan.tool("shell").is_err() && plan.tool("file_read").is_ok());
+    assert!(plan.mounts().iter().all(|mount| mount.access == Access::Read));
+    let widened = with("permissions: { defaultMode: bypassPermissions }");
+    assert_eq!(rights(&widened.asked), rights(&Asked::default()));
+    for line in
+        ["defaultMode: careful", "defaultMode: [plan]", "never: [Bash]", "paths: { a: deny }"]
+    {
+        let definition = with(&format!("permissions: {{ {line} }}"));
+        let is_word = line.starts_with("paths");
+        assert_eq!(definition.unavailable.is_empty(), is_word, "{line}");
+    }
+}
+
+#[test]
+fn names_to_take_away_may_stand_side_by_side_or_be_a_word_for_all() {
+    let most = |line: &str, tool: &str| with(line).asked.most(tool);
+    for line in ["disallowedTools: Bash Write", "disallowed-tools: 'Bash(rm *) Write'"] {
+        assert_eq!(most(line, "shell"), Permission::Deny, "{line}");
+        assert_eq!(most(line, "file_write"), Permission::Deny, "{line}");
+        assert_eq!(most(line, "file_read"), Permission::Allow, "{line}");
+    }
+    for line in ["disallowedTools: all", "permissions: { deny: [Everything] }", "tools: {}"] {
+        assert_eq!(rights(&with(line).asked).tools().count(), 0, "{line}");
+    }
+    assert!(!with("disallowedTools: Bash and whatever writes").unavailable.is_empty());
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! The `permissions` of Claude Code's settings, which people write into agent files, too: lists of
+//! what is allowed, asked for and denied, and a mode.
+
+use std::collections::BTreeMap;
+
+use belljar_policy::{Permission, Shown, ToolName};
+
+use super::Unavailable;
+use super::stated::reading;
+use super::tool_list::Reader;
+use super::tools::Written;
+use crate::fields::shown;
+use crate::yaml::{Key, Node, Value};
+
+impl Reader<'_, '_, '_, '_> {
+    /// Takes an entry of the map that is one of the settings; `false` = it is none, and names a
+    /// tool.
+    pub(super) fn setting(&mut self, key: &Key, node: &Node) -> bool {
+        match key.text.as_str() {
+            "deny" => self.deny_all_of("permissions.deny", key, node),
+            "ask" => self.ask_for_all_of(key, node),
+            "allow" => self.ask_for_all_but(key, node),
+            "defaultMode" => self.mode(key, node),
+            "additionalDirectories" => {
+                self.not_honoured("additionalDirectories", key);
+            }
+            // Nobody leaves the sandbox here.
+            "disableBypassPermissionsMode" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn ask_for_all_of(&mut self, key: &Key, node: &Node) {
+        let Some(entries) = self.taking(key, node, "permissions.ask") else { return };
+        for entry in entries {
+            self.cap(&entry, Permission::Ask);
+        }
+    }
+
+    /// What is allowed is what nobody is asked for: everything else is asked for, apart from
+    /// reading. A scope is not enforced here, so what has one is asked for, too.
+    fn ask_for_all_but(&mut self, key: &Key, node: &Node) {
+        let Some(entries) = self.taking(key, node, "permissions.allow") else { return };
+        let mut named: BTreeMap<ToolName, Permission> = reading();
+        for entry in entries.iter().filter(|entry| Written::of(&entry.text).scope.is_none()) {
+            let found = self.behind(entry);
+            let tools = found.tools.into_iter().chain(found.beside);
+            named.extend(tools.map(|tool| (tool, Permission::Allow)));
+        }
+        self.list.lower(&self.field, &named, Some(Permission::Ask));
+    }
+
+    fn mode(&mut self, key: &Key, node: &Node) {
+        match node.text().map(str::trim) {
+            Some("plan") => self.list.read_only = Some(self.field.clone()),
+            Some("default" | "acceptEdits" | "auto" | "bypassPermissions") => {
+                self.not_honoured("defaultMode", key);
+            }
+            _ => self.not_kept(key, node),
+        }
+    }
+
+    fn not_honoured(&mut self, name: &str, key: &Key) {
+        let message = format!("`{name}` is not honoured: a file grants itself nothing here");
+        self.fields.findings.warning(key.at, "not-honoured", message, None);
+    }
+
+    /// Blocks the agent: nobody knows what its author meant by this entry.
+    pub(super) fn not_kept(&mut self, key: &Key, node: &Node) {
+        let name = format!("{}.{}", self.field.0, Shown::clipped(&key.text, 60));
+        let what = match &node.value {
+            Value::Text(_) => shown(node).to_string(),
+            _ => node.kind().to_owned(),
+        };
+        let why = format!("it is {what}, which says nothing that is known here");
+        let message = format!("`{name}` cannot be kept: {why}");
+        self.fields.findings.warning(key.at, "not-kept", message, None);
+        self.list.unavailable.push(Unavailable { name, why });
+    }
+}
