@@ -49,6 +49,19 @@ fn a_run_prints_the_last_words_to_stdout_and_the_way_there_to_stderr() {
 }
 
 #[test]
+fn what_a_model_says_is_escaped_in_a_pipe_too() {
+    let world = World::new();
+    let said = "transcript: 1\nagents:\n  - agent: general-purpose\n    turns:\n      - say: \"a\\e]0;b\\a\\u202Ec\\n\\td\"\n";
+    let transcript = world.other("transcript.yaml", said.as_bytes());
+    let transcript = transcript.to_str().unwrap();
+    let run = world.run(&["run", "--transcript", transcript, "go"]).exits(0);
+    assert_eq!(run.stdout, "a\\u{1b}]0;b\\u{7}\\u{202e}c\n\td\n");
+    let run = world.run(&["run", "--transcript", transcript, "--json", "go"]).exits(0);
+    let outcome: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(outcome["output"], "a\u{1b}]0;b\u{7}\u{202e}c\n\td", "the very text");
+}
+
+#[test]
 fn the_task_may_come_from_stdin() {
     let (world, transcript) = world();
     for args in

@@ -85,11 +85,6 @@ impl Out {
         self.stdout_colour
     }
 
-    /// Whether a person reads stdout, so that foreign text in it has to be escaped.
-    pub(crate) fn is_terminal(&self) -> bool {
-        io::stdout().is_terminal()
-    }
-
     /// Whether a person watches stderr and wants to: progress may redraw lines.
     pub(crate) fn is_live(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()

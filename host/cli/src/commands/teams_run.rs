@@ -140,10 +140,8 @@ fn limits(args: &TeamRunArgs) -> LimitsRequest {
 
 fn print(format: OutputFormat, outcome: &TeamOutcome, next: u64, out: &Out) -> Result<(), Failure> {
     match format {
-        OutputFormat::Text if out.is_terminal() => {
-            out.text(&Shown::multiline(&outcome.output).to_string());
-        }
-        OutputFormat::Text => out.text(&outcome.output),
+        // Also in a pipe, which may end on a screen. Who wants the very bytes reads the JSON.
+        OutputFormat::Text => out.text(&Shown::multiline(&outcome.output).to_string()),
         OutputFormat::Json => out.json(outcome)?,
         OutputFormat::StreamJson => out.json_line(&json!({
             "v": EVENT_VERSION,

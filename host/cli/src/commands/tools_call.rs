@@ -164,10 +164,7 @@ fn print(result: &CallResult, out: &Out) {
     if let Ok(Output { parts }) = &result.outcome {
         for part in parts {
             match part {
-                Part::Text(text) | Part::Json(text) if out.is_terminal() => {
-                    out.text(&Shown::multiline(text).to_string());
-                }
-                Part::Text(text) => out.text(text),
+                Part::Text(text) => out.text(&Shown::multiline(text).to_string()),
                 Part::Json(text) => out.foreign_json(text),
                 Part::Attachment { name, media_type, data } => out.line(format_args!(
                     "attachment {} ({}, {})",
