@@ -129,9 +129,10 @@ impl Wall {
         self.allow(path, Allowed::Empty);
     }
 
-    /// This directory is neither read nor written whatever else is let through, but for the names
-    /// in it: of a directory around it that may be read, the other entries that are there when the
-    /// wall goes up are let through one by one. A directory around it that may be *written* lets
+    /// This directory is neither read nor written whatever else is let through: of a directory around
+    /// it that may be read, the other entries that are there when the wall goes up are let through
+    /// one by one. Where there is such a directory, the names in this one can be listed, as the
+    /// right to list it goes down. A directory around it that may be *written* lets
     /// it through: see [`Wall::writes_around`].
     pub fn keep_out(&mut self, path: &Path) {
         self.kept_out.push(path.to_path_buf());
@@ -152,9 +153,6 @@ impl Wall {
         let mut paths = BTreeMap::new();
         for (path, allowed) in &self.paths {
             around(path, *allowed, &kept_out, &mut paths);
-        }
-        for path in &kept_out {
-            add(&mut paths, path, Allowed::List);
         }
         paths
     }

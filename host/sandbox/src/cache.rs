@@ -4,7 +4,8 @@
 //! each carries a keyed digest (HMAC-SHA-256) over its kind, its name and its content, and
 //! the key lies in the same private directory. That does not stop somebody who can read the
 //! owner's files, who needs no cache to do harm; it stops entries that were truncated,
-//! renamed, restored from elsewhere, or planted by one who can write but not read.
+//! renamed, restored from elsewhere, or planted by one who can write but not read. The name of a
+//! file is such a digest, too, so that a list of the files tells nobody which components there are.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -82,7 +83,9 @@ impl Cache {
     }
 
     fn path(&self, kind: Kind, name: &str) -> PathBuf {
-        self.dir.join(format!("{name}.{}", kind.suffix()))
+        let tag = self.mac(kind, name, b"name").finalize().into_bytes();
+        let hidden: String = tag.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        self.dir.join(format!("{hidden}.{}", kind.suffix()))
     }
 
     fn read(&self, path: &Path, kind: Kind, name: &str) -> io::Result<Vec<u8>> {
@@ -210,6 +213,15 @@ mod tests {
         assert_eq!(Cache::open(&cache.dir).unwrap().get(Kind::Artifact, "a").unwrap(), b"code");
         assert_eq!(cache.get(Kind::Describe, "a"), None);
         assert_eq!(cache.get(Kind::Artifact, "b"), None);
+    }
+
+    #[test]
+    fn the_names_of_the_files_say_nothing_of_what_is_in_them() {
+        let ((_dir, cache), (_other_dir, other)) = (cache(), self::cache());
+        let name = |cache: &Cache| cache.path(Kind::Artifact, "a").file_name().unwrap().to_owned();
+        assert_ne!(name(&cache), name(&other));
+        let again = Cache::open(&cache.dir).unwrap();
+        assert_eq!(name(&cache), name(&again));
     }
 
     #[test]

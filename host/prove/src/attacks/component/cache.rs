@@ -71,15 +71,30 @@ pub(super) const ATTACKS: &[Attack] = &[
 /// Bytes before the content of an entry: a mark and a digest.
 const HEAD: usize = 48;
 
-/// A cache that knows both guests; the honest one and the attacker's.
-async fn filled(arena: &Arena) -> Result<PathBuf, Escape> {
-    arena.jar(&[]).open().await?;
-    let cache = arena.path("home").join("cache");
-    let sandbox = sandbox(arena, &cache, arena.compiler())?;
-    for guest in [PLAIN, COUNTER] {
-        name(&sandbox, guest).await?;
+/// A cache that knows both guests, and which files each of them has there: their names do not tell,
+/// so somebody has watched them come.
+struct Filled {
+    cache: PathBuf,
+    plain: Vec<PathBuf>,
+    counter: Vec<PathBuf>,
+}
+
+impl Filled {
+    async fn new(arena: &Arena) -> Result<Self, Escape> {
+        arena.jar(&[]).open().await?;
+        let cache = arena.path("home").join("cache");
+        let sandbox = sandbox(arena, &cache, arena.compiler())?;
+        name(&sandbox, PLAIN).await?;
+        let plain = files(&cache)?;
+        name(&sandbox, COUNTER).await?;
+        let mut counter = files(&cache)?;
+        counter.retain(|file| !plain.contains(file));
+        Ok(Self { cache, plain, counter })
     }
-    Ok(cache)
+}
+
+fn files(cache: &Path) -> Result<Vec<PathBuf>, Escape> {
+    Ok(fs::read_dir(cache)?.flatten().map(|entry| entry.path()).collect())
 }
 
 fn sandbox(arena: &Arena, cache: &Path, compiler: Compiler) -> Result<Sandbox, Escape> {
@@ -96,23 +111,18 @@ async fn name(sandbox: &Sandbox, guest: Guest) -> Result<String, Escape> {
     Ok(tools.iter().map(|tool| tool.name.to_string()).collect())
 }
 
-/// The entry of a guest.
-fn entry(cache: &Path, guest: Guest, ending: &str) -> Result<PathBuf, Escape> {
-    let digest = guest.wasm().digest().to_string();
-    let of = |path: &PathBuf| {
-        path.extension() == Some(OsStr::new(ending))
-            && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&digest))
-    };
-    let mut paths = fs::read_dir(cache)?.flatten().map(|entry| entry.path());
-    paths.find(of).ok_or_else(|| Escape::new(format!("no `.{ending}` of `{}`", guest.name)))
+/// The entry with this ending among the files of a guest.
+fn entry<'a>(files: &'a [PathBuf], ending: &str) -> Result<&'a Path, Escape> {
+    let found = files.iter().find(|path| path.extension() == Some(OsStr::new(ending)));
+    found.map(PathBuf::as_path).ok_or_else(|| Escape::new(format!("no `.{ending}`")))
 }
 
 async fn planted(arena: &Arena, ending: &str) -> Stopped {
-    let cache = filled(arena).await?;
-    fs::copy(entry(&cache, COUNTER, ending)?, entry(&cache, PLAIN, ending)?)?;
+    let Filled { cache, plain, counter } = Filled::new(arena).await?;
+    fs::copy(entry(&counter, ending)?, entry(&plain, ending)?)?;
     if ending == "cwasm" {
         // So that it has to be run to say its name.
-        fs::remove_file(entry(&cache, PLAIN, "tools")?)?;
+        fs::remove_file(entry(&plain, "tools")?)?;
     }
     match name(&sandbox(arena, &cache, arena.compiler())?, PLAIN).await? {
         name if name == PLAIN.name => Ok(Verdict::told(name)),
@@ -125,10 +135,10 @@ async fn worthless(
     arena: &Arena,
     change: impl FnOnce(&Path, &Path) -> std::io::Result<()>,
 ) -> Stopped {
-    let cache = filled(arena).await?;
+    let Filled { cache, plain, .. } = Filled::new(arena).await?;
     let before = sandbox(arena, &cache, nobody())?.load(&PLAIN.wasm()).await;
     before.map_err(|error| Escape::new(format!("the cache is of no use: {error}")))?;
-    change(&cache, &entry(&cache, PLAIN, "cwasm")?)?;
+    change(&cache, entry(&plain, "cwasm")?)?;
     match sandbox(arena, &cache, nobody())?.load(&PLAIN.wasm()).await {
         Ok(_) => Err(Escape::new("the entry was used")),
         Err(error) => Ok(Verdict::told(error.to_string())),
@@ -169,8 +179,8 @@ async fn link(arena: &Arena) -> Stopped {
 }
 
 async fn as_a_tool(arena: &Arena) -> Stopped {
-    let cache = filled(arena).await?;
-    let bytes = fs::read(entry(&cache, COUNTER, "cwasm")?)?;
+    let Filled { counter, .. } = Filled::new(arena).await?;
+    let bytes = fs::read(entry(&counter, "cwasm")?)?;
     let code = bytes.get(HEAD..).unwrap_or_default().to_vec();
     for tool in [bytes, code] {
         match arena.sandbox().load(&Wasm::new(tool)).await {
