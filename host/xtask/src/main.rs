@@ -14,6 +14,7 @@ mod peers;
 mod supply;
 mod tidy;
 mod tools;
+mod twice;
 
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
@@ -54,6 +55,8 @@ enum Command {
     TestGuests(guests::Arguments),
     /// Run the tests against a real llama.cpp server
     TestPeers,
+    /// Check that no dependency is compiled twice for the program and its tests
+    Twice,
     /// Rebuild the tool components under `tools/prebuilt`, or check that they are current
     Tools(tools::Arguments),
 }
@@ -81,6 +84,7 @@ fn run(command: Command) -> Result<()> {
         Command::TestApi => api::run(&root),
         Command::TestPeers => peers::run(&root),
         Command::TestGuests(arguments) => guests::run(&root, &arguments),
+        Command::Twice => twice::run(&root),
         Command::Tools(arguments) => tools::run(&root, &arguments),
     }
 }
