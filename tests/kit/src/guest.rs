@@ -9,10 +9,10 @@ const CONTRACT: &str = include_str!("../../../guest-sdk/wit/tool.wit");
 const HOOK_CONTRACT: &str = include_str!("../../../guest-sdk/wit-hook/hook.wit");
 
 /// What a tool in text needs besides: memory, allocation, the form of an answer.
-const ANSWERS: &str = include_str!("answers.wat");
+pub(crate) const ANSWERS: &str = include_str!("answers.wat");
 
 /// Where the answer of `describe` lies in a guest's memory.
-const DESCRIPTION: u32 = 0x1_0000;
+pub(crate) const DESCRIPTION: u32 = 0x1_0000;
 
 /// A tool component of which only `invoke` is written by hand.
 #[derive(Debug, Clone)]
@@ -129,7 +129,7 @@ impl WatTool {
     }
 
     /// The memory image of the answer, as the text of a data segment.
-    fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         const DEFINITION: usize = 28;
         let list = 8;
         let mut strings = Vec::new();

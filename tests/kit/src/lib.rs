@@ -8,6 +8,8 @@
 pub mod cases;
 mod guest;
 mod host;
+mod hostile;
 
 pub use guest::{WatTool, component, wat_hook, wat_tool};
 pub use host::{JarBuilder, TestHost, TestJar, assert_denied, assert_text, stock, text};
+pub use hostile::hostile_guest;

@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "tools/hostile.rs"]
+mod hostile;
+
 use std::path::{Path, PathBuf};
 
 use belljar_definition::ToolManifest;
