@@ -1,5 +1,9 @@
 //! Embeds what the binary carries: the stock agents with the demo, the built tool components
-//! with their manifests, and the SDK that `belljar tools new` hands out.
+//! with their manifests and their machine code, and the SDK that `belljar tools new` hands out.
+//!
+//! The machine code is for the processor that builds; with `BELLJAR_ANY_PROCESSOR` set, as for a
+//! release, for every processor of the target. Where it does not load, the component is compiled
+//! at its first use, like a stranger's.
 //!
 //! A build script rather than a macro, because cargo then sees every file: a changed or a new
 //! one rebuilds the binary.
@@ -8,15 +12,18 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+/// Machine code that runs on every processor of the target, if a little slower.
+const ANY_PROCESSOR: &str = "BELLJAR_ANY_PROCESSOR";
+
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
     let root = root.canonicalize()?;
     let mut code = String::new();
     tree(&mut code, "AGENTS", &root.join("agents"), &[])?;
     tree(&mut code, "SDK", &root.join("guest-sdk"), &["target", "examples", "tests"])?;
-    stock_tools(&mut code, &root.join("tools"))?;
-    let to = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("embedded.rs");
-    fs::write(to, code)
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    stock_tools(&mut code, &root.join("tools"), &out)?;
+    fs::write(out.join("embedded.rs"), code)
 }
 
 /// One table of `(path, content)`, sorted by path.
@@ -53,7 +60,8 @@ fn collect(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io::Resul
 }
 
 /// One row for each component in `tools/prebuilt`; its manifest stands beside its sources.
-fn stock_tools(code: &mut String, tools: &Path) -> io::Result<()> {
+fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
+    println!("cargo:rerun-if-env-changed={ANY_PROCESSOR}");
     let prebuilt = tools.join("prebuilt");
     println!("cargo:rerun-if-changed={}", prebuilt.display());
     let mut components: Vec<PathBuf> = fs::read_dir(&prebuilt)?
@@ -67,10 +75,12 @@ fn stock_tools(code: &mut String, tools: &Path) -> io::Result<()> {
         let manifest = tools.join(&name).join("tool.toml");
         println!("cargo:rerun-if-changed={}", wasm.display());
         println!("cargo:rerun-if-changed={}", manifest.display());
+        let machine_code = out.join(format!("{name}.code"));
+        fs::write(&machine_code, compiled(&fs::read(&wasm)?).map_err(io::Error::other)?)?;
         put(
             code,
             format_args!(
-                "    StockTool {{ name: {name:?}, wasm: include_bytes!({wasm:?}), manifest: include_str!({manifest:?}) }},"
+                "    StockTool {{ name: {name:?}, wasm: include_bytes!({wasm:?}), code: include_bytes!({machine_code:?}), manifest: include_str!({manifest:?}) }},"
             ),
         );
     }
@@ -87,6 +97,18 @@ fn stock_tools(code: &mut String, tools: &Path) -> io::Result<()> {
         ),
     );
     Ok(())
+}
+
+/// The machine code of a component, packed.
+fn compiled(wasm: &[u8]) -> Result<Vec<u8>, String> {
+    let target = env::var("TARGET").unwrap_or_default();
+    let own = env::var("HOST").is_ok_and(|host| host == target);
+    let code = if own && env::var_os(ANY_PROCESSOR).is_none() {
+        belljar_engine::compile(wasm)
+    } else {
+        belljar_engine::compile_for(&target, wasm)
+    };
+    Ok(belljar_engine::pack(&code.map_err(|error| format!("{error:#}"))?))
 }
 
 fn put(code: &mut String, line: std::fmt::Arguments<'_>) {

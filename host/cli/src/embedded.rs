@@ -16,6 +16,8 @@ pub(crate) struct StockTool {
     pub(crate) name: &'static str,
     /// The component.
     pub(crate) wasm: &'static [u8],
+    /// Its machine code, packed.
+    pub(crate) code: &'static [u8],
     /// Its `tool.toml`.
     pub(crate) manifest: &'static str,
 }
@@ -28,14 +30,19 @@ pub(crate) struct Described {
     tools: Vec<ToolInfo>,
 }
 
-/// Tells a sandbox what the stock components offer, so that none is compiled to be listed. A test
-/// of `tests/kit` holds these descriptions against the components' own.
-pub(crate) fn describe_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
+/// Tells a sandbox what the stock components offer and their machine code, so that none is compiled
+/// to be listed or run. A test of `tests/kit` holds the descriptions against the components' own.
+#[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
+pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
     let described: BTreeMap<String, Described> = serde_json::from_str(DESCRIBED)
         .map_err(|error| Failure::new(format!("the descriptions of this build: {error}")))?;
-    for Described { digest, tools } in described.into_values() {
-        if let Some(digest) = Digest::from_hex(&digest) {
-            sandbox.know_description(digest, tools);
+    for (name, Described { digest, tools }) in described {
+        let Some(digest) = Digest::from_hex(&digest) else { continue };
+        sandbox.know_description(digest, tools);
+        if let Some(stock) = STOCK_TOOLS.iter().find(|stock| stock.name == name) {
+            // SAFETY: `build.rs` had the engine make this code of the component of this name, whose
+            // digest a test holds against the one here.
+            unsafe { sandbox.know_code(digest, stock.code) };
         }
     }
     Ok(())

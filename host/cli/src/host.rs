@@ -389,7 +389,7 @@ fn sandbox_telling(
 /// A sandbox that knows what the stock tools offer.
 fn knowing(made: Result<Sandbox, SandboxError>) -> Result<Sandbox, Failure> {
     let sandbox = made.map_err(|error| no_sandbox(&error))?;
-    embedded::describe_stock_tools(&sandbox)?;
+    embedded::bring_stock_tools(&sandbox)?;
     Ok(sandbox)
 }
 

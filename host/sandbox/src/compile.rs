@@ -12,12 +12,10 @@ use belljar_os_sandbox::{Made, Running, Wall};
 use belljar_policy::Shown;
 use rustix::process::{Resource, Rlimit, Signal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use wasmtime::Engine;
 
 use crate::Compiler;
 use crate::artifact::Artifact;
 use crate::cache::MAX_ENTRY;
-use crate::engine::config;
 use crate::error::LoadError;
 use crate::inspect::MAX_COMPONENT;
 use crate::wasm::Wasm;
@@ -40,9 +38,6 @@ const WAIT: Duration = Duration::from_secs(180);
 
 /// Bytes of the child's complaint that are read.
 const MAX_COMPLAINT: u64 = 4 << 10;
-
-/// Below this many bytes of WebAssembly, starting compiler threads costs more than it saves.
-const PARALLEL_FROM: usize = 512 << 10;
 
 /// Turns a component into machine code, in the way that was chosen.
 pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact, LoadError> {
@@ -127,10 +122,8 @@ pub(crate) fn restrict(addresses: u64, file: u64) -> io::Result<()> {
 }
 
 fn here(wasm: &[u8]) -> Result<Vec<u8>, String> {
-    let mut config = config();
-    config.parallel_compilation(wasm.len() >= PARALLEL_FROM);
-    let compile = || Engine::new(&config).and_then(|engine| engine.precompile_component(wasm));
-    compile().map_err(|error| Shown::clipped(&format!("{error:#}"), 1_000).to_string())
+    belljar_engine::compile(wasm)
+        .map_err(|error| Shown::clipped(&format!("{error:#}"), 1_000).to_string())
 }
 
 async fn in_child(started: io::Result<Running>, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {

@@ -1,17 +1,16 @@
 //! The two engines: one over a pool of stores, one that allocates on demand.
 //!
-//! Both are made from one [`config`], so machine code compiled once loads into either: the
+//! Both are made from one [`belljar_engine::config`], so machine code compiled once loads into either: the
 //! allocator has no part in wasmtime's compatibility hash. Engines come into being with the
 //! first store, because a command that only lists agents must not pay for them.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use belljar_engine::config;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmFeatures,
-};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::error::SandboxError;
 use crate::limits::MAX_INSTANCES;
@@ -19,13 +18,6 @@ use crate::limits::MAX_INSTANCES;
 /// Linear memory of one pool slot. The default memory limit of a jar is as large; a store
 /// that may have more opens outside the pool.
 pub(crate) const POOL_MEMORY: usize = 256 << 20;
-
-/// Stack of guest code. Deep recursion in an interpreter guest needs it; more would have to
-/// be set aside for every store.
-const WASM_STACK: usize = 512 << 10;
-
-/// Stack of a store's fiber: the guest's and, above it, that of host functions.
-const FIBER_STACK: usize = 2 << 20;
 
 /// Bytes of each memory that stay resident when a slot is used again: enough for the pages
 /// that a small tool touches, so that its next store faults none of them in.
@@ -148,40 +140,6 @@ impl Engines {
         }
         None
     }
-}
-
-/// The settings of every engine, and of the compiler. What changes compiled code is fixed
-/// here; a proposal that no supported toolchain needs is off, for it would be attack surface.
-pub(crate) fn config() -> Config {
-    let mut config = Config::new();
-    config
-        .consume_fuel(true)
-        // Each call runs alone in its store: the machinery of concurrent component tasks
-        // costs a microsecond a call and is surface without use.
-        .concurrency_support(false)
-        .max_wasm_stack(WASM_STACK)
-        .async_stack_size(FIBER_STACK)
-        // One store never sees what another left on a fiber stack.
-        .async_stack_zeroing(true)
-        .shared_memory(false)
-        .gc_support(false)
-        // The trap's name is enough for a receipt; frames of foreign code are not shown.
-        .wasm_backtrace_max_frames(None);
-    // Multiple memories stay on: wasmtime's own adapters between the instances of one
-    // component use them.
-    for feature in [
-        WasmFeatures::THREADS,
-        WasmFeatures::SHARED_EVERYTHING_THREADS,
-        WasmFeatures::MEMORY64,
-        WasmFeatures::EXCEPTIONS,
-        WasmFeatures::GC,
-        WasmFeatures::FUNCTION_REFERENCES,
-        WasmFeatures::TAIL_CALL,
-        WasmFeatures::RELAXED_SIMD,
-    ] {
-        config.wasm_features(feature, false);
-    }
-    config
 }
 
 /// The name of what the engine's compiled code depends on: settings, processor, version.

@@ -33,6 +33,8 @@ pub(crate) struct Loader {
     engines: Arc<Engines>,
     turns: Turns,
     entries: Mutex<HashMap<Digest, Arc<Entry>>>,
+    /// What the program brings along, packed.
+    brought: Mutex<HashMap<Digest, &'static [u8]>>,
 }
 
 type Entry = OnceCell<Result<Arc<Loaded>, LoadError>>;
@@ -73,8 +75,13 @@ impl Loader {
         broker: Option<Broker>,
         engines: Arc<Engines>,
     ) -> Self {
-        let (turns, entries) = (Turns::new(), Mutex::default());
-        Self { compiler, slow, cache, broker, engines, turns, entries }
+        let (turns, entries, brought) = (Turns::new(), Mutex::default(), Mutex::default());
+        Self { compiler, slow, cache, broker, engines, turns, entries, brought }
+    }
+
+    /// Takes the caller's word for the machine code of a component.
+    pub(crate) fn bring(&self, digest: Digest, packed: &'static [u8]) {
+        self.brought.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, packed);
     }
 
     /// Loads a component from machine code that is there already.
@@ -147,9 +154,12 @@ impl Loader {
         granted: Granted,
     ) -> Result<Opening<'a>, LoadError> {
         let load = || async {
-            let artifact = match self.cached(&loaded.wasm).await? {
-                (_, Some(artifact)) => artifact,
-                (_, None) => self.compile(&loaded.wasm).await?,
+            let artifact = match self.brought(loaded.wasm.digest()).await? {
+                Some(artifact) => artifact,
+                None => match self.cached(&loaded.wasm).await? {
+                    (_, Some(artifact)) => artifact,
+                    (_, None) => self.compile(&loaded.wasm).await?,
+                },
             };
             let engine = self.engines.on_demand().map_err(LoadError::Host)?;
             artifact.load(engine).map(Linked::new).map_err(unloadable)
@@ -170,6 +180,18 @@ impl Loader {
     }
 
     async fn load_once(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        if let Some(artifact) = self.brought(wasm.digest()).await? {
+            match self.place_first(artifact, wasm).await {
+                Ok((loaded, _)) => return Ok(loaded),
+                Err(LoadError::Artifact(why)) => {
+                    // It was made for a processor that has more than this one.
+                    tracing::debug!(target: "belljar::sandbox", "the code that comes with the program does not load: {why}");
+                    let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
+                    brought.remove(&wasm.digest());
+                }
+                Err(error) => return Err(error),
+            }
+        }
         let (name, cached) = self.cached(wasm).await?;
         if let Some(artifact) = cached {
             match self.place_first(artifact, wasm).await {
@@ -187,6 +209,15 @@ impl Loader {
             tokio::task::spawn_blocking(write).await.map_err(crashed)?;
         }
         Ok(loaded)
+    }
+
+    /// The machine code that the program brings along for a component.
+    async fn brought(&self, digest: Digest) -> Result<Option<Artifact>, LoadError> {
+        let packed =
+            self.brought.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).copied();
+        let Some(packed) = packed else { return Ok(None) };
+        let unpack = move || belljar_engine::unpack(packed).map(Artifact::trusted);
+        tokio::task::spawn_blocking(unpack).await.map_err(crashed)
     }
 
     /// The name of the component's machine code in the cache, and the code if it is there. With
@@ -238,23 +269,23 @@ fn crashed(_: tokio::task::JoinError) -> LoadError {
 
 /// Loads into the pool's engine, or else into the other, and checks the component's world.
 fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loaded, LoadError> {
-    let pooled = engines.pooled().and_then(|engine| match artifact.load(engine) {
-        Ok(component) => Some(Linked::new(component)),
-        Err(error) => {
-            let digest = wasm.digest();
-            engines.warn(format!("component {digest} opens outside the pool: {error:#}"));
-            None
-        }
-    });
+    let pooled = engines.pooled().map(|engine| artifact.load(engine).map(Linked::new));
     let on_demand = match &pooled {
-        Some(_) => OnceCell::new(),
-        None => {
+        Some(Ok(_)) => OnceCell::new(),
+        Some(Err(_)) | None => {
             let engine = engines.on_demand().map_err(LoadError::Host)?;
             let linked = artifact.load(engine).map(Linked::new).map_err(unloadable)?;
             linked.bind(Granted { network: false })?;
             OnceCell::new_with(Some(Ok(linked)))
         }
     };
+    let pooled = pooled.and_then(|pooled| {
+        let outside = |error: &wasmtime::Error| {
+            let digest = wasm.digest();
+            engines.warn(format!("component {digest} opens outside the pool: {error:#}"));
+        };
+        pooled.inspect_err(outside).ok()
+    });
     let mut slots = 1;
     if let Some(linked) = &pooled {
         linked.bind(Granted { network: false })?;

@@ -81,6 +81,20 @@ impl Sandbox {
         self.0.describer.know(digest, tools.into());
     }
 
+    /// Takes the caller's word for the machine code of the component with this digest, as
+    /// [`belljar_engine::pack`] gives it: it is loaded in place of compiling the component, unless
+    /// it was made for another processor or another version of the engine.
+    ///
+    /// # Safety
+    ///
+    /// These bytes run with all rights of this process, so they are what
+    /// [`belljar_engine::compile`] or [`belljar_engine::compile_for`] made of that component, as
+    /// a part of the program itself.
+    #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
+    pub unsafe fn know_code(&self, digest: Digest, packed: &'static [u8]) {
+        self.0.loader.bring(digest, packed);
+    }
+
     /// Asks a hook component about one event, a JSON object as text. It runs in a fresh store
     /// without any grant and with bounds of its own: 1 G fuel, 32 MiB of memory, `time` of
     /// wall time. Whoever gets an error refuses what the event is about.

@@ -212,6 +212,38 @@ async fn planted_and_altered_code_is_not_loaded() {
     assert_eq!(std::fs::read(&echo_entry).unwrap().len(), good.len(), "written anew");
 }
 
+/// A sandbox whose compiler fails, and which is told that this is the machine code of `echo`.
+#[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
+fn bringing(cache: &Path, log: &Path, code: &[u8]) -> Sandbox {
+    let sandbox = sandbox(cache, failing(log, "exit 1"));
+    let packed = belljar_engine::pack(code).leak();
+    // SAFETY: it is machine code of that component, or has not its form.
+    unsafe { sandbox.know_code(echo().digest(), packed) };
+    sandbox
+}
+
+#[tokio::test]
+async fn code_that_the_program_brings_is_loaded_where_it_fits_and_else_the_component_is_compiled() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cache, log) = (dir.path().join("cache"), dir.path().join("log"));
+    let code = belljar_engine::compile(echo().bytes()).unwrap();
+    bringing(&cache, &log, &code).load(&echo()).await.unwrap();
+    assert!(!log.exists(), "the compiler ran");
+    assert!(entries(&cache, "cwasm").is_empty(), "it is kept nowhere else");
+    // Of another version of the engine, which the first bytes say.
+    let mut other = code.clone();
+    let version = other.windows(6).position(|bytes| bytes == b"48.0.8").unwrap();
+    other[version] = b'9';
+    for unfit in [other, code[..code.len() / 2].to_vec(), Vec::new()] {
+        let error = bringing(&cache, &log, &unfit).load(&echo()).await.unwrap_err();
+        assert!(matches!(error, LoadError::Compile(_)), "compiled in its place: {error}");
+        // As it does not fit, what is compiled is kept, and found by the next.
+        sandbox(&cache, Compiler::InProcess).load(&echo()).await.unwrap();
+        bringing(&cache, &log, &unfit).load(&echo()).await.unwrap();
+        std::fs::remove_dir_all(&cache).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn loads_of_one_component_share_one_compilation_and_its_failure() {
     let dir = tempfile::tempdir().unwrap();

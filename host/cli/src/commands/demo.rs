@@ -42,9 +42,6 @@ pub(super) fn run(walls: Walls<'_>, out: &Out) -> Result<Exit, Failure> {
     let agent = resolve(&host, AGENT, &places.workspace)
         .map_err(|error| Failure::new(error.to_string()))?;
     introduce(task, out);
-    if is_cold(&places.cache) {
-        out.note("The tools are compiled once; that takes some seconds.\n");
-    }
 
     let progress = Progress::new(out, To::Result);
     let spec = RunSpec::new(Arc::new(agent), task, places.workspace.clone());
@@ -71,12 +68,6 @@ fn unpack(temporary: &Path) -> Result<Places, Failure> {
     let cache = own.filter(|cache| create_private(cache).is_ok() && is_writable(cache));
     let cache = cache.unwrap_or_else(|| temporary.join("cache"));
     Ok(Places { home, cache, workspace, user_home: None })
-}
-
-/// Whether nothing is compiled yet.
-fn is_cold(cache: &Path) -> bool {
-    let compiled = |entry: std::fs::DirEntry| entry.path().extension() == Some("cwasm".as_ref());
-    !std::fs::read_dir(cache).is_ok_and(|entries| entries.flatten().any(compiled))
 }
 
 fn is_writable(directory: &Path) -> bool {

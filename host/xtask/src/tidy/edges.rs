@@ -7,7 +7,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/policy", &[]),
     ("host/definition", &["belljar-policy"]),
     ("host/os_sandbox", &[]),
-    ("host/sandbox", &["belljar-policy", "belljar-os-sandbox"]),
+    ("host/engine", &[]),
+    ("host/sandbox", &["belljar-policy", "belljar-os-sandbox", "belljar-engine"]),
     ("host/model", &["belljar-policy"]),
     ("host/store", &["belljar-policy"]),
     (
@@ -34,6 +35,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-store",
             "belljar-prove",
             "belljar-os-sandbox",
+            // Its build script alone, which compiles the stock tools.
+            "belljar-engine",
         ],
     ),
     ("host/xtask", &[]),
