@@ -8,6 +8,7 @@ use super::stage::Stage;
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 
 mod audit;
+mod connections;
 mod crossing;
 mod guards;
 mod keys;
@@ -23,7 +24,7 @@ type Row = Attack<Stage>;
 
 /// Every attack, in the order in which they are made.
 pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
-    let tables: [&[Row]; 10] = [
+    let tables: [&[Row]; 11] = [
         keys::ATTACKS,
         crossing::ATTACKS,
         guards::ATTACKS,
@@ -33,6 +34,7 @@ pub(super) fn attacks() -> impl Iterator<Item = &'static Row> {
         turns::ATTACKS,
         tools::ATTACKS,
         remade::ATTACKS,
+        connections::ATTACKS,
         resources::ATTACKS,
     ];
     tables.into_iter().flatten()

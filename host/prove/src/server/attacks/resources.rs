@@ -1,5 +1,5 @@
-//! Using up what the server has: connections, memory, turns. The neighbour has to be answered all
-//! the while.
+//! Using up what the server has: memory, requests, turns. The neighbour has to be answered all the
+//! while.
 
 use serde_json::json;
 
@@ -13,20 +13,6 @@ use crate::attack::{Escape, Stopped, Verdict};
 const GROWTH: u64 = 192 << 20;
 
 pub(super) const ATTACKS: &[Row] = &[
-    row!(
-        "server-connections-silent",
-        "opens 700 connections and says nothing",
-        "connections of one address (INV-111)",
-        "neighbour",
-        silent
-    ),
-    row!(
-        "server-heads-unfinished",
-        "begins 200 heads and never ends them",
-        "connections of one address (INV-111)",
-        "neighbour",
-        heads
-    ),
     row!(
         "server-bodies-unfinished",
         "sends all but the last byte of 100 bodies of 4 MiB",
@@ -49,13 +35,6 @@ pub(super) const ATTACKS: &[Row] = &[
         requests
     ),
     row!(
-        "server-sockets-many",
-        "opens 200 WebSockets with one key",
-        "connections of one address (INV-111)",
-        "neighbour",
-        sockets
-    ),
-    row!(
         "server-turns-many",
         "begins more turns than its tenant may have",
         "turns of a tenant (INV-96)",
@@ -63,31 +42,6 @@ pub(super) const ATTACKS: &[Row] = &[
         turns
     ),
 ];
-
-async fn open(stage: &Stage, number: usize, bytes: &str) -> Stopped {
-    let caller = stage.caller("");
-    let mut wires = Vec::new();
-    for _ in 0..number {
-        // One that is turned away is as good as one that is taken.
-        let Ok(mut wire) = caller.connect().await else { break };
-        if wire.write(bytes.as_bytes()).await.is_ok() {
-            wires.push(wire);
-        }
-    }
-    let health = super::super::client::Client { from: None, ..stage.caller("blue-member") };
-    let answer = health.send(&get("/v1/sessions")).await?;
-    check(answer.status == 200, || answer.body.clone())?;
-    let held = wires.len();
-    Ok(Verdict::told(format!("{held} connections, and the neighbour is answered")))
-}
-
-async fn silent(stage: &Stage) -> Stopped {
-    open(stage, 700, "").await
-}
-
-async fn heads(stage: &Stage) -> Stopped {
-    open(stage, 200, "GET /v1/sessions HTTP/1.1\r\nhost: x\r\nx-").await
-}
 
 /// Holds connections that were sent this, and looks at the server's size.
 async fn held(stage: &Stage, number: usize, ask: &Ask) -> Stopped {
@@ -139,19 +93,6 @@ async fn requests(stage: &Stage) -> Stopped {
         Some(told) => Ok(Verdict::told(told)),
         None => Err(Escape::new("501 requests were all answered")),
     }
-}
-
-async fn sockets(stage: &Stage) -> Stopped {
-    let caller = stage.caller("red-reader");
-    let mut wires = Vec::new();
-    for _ in 0..200 {
-        if let Ok(wire) = caller.socket().await {
-            wires.push(wire);
-        }
-    }
-    let answer = stage.caller("blue-member").send(&get("/v1/sessions")).await?;
-    check(answer.status == 200, || answer.body.clone())?;
-    Ok(Verdict::told(format!("{} WebSockets, and the neighbour is answered", wires.len())))
 }
 
 async fn turns(stage: &Stage) -> Stopped {

@@ -1,0 +1,140 @@
+//! Using up the connections: the attacker opens many times what one address may have. As many as it
+//! may have are held, to the last one and no more, and the neighbour is answered beside them.
+
+use serde_json::json;
+
+use super::super::client::{Client, Wire, get, upgrade};
+use super::super::stage::Stage;
+use super::{Row, check, row};
+use crate::attack::{Escape, Stopped, Verdict};
+
+/// What one address may have on the server of these attacks.
+const BOUND: usize = 24;
+
+/// How many the attacker opens.
+const OPENED: usize = 200;
+
+pub(super) const ATTACKS: &[Row] = &[
+    row!(
+        "server-connections-silent",
+        "opens 200 connections where 24 are allowed, and says nothing",
+        "connections of one address (INV-111)",
+        "24 held",
+        silent
+    ),
+    row!(
+        "server-connections-heads-unfinished",
+        "begins a head on 200 connections where 24 are allowed, and never ends it",
+        "connections of one address (INV-111)",
+        "24 held",
+        heads
+    ),
+    row!(
+        "server-connections-sockets",
+        "opens 200 WebSockets where 24 connections are allowed",
+        "connections of one address (INV-111)",
+        "24 held",
+        sockets
+    ),
+];
+
+/// A server with the bound, and its attacker, who has an address of its own where the system lets
+/// it have one.
+async fn bounded(stage: &Stage, key: &str) -> Result<(Stage, Client), Escape> {
+    let own = stage.another_with(&format!("connections_per_address = {BOUND}")).await?;
+    own.next(1);
+    let caller = own.caller(key);
+    Ok((own, caller))
+}
+
+/// The other tenant is answered, from another address.
+async fn neighbour(own: &Stage) -> Result<(), Escape> {
+    let blue = Client { from: None, ..own.caller("blue-member") };
+    let answer = blue.send(&get("/v1/sessions")).await?;
+    check(answer.status == 200, || answer.body.clone())
+}
+
+fn told(held: usize, what: &str) -> Verdict {
+    Verdict::told(format!("{held} held, {what}, and the neighbour is answered"))
+}
+
+async fn silent(stage: &Stage) -> Stopped {
+    idle(stage, "", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await
+}
+
+async fn heads(stage: &Stage) -> Stopped {
+    idle(stage, "GET /healthz HTTP/1.1\r\nhost: x\r\nx-", "y: z\r\n\r\n").await
+}
+
+/// Connections that were sent `begun`: each one past the bound closes the oldest of them, so the
+/// youngest are there, and answer once they are sent `rest`.
+async fn idle(stage: &Stage, begun: &str, rest: &str) -> Stopped {
+    let (own, caller) = bounded(stage, "").await?;
+    let mut wires = Vec::with_capacity(OPENED);
+    for _ in 0..OPENED {
+        let mut wire = caller.connect().await?;
+        wire.write(begun.as_bytes()).await?;
+        wires.push(wire);
+    }
+    if caller.from.is_some() {
+        neighbour(&own).await?;
+    }
+    let held = wires.split_off(OPENED.saturating_sub(BOUND));
+    let closed = wires.len();
+    for mut wire in wires {
+        let said = wire.rest().await?;
+        check(said.is_empty(), || format!("one past the bound was answered: {said}"))?;
+    }
+    let kept = answering(held, rest).await?;
+    check(kept == BOUND, || format!("{kept} of {BOUND} connections were held"))?;
+    neighbour(&own).await?;
+    own.close().await?;
+    Ok(told(kept, &format!("{closed} closed")))
+}
+
+/// How many of these connections answer to the end of a request.
+async fn answering(wires: Vec<Wire>, rest: &str) -> Result<usize, Escape> {
+    let mut open = 0;
+    // Held to the end, so that none makes room for another.
+    let mut answered = Vec::with_capacity(wires.len());
+    for mut wire in wires {
+        wire.write(rest.as_bytes()).await?;
+        if wire.until("\r\n\r\n").await.is_ok_and(|text| text.starts_with("HTTP/1.1 200")) {
+            open += 1;
+        }
+        answered.push(wire);
+    }
+    Ok(open)
+}
+
+/// A WebSocket is at work as long as it is open: it makes no room, and those past the bound are
+/// refused.
+async fn sockets(stage: &Stage) -> Stopped {
+    let (own, caller) = bounded(stage, "red-reader").await?;
+    let (mut held, mut refused) = (Vec::new(), 0);
+    for _ in 0..OPENED {
+        let mut wire = caller.open(&upgrade()).await?;
+        // Of those past the bound some are closed without a word.
+        match wire.until("\r\n\r\n").await {
+            Ok(text) if text.starts_with("HTTP/1.1 101") => held.push(wire),
+            Ok(text) => {
+                check(text.starts_with("HTTP/1.1 429"), || text.clone())?;
+                refused += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    check(held.len() == BOUND, || format!("{} were opened, {BOUND} may be", held.len()))?;
+    for wire in &mut held {
+        wire.say(&json!({ "type": "ping" }).to_string()).await?;
+        let said = wire.until("pong").await?;
+        check(said.contains("pong"), || said.clone())?;
+    }
+    if caller.from.is_some() {
+        neighbour(&own).await?;
+    }
+    let kept = held.len();
+    drop(held);
+    own.close().await?;
+    Ok(told(kept, &format!("{refused} refused")))
+}
