@@ -1,4 +1,8 @@
 //! The attacks: what a taken-over process tries, one system call or a few.
+//!
+//! A call that fails proves nothing by itself: it may fail for its arguments, or for want of a
+//! right that the attacker lacks anyway. So each row says which errors are the wall's own, and what
+//! the same call with the same arguments does where there is no wall ([`Control`]).
 
 mod broker;
 mod files;
@@ -15,29 +19,84 @@ pub(crate) struct Act {
     /// Its name. Unique; begins with `wall`.
     pub(crate) id: &'static str,
     /// What stops it.
-    pub(crate) stopped_by: &'static str,
+    pub(crate) by: By,
     /// The version of landlock without which nothing stops it.
     pub(crate) landlock: u32,
+    /// What shows that it is the wall.
+    pub(crate) control: Control,
     /// Makes it. What works is an error of the OS sandbox.
     pub(crate) run: fn(&Targets) -> Done,
 }
 
-/// A call that is not on the list of those that are left.
-const CALLS: &str = "seccomp: not among the calls that are left (INV-130)";
+/// What stops an attack, and the answers that are its own.
+#[derive(Debug)]
+pub(crate) struct By {
+    pub(crate) text: &'static str,
+    /// The errors; none = the process ends.
+    pub(crate) errors: &'static [i32],
+}
 
-/// A call that is on it with other arguments.
-const ARGUMENTS: &str = "seccomp: left for other arguments alone (INV-131)";
+/// What shows that an attack was stopped by the wall, and by nothing else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Control {
+    /// The same works without the wall, for everybody; where it does not, the row proves nothing.
+    Works,
+    /// The same works without the wall, where this does not stand in the way.
+    May(&'static str),
+    /// The kernel ends the process by the signal that a filter of calls alone sends.
+    Ends,
+    /// The same is not made without the wall, for this reason.
+    Harms(&'static str),
+    /// This, which is not refused, works behind the same wall.
+    Beside(fn(&Targets) -> Done),
+}
 
-/// A path that was not let through.
-const PATHS: &str = "landlock: the path was not let through (INV-60)";
+/// A call that is not on the list of those that are left. Whether it is known decides the error.
+const CALLS: By = By {
+    text: "seccomp: not among the calls that are left (INV-130)",
+    errors: &[libc::EPERM, libc::ENOSYS],
+};
+
+/// A call that nobody but an intruder makes.
+const INTRUDERS: By =
+    By { text: "seccomp: what only an intruder calls ends the process (INV-62)", errors: &[] };
+
+/// A call that is left with other arguments.
+const ARGUMENTS: By =
+    By { text: "seccomp: left for other arguments alone (INV-131)", errors: &[libc::ENOSYS] };
+
+/// A path that was not let through. `EXDEV` is what landlock says of a move or a link.
+const PATHS: By = By {
+    text: "landlock: the path was not let through (INV-60)",
+    errors: &[libc::EACCES, libc::EXDEV],
+};
 
 /// What decides about later processes.
-const KEPT: &str = "landlock: neither the cache nor any settings are let through (INV-132)";
+const KEPT: By = By {
+    text: "landlock: neither the cache nor any settings are let through (INV-132)",
+    errors: &[libc::EACCES, libc::EXDEV],
+};
 
-const BROKER: &str = "the broker: no request names this (INV-133)";
+/// A port that was not let through.
+const PORTS: By = By { text: "landlock: no TCP port is taken (INV-62)", errors: &[libc::EACCES] };
 
-const fn act(id: &'static str, stopped_by: &'static str, run: fn(&Targets) -> Done) -> Act {
-    Act { id, stopped_by, landlock: 1, run }
+/// A refusal in the broker's words, or a socket that it closes without any.
+const BROKER: By =
+    By { text: "the broker: no request names this (INV-133)", errors: &[libc::EPERM] };
+
+const WORKS: Control = Control::Works;
+const ENDS: Control = Control::Ends;
+
+const fn may(unless: &'static str) -> Control {
+    Control::May(unless)
+}
+
+const fn harms(why: &'static str) -> Control {
+    Control::Harms(why)
+}
+
+const fn act(id: &'static str, by: By, control: Control, run: fn(&Targets) -> Done) -> Act {
+    Act { id, by, landlock: 1, control, run }
 }
 
 /// All of them.
@@ -50,4 +109,27 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Act> {
         .chain(kernel::ACTS)
         .chain(kernel::ACTS_HERE)
         .chain(broker::ACTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_act_ends_the_process_or_has_errors_of_its_own() {
+        for act in all() {
+            let ends = matches!(act.control, Control::Ends);
+            assert_eq!(ends, act.by.errors.is_empty(), "{}", act.id);
+            for foreign in [libc::EFAULT, libc::EBADF, libc::EINVAL, libc::ESRCH, libc::ENOENT] {
+                assert!(!act.by.errors.contains(&foreign), "{}", act.id);
+            }
+        }
+    }
+
+    #[test]
+    fn most_acts_are_shown_to_work_without_the_wall() {
+        let works = all().filter(|act| matches!(act.control, Control::Works)).count();
+        let harms = all().filter(|act| matches!(act.control, Control::Harms(_))).count();
+        assert!(works * 2 > all().count() && harms * 20 < all().count(), "{works}, {harms}");
+    }
 }

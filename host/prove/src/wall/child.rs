@@ -1,4 +1,5 @@
-//! The child: behind the wall it makes one attack, and reports the result.
+//! The child: behind the wall, or for the control without one, it makes one attack, and reports
+//! the result.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -6,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::acts::all;
+use super::acts::{Control, all};
+use super::raw::Done;
 use super::stage::Targets;
 
 /// What a child says, a line of JSON each.
@@ -15,44 +17,61 @@ use super::stage::Targets;
 pub(super) enum Line {
     /// The version of landlock that is in force, and what is missing of the whole wall.
     Stands { landlock: Option<u32>, seccomp: bool, missing: Vec<String> },
-    /// The attack was refused, with this error's number.
+    /// The attack failed, with this error's number.
     Refused(i32),
     /// It failed otherwise, so that it proves nothing.
     Failed(String),
     /// It worked.
     Worked(i64),
-    /// What the child was granted: an error's text, or nothing.
+    /// What has to work: an error's text, or nothing.
     Granted(Option<String>),
 }
 
 /// The body of the process outside.
 pub fn be_victim() -> ExitCode {
-    super::stage::be_victim()
+    super::victim::be_victim()
 }
 
 /// The body of the child: `targets` is what the parent wrote for it, `raise` puts up the wall
 /// around the home and workspace below this directory, and gives the version of landlock in force,
-/// whether system calls are held, and what is missing. Without both nothing is attacked.
+/// whether system calls are held, and what is missing. Without both nothing is attacked, but for
+/// the control that has no wall.
 ///
 /// # Errors
 ///
 /// When there is no such attack, or the parent's words cannot be understood.
-#[expect(clippy::print_stdout, reason = "the parent reads it")]
 pub fn attack(
     id: &str,
     targets: &str,
     raise: impl FnOnce(&Path) -> Result<(Option<u32>, bool, Vec<String>)>,
 ) -> Result<()> {
-    let targets: Targets = serde_json::from_str(targets)?;
+    let mut targets: Targets = serde_json::from_str(targets)?;
     let act = all().find(|act| act.id == id).context("there is no such attack")?;
+    targets.hold();
+    let run = match act.control {
+        Control::Beside(run) if targets.control => run,
+        _ if targets.control => return say(&line(&(act.run)(&targets))),
+        _ => act.run,
+    };
     let (landlock, seccomp, missing) = raise(&targets.root)?;
     let stands = landlock.is_some() && seccomp;
-    println!("{}", serde_json::to_string(&Line::Stands { landlock, seccomp, missing })?);
+    say(&Line::Stands { landlock, seccomp, missing })?;
     if !stands || landlock.is_some_and(|version| version < act.landlock) {
         return Ok(());
     }
-    let came = match (act.run)(&targets) {
-        Ok(gave) => Line::Worked(gave),
+    say(&line(&run(&targets)))?;
+    say(&Line::Granted(granted(&targets).err().map(|error| format!("{error:#}"))))
+}
+
+#[expect(clippy::print_stdout, reason = "the parent reads it")]
+fn say(line: &Line) -> Result<()> {
+    println!("{}", serde_json::to_string(line)?);
+    Ok(())
+}
+
+fn line(came: &Done) -> Line {
+    match came {
+        Ok(gave) => Line::Worked(*gave),
         Err(error) => match error.raw_os_error() {
             Some(number) => Line::Refused(number),
             None if error.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -60,14 +79,10 @@ pub fn attack(
             }
             None => Line::Failed(error.to_string()),
         },
-    };
-    println!("{}", serde_json::to_string(&came)?);
-    let granted = granted(&targets).err().map(|error| format!("{error:#}"));
-    println!("{}", serde_json::to_string(&Line::Granted(granted))?);
-    Ok(())
+    }
 }
 
-/// What goes on to work: the workspace, the store, another connection of this process's own.
+/// What goes on to work: the workspace, the store, a thread of this process's own.
 fn granted(targets: &Targets) -> Result<()> {
     let note = std::fs::read_to_string(targets.at("workspace/note.txt"))?;
     anyhow::ensure!(note == "the workspace's", "the workspace reads otherwise: {note}");

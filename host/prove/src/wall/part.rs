@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::BufRead as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,17 +10,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 
-use super::acts::{Act, all};
-use super::child::Line;
+use super::acts::{Act, Control, all};
 use super::stage::{Answer, Stage};
+use super::told::{failure, told};
 use crate::attack::{Kind, Report};
 use crate::part::Part;
 
 /// How long a child may take before it counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Errors that say "refused". `EXDEV` is what landlock says of a move or a link.
-const REFUSALS: [i32; 4] = [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EXDEV];
 
 /// Attacks on the OS sandbox.
 pub struct WallPart {
@@ -84,17 +79,21 @@ impl Setting {
     fn set(&self) -> Result<()> {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         if stage.is_none() {
-            let mut victim = Command::new(&self.program);
-            victim.args(&self.victim);
-            *stage = Some(Stage::new(victim).context("the stage cannot be set")?);
+            *stage = Some(self.stage()?);
         }
         Ok(())
+    }
+
+    fn stage(&self) -> Result<Stage> {
+        let mut victim = Command::new(&self.program);
+        victim.args(&self.victim);
+        Stage::new(victim).context("the stage cannot be set")
     }
 
     fn make(&self, act: &'static Act) -> Report {
         let begun = Instant::now();
         let mut report = Report::unmade(act.id, Kind::Wall, "");
-        report.stopped_by = act.stopped_by;
+        report.stopped_by = act.by.text;
         match self.set().and_then(|()| self.judge(act)) {
             Ok((result, answers)) => {
                 report.result = result;
@@ -120,7 +119,7 @@ impl Setting {
         let (picture, before) = (stage.picture()?, stage.ask()?);
         let output = self.run(act, stage)?;
         let mut faults = Vec::new();
-        let told = match told(act, &output) {
+        let told = match told(act, &output).and_then(|told| self.controlled(act, &told)) {
             Ok(told) => told,
             Err(fault) => {
                 faults.push(fault);
@@ -145,6 +144,41 @@ impl Setting {
         faults.extend(stage.callers().map(|caller| format!("it reached {caller}")));
         faults.extend(changed(&picture, &stage.picture()?));
         Ok((if faults.is_empty() { Ok(told) } else { Err(faults.join("; ")) }, answers))
+    }
+
+    /// What was told, with what shows that it was the wall.
+    fn controlled(&self, act: &Act, told: &str) -> Result<String, String> {
+        let failed = match act.control {
+            Control::Ends => return Ok(format!("{told}, as no error does")),
+            Control::Harms(why) => return Ok(format!("{told}; not made without the wall: {why}")),
+            Control::Works | Control::May(_) | Control::Beside(_) => self
+                .control_fails(act)
+                .map_err(|error| format!("what shows the wall could not be made: {error:#}"))?,
+        };
+        match (failed, act.control) {
+            (None, Control::Beside(_)) => Ok(format!("{told}; what is not refused works")),
+            (None, _) => Ok(format!("{told}; without the wall it works")),
+            (Some(why), Control::May(unless)) => {
+                Ok(format!("{told}; without the wall it fails here: {why} ({unless})"))
+            }
+            (Some(why), Control::Beside(_)) => Err(format!("nothing else works either: {why}")),
+            (Some(why), _) => {
+                Err(format!("it fails without the wall too, so proves nothing: {why}"))
+            }
+        }
+    }
+
+    /// Makes the same in a child without a wall, or what is not refused in one behind it, on a stage
+    /// of its own; says why it has no effect, if it has none.
+    fn control_fails(&self, act: &Act) -> Result<Option<String>> {
+        let mut stage = self.stage()?;
+        stage.targets.control = true;
+        let (picture, before) = (stage.picture()?, stage.ask()?);
+        let output = self.run(act, &stage)?;
+        let Some(why) = failure(&output) else { return Ok(None) };
+        let unharmed = stage.ask().is_ok_and(|after| after.text == before.text);
+        let untouched = stage.callers().is_none() && stage.picture()? == picture;
+        Ok((unharmed && untouched).then_some(why))
     }
 
     fn run(&self, act: &Act, stage: &Stage) -> Result<Output> {
@@ -177,47 +211,6 @@ fn ended(child: std::process::Child) -> Result<Output> {
         anyhow::bail!("it had to be ended");
     }
     Ok(child.wait_with_output()?)
-}
-
-/// What the attacker was told; an error says what got through, or why nothing is proven.
-fn told(act: &Act, output: &Output) -> Result<String, String> {
-    let lines: Vec<Line> = output
-        .stdout
-        .lines()
-        .map_while(Result::ok)
-        .filter_map(|line| serde_json::from_str(&line).ok())
-        .collect();
-    let mut lines = lines.into_iter();
-    let Some(Line::Stands { landlock, seccomp, missing }) = lines.next() else {
-        let words = String::from_utf8_lossy(&output.stderr);
-        return Err(format!(
-            "the child did not come as far as its wall: {}: {words}",
-            output.status
-        ));
-    };
-    if landlock.is_none_or(|version| version < act.landlock) || !seccomp {
-        let has = landlock.map_or("none".to_owned(), |version| version.to_string());
-        return Err(format!(
-            "this kernel lacks what stops it: landlock {} is needed and it has {has}; {}",
-            act.landlock,
-            missing.join("; ")
-        ));
-    }
-    let came = lines.next();
-    let granted = lines.next();
-    match (came, granted, output.status.signal()) {
-        (None, None, Some(libc::SIGSYS)) => Ok("the kernel ended the process".to_owned()),
-        (Some(Line::Refused(number)), Some(Line::Granted(None)), None) => {
-            let error = std::io::Error::from_raw_os_error(number);
-            match REFUSALS.contains(&number) {
-                true => Ok(error.to_string()),
-                false => Err(format!("it failed for another reason: {error}")),
-            }
-        }
-        (Some(Line::Worked(gave)), ..) => Err(format!("it worked, and gave {gave}")),
-        (Some(Line::Failed(why)), ..) => Err(format!("the attack could not be made: {why}")),
-        (came, granted, _) => Err(format!("{came:?}, then {granted:?}, then {}", output.status)),
-    }
 }
 
 /// Every difference between two pictures.

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::raw::{Arg, call};
+use super::raw::{Arg, Done, call};
 
 /// What an attack knows of the stage; an attacker would find it out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,6 +30,28 @@ pub(crate) struct Targets {
     pub(crate) name: String,
     /// A TCP port that nobody listens on.
     pub(crate) port: u16,
+    /// What shows that it is the wall is made, and not the attack behind it.
+    pub(super) control: bool,
+    #[serde(skip)]
+    pub(crate) held: Held,
+}
+
+/// Descriptors from before the wall, as a process has some that is taken over later: the calls that
+/// make them are refused, and so have to be those that use them. `-1` where the kernel gives none.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    /// Of the process outside.
+    pub(crate) victim: i64,
+    /// That watches files.
+    pub(crate) watch: i64,
+    /// Of work that the kernel does on its own.
+    pub(crate) ring: i64,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { victim: -1, watch: -1, ring: -1 }
+    }
 }
 
 impl Targets {
@@ -39,6 +61,16 @@ impl Targets {
 
     pub(crate) fn home(&self) -> PathBuf {
         self.at("home")
+    }
+
+    /// Opens what this process has from before.
+    pub(super) fn hold(&mut self) {
+        let or_none = |made: Done| made.unwrap_or(-1);
+        self.held = Held {
+            victim: or_none(call(libc::SYS_pidfd_open, [self.victim.into(), 0.into()])),
+            watch: or_none(call(libc::SYS_inotify_init1, [libc::IN_CLOEXEC.into()])),
+            ring: or_none(call(libc::SYS_io_uring_setup, [1.into(), Arg::room(120)])),
+        };
     }
 }
 
@@ -89,7 +121,7 @@ const TENANT: &str = "[grants.red]\ntools = ['file_read', 'file_write']\n\
     mounts = [{ path = '/workspace', access = 'read-write' }]\n";
 
 impl Stage {
-    /// Sets it up; `victim` starts this program as [`super::victim`].
+    /// Sets it up; `victim` starts this program as [`super::be_victim`].
     pub(super) fn new(mut victim: Command) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("belljar-prove-").tempdir()?;
         let root = dir.path().canonicalize()?;
@@ -102,6 +134,8 @@ impl Stage {
         fs::write(&key, [7; 32])?;
         use std::os::unix::fs::PermissionsExt as _;
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+        let script = root.join("outside/script.sh");
+        fs::set_permissions(script, fs::Permissions::from_mode(0o700))?;
         fs::set_permissions(root.join("home/cache"), fs::Permissions::from_mode(0o700))?;
         let name = format!("belljar-prove-{}-{}", std::process::id(), fastrand::u64(..));
         let nameless = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
@@ -126,7 +160,10 @@ impl Stage {
             messages: call(libc::SYS_msgget, [private.into(), create.into()])?,
             name,
             port,
+            control: false,
+            held: Held::default(),
         };
+        furnish(&targets)?;
         Ok(Self { _dir: dir, targets, victim, stream, nameless, datagrams })
     }
 
@@ -183,9 +220,22 @@ impl Drop for Stage {
         let _ = call(libc::SYS_shmctl, [memory.into(), remove.into(), 0.into()]);
         let _ = call(libc::SYS_semctl, [semaphores.into(), 0.into(), remove.into(), 0.into()]);
         let _ = call(libc::SYS_msgctl, [messages.into(), remove.into(), 0.into()]);
+        let _ = call(libc::SYS_mq_unlink, [Arg::text(&self.targets.name)]);
         let _ = self.victim.child.kill();
         let _ = self.victim.child.wait();
     }
+}
+
+/// Puts something where an attack takes it from: a message, and a queue by the stage's name, which
+/// not every kernel has.
+fn furnish(targets: &Targets) -> Result<()> {
+    let message = Arg::Bytes([1_u64.to_le_bytes(), *b"for-home"].concat());
+    call(libc::SYS_msgsnd, [targets.messages.into(), message, 8.into(), 0.into()])?;
+    let (name, flags) = (Arg::text(&targets.name), libc::O_CREAT | libc::O_RDWR);
+    if let Ok(queue) = call(libc::SYS_mq_open, [name, flags.into(), 0o600.into(), 0.into()]) {
+        call(libc::SYS_close, [queue.into()])?;
+    }
+    Ok(())
 }
 
 fn state(number: i64, arguments: [Arg; 3]) -> Vec<u8> {
@@ -209,32 +259,4 @@ fn look(path: &Path, seen: &mut BTreeMap<String, Seen>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The body of the process outside: answers what it is asked, with all of itself that another
-/// process could change.
-pub(super) fn be_victim() -> std::process::ExitCode {
-    use rustix::process::{Resource, getpriority_process, getrlimit};
-    let mut lines = std::io::stdin().lock().lines();
-    let mut stdout = std::io::stdout().lock();
-    while let Some(Ok(_)) = lines.next() {
-        let limits: Vec<_> = [Resource::Cpu, Resource::Nofile, Resource::Fsize, Resource::As]
-            .into_iter()
-            .map(|resource| format!("{:?}", getrlimit(resource)))
-            .collect();
-        let nice = getpriority_process(None);
-        let processors = processors();
-        let ioprio = call(libc::SYS_ioprio_get, [1.into(), 0.into()]);
-        let policy = call(libc::SYS_sched_getscheduler, [0.into()]);
-        let group = call(libc::SYS_getpgid, [0.into()]);
-        let line = format!("{limits:?} {nice:?} {processors} {ioprio:?} {policy:?} {group:?}\n");
-        if stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).is_err() {
-            break;
-        }
-    }
-    std::process::ExitCode::SUCCESS
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(0, std::num::NonZero::get)
 }

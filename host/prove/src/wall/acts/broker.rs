@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use rustix::net::sockopt::socket_type;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketType, sendmsg};
 
-use super::{Act, BROKER, act};
+use super::{Act, BROKER, Control, act};
 use crate::wall::raw::{Arg, Done, borrowed, call};
 
 /// Descriptors that are looked at for the broker's.
@@ -53,27 +53,33 @@ fn of_files(count: usize, text: &str) -> Done {
     ask(text, &files)
 }
 
+/// A request that the broker carries out: the smallest component is compiled.
+const ANSWERS: Control = Control::Beside(|_| {
+    let smallest = b"\0asm\x0d\0\x01\0";
+    ask(r#"{"make":"code"}"#, &[file(smallest)?, file(b"")?])
+});
+
 /// All of them.
 pub(super) const ACTS: &[Act] = &[
-    act("wall-broker-program", BROKER, |_| {
+    act("wall-broker-program", BROKER, ANSWERS, |_| {
         of_files(3, r#"{"hook":{"program":"/bin/sh","arguments":["-c","id"]}}"#)
     }),
-    act("wall-broker-command", BROKER, |_| of_files(3, r#"{"hook":"touch planted"}"#)),
-    act("wall-broker-unknown-hook", BROKER, |_| of_files(3, r#"{"hook":7}"#)),
-    act("wall-broker-key", BROKER, |_| of_files(1, r#"{"find":["code","../key"]}"#)),
-    act("wall-broker-path", BROKER, |_| of_files(1, r#"{"find":["code","/etc/passwd"]}"#)),
-    act("wall-broker-plant", BROKER, |_| of_files(1, r#"{"put":["code","00"]}"#)),
-    act("wall-broker-digest", BROKER, |_| {
+    act("wall-broker-command", BROKER, ANSWERS, |_| of_files(3, r#"{"hook":"touch planted"}"#)),
+    act("wall-broker-unknown-hook", BROKER, ANSWERS, |_| of_files(3, r#"{"hook":7}"#)),
+    act("wall-broker-key", BROKER, ANSWERS, |_| of_files(1, r#"{"find":["code","../key"]}"#)),
+    act("wall-broker-path", BROKER, ANSWERS, |_| of_files(1, r#"{"find":["code","/etc/passwd"]}"#)),
+    act("wall-broker-plant", BROKER, ANSWERS, |_| of_files(1, r#"{"put":["code","00"]}"#)),
+    act("wall-broker-digest", BROKER, ANSWERS, |_| {
         let digest = "0".repeat(64);
         of_files(2, &format!(r#"{{"make":["code","{digest}"]}}"#))
     }),
-    act("wall-broker-code", BROKER, |_| of_files(2, r#"{"make":"code"}"#)),
-    act("wall-broker-tools", BROKER, |_| of_files(2, r#"{"make":"tools"}"#)),
-    act("wall-broker-waiting", BROKER, |_| {
+    act("wall-broker-code", BROKER, ANSWERS, |_| of_files(2, r#"{"make":"code"}"#)),
+    act("wall-broker-tools", BROKER, ANSWERS, |_| of_files(2, r#"{"make":"tools"}"#)),
+    act("wall-broker-waiting", BROKER, ANSWERS, |_| {
         let (pipe, held) = io::pipe()?;
         let asked = ask(r#"{"make":"code"}"#, &[pipe.into(), file(b"")?]);
         drop(held);
         asked
     }),
-    act("wall-broker-flood", BROKER, |_| of_files(7, r#"{"make":"code"}"#)),
+    act("wall-broker-flood", BROKER, ANSWERS, |_| of_files(7, r#"{"make":"code"}"#)),
 ];

@@ -1,6 +1,6 @@
 //! Sockets: local ones, those that wait, those below any protocol.
 
-use super::{ARGUMENTS, Act, CALLS, act};
+use super::{ARGUMENTS, Act, CALLS, Control, PATHS, PORTS, WORKS, act, may};
 use crate::wall::raw::{Arg, Done, call};
 use crate::wall::stage::Targets;
 
@@ -50,65 +50,76 @@ fn inet(port: u16) -> Arg {
 
 /// All of them.
 pub(super) const ACTS: &[Act] = &[
-    act("wall-socket-daemon", ARGUMENTS, |t| {
+    act("wall-socket-daemon", ARGUMENTS, WORKS, |t| {
         connect(libc::SOCK_STREAM, &path(t, "outside/daemon.sock"))
     }),
-    act("wall-socket-daemon-without-a-path", ARGUMENTS, |t| {
+    act("wall-socket-daemon-without-a-path", ARGUMENTS, WORKS, |t| {
         connect(libc::SOCK_STREAM, &nameless(t))
     }),
-    act("wall-socket-datagram", ARGUMENTS, |t| {
+    act("wall-socket-datagram", ARGUMENTS, WORKS, |t| {
         connect(libc::SOCK_DGRAM, &path(t, "outside/log.sock"))
     }),
-    act("wall-socket-packets-in-order", ARGUMENTS, |t| {
-        connect(libc::SOCK_SEQPACKET, &path(t, "outside/daemon.sock"))
+    act("wall-socket-packets-in-order", ARGUMENTS, WORKS, |_| {
+        socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0)
     }),
-    act("wall-socket-pair-sent-elsewhere", ARGUMENTS, |t| {
+    act("wall-socket-pair-sent-elsewhere", ARGUMENTS, WORKS, |t| {
         let (address, length) = local(&path(t, "outside/log.sock"));
         let own = pair(libc::SOCK_DGRAM)?;
         call(libc::SYS_connect, [own.into(), address, length])
     }),
-    act("wall-socket-pair-named", "landlock: no socket is made (INV-60)", |t| {
+    act("wall-socket-pair-named", PATHS, WORKS, |t| {
         let own = pair(libc::SOCK_STREAM)?;
         let (address, length) = local(&path(t, "workspace/own.sock"));
         call(libc::SYS_bind, [own.into(), address, length])
     }),
-    act("wall-socket-listen", CALLS, |_| {
+    act("wall-socket-listen", CALLS, WORKS, |_| {
         let own = socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
         call(libc::SYS_listen, [own.into(), 1.into()])
     }),
     Act {
         id: "wall-socket-bind",
-        stopped_by: "landlock: no TCP port is taken (INV-62)",
+        by: PORTS,
         landlock: 4,
+        control: Control::Works,
         run: |t| {
             let own = socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
             call(libc::SYS_bind, [own.into(), inet(t.port), 16.into()])
         },
     },
-    act("wall-socket-raw", ARGUMENTS, |_| {
+    act("wall-socket-raw", ARGUMENTS, may("root alone may"), |_| {
         socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP)
     }),
-    act("wall-socket-ping", ARGUMENTS, |_| {
+    act("wall-socket-ping", ARGUMENTS, may("the system says which groups may"), |_| {
         socket(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP)
     }),
-    act("wall-socket-sctp", ARGUMENTS, |_| {
+    act("wall-socket-sctp", ARGUMENTS, may("not every kernel has it"), |_| {
         socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_SCTP)
     }),
-    act("wall-socket-frames", ARGUMENTS, |_| socket(libc::AF_PACKET, libc::SOCK_RAW, 0)),
-    act("wall-socket-machines", ARGUMENTS, |_| socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0)),
-    act("wall-socket-ciphers", ARGUMENTS, |_| socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0)),
-    act("wall-socket-audit", ARGUMENTS, |_| {
+    act("wall-socket-frames", ARGUMENTS, may("root alone may"), |_| {
+        socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
+    }),
+    act("wall-socket-machines", ARGUMENTS, may("not every kernel has it"), |_| {
+        socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0)
+    }),
+    act("wall-socket-ciphers", ARGUMENTS, may("not every kernel has it"), |_| {
+        socket(libc::AF_ALG, libc::SOCK_SEQPACKET, 0)
+    }),
+    act("wall-socket-audit", ARGUMENTS, may("not every kernel has it"), |_| {
         socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_AUDIT)
     }),
-    act("wall-socket-firewall", ARGUMENTS, |_| {
+    act("wall-socket-firewall", ARGUMENTS, may("not every kernel has it"), |_| {
         socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)
     }),
-    act("wall-socket-filter", ARGUMENTS, |_| {
+    act("wall-socket-filter", ARGUMENTS, WORKS, |_| {
         let own = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+        // One instruction, which drops every packet, and how many there are of it and where.
+        let mut drop_all = vec![6_u8, 0, 0, 0, 0, 0, 0, 0];
+        let at = drop_all.as_mut_ptr() as u64;
+        let program = [1_u64.to_le_bytes(), at.to_le_bytes()].concat();
         let (level, attach) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
         call(
             libc::SYS_setsockopt,
-            [own.into(), level.into(), attach.into(), Arg::room(16), 16.into()],
+            [own.into(), level.into(), attach.into(), Arg::Bytes(program), 16.into()],
         )
     }),
 ];
