@@ -13,6 +13,7 @@ mod kit;
 mod leaving;
 mod matrix;
 mod numbers;
+mod pages;
 mod sessions;
 mod shutdown;
 mod socket;

@@ -11,8 +11,12 @@ use utoipa::ToSchema;
 
 use crate::agent_text::{AgentText, DefinitionBody, DiagnosticBody, read_text};
 use crate::app::Ctx;
+use crate::page::PAGE_BYTES;
 use crate::problem::{Kind, Problem};
-use crate::respond::{Json, JsonBody, PathOf, json_as};
+use crate::respond::{Json, JsonBody, PathOf, QueryOf, json_as};
+
+/// The scope of agents that are kept here.
+const KEPT: &str = "api";
 
 /// A name that stands for something else in a path.
 const RESERVED: &str = "validate";
@@ -49,6 +53,17 @@ pub(crate) struct ValidateBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Agents {
     agents: Vec<AgentSummary>,
+    /// What to send as `after` for the next ones; absent where there are none. A page ends behind 2
+    /// MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Which agents are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentsQuery {
+    after: Option<String>,
 }
 
 /// An agent in short. Its texts are its author's.
@@ -101,17 +116,66 @@ pub(crate) struct AgentDeleted {
 }
 
 /// `GET /v1/agents`.
-pub(crate) async fn list(ctx: Ctx) -> Result<Json<Agents>, Problem> {
-    let stored = ctx.store().agents().await?;
+pub(crate) async fn list(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<AgentsQuery>,
+) -> Result<Json<Agents>, Problem> {
+    let slugs = ctx.store().agent_slugs().await?;
     let on_disk = on_disk(&ctx).await?;
-    let kept = |agent: &ResolvedAgent| stored.iter().any(|row| row.slug == agent.id.slug.as_str());
-    let mut agents: Vec<AgentSummary> =
-        on_disk.iter().filter(|agent| !is_kept(agent, kept)).map(AgentSummary::of_file).collect();
-    for row in &stored {
-        let text = read_text(&ctx, &row.slug, &row.text).await?;
-        agents.push(AgentSummary::kept(row, text.definition));
+    let kept = |agent: &ResolvedAgent| slugs.iter().any(|slug| slug == agent.id.slug.as_str());
+    let files = on_disk.iter().filter(|agent| !is_kept(agent, kept)).map(Listed::File);
+    let all: Vec<Listed> = files.chain(slugs.iter().map(|slug| Listed::Kept(slug))).collect();
+    // Behind one that is not there is none.
+    let seen = query.after.map_or(0, |after| {
+        all.iter().position(|one| one.name() == after).map_or(all.len(), |at| at + 1)
+    });
+    let (mut agents, mut bytes, mut last) = (Vec::new(), 0, None);
+    for one in all.iter().skip(seen) {
+        // INV-115: one text at a time, and no more than a page of what is said of them.
+        if bytes >= PAGE_BYTES {
+            return Ok(Json(Agents { agents, next: last }));
+        }
+        last = Some(one.name());
+        let Some(summary) = one.summary(&ctx).await? else { continue };
+        bytes = bytes.saturating_add(size(&summary));
+        agents.push(summary);
     }
-    Ok(Json(Agents { agents }))
+    Ok(Json(Agents { agents, next: None }))
+}
+
+/// An agent of the list.
+enum Listed<'a> {
+    /// Of a file, or of whatever else the catalogue holds.
+    File(&'a ResolvedAgent),
+    /// Kept here under this slug.
+    Kept(&'a str),
+}
+
+impl Listed<'_> {
+    /// By which a page names its last one.
+    fn name(&self) -> String {
+        match self {
+            Self::File(agent) => format!("{}/{}", scope(&agent.id), agent.id.slug),
+            Self::Kept(slug) => format!("{KEPT}/{slug}"),
+        }
+    }
+
+    /// `None` = deleted meanwhile.
+    async fn summary(&self, ctx: &Ctx) -> Result<Option<AgentSummary>, Problem> {
+        match self {
+            Self::File(agent) => Ok(Some(AgentSummary::of_file(agent))),
+            Self::Kept(slug) => {
+                let Some(row) = ctx.store().agent(slug).await? else { return Ok(None) };
+                let text = read_text(ctx, &row.slug, &row.text).await?;
+                Ok(Some(AgentSummary::kept(&row, text.definition)))
+            }
+        }
+    }
+}
+
+/// Bytes that an agent takes in the list.
+fn size(summary: &AgentSummary) -> i64 {
+    serde_json::to_vec(summary).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
 }
 
 /// `GET /v1/agents/{slug}`.
@@ -299,7 +363,7 @@ impl AgentSummary {
 
     fn kept(row: &StoredAgent, definition: Option<DefinitionBody>) -> Self {
         let updated = Some(row.updated);
-        Self { slug: row.slug.clone(), scope: "api".to_owned(), updated, definition }
+        Self { slug: row.slug.clone(), scope: KEPT.to_owned(), updated, definition }
     }
 }
 

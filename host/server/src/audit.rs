@@ -7,7 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::{App, Ctx};
-use crate::page::{Limit, page_of};
+use crate::page::{Limit, PAGE_BYTES, next_of};
 use crate::problem::Problem;
 use crate::respond::{Json, QueryOf};
 
@@ -24,7 +24,8 @@ pub(crate) struct AuditQuery {
 pub(crate) struct AuditPage {
     /// The lines.
     entries: Vec<AuditLine>,
-    /// What to send as `before` for older ones; absent where there are none.
+    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
+    /// MiB, with fewer than `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -52,13 +53,13 @@ pub(crate) async fn read(
     QueryOf(query): QueryOf<AuditQuery>,
 ) -> Result<Json<AuditPage>, Problem> {
     let limit = Limit::of(query.limit)?;
-    let entries = ctx.store().audit(query.before.as_deref(), limit.and_one()).await?;
-    let (entries, next) = page_of(entries, limit, |entry| entry.id.clone());
+    let page = ctx.store().audit(query.before.as_deref(), limit.rows(), PAGE_BYTES).await?;
+    let next = next_of(page.rows.last(), page.more, |entry| entry.id.clone());
     let line = |entry: AuditEntry| {
         let AuditEntry { id, at, actor, action, object, detail } = entry;
         AuditLine { id, at, actor, action, object, detail }
     };
-    Ok(Json(AuditPage { entries: entries.into_iter().map(line).collect(), next }))
+    Ok(Json(AuditPage { entries: page.rows.into_iter().map(line).collect(), next }))
 }
 
 impl App {

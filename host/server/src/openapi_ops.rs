@@ -83,8 +83,16 @@ const EVENTS: &[Query] = &[
     ),
     query("follow", Type::Boolean, "`false`: end after what is stored"),
 ];
-const RECEIPTS: &[Query] = &[MESSAGE, LIMIT];
-const OF_MESSAGE: &[Query] = &[MESSAGE];
+const AFTER: Query = query("after", Type::String, "`next` of the page before");
+const BYTES: Query = query(
+    "limit",
+    Type::Integer,
+    "how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer",
+);
+const AUDIT: &[Query] = &[BYTES, BEFORE];
+const RECEIPTS: &[Query] = &[MESSAGE, BYTES, BEFORE];
+const SUBAGENTS: &[Query] = &[MESSAGE, BYTES, AFTER];
+const AGENTS: &[Query] = &[AFTER];
 const SINCE: &[Query] =
     &[query("since", Type::String, "the first day, `YYYY-MM-DD`; absent = 30 days ago")];
 const AGENT: &[Query] =
@@ -122,7 +130,7 @@ pub(crate) fn doc(op: Op) -> Doc {
         ),
         Op::WatchEvents => paged(EVENTS, read("turns", "watch what happens in a session", Events)),
         Op::ListSubagents => paged(
-            OF_MESSAGE,
+            SUBAGENTS,
             read("sessions", "list the subagents of a session", Json(of::<sessions::Subagents>)),
         ),
         Op::ListReceipts => paged(
@@ -152,7 +160,7 @@ pub(crate) fn doc(op: Op) -> Doc {
             read("questions", "list all open questions", Json(of::<questions::Questions>))
         }
         Op::ListRunning => read("turns", "list the turns that run", Json(of::<running::Running>)),
-        Op::ListAgents => read("agents", "list agents", Json(of::<agents::Agents>)),
+        Op::ListAgents => paged(AGENTS, read("agents", "list agents", Json(of::<agents::Agents>))),
         Op::CreateAgent => taking(
             of::<agents::NewAgentBody>,
             &[Kind::Taken, Kind::Agent],
@@ -187,7 +195,7 @@ pub(crate) fn doc(op: Op) -> Doc {
             paged(SINCE, read("operations", "what was used, by day", Json(of::<usage::Usage>)))
         }
         Op::ReadAudit => {
-            paged(PAGE, read("operations", "read the audit log", Json(of::<audit::AuditPage>)))
+            paged(AUDIT, read("operations", "read the audit log", Json(of::<audit::AuditPage>)))
         }
         Op::OpenApi => read("operations", "this document", Any),
         Op::WebSocket => read("turns", "turns and events on one connection", Upgrade),

@@ -1,4 +1,4 @@
-//! Lists in pages: how many, and from where on.
+//! Lists in pages: how many, of how many bytes, and from where on.
 
 use crate::problem::Problem;
 
@@ -7,6 +7,9 @@ const DEFAULT_ROWS: u32 = 50;
 
 /// Most rows of a page.
 pub(crate) const MAX_ROWS: u32 = 200;
+
+/// Bytes behind which a page takes no more rows: one row may be larger.
+pub(crate) const PAGE_BYTES: i64 = 2 << 20;
 
 /// How many rows are wanted.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +49,11 @@ pub(crate) fn page_of<T>(
     rows.truncate(limit.count());
     let next = rows.last().map(id).filter(|_| more);
     (rows, next)
+}
+
+/// What names the row at the end of a page, where there are more behind it.
+pub(crate) fn next_of<T, N>(last: Option<&T>, more: bool, name: impl Fn(&T) -> N) -> Option<N> {
+    last.filter(|_| more).map(name)
 }
 
 #[cfg(test)]

@@ -7,16 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::app::{Ctx, is_id};
-use crate::page::{Limit, page_of};
+use crate::app::Ctx;
+use crate::page::{Limit, PAGE_BYTES, next_of, page_of};
 use crate::problem::{Kind, Problem};
 use crate::respond::{Json, PathOf, QueryOf};
 
 /// Most messages of a page with all that was said: each may be as large as a model's context.
 const MAX_FULL: u32 = 20;
-
-/// Bytes after which a page of messages takes no more of them: one message may be larger.
-const PAGE_BYTES: i64 = 2 << 20;
 
 /// Which rows are wanted.
 #[derive(Debug, Deserialize)]
@@ -35,11 +32,13 @@ pub(crate) struct MessagesQuery {
     full: Option<bool>,
 }
 
-/// Which rows of a session are wanted.
+/// Which subagents are wanted.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct OfMessageQuery {
+pub(crate) struct SubagentsQuery {
     message: Option<String>,
+    limit: Option<u32>,
+    after: Option<String>,
 }
 
 /// Which receipts are wanted.
@@ -48,6 +47,7 @@ pub(crate) struct OfMessageQuery {
 pub(crate) struct ReceiptsQuery {
     message: Option<String>,
     limit: Option<u32>,
+    before: Option<String>,
 }
 
 /// Sessions, those that were last added to first.
@@ -133,6 +133,10 @@ pub(crate) struct MessageBody {
 pub(crate) struct Subagents {
     #[schema(value_type = Vec<SubagentBody>)]
     subagents: Vec<SubagentRecord>,
+    /// What to send as `after` for the next ones; absent where there are none. A page ends behind
+    /// 2 MiB of what is stored, with fewer than `limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A subagent. Its texts are foreign.
@@ -174,6 +178,10 @@ pub(crate) struct SubagentBody {
 pub(crate) struct Receipts {
     #[schema(value_type = Vec<ReceiptBody>)]
     receipts: Vec<StoredReceipt>,
+    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
+    /// MiB of what is stored, with fewer than `limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// What one tool call did.
@@ -258,10 +266,8 @@ pub(crate) async fn messages(
         rows => Limit::of(rows)?,
     };
     let page = ctx.store().messages_page(&session, query.before, limit.rows(), PAGE_BYTES).await?;
-    let oldest = page.messages.first().map(|message| message.sort_order);
-    let next = oldest.filter(|_| page.more);
-    let messages =
-        page.messages.into_iter().map(|message| MessageBody::of(message, full)).collect();
+    let next = next_of(page.rows.first(), page.more, |message| message.sort_order);
+    let messages = page.rows.into_iter().map(|message| MessageBody::of(message, full)).collect();
     let summary = ctx.store().compaction(&session).await?.map(|kept| SummaryBody {
         upto: kept.upto_sort_order,
         text: kept.text,
@@ -274,14 +280,14 @@ pub(crate) async fn messages(
 pub(crate) async fn subagents(
     ctx: Ctx,
     PathOf(id): PathOf<String>,
-    QueryOf(query): QueryOf<OfMessageQuery>,
+    QueryOf(query): QueryOf<SubagentsQuery>,
 ) -> Result<Json<Subagents>, Problem> {
     let session = ctx.session(&id).await?.id;
-    let mut subagents = ctx.store().subagents(&session).await?;
-    if let Some(message) = &query.message {
-        subagents.retain(|subagent| subagent.parent_message_id == *message);
-    }
-    Ok(Json(Subagents { subagents }))
+    let SubagentsQuery { message, limit, after } = query;
+    let (limit, message, after) = (Limit::of(limit)?.rows(), message.as_deref(), after.as_deref());
+    let page = ctx.store().subagents_page(&session, message, after, limit, PAGE_BYTES).await?;
+    let next = next_of(page.rows.last(), page.more, |subagent| subagent.id.clone());
+    Ok(Json(Subagents { subagents: page.rows, next }))
 }
 
 /// `GET /v1/sessions/{id}/receipts`.
@@ -291,12 +297,12 @@ pub(crate) async fn receipts(
     QueryOf(query): QueryOf<ReceiptsQuery>,
 ) -> Result<Json<Receipts>, Problem> {
     let session = ctx.session(&id).await?.id;
-    let limit = Limit::of(query.limit)?.rows();
-    let message = query.message.as_deref();
-    if message.is_some_and(|message| !is_id(message)) {
-        return Ok(Json(Receipts { receipts: Vec::new() }));
-    }
-    Ok(Json(Receipts { receipts: ctx.store().receipts(&session, message, limit).await? }))
+    let ReceiptsQuery { message, limit, before } = query;
+    let (limit, message, before) =
+        (Limit::of(limit)?.rows(), message.as_deref(), before.as_deref());
+    let page = ctx.store().receipts_page(&session, message, before, limit, PAGE_BYTES).await?;
+    let next = next_of(page.rows.first(), page.more, |stored| stored.receipt.id.clone());
+    Ok(Json(Receipts { receipts: page.rows, next }))
 }
 
 fn running(ctx: &Ctx) -> BTreeSet<String> {

@@ -205,7 +205,7 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
     assert!(desk.service.cancel(&turn.session, "key:1"));
     assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
     assert!(!desk.service.cancel(&turn.session, "key:1"), "it is over");
-    let audit = desk.store.audit(None, 10).await.unwrap();
+    let audit = desk.store.audit(None, 10, i64::MAX).await.unwrap().rows;
     let actions: Vec<&str> = audit.iter().map(|entry| entry.action.as_str()).collect();
     assert!(actions.contains(&"turn_cancelled") && actions.contains(&"subagent_cancelled"));
     assert!(audit.iter().all(|entry| entry.actor == "key:1"));

@@ -110,6 +110,17 @@ impl Store {
         rows.iter().map(|row| self.stored_agent(row)).collect()
     }
 
+    /// The slugs of all agents of this tenant, in their order: which there are, for who reads them
+    /// one at a time.
+    pub async fn agent_slugs(&self) -> Result<Vec<String>, StoreError> {
+        let select = "SELECT slug FROM agents WHERE tenant = $1 ORDER BY slug";
+        sqlx::query_scalar(select)
+            .bind(&*self.tenant)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("list the agents", &error))
+    }
+
     /// Deletes an agent. `false` = there was none.
     pub async fn delete_agent(&self, slug: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM agents WHERE tenant = $1 AND slug = $2";

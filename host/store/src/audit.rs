@@ -7,8 +7,8 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::page::{Page, and_one, more};
 use crate::registry::Registry;
-use crate::session::MAX_LISTED;
 use crate::statement::{Nothing, Statement, bounded, json};
 
 /// Most bytes of one line's detail: what was asked and decided, not what came of it.
@@ -78,30 +78,37 @@ impl Registry {
 
 impl Store {
     /// The audit log of this tenant, the newest line first: those before an id, at most `limit`,
-    /// at most [`MAX_LISTED`]. Lines outlive a tenant; another one that was given the same name
-    /// does not see those from before it was made.
+    /// at most [`crate::MAX_LISTED`], and no more behind the one with which they have `most_bytes`.
+    /// Only where there are none is the page empty. Lines outlive a tenant; another one that was
+    /// given the same name does not see those from before it was made.
     pub async fn audit(
         &self,
-        before_id: Option<&str>,
+        before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<AuditEntry>, StoreError> {
-        let newest = "SELECT id, at, actor, action, object, detail FROM audit WHERE tenant = $1 \
-            AND at >= COALESCE((SELECT t.created FROM tenants t WHERE t.name = $1), 0) \
-            ORDER BY id DESC LIMIT $2";
-        let before = "SELECT id, at, actor, action, object, detail FROM audit WHERE tenant = $1 \
-            AND at >= COALESCE((SELECT t.created FROM tenants t WHERE t.name = $1), 0) \
-            AND id < $3 ORDER BY id DESC LIMIT $2";
-        let query = sqlx::query(if before_id.is_some() { before } else { newest })
+        most_bytes: i64,
+    ) -> Result<Page<AuditEntry>, StoreError> {
+        // The sizes first: a line that does not fit is not even read.
+        let select = "WITH sized AS (SELECT a.id, octet_length(a.detail) AS bytes FROM audit a \
+            WHERE a.tenant = $1 \
+            AND a.at >= COALESCE((SELECT t.created FROM tenants t WHERE t.name = $1), 0) \
+            AND ($2 IS NULL OR a.id < $2) ORDER BY a.id DESC LIMIT $3), \
+            summed AS (SELECT id, SUM(bytes) OVER (ORDER BY id DESC) - bytes AS newer, \
+            ROW_NUMBER() OVER (ORDER BY id DESC) AS place FROM sized) \
+            SELECT a.id, a.at, a.actor, a.action, a.object, a.detail, \
+            (SELECT COUNT(*) FROM sized) FROM summed x JOIN audit a ON a.id = x.id \
+            WHERE x.newer < $4 AND x.place < $3 ORDER BY a.id DESC";
+        let failed = |error| self.failed("read the audit log", &error);
+        let rows = sqlx::query(select)
             .bind(&*self.tenant)
-            .bind(i64::from(limit.min(MAX_LISTED)));
-        let query = match before_id {
-            Some(id) => query.bind(id),
-            None => query,
-        };
-        let rows = query.fetch_all(&self.pool).await;
-        let rows = rows.map_err(|error| self.failed("read the audit log", &error))?;
+            .bind(before)
+            .bind(and_one(limit))
+            .bind(most_bytes.max(1))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed)?;
         let bad = |why| self.bad_row("an audit entry".to_owned(), why);
-        rows.iter().map(|row| stored(row).map_err(bad)).collect()
+        let entries: Result<_, _> = rows.iter().map(|row| stored(row).map_err(bad)).collect();
+        Ok(Page { rows: entries?, more: more(&rows).map_err(failed)? })
     }
 }
 

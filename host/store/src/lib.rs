@@ -63,7 +63,7 @@ pub use event::{EventBlock, MAX_BLOCK_BYTES, MAX_EVENTS, StoredEvent};
 pub use journal::{InFlight, JournalEntry};
 pub use message::{Finished, NewMessage, StoredMessage};
 pub use open::{Store, TENANT};
-pub use page::MessagePage;
+pub use page::Page;
 pub use receipt::{ReceiptRow, StoredReceipt};
 pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
 pub use run::StoredTurn;

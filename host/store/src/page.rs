@@ -1,7 +1,9 @@
-//! Sessions and messages in pages, for lists that go on from a row that was seen last.
+//! Lists in pages, which go on from a row that was seen last, and end behind so many bytes: of
+//! rows whose size is somebody else's choice, no more are read than were asked for.
 
 use belljar_policy::Shown;
 use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::message::StoredMessage;
@@ -64,7 +66,7 @@ impl Store {
         before: Option<i64>,
         limit: u32,
         most_bytes: i64,
-    ) -> Result<MessagePage, StoreError> {
+    ) -> Result<Page<StoredMessage>, StoreError> {
         // The sizes first: a row that does not fit is not even read.
         let select = "WITH sized AS (SELECT m.id, m.sort_order, \
             octet_length(m.content) + octet_length(m.metadata) AS bytes \
@@ -89,22 +91,32 @@ impl Store {
             .fetch_all(&self.pool)
             .await
             .map_err(failed)?;
-        let found: i64 = match rows.first() {
-            Some(row) => row.try_get(8).map_err(failed)?,
-            None => 0,
-        };
-        let more = usize::try_from(found).is_ok_and(|found| found > rows.len());
+        let more = more(&rows).map_err(failed)?;
         let messages: Result<_, _> =
             rows.iter().rev().map(|row| self.stored_message(row)).collect();
-        Ok(MessagePage { messages: messages?, more })
+        Ok(Page { rows: messages?, more })
     }
 }
 
-/// Some messages of a session.
+/// Whether there are rows past a page, by its last column: how many there are, the first of those
+/// past it included.
+pub(crate) fn more(rows: &[SqliteRow]) -> Result<bool, sqlx::Error> {
+    let Some(row) = rows.first() else { return Ok(false) };
+    let found: i64 = row.try_get(row.len().saturating_sub(1))?;
+    Ok(usize::try_from(found).is_ok_and(|found| found > rows.len()))
+}
+
+/// How many rows to look for: as many as are wanted, at most [`MAX_LISTED`], and one more, which
+/// tells whether there are more.
+pub(crate) fn and_one(limit: u32) -> i64 {
+    i64::from(limit.min(MAX_LISTED)).saturating_add(1)
+}
+
+/// Some rows of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MessagePage {
-    /// The oldest first.
-    pub messages: Vec<StoredMessage>,
-    /// Whether there are older ones.
+pub struct Page<T> {
+    /// In the list's order.
+    pub rows: Vec<T>,
+    /// Whether there are more past these.
     pub more: bool,
 }

@@ -6,6 +6,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::page::{Page, and_one, more};
 use crate::session::MAX_LISTED;
 use crate::statement::{Nothing, Statement, json};
 
@@ -112,6 +113,46 @@ impl Store {
         let rows = rows.map_err(|error| self.failed("read the receipts", &error))?;
         let bad = |why| self.bad_row("a receipt".to_owned(), why);
         rows.iter().rev().map(|row| stored(row).map_err(bad)).collect()
+    }
+
+    /// The same in pages: the latest, or those before one of them; no more behind the one with
+    /// which they have `most_bytes`. Only where there are none is the page empty.
+    pub async fn receipts_page(
+        &self,
+        session: &str,
+        message: Option<&str>,
+        before: Option<&str>,
+        limit: u32,
+        most_bytes: i64,
+    ) -> Result<Page<StoredReceipt>, StoreError> {
+        // The sizes first: a row that does not fit is not even read.
+        let select = "WITH sized AS (SELECT r.id, r.created, octet_length(r.body) AS bytes \
+            FROM receipts r JOIN sessions s ON s.id = r.session_id \
+            WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = COALESCE($3, r.message_id) \
+            AND ($4 IS NULL OR (r.created, r.id) < \
+            (SELECT b.created, b.id FROM receipts b WHERE b.session_id = $2 AND b.id = $4)) \
+            ORDER BY r.created DESC, r.id DESC LIMIT $5), \
+            summed AS (SELECT id, SUM(bytes) OVER (ORDER BY created DESC, id DESC) - bytes \
+            AS newer, ROW_NUMBER() OVER (ORDER BY created DESC, id DESC) AS place FROM sized) \
+            SELECT r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, r.ending, r.fuel, \
+            r.micros, r.body, r.created, (SELECT COUNT(*) FROM sized) \
+            FROM summed x JOIN receipts r ON r.id = x.id \
+            WHERE x.newer < $6 AND x.place < $5 ORDER BY r.created DESC, r.id DESC";
+        let failed = |error| self.failed("read the receipts", &error);
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(message)
+            .bind(before)
+            .bind(and_one(limit))
+            .bind(most_bytes.max(1))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed)?;
+        let bad = |why| self.bad_row("a receipt".to_owned(), why);
+        let receipts: Result<_, _> =
+            rows.iter().rev().map(|row| stored(row).map_err(bad)).collect();
+        Ok(Page { rows: receipts?, more: more(&rows).map_err(failed)? })
     }
 }
 

@@ -65,7 +65,7 @@ impl Store {
     pub async fn turn(&self, session: &str, answer: &str) -> Result<StoredTurn, StoreError> {
         let answer = self.message(session, answer).await?;
         let before = self.messages_page(session, Some(answer.sort_order), 1, i64::MAX).await?;
-        let asked = before.messages.into_iter().find(|message| message.role == crate::Role::User);
+        let asked = before.rows.into_iter().find(|message| message.role == crate::Role::User);
         Ok(StoredTurn { session: self.session(session).await?, asked, answer })
     }
 
@@ -103,7 +103,7 @@ impl Store {
     /// The last turn of a session; `None` where it has none.
     pub async fn latest_turn(&self, session: &str) -> Result<Option<StoredTurn>, StoreError> {
         let newest = self.messages_page(session, None, 1, i64::MAX).await?;
-        match newest.messages.first() {
+        match newest.rows.first() {
             Some(answer) if answer.role == crate::Role::Assistant => {
                 self.turn(session, &answer.id).await.map(Some)
             }

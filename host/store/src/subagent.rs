@@ -6,6 +6,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::page::{Page, and_one, more};
 use crate::session;
 use crate::statement::{Nothing, Statement, json};
 use crate::words::{Source, SubagentStatus};
@@ -70,13 +71,18 @@ pub struct SubagentRecord {
 /// The columns, in the order in which they are read, of the rows that are described.
 macro_rules! columns {
     ($rows:literal) => {
+        columns!("", "", $rows)
+    };
+    ($with:literal, $count:literal, $rows:literal) => {
         concat!(
+            $with,
             "SELECT a.id, a.parent_message_id, a.parent_tool_call_id, a.parent_agent, \
             a.parent_subagent_id, a.depth, a.chain_id, a.source, a.agent, a.display_name, a.goal, \
             a.context, a.status, a.model, a.tool_names, a.summary, a.result, a.error, \
             a.input_tokens, a.cached_tokens, a.output_tokens, a.fuel, a.sort_order, a.created, \
-            a.started, a.ended \
-            FROM subagent_sessions a JOIN sessions s ON s.id = a.session_id ",
+            a.started, a.ended",
+            $count,
+            " FROM subagent_sessions a JOIN sessions s ON s.id = a.session_id ",
             $rows
         )
     };
@@ -175,6 +181,52 @@ impl Store {
             .await
             .map_err(|error| self.failed("read the subagents", &error))?;
         rows.iter().map(|row| self.stored_subagent(row)).collect()
+    }
+
+    /// The same in pages, of the session or of one of its messages: the first, or those behind one
+    /// of them; no more behind the one with which they have `most_bytes`. Only where there are none
+    /// is the page empty.
+    pub async fn subagents_page(
+        &self,
+        session: &str,
+        message: Option<&str>,
+        after: Option<&str>,
+        limit: u32,
+        most_bytes: i64,
+    ) -> Result<Page<SubagentRecord>, StoreError> {
+        // The sizes first: a row that does not fit is not even read.
+        let select = columns!(
+            "WITH sized AS (SELECT c.id, c.parent_message_id, c.sort_order, \
+            octet_length(c.goal) + octet_length(COALESCE(c.context, '')) + \
+            octet_length(c.tool_names) + octet_length(c.summary) + octet_length(c.result) + \
+            octet_length(COALESCE(c.error, '')) AS bytes \
+            FROM subagent_sessions c JOIN sessions o ON o.id = c.session_id \
+            WHERE o.tenant = $1 AND o.id = $2 \
+            AND c.parent_message_id = COALESCE($3, c.parent_message_id) \
+            AND ($4 IS NULL OR (c.parent_message_id, c.sort_order, c.id) > \
+            (SELECT b.parent_message_id, b.sort_order, b.id FROM subagent_sessions b \
+            WHERE b.session_id = $2 AND b.id = $4)) \
+            ORDER BY c.parent_message_id, c.sort_order, c.id LIMIT $5), \
+            summed AS (SELECT id, SUM(bytes) OVER by_place - bytes AS earlier, \
+            ROW_NUMBER() OVER by_place AS place FROM sized \
+            WINDOW by_place AS (ORDER BY parent_message_id, sort_order, id)) ",
+            ", (SELECT COUNT(*) FROM sized)",
+            "JOIN summed x ON x.id = a.id WHERE x.earlier < $6 AND x.place < $5 \
+            ORDER BY a.parent_message_id, a.sort_order, a.id"
+        );
+        let failed = |error| self.failed("read the subagents", &error);
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .bind(session)
+            .bind(message)
+            .bind(after)
+            .bind(and_one(limit))
+            .bind(most_bytes.max(1))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed)?;
+        let subagents: Result<_, _> = rows.iter().map(|row| self.stored_subagent(row)).collect();
+        Ok(Page { rows: subagents?, more: more(&rows).map_err(failed)? })
     }
 
     /// A subagent of a session by its id.

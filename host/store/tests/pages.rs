@@ -57,11 +57,11 @@ async fn pages_of_messages_go_back_from_the_latest() {
     store.append_messages("s0", &messages).await.unwrap();
     let all = i64::MAX;
     let page = store.messages_page("s0", None, 2, all).await.unwrap();
-    let ids = |page: &belljar_store::MessagePage| {
-        page.messages.iter().map(|message| message.id.clone()).collect::<Vec<_>>()
+    let ids = |page: &belljar_store::Page<belljar_store::StoredMessage>| {
+        page.rows.iter().map(|message| message.id.clone()).collect::<Vec<_>>()
     };
     assert_eq!((ids(&page), page.more), (vec!["m4".into(), "m5".into()], true));
-    let before = Some(page.messages[0].sort_order);
+    let before = Some(page.rows[0].sort_order);
     let page = store.messages_page("s0", before, 3, all).await.unwrap();
     assert_eq!((ids(&page).len(), page.more), (3, false));
     assert_eq!(ids(&page), ["m1", "m2", "m3"]);
@@ -76,7 +76,7 @@ async fn pages_of_messages_go_back_from_the_latest() {
     assert_eq!((ids(&page), page.more), (vec!["m4".into(), "m5".into()], true));
     assert_eq!(store.message("s0", "m3").await.unwrap().content, json!({"text": 3}));
     let other = store.of_tenant("other");
-    assert_eq!(other.messages_page("s0", None, 10, all).await.unwrap().messages, []);
+    assert_eq!(other.messages_page("s0", None, 10, all).await.unwrap().rows, []);
     for (store, session, id) in [(&other, "s0", "m3"), (&store, "s1", "m3"), (&store, "s0", "m9")] {
         let error = store.message(session, id).await.unwrap_err();
         assert!(matches!(error, StoreError::NotFound { .. }), "{error}");

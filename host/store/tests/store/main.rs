@@ -9,6 +9,7 @@ mod commit;
 mod events;
 mod keys;
 mod migration;
+mod pages;
 mod runs;
 mod sessions;
 mod storage;

@@ -205,8 +205,9 @@ async fn reads(store: &Store) -> Vec<(&'static str, Result<usize, StoreError>)> 
         ("compaction", row(store.compaction("s").await)),
         ("agent", row(store.agent("mine").await)),
         ("agents", rows(store.agents().await)),
+        ("agent_slugs", rows(store.agent_slugs().await)),
         ("usage", rows(store.usage("").await)),
-        ("audit", rows(store.audit(None, 10).await)),
+        ("audit", rows(store.audit(None, 10, i64::MAX).await.map(|page| page.rows))),
     ]
 }
 
