@@ -14,6 +14,7 @@ mod leaving;
 mod matrix;
 mod numbers;
 mod pages;
+mod places;
 mod sessions;
 mod shutdown;
 mod socket;

@@ -71,11 +71,12 @@ pub(crate) async fn read(
         return Err(Problem::not_found("attachment", &attachment));
     }
     let (about, data) = ctx.store().attachment(&session, &attachment).await?;
+    let name = ctx.app.outward().plain(&about.name);
     let mut response = Response::new(Body::from(data));
     let headers = response.headers_mut();
     let kind = HARMLESS.iter().find(|kind| **kind == about.media_type).unwrap_or(&BYTES);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    let saved = HeaderValue::from_str(&disposition(&about.name));
+    let saved = HeaderValue::from_str(&disposition(name.as_str()));
     let saved = saved.unwrap_or(HeaderValue::from_static("attachment"));
     headers.insert(header::CONTENT_DISPOSITION, saved);
     Ok(response)

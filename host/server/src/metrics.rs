@@ -84,7 +84,9 @@ impl Metrics {
 
 /// `GET /metrics`.
 pub(crate) async fn read(State(app): State<App>) -> Response {
-    let mut response = page(&app).into_response();
+    // No route or name in it is of the host: should one come to be, it does not leave.
+    let page = app.outward().plain(&page(&app));
+    let mut response = page.into_string().into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response

@@ -1,8 +1,10 @@
-//! What leaves: every JSON answer, event and message, as a [`Public`] text.
+//! What leaves: every JSON answer, event and message, the metrics and the name of a file, as a
+//! [`Public`] text.
 //!
-//! A [`Public`] text names no place of the host that this server knows of. [`Outward::say`] is the
-//! only way to make one, and answers, streams and sockets take nothing else: what did not pass
-//! it is not sent.
+//! A [`Public`] text names no place of the host that this server knows of. Only [`Outward`] makes
+//! one, and answers, streams and sockets take nothing else: what did not pass it is not sent. Two
+//! things are not searched: what somebody else said, in the fields of [`SAID`], and the bytes of a
+//! file that a tool handed over.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,9 +14,17 @@ use belljar_policy::Shown;
 use belljar_session::Service;
 use serde_json::{Map, Value};
 
-/// Fields whose texts are shown as they are: what a person said, or the text of an agent, which an
-/// admin reads here and writes back. Nobody who writes them was told of a place of the host.
+/// Fields whose texts are shown as they are, since nothing of them is the host's: what a person or
+/// a model said; the text of an agent, which an admin reads here and writes back; the arguments of
+/// a call, on which a person decides. Nobody who writes them was told of a place of the host.
 const SAID: [&str; 3] = ["text", "body", "arguments"];
+
+/// Of what a model was sent, the part that the host puts together: a person's words with notices,
+/// frames and material around them. The person's own words stand by themselves in the message that
+/// has a place in its session.
+fn is_put_together(fields: &Map<String, Value>) -> bool {
+    fields.get("role").is_some_and(|role| role == "user") && !fields.contains_key("place")
+}
 
 /// Fewest characters of a place that is hidden: `/` is in every path, and hides nothing.
 const MIN_PLACE: usize = 3;
@@ -36,7 +46,7 @@ impl HiddenPlace {
     }
 }
 
-/// A text that names no hidden place. Only [`Outward::say`] makes one.
+/// A text that names no hidden place. Only [`Outward`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Public(String);
 
@@ -102,6 +112,12 @@ impl Outward {
         let hidden = serde_json::from_str(&json).ok().map(|value| known.hidden(value));
         Public(hidden.unwrap_or_default().to_string())
     }
+
+    /// The same for what is no JSON.
+    pub(crate) fn plain(&self, text: &str) -> Public {
+        let known = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
+        Public(known.hidden_text(text))
+    }
 }
 
 impl Known {
@@ -138,8 +154,9 @@ impl Known {
             Value::String(text) => Value::String(self.hidden_text(&text)),
             Value::Array(values) => values.into_iter().map(|value| self.hidden(value)).collect(),
             Value::Object(fields) => {
+                let composed = is_put_together(&fields);
                 let hide = |(key, value): (String, Value)| {
-                    let said = value.is_string() && SAID.contains(&key.as_str());
+                    let said = value.is_string() && SAID.contains(&key.as_str()) && !composed;
                     (self.hidden_text(&key), if said { value } else { self.hidden(value) })
                 };
                 Value::Object(fields.into_iter().map(hide).collect::<Map<_, _>>())
@@ -251,6 +268,20 @@ mod tests {
         assert_eq!(said(&value), value);
         assert_eq!(said(&json!({ "text": ["/srv/data/x"] })), json!({ "text": ["data/x"] }));
         assert_eq!(outward().say("/srv/data is no JSON".to_owned()).as_str(), "null");
+    }
+
+    #[test]
+    fn what_the_host_put_together_for_a_model_is_searched_and_a_persons_words_are_not() {
+        let own = json!({ "role": "user", "place": 1, "text": "see /srv/data/x" });
+        let sent = json!({ "role": "user", "text": "see /srv/data/x" });
+        let answer = json!({ "role": "assistant", "text": "I guess /srv/data/x" });
+        let hidden = json!({ "role": "user", "text": "see data/x" });
+        assert_eq!(said(&json!([own, sent, answer])), json!([own, hidden, answer]));
+    }
+
+    #[test]
+    fn what_is_no_json_is_searched_as_it_is() {
+        assert_eq!(outward().plain("# /srv/data\n1 /srv/data/x").as_str(), "# data\n1 data/x");
     }
 
     #[test]
