@@ -45,6 +45,7 @@ mod metrics;
 mod openapi;
 mod openapi_ops;
 mod outward;
+mod pace;
 mod page;
 mod peers;
 mod preview;

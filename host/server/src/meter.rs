@@ -1,5 +1,6 @@
-//! The bytes of a WebSocket's message that is not whole yet: they lie in a buffer that nobody here
-//! sees, so they are counted where they arrive, against what their tenant may have in flight.
+//! What goes over a connection: how fast its client takes what it is sent, and the bytes of a
+//! WebSocket's message that is not whole yet. Those lie in a buffer that nobody here sees, so they
+//! are counted where they arrive, against what their tenant may have in flight.
 
 use std::io;
 use std::pin::Pin;
@@ -9,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::in_flight::{InFlight, SOCKET_BYTES};
+use crate::pace::Pace;
 
 /// Counts what arrives on one connection, once it is a WebSocket.
 #[derive(Debug, Default)]
@@ -20,11 +22,12 @@ struct Begun {
     bytes: u64,
 }
 
-/// A connection whose bytes a [`Meter`] counts.
+/// A connection whose bytes a [`Meter`] counts, and whose client keeps a [`Pace`].
 #[derive(Debug)]
 pub(crate) struct Metered<IO> {
     io: IO,
     meter: Arc<Meter>,
+    pace: Pace,
 }
 
 impl Meter {
@@ -65,7 +68,7 @@ impl Meter {
 
 impl<IO> Metered<IO> {
     pub(crate) fn new(io: IO, meter: Arc<Meter>) -> Self {
-        Self { io, meter }
+        Self { io, meter, pace: Pace::default() }
     }
 }
 
@@ -87,7 +90,8 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Metered<IO> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(context, bytes)
+        let written = Pin::new(&mut self.io).poll_write(context, bytes);
+        self.pace.kept(context, written)
     }
 
     fn poll_write_vectored(
@@ -95,7 +99,8 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Metered<IO> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.io).poll_write_vectored(context, slices);
+        self.pace.kept(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
