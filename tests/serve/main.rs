@@ -8,6 +8,7 @@ mod auth;
 mod budgets;
 mod chat;
 mod client;
+mod forms;
 mod guards;
 mod kit;
 mod leaving;
