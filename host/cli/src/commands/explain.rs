@@ -6,7 +6,7 @@ use belljar_policy::{
     TargetHost, ToolName, Verdict, Vote, WORKSPACE,
 };
 use belljar_session::{Host, ResolvedAgent, resolve};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
 use crate::exit::{Exit, Failure};
@@ -37,46 +37,52 @@ pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
         }
         _ => None,
     };
+    let id = agent.id.to_string();
     if args.json {
-        let votes: Vec<_> = answer
-            .votes
-            .iter()
-            .map(|vote| {
-                let verdict = vote.verdict.to_string();
-                json!({ "source": vote.source, "verdict": verdict, "why": vote.why })
-            })
-            .collect();
-        out.json(&json!({
-            "agent": agent.id.to_string(),
-            "tool": args.tool,
-            "target": args.target,
-            "permission": answer.permission,
-            "decided_by": answer.decided_by,
-            "votes": votes,
-            "grant": lines,
-        }))?;
+        out.json(&told(args, &id, &answer, lines.as_deref()))?;
     } else {
-        headline(args, &agent.id.to_string(), answer.permission, out);
-        let mut table = Table::new(out, &["source", "vote", "why"]);
-        for vote in &answer.votes {
-            let style = match vote.verdict {
-                Verdict::Allows => Style::Green,
-                Verdict::Asks => Style::Yellow,
-                Verdict::Refuses => Style::Red,
-                Verdict::Silent => Style::Dim,
-            };
-            let decided = answer.decided_by == Some(vote.source);
-            let why =
-                if decided { format!("{} (this decided)", vote.why) } else { vote.why.clone() };
-            table.row([plain(vote.source), styled(style, vote.verdict), plain(Shown::new(&why))]);
-        }
-        table.print(out);
+        headline(args, &id, answer.permission, out);
+        votes(&answer, out);
         advise(answer.decided_by, lines.as_deref(), places, out);
     }
     Ok(match answer.permission {
         Permission::Allow | Permission::Ask => Exit::Completed,
         Permission::Deny => Exit::NotAllowed,
     })
+}
+
+/// The answer for programs.
+fn told(args: &ExplainArgs, agent: &str, answer: &Explanation, lines: Option<&str>) -> Value {
+    let vote = |vote: &Vote| {
+        let verdict = vote.verdict.to_string();
+        json!({ "source": vote.source, "verdict": verdict, "why": vote.why })
+    };
+    json!({
+        "agent": agent,
+        "tool": args.tool,
+        "target": args.target,
+        "permission": answer.permission,
+        "decided_by": answer.decided_by,
+        "votes": answer.votes.iter().map(vote).collect::<Vec<_>>(),
+        "grant": lines,
+    })
+}
+
+/// Who voted how, and which vote decided.
+fn votes(answer: &Explanation, out: &Out) {
+    let mut table = Table::new(out, &["source", "vote", "why"]);
+    for vote in &answer.votes {
+        let style = match vote.verdict {
+            Verdict::Allows => Style::Green,
+            Verdict::Asks => Style::Yellow,
+            Verdict::Refuses => Style::Red,
+            Verdict::Silent => Style::Dim,
+        };
+        let decided = answer.decided_by == Some(vote.source);
+        let why = if decided { format!("{} (this decided)", vote.why) } else { vote.why.clone() };
+        table.row([plain(vote.source), styled(style, vote.verdict), plain(Shown::new(&why))]);
+    }
+    table.print(out);
 }
 
 /// Says which line of the agent's own file withholds a tool, or has it asked for.

@@ -167,10 +167,6 @@ fn compare(
     written: &AgentDefinition,
     known: &KnownTools,
 ) -> Result<(), NoCanonicalForm> {
-    let may = |agent: &AgentDefinition, tool: &ToolName| {
-        let named = agent.asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
-        if named { agent.asked.most(tool.as_str()) } else { Permission::Deny }
-    };
     // A canonical file may name no tool that does not exist, so those of children do not count.
     let agents = |agent: &AgentDefinition| {
         let asked = agent.subagents.clone().unwrap_or_default();
@@ -193,11 +189,7 @@ fn compare(
         ("writing", agent.asked.writes == written.asked.writes),
         ("tools that are installed later", open(agent) == open(written)),
         ("subagents", agents(agent) == agents(written)),
-        (
-            "list of tools",
-            known.iter().all(|tool| may(agent, tool) == may(written, tool))
-                && agent.asked.tools.is_some() == written.asked.tools.is_some(),
-        ),
+        ("list of tools", have_same_tools(agent, written, known)),
         (
             "form",
             written.dialect == Dialect::Canonical && Visibility::ALL.contains(&agent.visibility),
@@ -207,6 +199,16 @@ fn compare(
         Some((what, _)) => Err(NoCanonicalForm::Differs(what)),
         None => Ok(()),
     }
+}
+
+/// Whether both have each known tool, and a list of them at all, alike.
+fn have_same_tools(agent: &AgentDefinition, written: &AgentDefinition, known: &KnownTools) -> bool {
+    let may = |agent: &AgentDefinition, tool: &ToolName| {
+        let named = agent.asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
+        if named { agent.asked.most(tool.as_str()) } else { Permission::Deny }
+    };
+    agent.asked.tools.is_some() == written.asked.tools.is_some()
+        && known.iter().all(|tool| may(agent, tool) == may(written, tool))
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {

@@ -165,53 +165,67 @@ pub(super) fn subagents(
     };
     let mut ask = SubagentsAsk { allowed_agents: named, ..SubagentsAsk::default() };
     for (key, node) in entries {
-        match key.text.as_str() {
-            "enabled" => {
-                ask.enabled = boolean(node);
-                if ask.enabled.is_none() {
-                    let message =
-                        format!("`enabled` is {}, neither `true` nor `false`", shown(node));
-                    findings.error(key.at, "bad-field", message);
-                }
-            }
-            "max_concurrent" => {
-                let (low, high) = CONCURRENT;
-                let n = node.integer().and_then(|n| u32::try_from(n).ok());
-                ask.max_concurrent = n.filter(|n| (low..=high).contains(&u64::from(*n)));
-                if ask.max_concurrent.is_none() {
-                    let message = format!("`max_concurrent` is {}", shown(node));
-                    let hint = format!("write a number from {low} to {high}");
-                    findings.error_hint(key.at, "bad-field", message, hint);
-                }
-            }
-            "max_depth" => {
-                let n = node.integer().and_then(|n| u32::try_from(n).ok());
-                ask.max_depth = n;
-                if n.is_none() {
-                    let message = format!("`max_depth` is {}", shown(node));
-                    let hint = "write a number; 0 = it delegates nothing";
-                    findings.error_hint(key.at, "bad-field", message, hint);
-                }
-            }
-            "allowed_agents" => {
-                let listed = texts(key, node, findings);
-                let both = |named: Vec<String>| {
-                    named.into_iter().filter(|name| listed.contains(name)).collect()
-                };
-                ask.allowed_agents = Some(match ask.allowed_agents.take() {
-                    Some(named) => both(named),
-                    None => listed.clone(),
-                });
-            }
-            "allowed_tools" => ask.allowed_tools = Some(child_tools(key, node, known, findings)),
-            _ => {
-                let known =
-                    ["enabled", "max_depth", "max_concurrent", "allowed_agents", "allowed_tools"];
-                unknown_key(key, "`subagents`", &known, findings);
-            }
-        }
+        subagents_entry(&mut ask, key, node, known, findings);
     }
     Some(ask)
+}
+
+/// One entry of `subagents`.
+fn subagents_entry(
+    ask: &mut SubagentsAsk,
+    key: &Key,
+    node: &Node,
+    known: &KnownTools,
+    findings: &mut Findings<'_>,
+) {
+    match key.text.as_str() {
+        "enabled" => {
+            ask.enabled = boolean(node);
+            if ask.enabled.is_none() {
+                let message = format!("`enabled` is {}, neither `true` nor `false`", shown(node));
+                findings.error(key.at, "bad-field", message);
+            }
+        }
+        "max_concurrent" => {
+            let (low, high) = CONCURRENT;
+            let within = |n: &u32| (low..=high).contains(&u64::from(*n));
+            let hint = format!("write a number from {low} to {high}");
+            ask.max_concurrent = number(key, node, within, hint, findings);
+        }
+        "max_depth" => {
+            let hint = "write a number; 0 = it delegates nothing".to_owned();
+            ask.max_depth = number(key, node, |_| true, hint, findings);
+        }
+        "allowed_agents" => {
+            let listed = texts(key, node, findings);
+            ask.allowed_agents = Some(match ask.allowed_agents.take() {
+                Some(named) => named.into_iter().filter(|name| listed.contains(name)).collect(),
+                None => listed,
+            });
+        }
+        "allowed_tools" => ask.allowed_tools = Some(child_tools(key, node, known, findings)),
+        _ => {
+            let known =
+                ["enabled", "max_depth", "max_concurrent", "allowed_agents", "allowed_tools"];
+            unknown_key(key, "`subagents`", &known, findings);
+        }
+    }
+}
+
+/// A number for which this holds; anything else is an error with the hint.
+fn number(
+    key: &Key,
+    node: &Node,
+    fits: impl Fn(&u32) -> bool,
+    hint: String,
+    findings: &mut Findings<'_>,
+) -> Option<u32> {
+    let number = node.integer().and_then(|n| u32::try_from(n).ok()).filter(|n| fits(n));
+    if number.is_none() {
+        let message = format!("`{}` is {}", key.text, shown(node));
+        findings.error_hint(key.at, "bad-field", message, hint);
+    }
+    number
 }
 
 fn child_tools(
