@@ -127,9 +127,16 @@ mod tests {
     }
 
     #[test]
-    fn most_acts_are_shown_to_work_without_the_wall() {
-        let works = all().filter(|act| matches!(act.control, Control::Works)).count();
-        let harms = all().filter(|act| matches!(act.control, Control::Harms(_))).count();
-        assert!(works * 2 > all().count() && harms * 20 < all().count(), "{works}, {harms}");
+    fn most_acts_that_fail_by_an_error_are_shown_to_work_without_the_wall() {
+        let (mut works, mut may, mut harms) = (0, 0, 0);
+        for act in all() {
+            match act.control {
+                Control::Works => works += 1,
+                Control::May(_) => may += 1,
+                Control::Harms(_) => harms += 1,
+                Control::Ends | Control::Beside(_) => {}
+            }
+        }
+        assert!(works > may + harms && harms < 10, "{works}, {may}, {harms}");
     }
 }
