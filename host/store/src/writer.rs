@@ -337,6 +337,7 @@ async fn transaction(
         }
         counts.push(changed);
     }
-    write.commit().await.map_err(failed)?;
+    // After a commit that failed, as on a full disk, the connection is in no state to begin another.
+    write.commit().await.map_err(|error| Failure { lost: true, ..failed(error) })?;
     Ok(counts)
 }
