@@ -6,12 +6,12 @@ use crate::run::{TASK, world};
 const WRITER: &str = "---\nname: writer\ndescription: Writes.\ntools: [file_read, file_write]\nvisibility: user-facing\n---\nYou write.\n";
 
 #[test]
-fn a_blocked_agent_does_not_run_and_the_lines_it_is_told_unblock_it() {
+fn a_blocked_agent_does_not_run_until_what_it_lacks_is_granted() {
     let (world, transcript) = world();
     world.home_file("agents/writer.md", WRITER);
     let args = ["run", "--agent", "writer", "--transcript", &transcript, TASK];
     let done = world.run(&args).exits(4);
-    assert!(done.stderr.contains("[grants.writer]"), "{}", done.stderr);
+    assert!(done.stderr.contains("`belljar grant writer --asked`"), "{}", done.stderr);
     assert!(done.stderr.contains("file_write"), "{}", done.stderr);
 
     world.run(&["explain", "writer", "file_write"]).exits(4).says("grants");

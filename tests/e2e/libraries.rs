@@ -102,7 +102,7 @@ fn a_directory_is_shown_and_installed_under_a_name_of_its_own() {
         .says("no agents, for lack of frontmatter: 1 file")
         .says("suspicious: nothing")
         .says("installed 2 agents: 1 ready, 1 blocked")
-        .says("belljar grant library/lib/writer --tool file_write");
+        .says("belljar grant library/lib/writer --asked");
     let all = ids(&world);
     assert!(all.contains(&"library/lib/reader".to_owned()), "{all:?}");
     assert_eq!(meant(&world, "reader"), "library/lib/reader");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod agents;
+mod asked;
 mod cancel;
 mod chat;
 mod check;

@@ -402,7 +402,21 @@ pub(crate) enum ToolsCommand {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GrantArgs {
     /// The agent: a name, or `library/x/name`, or `workspace:/path/name`
-    pub(crate) agent: String,
+    #[arg(required_unless_present = "library")]
+    pub(crate) agent: Option<String>,
+    /// Exactly what the agent's own file asks for and is not given
+    #[arg(long, conflicts_with = "tool")]
+    pub(crate) asked: bool,
+    /// With --asked: nothing that changes files
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// To each agent of this library what it asks for
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["agent", "tool", "host", "mount", "secret", "limit"]
+    )]
+    pub(crate) library: Option<String>,
     /// A tool: `name`, `name=ask` or `name=deny`; repeatable
     #[arg(long, value_name = "NAME[=ask|deny]")]
     pub(crate) tool: Vec<String>,

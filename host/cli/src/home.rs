@@ -1,7 +1,7 @@
 //! The places: the operator's home, the workspace, and reading files from them with a bound.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -162,6 +162,21 @@ pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()>
     Ok(())
 }
 
+/// A file or a directory of ours that could not be written, with what to do about it.
+pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("failed to {what} `{}`: {error}", path.display()));
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(FULL),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => failure.hint(
+            "it has to be a place that you may write to: `BELLJAR_HOME=DIR` names another home",
+        ),
+        _ => failure,
+    }
+}
+
+/// What to do about a full disk.
+pub(crate) const FULL: &str = "make room there, or name another home with `BELLJAR_HOME=DIR`";
+
 /// Makes a directory that only its owner may enter, with its parents.
 pub(crate) fn create_private(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
@@ -206,6 +221,31 @@ pub(crate) fn read_config(path: &Path) -> Result<Option<String>, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failure(error.to_string())),
     }
+}
+
+/// Puts a new `belljar.toml` in place at once: a reader sees the old file or the new one.
+pub(crate) fn replace_config(path: &Path, text: &str) -> Result<(), Failure> {
+    if text.len() as u64 > MAX_CONFIG_BYTES {
+        return Err(Failure::new(format!(
+            "`{}` would have more than {MAX_CONFIG_BYTES} bytes, and would not be read",
+            path.display()
+        ))
+        .hint("nothing is written; take grants out that no agent needs"));
+    }
+    // Through a link, so that a linked file stays linked.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let write = || -> std::io::Result<()> {
+        let directory = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        create_private(&directory)?;
+        let mut file = tempfile::NamedTempFile::new_in(&directory)?;
+        file.write_all(text.as_bytes())?;
+        if let Ok(metadata) = fs::metadata(&path) {
+            file.as_file().set_permissions(metadata.permissions())?;
+        }
+        file.as_file().sync_all()?;
+        file.persist(&path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(|error| not_written("write", &path, &error))
 }
 
 fn find_workspace(given: Option<&Path>) -> Result<PathBuf, Failure> {

@@ -44,7 +44,8 @@ pub use manifest::ToolManifest;
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, HookAction, HookEvent,
     HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountSpec, SecretSetting,
-    ServerSetting, Settings, SubagentPolicy, ToolSetting, apply_grant, grant_lines,
+    ServerSetting, Settings, SubagentPolicy, ToolSetting, apply_grant, apply_grants, grant_command,
+    grant_lines,
 };
 pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

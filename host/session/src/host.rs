@@ -44,6 +44,8 @@ pub struct Host {
     pub journal: Arc<dyn Journal>,
     /// The operator's home, for its AGENTS.md. Default: none.
     pub home: Option<PathBuf>,
+    /// The tenant whose host this is, for the commands that hints name. Default: none.
+    pub tenant: Option<String>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
     /// The agents that may be delegated to, for the catalogue and workspace they were made for.
@@ -78,8 +80,17 @@ impl Host {
             asker: Arc::new(NoAsker),
             journal: Arc::new(NoJournal),
             home: None,
+            tenant: None,
             clock: Arc::new(SystemClock),
             listing: Arc::default(),
+        }
+    }
+
+    /// A command of the operator's, for the home that this host's settings come from.
+    pub(crate) fn for_its_tenant(&self, command: String) -> String {
+        match &self.tenant {
+            Some(tenant) => format!("{command} --tenant {tenant}"),
+            None => command,
         }
     }
 

@@ -97,7 +97,7 @@ pub use history::History;
 pub use hooks::{HookCheck, Hooks};
 pub use host::Host;
 pub use journal::{ChildOrigin, Journal, NoJournal, QueuedChild};
-pub use library::{Change, Library, Root, SkillLibrary, TeamLibrary};
+pub use library::{API_LIBRARY, Change, Library, Root, SkillLibrary, TeamLibrary};
 pub use open_turn::OpenTurn;
 pub use outcome::{
     Attachment, CallReceipt, ChildSummary, Outcome, RunError, Status as RunStatus, Usage,
@@ -110,9 +110,8 @@ pub use rows::{Past, PastTurn};
 pub use run::{RunSpec, run};
 pub use saved_run::{KEEP_RUNS, SavedTeam, prune_runs, run_saved, run_team_saved};
 pub use service::{
-    API_LIBRARY, Admission, OpenQuestion, PersonAnswer, Preview, PreviewRequest, QuestionKind,
-    RunningTurn, Service, ServiceError, ServiceLimits, SessionEvent, TurnEnd, TurnHandle,
-    TurnRequest, Watch,
+    Admission, OpenQuestion, PersonAnswer, Preview, PreviewRequest, QuestionKind, RunningTurn,
+    Service, ServiceError, ServiceLimits, SessionEvent, TurnEnd, TurnHandle, TurnRequest, Watch,
 };
 pub use session_journal::{JournalError, SavedTurn, SessionJournal};
 pub use spec::host_tool_specs;

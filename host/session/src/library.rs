@@ -20,6 +20,10 @@ pub type TeamLibrary = Library<TeamDefinition>;
 /// The skills that exist.
 pub type SkillLibrary = Library<Skill>;
 
+/// The library of the agents that are edited through the service: their identities are
+/// `library/api/SLUG`. No installed library may be called so.
+pub const API_LIBRARY: &str = "api";
+
 /// One directory of agent files, or of teams or skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Status, grant_lines, status,
+    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Scope, Status, grant_command,
+    status,
 };
 use belljar_policy::{Grants, Narrowing, Rights, Shown};
 
 use crate::host::Host;
+use crate::library::API_LIBRARY;
 use crate::outcome::RunError;
 
 /// An agent together with what the operator gives it.
@@ -26,7 +28,7 @@ pub struct ResolvedAgent {
     pub narrowed: Vec<Narrowing>,
     /// Whether it runs as it stands.
     pub status: Status,
-    /// Lines of `belljar.toml` that would unblock it, for the operator; empty where none would.
+    /// The command with which the operator unblocks it; empty where no grant would.
     pub hint: String,
     /// Whether a directory that it is granted is not there: it does not start, `--partial` or
     /// not. Looked at for agents at the top; a subagent hears of it when it starts.
@@ -147,7 +149,7 @@ impl ResolvedAgent {
             Status::Blocked { reasons } => {
                 let mut hints = Vec::new();
                 if !self.hint.is_empty() {
-                    hints.push(format!("add to `belljar.toml`:\n{}", self.hint));
+                    hints.push(format!("give it what it asks for: `{}`", self.hint));
                 }
                 if self.lacks_directory {
                     hints.push(MAKE_IT.to_owned());
@@ -184,7 +186,7 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
     let grants = host.settings.grants(&agent.id, definition.visibility, workspace, true);
     let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
     let status = status(definition, &grants, &narrowed, &agent.diagnostics);
-    let hint = if status.is_ready() { String::new() } else { lines(host, agent, &narrowed) };
+    let hint = if status.is_ready() { String::new() } else { command(host, agent, &narrowed) };
     ResolvedAgent {
         id: agent.id.clone(),
         definition: Arc::new(definition.clone()),
@@ -197,11 +199,13 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
     }
 }
 
-/// The lines that would give the agent what it asks for; none where the file is at fault.
-fn lines(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String {
+/// The command that would give the agent what it asks for; none where the file is at fault.
+fn command(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String {
     let change = GrantChange::for_missing(narrowed);
     if change.is_empty() {
         return String::new();
     }
-    grant_lines(&host.settings, &agent.id, agent.definition.visibility, &change)
+    // The command line does not know agents that are made through the API, nor what they ask for.
+    let known = !matches!(&agent.id.scope, Scope::Library(name) if name == API_LIBRARY);
+    host.for_its_tenant(grant_command(&agent.id, &change, known))
 }

@@ -432,7 +432,8 @@ async fn a_workspaces_team_with_an_agent_that_needs_more_is_blocked_with_the_tea
     let [problem] = &team.problems[..] else { panic!("{:?}", team.problems) };
     assert!(problem.message.contains("which is not yours: tool `file_write`"), "{problem}");
     let hint = problem.hint.as_deref().unwrap();
-    assert!(hint.contains("[grants.\"workspace:") && hint.contains("/w\"]"), "{hint}");
+    assert!(hint.contains("`belljar grant workspace:/"), "{hint}");
+    assert!(hint.contains("/w --tool file_write`"), "{hint}");
 }
 
 #[tokio::test]

@@ -121,11 +121,8 @@ fn reasons(agents: &[ResolvedAgent], out: &Out) {
         for line in lines {
             out.line(format_args!("  {}", Shown::new(line)));
         }
-        if !agent.hint.trim().is_empty() {
-            out.line(format_args!(
-                "  to allow it, add to belljar.toml:\n{}",
-                indented(&agent.hint)
-            ));
+        if !agent.hint.is_empty() {
+            out.line(format_args!("  to give it what it asks for: {}", Shown::new(&agent.hint)));
         }
     }
 }
@@ -339,13 +336,4 @@ fn word(permission: Permission) -> &'static str {
         Permission::Ask => "ask",
         Permission::Deny => "deny",
     }
-}
-
-fn indented(text: &str) -> String {
-    text.trim_end()
-        .lines()
-        .map(|line| format!("    {line}\n"))
-        .collect::<String>()
-        .trim_end()
-        .to_owned()
 }

@@ -1,11 +1,11 @@
 //! `belljar explain`: may this agent use that tool there, and which of the four sources says so.
 
-use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_lines};
+use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines};
 use belljar_policy::{
     Access, Explanation, GuestPath, HostRule, Permission, Question, Scheme, Shown, Source, Target,
     TargetHost, ToolName, Verdict, Vote, WORKSPACE,
 };
-use belljar_session::{Host, ResolvedAgent, resolve};
+use belljar_session::{ResolvedAgent, resolve};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
@@ -31,19 +31,23 @@ pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
         None,
     );
     name_the_field(&mut answer, &agent, &args.tool);
-    let lines: Option<String> = match answer.decided_by {
+    let change = match answer.decided_by {
         Some(Source::Grants) if answer.permission == Permission::Deny => {
-            lines(&host, &agent, &args.tool, &question)
+            missing(&agent, &args.tool, &question)
         }
         _ => None,
     };
+    let command = change.as_ref().map(|change| grant_command(&agent.id, change, false));
     let id = agent.id.to_string();
     if args.json {
-        out.json(&told(args, &id, &answer, lines.as_deref()))?;
+        let lines = change.as_ref().map(|change| {
+            grant_lines(&host.settings, &agent.id, agent.definition.visibility, change)
+        });
+        out.json(&told(args, &id, &answer, lines.as_deref(), command.as_deref()))?;
     } else {
         headline(args, &id, answer.permission, out);
         votes(&answer, out);
-        advise(answer.decided_by, lines.as_deref(), places, out);
+        advise(answer.decided_by, command.as_deref(), out);
     }
     Ok(match answer.permission {
         Permission::Allow | Permission::Ask => Exit::Completed,
@@ -52,7 +56,13 @@ pub(super) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
 }
 
 /// The answer for programs.
-fn told(args: &ExplainArgs, agent: &str, answer: &Explanation, lines: Option<&str>) -> Value {
+fn told(
+    args: &ExplainArgs,
+    agent: &str,
+    answer: &Explanation,
+    lines: Option<&str>,
+    command: Option<&str>,
+) -> Value {
     let vote = |vote: &Vote| {
         let verdict = vote.verdict.to_string();
         json!({ "source": vote.source, "verdict": verdict, "why": vote.why })
@@ -65,6 +75,7 @@ fn told(args: &ExplainArgs, agent: &str, answer: &Explanation, lines: Option<&st
         "decided_by": answer.decided_by,
         "votes": answer.votes.iter().map(vote).collect::<Vec<_>>(),
         "grant": lines,
+        "command": command,
     })
 }
 
@@ -143,9 +154,10 @@ fn headline(args: &ExplainArgs, agent: &str, permission: Permission, out: &Out) 
     out.line("");
 }
 
-/// The lines of `belljar.toml` that would allow it, where the grants are what is missing.
-fn lines(host: &Host, agent: &ResolvedAgent, tool: &str, question: &Question) -> Option<String> {
-    let mut change = GrantChange::default();
+/// What would allow it, where the grants are what is missing.
+fn missing(agent: &ResolvedAgent, tool: &str, question: &Question) -> Option<GrantChange> {
+    let asked_tools = agent.definition.asked.tools.clone();
+    let mut change = GrantChange { asked_tools, ..GrantChange::default() };
     if agent.grants.permission(tool) == Permission::Deny {
         change.tools.push((ToolName::new(tool).ok()?, Permission::Allow));
     }
@@ -154,8 +166,7 @@ fn lines(host: &Host, agent: &ResolvedAgent, tool: &str, question: &Question) ->
         Question::Path(path, access) => change.mounts.extend(mount(path, *access)),
         Question::Url(target) => change.hosts.push(rule(target)?),
     }
-    let lines = grant_lines(&host.settings, &agent.id, agent.definition.visibility, &change);
-    (!lines.is_empty()).then_some(lines)
+    (!change.is_empty()).then_some(change)
 }
 
 /// The mount that would hold the path: the workspace, or the first directory of the path.
@@ -182,10 +193,10 @@ fn rule(target: &Target) -> Option<HostRule> {
 }
 
 /// What the operator can do about a refusal.
-fn advise(decided_by: Option<Source>, lines: Option<&str>, places: &Places, out: &Out) {
+fn advise(decided_by: Option<Source>, command: Option<&str>, out: &Out) {
     let Some(source) = decided_by else { return };
     out.line("");
-    match (source, lines) {
+    match (source, command) {
         (Source::Definition, _) => {
             out.line("the agent's own file decides: it does not ask for this, so nothing else can give it");
         }
@@ -194,11 +205,8 @@ fn advise(decided_by: Option<Source>, lines: Option<&str>, places: &Places, out:
         }
         (Source::Hook, _) => out.line("a hook decides about single calls"),
         (Source::Parent, _) => out.line("a child never has more than its parent"),
-        (Source::Grants, Some(lines)) => {
-            out.line(format_args!("to allow it, write in {}:", places.config().display()));
-            for line in lines.lines() {
-                out.line(format_args!("  {}", Shown::new(line)));
-            }
+        (Source::Grants, Some(command)) => {
+            out.line(format_args!("to allow it: {}", Shown::new(command)));
         }
         (Source::Grants, None) => {
             out.line("the grants ask for your word before each call");

@@ -10,7 +10,6 @@ mod drafts;
 mod drafts_move;
 mod explain;
 mod grant;
-mod granted;
 mod init;
 mod keys;
 mod libraries;

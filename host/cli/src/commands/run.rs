@@ -187,8 +187,8 @@ pub(super) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failu
     let reasons = Shown::new(&reasons.join("; ")).to_string();
     let mut failure =
         Failure::new(format!("agent `{}` is blocked: {reasons}", agent.id)).exit(Exit::NotAllowed);
-    if !agent.hint.trim().is_empty() {
-        failure = failure.hint(format!("add to belljar.toml:\n{}", agent.hint.trim_end()));
+    if !agent.hint.is_empty() {
+        failure = failure.hint(format!("give it what it asks for: `{}`", agent.hint));
     }
     if agent.lacks_directory {
         failure = failure.hint(MAKE_IT);

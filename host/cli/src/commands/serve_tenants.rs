@@ -127,6 +127,7 @@ impl Opener {
         let sandbox: Sandbox = self.local.sandbox.clone();
         let mut host = assembly.sharing(sandbox).host().map_err(|failure| setup(&failure))?;
         let hooks = Hooks::of(&self.settings);
+        host.tenant = Some(tenant.name.clone());
         host.hooks = Arc::new(match walls::broker() {
             Some(broker) => hooks.through(broker),
             None => hooks,

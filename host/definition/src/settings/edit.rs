@@ -2,7 +2,9 @@
 //! text as it is: comments, order, white space.
 //!
 //! A key of a grant replaces the default, so an agent without that key gets a line that
-//! repeats what it has now and adds what is new: nothing is lost in silence.
+//! repeats what it has now and adds what is new: nothing is lost in silence. Of the default tools
+//! the line repeats those that the agent's own file asks for, where it is known: others it never
+//! gets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use super::{GrantSpec, MountSpec, Settings};
 use crate::diagnostic::{Diagnostic, Findings, Place};
 use crate::{AgentId, Visibility};
 
-/// Stands in suggested lines where only the operator can know the directory.
+/// Stands in suggestions where only the operator can know the directory.
 pub const HOST_PLACEHOLDER: &str = "/path/to/directory";
 
 /// What to add to a grant.
@@ -32,6 +34,10 @@ pub struct GrantChange {
     pub secrets: Vec<SecretName>,
     /// Limits: each stated one is set, up or down.
     pub limits: LimitsRequest,
+    /// The tools that the agent's own file asks for: where the default tools are written down with
+    /// what is added, it is these of them alone. `None` = not known, or it asks for whatever it
+    /// is given, and they are written down all.
+    pub asked_tools: Option<BTreeSet<ToolName>>,
 }
 
 impl GrantChange {
@@ -57,7 +63,24 @@ impl GrantChange {
 
     /// Whether there is nothing to add.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let Self { tools, mounts, hosts, secrets, limits, asked_tools: _ } = self;
+        tools.is_empty()
+            && mounts.is_empty()
+            && hosts.is_empty()
+            && secrets.is_empty()
+            && *limits == LimitsRequest::default()
+    }
+
+    /// What the agent has, every key stated, as far as it is repeated in what is written.
+    fn base(&self, settings: &Settings, id: &AgentId, visibility: Visibility) -> GrantSpec {
+        let mut base = settings.home_grant(id, visibility, true);
+        if !self.tools.is_empty()
+            && !settings.states_tools(id)
+            && let (Some(asked), Some(tools)) = (&self.asked_tools, &mut base.tools)
+        {
+            tools.retain(|tool, _| asked.contains(tool));
+        }
+        base
     }
 
     /// The grant with this added; `base` states every key.
@@ -101,17 +124,39 @@ pub fn apply_grant(
     visibility: Visibility,
     change: &GrantChange,
 ) -> Result<String, Vec<Diagnostic>> {
+    apply_grants(path, text, home_dir, &[(id.clone(), visibility, change.clone())])
+}
+
+/// As [`apply_grant`], for several agents, each named once: all of it or nothing.
+pub fn apply_grants(
+    path: &Path,
+    text: &str,
+    home_dir: Option<&Path>,
+    changes: &[(AgentId, Visibility, GrantChange)],
+) -> Result<String, Vec<Diagnostic>> {
     let before = Settings::parse(Some((path, text)), None, home_dir)?;
-    let base = before.home_grant(id, visibility, true);
-    let wanted = change.applied(&base);
-    if change.is_empty() || wanted == base {
+    let unfit = || failed(path, "`grants` is not a table that can be added to");
+    let mut doc: DocumentMut = text.parse().map_err(|_| unfit())?;
+    let mut wanted = BTreeMap::new();
+    for (id, visibility, change) in changes {
+        let base = change.base(&before, id, *visibility);
+        let with = change.applied(&base);
+        if change.is_empty() || with == base {
+            continue;
+        }
+        edit(&mut doc, id, change, &base, &with).ok_or_else(unfit)?;
+        wanted.insert(id, (*visibility, with));
+    }
+    if wanted.is_empty() {
         return Ok(text.to_owned());
     }
-    let Some(edited) = edit(text, id, change, &base, &wanted) else {
-        return Err(failed(path, "`grants` is not a table that can be added to"));
-    };
+    let edited = doc.to_string();
     let after = Settings::parse(Some((path, &edited)), None, home_dir)?;
-    if after.home_grant(id, visibility, true) == wanted && after.same_but_for(&before, id) {
+    let is_wanted = |(id, (visibility, with)): (&&AgentId, &(Visibility, GrantSpec))| {
+        after.home_grant(id, *visibility, true) == *with
+    };
+    let ids: BTreeSet<&AgentId> = wanted.keys().copied().collect();
+    if wanted.iter().all(is_wanted) && after.same_but_for(&before, &ids) {
         Ok(edited)
     } else {
         Err(failed(path, "the change would have touched other settings"))
@@ -127,18 +172,31 @@ pub fn grant_lines(
     visibility: Visibility,
     change: &GrantChange,
 ) -> String {
-    let base = settings.home_grant(id, visibility, true);
+    let base = change.base(settings, id, visibility);
     let wanted = change.applied(&base);
-    let lines = edit("", id, change, &base, &wanted).unwrap_or_default();
-    lines.trim().to_owned()
+    let mut doc = DocumentMut::new();
+    match edit(&mut doc, id, change, &base, &wanted) {
+        Some(()) => doc.to_string().trim().to_owned(),
+        None => String::new(),
+    }
 }
 
 impl Settings {
-    /// Whether only the home grant of `id` differs.
-    fn same_but_for(&self, other: &Self, id: &AgentId) -> bool {
+    /// Whether the home grant of this agent names its tools, so that no default holds for them.
+    pub fn states_tools(&self, id: &AgentId) -> bool {
+        self.home.grants.get(id).is_some_and(|stated| stated.tools.is_some())
+    }
+
+    /// Whether both say the same, wherever in their files.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        self.same_but_for(other, &BTreeSet::new())
+    }
+
+    /// Whether only the home grants of these differ.
+    fn same_but_for(&self, other: &Self, ids: &BTreeSet<&AgentId>) -> bool {
         let rest = |settings: &Self| {
             let mut rest = settings.clone();
-            rest.home.grants.remove(id);
+            rest.home.grants.retain(|id, _| !ids.contains(id));
             rest.named_tools.clear();
             rest.named_agents.clear();
             rest.warnings.clear();
@@ -150,20 +208,19 @@ impl Settings {
 
 fn failed(path: &Path, why: &str) -> Vec<Diagnostic> {
     let mut findings = Findings::new(path);
-    let hint = "edit the file by hand; `belljar explain` shows the lines";
+    let hint = "edit the file by hand; `belljar explain --json` shows the lines";
     findings.error_hint(Place::default(), "grant-edit", why, hint);
     findings.finish()
 }
 
 fn edit(
-    text: &str,
+    doc: &mut DocumentMut,
     id: &AgentId,
     change: &GrantChange,
     base: &GrantSpec,
     wanted: &GrantSpec,
-) -> Option<String> {
-    let mut doc: DocumentMut = text.parse().ok()?;
-    let section = section(&mut doc, id)?;
+) -> Option<()> {
+    let section = section(doc, id)?;
     if base.tools != wanted.tools {
         edit_tools(section, change, wanted);
     }
@@ -179,7 +236,7 @@ fn edit(
         edit_list(section, "secrets", secrets.collect());
     }
     edit_limits(section, &change.limits);
-    Some(doc.to_string())
+    Some(())
 }
 
 /// The table of the grant, made where it is missing.

@@ -1,5 +1,6 @@
 //! `belljar.toml`: the operator's file at home, and the workspace's, which can only narrow.
 
+mod command;
 mod defaults;
 mod edit;
 mod grants;
@@ -20,8 +21,9 @@ use belljar_policy::{Grants, HostRule, Mount, SecretName, ToolName};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::{AgentId, KnownTools, Scope, Shapes, Slug, SubagentsAsk, Visibility};
 
+pub use command::grant_command;
 pub use defaults::{DEFAULTS, DefaultGrant};
-pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, grant_lines};
+pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, apply_grants, grant_lines};
 pub use grants::{GrantSpec, MountSpec};
 pub use hooks::{HookAction, HookEvent, HookSetting};
 pub use matcher::HookMatcher;

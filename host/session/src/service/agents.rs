@@ -8,10 +8,7 @@ use belljar_definition::{Content, Scope, SourceFile};
 
 use super::Service;
 use super::types::ServiceError;
-
-/// The library that they make: their identities are `library/api/SLUG`. No installed library
-/// may be called so.
-pub const API_LIBRARY: &str = "api";
+use crate::library::API_LIBRARY;
 
 impl Service {
     /// Takes over what the store holds of agents; call it once at the start, and after each

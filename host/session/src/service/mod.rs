@@ -30,7 +30,6 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
-pub use self::agents::API_LIBRARY;
 pub use self::desk::{OpenQuestion, PersonAnswer, QuestionKind};
 pub(crate) use self::hub::{Block, Hub};
 pub use self::hub::{SessionEvent, Watch};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use belljar_definition::{
     AgentId, Diagnostic, GrantChange, Member, Scope, Severity, Stage, Status, TeamDefinition,
-    Visibility, grant_lines,
+    Visibility, grant_command,
 };
 use belljar_policy::{Narrowing, Shown};
 
@@ -148,9 +148,9 @@ fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, Problem> {
     let Status::Blocked { reasons } = &agent.status else { return Ok(agent) };
     let reasons = Shown::new(&reasons.join("; ")).to_string();
     let message = format!("agent `{}` is blocked: {reasons}", agent.id);
-    let lines = agent.hint.trim_end();
-    let lines = (!lines.is_empty()).then(|| format!("add to `belljar.toml`:\n{lines}"));
-    let hint = lines.or_else(|| agent.lacks_directory.then(|| MAKE_IT.to_owned()));
+    let command = &agent.hint;
+    let grant = (!command.is_empty()).then(|| format!("give it what it asks for: `{command}`"));
+    let hint = grant.or_else(|| agent.lacks_directory.then(|| MAKE_IT.to_owned()));
     Err(Problem { code: ResolvedTeam::BLOCKED, message, hint })
 }
 
@@ -178,8 +178,8 @@ fn within_team(
         );
         let change = GrantChange::for_missing(&missing);
         let hint = (!change.is_empty()).then(|| {
-            let lines = grant_lines(&host.settings, team, visibility, &change);
-            format!("read the team's file; then add to `belljar.toml`:\n{}", lines.trim_end())
+            let command = host.for_its_tenant(grant_command(team, &change, false));
+            format!("read the team's file; then `{command}`")
         });
         return Err(Problem { code: ResolvedTeam::BLOCKED, message, hint });
     }

@@ -31,6 +31,10 @@ pub(super) fn lines(verdicts: &[Verdict], out: &Out) {
             for reason in verdict.reasons.iter().filter(|_| verdict.kind == Kind::Blocked).skip(1) {
                 out.line(format_args!("{:width$}  {}", "", Shown::new(reason)));
             }
+            if let Some(command) = verdict.agent.as_ref().and_then(|agent| agent.grant.as_ref()) {
+                let command = Shown::new(command);
+                out.line(format_args!("{:width$}  to give it what it asks for: {command}", ""));
+            }
         }
     }
     if verdicts.len() <= IN_FULL {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{
-    AgentDefinition, AgentId, Catalog, CatalogEntry, Diagnostic, MAX_DEFINITION, Parsed, Scope,
-    Severity, Shapes, SkipReason, Status, parse_agent_in, parse_too_large, status,
+    AgentDefinition, AgentId, Catalog, CatalogEntry, Diagnostic, GrantChange, MAX_DEFINITION,
+    Parsed, Scope, Severity, Shapes, SkipReason, Status, grant_command, parse_agent_in,
+    parse_too_large, status,
 };
 use belljar_policy::{LIMITS, Permission, Rights, Shown, Wanted};
 use belljar_session::{Host, absent_directories};
@@ -56,6 +57,8 @@ pub(super) struct Judged {
     pub(super) definition: AgentDefinition,
     tools: Vec<(String, Permission)>,
     needs: Vec<Wanted>,
+    /// The command that grants what it asks for; only of an agent that grants can name.
+    pub(super) grant: Option<String>,
 }
 
 /// Judges files under one policy.
@@ -163,13 +166,16 @@ impl<'a> Judge<'a> {
             (_, false) => (Kind::Blocked, absent),
         };
         let tools = rights.tools().map(|(tool, may)| (tool.to_string(), may)).collect();
+        let missing = GrantChange::for_missing(&narrowed);
+        let named = !matches!(&id.scope, Scope::Library(name) if name.is_empty());
+        let grant = (named && !missing.is_empty()).then(|| grant_command(id, &missing, true));
         let needs = narrowed.into_iter().map(|narrowing| narrowing.wanted).collect();
         Verdict {
             path: definition.path.clone(),
             kind,
             reasons,
             diagnostics,
-            agent: Some(Judged { definition, tools, needs }),
+            agent: Some(Judged { definition, tools, needs, grant }),
         }
     }
 }

@@ -137,7 +137,14 @@ fn next_step(vetted: &Vetted, out: &Out) {
         "{number} are blocked: `belljar agents show library/{}/NAME` says what each is missing",
         vetted.name
     ));
-    if let Some(command) = blocked.into_iter().find_map(|agent| agent.grant_command()) {
-        out.line(format_args!("to give one what it asks for, for example:\n    {command}"));
+    let mut commands = blocked.map(|agent| &agent.resolved.hint).filter(|hint| !hint.is_empty());
+    if let Some(command) = commands.next() {
+        out.line(format_args!("to give one what it asks for: {}", Shown::new(command)));
+        if commands.next().is_some() {
+            out.line(format_args!(
+                "to give it to all of them: belljar grant --library {}",
+                vetted.name
+            ));
+        }
     }
 }

@@ -45,7 +45,7 @@ fn wall(places: &Places, taken: &Taken, walls: Walls<'_>) -> Result<(), Failure>
 }
 
 /// The name of an installed library.
-fn installed(name: &str, lock: &Lock) -> Result<Slug, Failure> {
+pub(super) fn installed(name: &str, lock: &Lock) -> Result<Slug, Failure> {
     let found = Slug::of(name).filter(|slug| slug.as_str() == name);
     let found = found.filter(|slug| lock.libraries.contains_key(slug));
     found.ok_or_else(|| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use belljar_definition::suspicion::{Suspicion, suspicions};
 use belljar_definition::{
-    AgentContext, Catalog, Content, GrantChange, Scope, SkipReason, Slug, SourceFile, Status,
+    AgentContext, Catalog, Content, Scope, SkipReason, Slug, SourceFile, Status,
 };
 use belljar_policy::{Permission, Shown};
 use belljar_session::{Host, ResolvedAgent, resolve_entry};
@@ -182,25 +182,5 @@ impl Agent {
             Status::ReadyWithWarnings { warnings } => warnings,
             Status::Blocked { reasons } => reasons,
         }
-    }
-
-    /// The command that would give it what it is missing; `None` where no grant would.
-    pub(super) fn grant_command(&self) -> Option<String> {
-        let change = GrantChange::for_missing(&self.resolved.narrowed);
-        if self.resolved.status.is_ready() || change.is_empty() {
-            return None;
-        }
-        let mut command = format!("belljar grant {}", self.resolved.id);
-        for (tool, _) in &change.tools {
-            command.push_str(&format!(" --tool {tool}"));
-        }
-        for mount in &change.mounts {
-            let host = mount.host.as_ref().map_or("", |_| ":/DIRECTORY");
-            command.push_str(&format!(" --mount {}{host}:{}", mount.guest, mount.access));
-        }
-        for host in &change.hosts {
-            command.push_str(&format!(" --host '{}'", Shown::new(&host.to_string())));
-        }
-        Some(command)
     }
 }

@@ -1,12 +1,12 @@
 //! Whose home a grant goes into, and the line in the audit log that says it was given.
 
-use belljar_definition::{AgentId, GrantChange};
+use belljar_definition::{AgentId, GrantChange, Visibility};
 use belljar_policy::Shown;
 use belljar_store::TENANT;
 use serde_json::{Map, Value, json};
 
-use super::serve_tenants::is_below;
 use crate::args::GrantArgs;
+use crate::commands::serve_tenants::is_below;
 use crate::data::{Data, audit, with_store};
 use crate::exit::Failure;
 use crate::home::Places;
@@ -45,13 +45,14 @@ pub(super) fn check(args: &GrantArgs, change: &GrantChange, own: &Places) -> Res
 pub(super) fn record(
     args: &GrantArgs,
     places: &Places,
-    agent: &AgentId,
-    change: &GrantChange,
+    changes: &[(AgentId, Visibility, GrantChange)],
 ) -> Result<(), Failure> {
-    let (object, detail) = (agent.to_string(), detail(change));
     let tenant = tenant(args).unwrap_or(TENANT);
     let written = with_store(&args.data, places, async |store, _: &Data| {
-        audit(store, tenant, "grant", &object, detail).await
+        for (agent, _, change) in changes {
+            audit(store, tenant, "grant", &agent.to_string(), detail(change)).await?;
+        }
+        Ok(())
     });
     written.map_err(|failure| {
         let message =

@@ -1,0 +1,119 @@
+//! `grant --asked`: what an agent's own file asks for and is not given, and no more.
+
+use belljar_definition::{AgentId, GrantChange, MountSpec};
+use belljar_policy::{Access, GuestPath, HostRule, Permission, Shown, ToolName, Wanted};
+use belljar_session::{Host, ResolvedAgent};
+
+use super::writes;
+use crate::out::Out;
+
+/// What an agent asks for, sorted by what becomes of it.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    /// What is granted: tools that it names, the workspace's mount, hosts.
+    pub(super) tools: Vec<ToolName>,
+    pub(super) workspace: Option<Access>,
+    pub(super) hosts: Vec<HostRule>,
+    /// What `--read-only` leaves out.
+    pub(super) left_out: Vec<String>,
+    /// Mounts whose directories only the operator can name.
+    directories: Vec<(GuestPath, Access)>,
+}
+
+impl Asks {
+    /// Of this agent; `given` is what the command line grants besides.
+    pub(super) fn of(
+        agent: &ResolvedAgent,
+        host: &Host,
+        read_only: bool,
+        given: &GrantChange,
+    ) -> Self {
+        let mut asks = Self::default();
+        for missing in &agent.narrowed {
+            match &missing.wanted {
+                Wanted::Tool(tool) if read_only && writes(host, tool) => {
+                    asks.left_out.push(format!("call {tool}"));
+                }
+                Wanted::Tool(tool) => asks.tools.push(tool.clone()),
+                Wanted::Host(rule) => asks.hosts.push(rule.clone()),
+                Wanted::Mount(ask) => {
+                    // Its own word may give up writing there.
+                    let wanted = agent.definition.asked.writes.left_of(ask.access, &ask.guest);
+                    let access = if read_only { Access::Read } else { wanted };
+                    if access < wanted {
+                        asks.left_out.push(format!("write in {}", ask.guest));
+                    }
+                    if ask.guest == GuestPath::workspace() {
+                        let has = agent.rights.mounts().iter();
+                        let has = has.filter(|mount| mount.guest == ask.guest);
+                        if has.map(|mount| mount.access).max() < Some(access) {
+                            asks.workspace = Some(access);
+                        }
+                    } else if !given.mounts.iter().any(|mount| mount.guest == ask.guest) {
+                        asks.directories.push((ask.guest.clone(), access));
+                    }
+                }
+            }
+        }
+        asks
+    }
+
+    /// Adds what is granted.
+    pub(super) fn add_to(&self, change: &mut GrantChange) {
+        change.tools.extend(self.tools.iter().map(|tool| (tool.clone(), Permission::Allow)));
+        change.hosts.extend(self.hosts.iter().cloned());
+        let guest = GuestPath::workspace();
+        if let Some(access) = self.workspace
+            && !change.mounts.iter().any(|mount| mount.guest == guest)
+        {
+            change.mounts.push(MountSpec { guest, host: None, access });
+        }
+    }
+
+    /// What is granted, as what the agent may do then; one thing each.
+    pub(super) fn deeds(&self) -> Vec<String> {
+        let tools = self.tools.iter().map(|tool| format!("call {tool}"));
+        let hosts =
+            self.hosts.iter().map(|rule| format!("reach {}", Shown::new(&rule.to_string())));
+        let workspace = self.workspace.map(|access| match access {
+            Access::Read => "read the workspace".to_owned(),
+            Access::ReadWrite => "read and write the workspace".to_owned(),
+        });
+        tools.chain(workspace).chain(hosts).collect()
+    }
+
+    /// Says in a sentence what is granted, and what of what is asked for is not.
+    pub(super) fn show(&self, id: &AgentId, out: &Out) {
+        let deeds = self.deeds();
+        if !deeds.is_empty() {
+            out.line(format_args!("`{id}` asks to, and with this may, {}", sentence(&deeds)));
+        }
+        for hint in self.hints() {
+            out.line(hint);
+        }
+    }
+
+    /// What is left to be granted otherwise.
+    pub(super) fn hints(&self) -> Vec<String> {
+        let mut hints = Vec::new();
+        if !self.left_out.is_empty() {
+            hints.push(format!("`--read-only` leaves it unable to {}", sentence(&self.left_out)));
+        }
+        for (guest, access) in &self.directories {
+            hints.push(format!(
+                "which directory it sees at {guest} is yours to say: \
+                 `--mount {guest}:/path/to/directory:{access}`"
+            ));
+        }
+        hints
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn sentence(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}

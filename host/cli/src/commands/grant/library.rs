@@ -1,0 +1,130 @@
+//! `grant --library`: to each agent of a library what it asks for, in one decision.
+
+use std::collections::BTreeMap;
+
+use belljar_definition::{AgentId, GrantChange, Scope, Visibility};
+use belljar_policy::Shown;
+use belljar_session::{Host, ResolvedAgent, resolve_entry};
+
+use super::Writer;
+use super::asked::Asks;
+use crate::commands::libraries::installed;
+use crate::exit::{Exit, Failure};
+use crate::host::Assembly;
+use crate::libraries::Lock;
+use crate::out::Out;
+
+/// One agent of the library, and what it asks for.
+struct Member {
+    before: ResolvedAgent,
+    asks: Asks,
+}
+
+pub(super) fn run(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
+    let Writer { args, places, out, .. } = *writer;
+    let name = installed(name, &Lock::read(&places.libraries())?)?;
+    let host = Assembly::new(places, out)?.host()?;
+    let members = members(&Scope::Library(name.to_string()), &host, writer);
+    let changes: Vec<_> = members.iter().filter_map(Member::change).collect();
+    let Some((_, new)) = writer.changed(&changes)? else {
+        return unchanged(name.as_str(), &members, out);
+    };
+    let after = writer.after(&host, places, &new)?;
+    let after = self::members(&Scope::Library(name.to_string()), &after, writer);
+    show(name.as_str(), &members, &after, out);
+    let question = format!("write this for {}?", agents(changes.len()));
+    if !writer.agreed(&question)? {
+        return Ok(Exit::Cancelled);
+    }
+    writer.write(&new, &changes)?;
+    let ready = after.iter().filter(|member| member.before.status.is_ready()).count();
+    let of = agents(after.len());
+    out.note(format_args!("of {of} in library `{name}`, {ready} are ready"));
+    if args.read_only && ready < after.len() {
+        out.note("`--partial` runs the others with what they are given");
+    }
+    Ok(Exit::Completed)
+}
+
+/// The library's agents in the catalogue's order: those whose files are what was agreed to.
+fn members(library: &Scope, host: &Host, writer: &Writer<'_>) -> Vec<Member> {
+    let catalog = host.library.catalog();
+    let entries = catalog.agents().iter().filter(|entry| entry.id.scope == *library);
+    let member = |entry| {
+        let before = resolve_entry(host, entry, &writer.places.workspace);
+        let read_only = writer.args.read_only;
+        let asks = Asks::of(&before, host, read_only, &GrantChange::default());
+        Member { before, asks }
+    };
+    entries.map(member).collect()
+}
+
+impl Member {
+    fn change(&self) -> Option<(AgentId, Visibility, GrantChange)> {
+        let definition = &self.before.definition;
+        let asked_tools = definition.asked.tools.clone();
+        let mut change = GrantChange { asked_tools, ..GrantChange::default() };
+        self.asks.add_to(&mut change);
+        (!change.is_empty()).then(|| (self.before.id.clone(), definition.visibility, change))
+    }
+}
+
+fn unchanged(name: &str, members: &[Member], out: &Out) -> Result<Exit, Failure> {
+    let blocked = blocked(members);
+    if blocked.is_empty() {
+        out.line(format_args!(
+            "nothing to change: {} in library `{name}`, none of them blocked",
+            agents(members.len())
+        ));
+        return Ok(Exit::Completed);
+    }
+    blocked.iter().for_each(|line| out.line(line));
+    Err(Failure::new(format!("no grant is written for library `{name}`"))
+        .exit(Exit::NotAllowed)
+        .hint(format!(
+            "`belljar agents show library/{name}/NAME` says what one of them is missing"
+        )))
+}
+
+/// The decision: how many are ready without it and with it, and all that is given by it.
+fn show(name: &str, before: &[Member], after: &[Member], out: &Out) {
+    let ready =
+        |all: &[Member]| all.iter().filter(|member| member.before.status.is_ready()).count();
+    out.line(format_args!(
+        "library `{name}`: {}; ready: {}, and {} with this",
+        agents(before.len()),
+        ready(before),
+        ready(after)
+    ));
+    union("this lets", before.iter().map(|member| member.asks.deeds()), out);
+    union("`--read-only` leaves", before.iter().map(|member| member.asks.left_out.clone()), out);
+    let blocked = blocked(after);
+    if !blocked.is_empty() {
+        out.line(format_args!("blocked all the same: {}", agents(blocked.len())));
+        blocked.iter().for_each(|line| out.line(line));
+    }
+}
+
+/// Each deed with how many agents it is of.
+fn union(verb: &str, deeds: impl Iterator<Item = Vec<String>>, out: &Out) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    deeds.flatten().for_each(|deed| *counts.entry(deed).or_default() += 1);
+    let unable = if verb == "this lets" { "" } else { "unable to " };
+    for (deed, count) in counts {
+        out.line(format_args!("  {verb} {} {unable}{deed}", agents(count)));
+    }
+}
+
+/// A line for each blocked agent.
+fn blocked(members: &[Member]) -> Vec<String> {
+    let blocked = members.iter().filter(|member| !member.before.status.is_ready());
+    let line = |member: &Member| {
+        let reasons = member.before.notes().join("; ");
+        format!("  {}: {}", member.before.id.slug, Shown::new(&reasons))
+    };
+    blocked.map(line).collect()
+}
+
+fn agents(count: usize) -> String {
+    if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") }
+}

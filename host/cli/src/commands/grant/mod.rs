@@ -1,0 +1,304 @@
+//! `belljar grant`: writes rights into the operator's own `belljar.toml`, after showing what
+//! changes.
+
+mod asked;
+mod library;
+mod record;
+mod rights;
+mod write;
+
+use std::sync::Arc;
+
+use belljar_definition::{
+    AgentId, CatalogEntry, GrantChange, Scope, Settings, Visibility, apply_grants,
+};
+use belljar_policy::{Access, GuestPath, Permission, Shown, ToolName};
+use belljar_session::{Host, ResolvedAgent, resolve_entry};
+
+use self::asked::Asks;
+use self::rights::usage;
+use super::agents;
+use crate::args::GrantArgs;
+use crate::exit::{Exit, Failure};
+use crate::home::{Places, read_config, replace_config};
+use crate::host::Assembly;
+use crate::out::Out;
+
+pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    if args.read_only && !args.asked && args.library.is_none() {
+        return Err(Failure::usage("`--read-only` says how much of what is asked for is granted")
+            .hint("add `--asked`, or name the mount: `--mount /workspace:read`"));
+    }
+    let operator = places;
+    let places = record::places(args, operator)?;
+    let writer = Writer { args, operator, places: &places, out };
+    match (&args.library, &args.agent) {
+        (Some(name), _) => library::run(name, &writer),
+        (None, Some(agent)) => one(agent, &writer),
+        (None, None) => Err(Failure::usage("whom to grant it is not said")
+            .hint("name an agent, or a library with `--library NAME`")),
+    }
+}
+
+/// Grants to one agent.
+fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
+    let Writer { args, out, .. } = *writer;
+    let mut change = rights::change(args)?;
+    if change.is_empty() && !args.asked {
+        return Err(Failure::usage("nothing to grant").hint(
+            "`--asked` grants what the agent asks for; or name a right: `--tool`, `--host`, \
+             `--mount`, `--secret` or `--limit`",
+        ));
+    }
+    record::check(args, &change, writer.places)?;
+    let id: AgentId = name.parse().map_err(usage)?;
+    let places = &writer.seen_by(&id);
+    let host = Assembly::new(places, out)?.host()?;
+    check_names(&change, &host)?;
+    let (visibility, before) = agent(name, &id, &host, writer)?;
+    warn_of_no_effect(&id, &change, &host, out);
+    if let Some(agent) = &before {
+        change.asked_tools.clone_from(&agent.definition.asked.tools);
+    }
+    let asks = before.as_ref().filter(|_| args.asked);
+    let asks = asks.map(|agent| Asks::of(agent, &host, args.read_only, &change));
+    if let Some(asks) = &asks {
+        asks.add_to(&mut change);
+    }
+    let changes = [(id.clone(), visibility, change)];
+    let Some((old, new)) = writer.changed(&changes)? else {
+        return unchanged(&id, before.as_ref(), asks.as_ref(), out);
+    };
+    if let Some(asks) = &asks {
+        asks.show(&id, out);
+    }
+    say_defaults(&changes[0], &host, out);
+    write::show(&writer.places.config(), &old, &new, out);
+    if !writer.agreed("write this?")? {
+        return Ok(Exit::Cancelled);
+    }
+    writer.write(&new, &changes)?;
+    if let Some(entry) = host.library.catalog().get(&id) {
+        let after = writer.after(&host, places, &new)?;
+        say_status(&resolve_entry(&after, entry, &places.workspace), &host, args.asked, out);
+    }
+    Ok(Exit::Completed)
+}
+
+/// What all grants of a command have in common.
+#[derive(Clone, Copy)]
+struct Writer<'a> {
+    args: &'a GrantArgs,
+    /// Where the audit log is.
+    operator: &'a Places,
+    /// Whose `belljar.toml` is written.
+    places: &'a Places,
+    out: &'a Out,
+}
+
+impl Writer<'_> {
+    /// The places with the workspace in which this agent is found: an agent of a workspace is
+    /// named with it, wherever the command is typed.
+    fn seen_by(&self, id: &AgentId) -> Places {
+        let mut places = self.places.clone();
+        if let Scope::Workspace(path) = &id.scope
+            && let Ok(path) = path.canonicalize()
+            && path.is_dir()
+        {
+            places.workspace = path;
+        }
+        places
+    }
+
+    /// The old and the new text of the file; `None` where nothing changes.
+    fn changed(
+        &self,
+        changes: &[(AgentId, Visibility, GrantChange)],
+    ) -> Result<Option<(String, String)>, Failure> {
+        let path = self.places.config();
+        let old = read_config(&path)?.unwrap_or_default();
+        let tools = changes.iter().flat_map(|(_, _, change)| &change.tools);
+        let pinned = write::pin(&old, tools, self.places)?;
+        let user_home = self.places.user_home.as_deref();
+        let new = apply_grants(&path, &pinned, user_home, changes).map_err(|mut diagnostics| {
+            // Their places are those of the changed text, which nobody can look at.
+            diagnostics.iter_mut().for_each(|found| (found.line, found.column) = (0, 0));
+            Failure::diagnostics("the grant cannot be added", diagnostics)
+        })?;
+        Ok((new != old).then_some((old, new)))
+    }
+
+    fn agreed(&self, question: &str) -> Result<bool, Failure> {
+        if self.args.yes {
+            return Ok(true);
+        }
+        match self.out.ask(question) {
+            Some(true) => Ok(true),
+            Some(false) => {
+                self.out.note("nothing is written");
+                Ok(false)
+            }
+            None => Err(Failure::usage("there is nobody to ask, so nothing is written")
+                .hint("look at what is shown above and repeat the command with `--yes`")),
+        }
+    }
+
+    fn write(
+        &self,
+        new: &str,
+        changes: &[(AgentId, Visibility, GrantChange)],
+    ) -> Result<(), Failure> {
+        let path = self.places.config();
+        replace_config(&path, new)?;
+        self.out.note(format_args!("wrote {}", path.display()));
+        record::record(self.args, self.operator, changes)
+    }
+
+    /// The host as it is with the new text.
+    fn after(&self, host: &Host, places: &Places, new: &str) -> Result<Host, Failure> {
+        let (home, workspace) = (places.config(), places.workspace_config());
+        let workspace_text = read_config(&workspace)?;
+        let workspace = workspace_text.as_deref().map(|text| (workspace.as_path(), text));
+        let user_home = self.places.user_home.as_deref();
+        let settings = Settings::parse(Some((&home, new)), workspace, user_home)
+            .map_err(|found| Failure::diagnostics("", found))?;
+        let mut after = host.clone();
+        after.settings = Arc::new(settings);
+        Ok(after)
+    }
+}
+
+/// Who gets the rights. A bare name means the home agent, so that a repository's namesake gets
+/// nothing by accident. One that is not there yet may be granted rights by their names.
+fn agent(
+    name: &str,
+    id: &AgentId,
+    host: &Host,
+    writer: &Writer<'_>,
+) -> Result<(Visibility, Option<ResolvedAgent>), Failure> {
+    let catalog = host.library.catalog();
+    if let Some(entry) = catalog.get(id) {
+        let workspace = &writer.seen_by(id).workspace;
+        return Ok((entry.definition.visibility, Some(resolve_entry(host, entry, workspace))));
+    }
+    match catalog.find(name) {
+        Ok(other) => Err(Failure::usage(format!("there is no agent `{id}`"))
+            .hint(format!("`{name}` is found as `{}`; grant to that identity", other.id))),
+        Err(unknown) if writer.args.asked => Err(agents::not_found(unknown.into())),
+        Err(_) => {
+            writer.out.warning(format_args!("there is no agent `{id}` yet"));
+            Ok((Visibility::default(), None))
+        }
+    }
+}
+
+/// Where the file stays as it is: because all of that is granted, or because no grant helps.
+fn unchanged(
+    id: &AgentId,
+    agent: Option<&ResolvedAgent>,
+    asks: Option<&Asks>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let (Some(agent), Some(asks)) = (agent, asks) else {
+        out.line(format_args!("nothing to change: `{id}` has all of that"));
+        return Ok(Exit::Completed);
+    };
+    if agent.status.is_ready() {
+        out.line(format_args!("nothing to change: `{id}` is {}", agent.status.as_str()));
+        return Ok(Exit::Completed);
+    }
+    let reasons = Shown::new(&agent.notes().join("; ")).to_string();
+    let failure = Failure::new(format!("nothing is granted, and `{id}` stays blocked: {reasons}"));
+    Err(asks.hints().into_iter().fold(failure.exit(Exit::NotAllowed), Failure::hint))
+}
+
+/// Says what is written beside what was asked for, and why.
+fn say_defaults((id, _, change): &(AgentId, Visibility, GrantChange), host: &Host, out: &Out) {
+    if change.tools.is_empty() || change.asked_tools.is_some() || host.settings.states_tools(id) {
+        return;
+    }
+    let why = match host.library.catalog().get(id) {
+        Some(_) => "its own file names no tools",
+        None => "there is no file of it that names its tools",
+    };
+    out.note(format_args!(
+        "the tools that `{id}` has by default are written down too: {why}, and a list in a grant \
+         replaces the default"
+    ));
+}
+
+/// What the agent is after the grant, and what its new tools still lack.
+fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
+    let id = &agent.id;
+    if agent.status.is_ready() {
+        out.note(format_args!("`{id}` is {}", agent.status.as_str()));
+    } else if asked {
+        let reasons = Shown::new(&agent.notes().join("; ")).to_string();
+        out.warning(format_args!("`{id}` is still blocked: {reasons}"));
+        if agent.may_be_partial() {
+            let name = id.grant_key();
+            out.note(format_args!(
+                "`belljar run --agent {name} --partial` runs it with what it is given"
+            ));
+        }
+    }
+    let tools = agent.rights.tools().map(|(tool, _)| tool).filter(|tool| writes(host, tool));
+    let tools: Vec<String> = tools.map(|tool| format!("`{tool}`")).collect();
+    let nowhere = agent.rights.mounts().iter().all(|mount| mount.access == Access::Read);
+    let asked = &agent.definition.asked;
+    if !tools.is_empty()
+        && nowhere
+        && asked.mounts.is_none()
+        && asked.writes.left_of(Access::ReadWrite, &GuestPath::workspace()) == Access::ReadWrite
+    {
+        out.note(format_args!(
+            "nothing that it sees may be written yet, by {}; for the workspace: `belljar grant {} \
+             --mount /workspace:read-write`",
+            tools.join(", "),
+            id.grant_key()
+        ));
+    }
+}
+
+/// Whether a tool changes files, by its own manifest.
+fn writes(host: &Host, tool: &ToolName) -> bool {
+    let owner = host.tools.owner(tool.as_str());
+    owner.is_some_and(|component| component.manifest.ask.mounts == Some(Access::ReadWrite))
+}
+
+/// Names that a grant refers to have to exist: a misspelt one would grant nothing.
+fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
+    let known = host.tools.known();
+    if let Some((tool, _)) = change.tools.iter().find(|(tool, _)| !known.contains(tool.as_str())) {
+        return Err(super::tools::no_tool(host, tool.as_str()));
+    }
+    if let Some(secret) =
+        change.secrets.iter().find(|secret| !host.settings.secrets.contains_key(*secret))
+    {
+        return Err(Failure::usage(format!("there is no secret `{secret}`"))
+            .hint(format!("set it up under `[secrets.{secret}]` first")));
+    }
+    Ok(())
+}
+
+/// Says what stands in the way of a grant that is written all the same.
+fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &Out) {
+    let catalog = host.library.catalog();
+    let asked = catalog.get(id).map(|entry: &CatalogEntry| &entry.definition.asked);
+    let listed = asked.and_then(|asked| asked.tools.as_ref());
+    for (tool, permission) in &change.tools {
+        if *permission != Permission::Deny && listed.is_some_and(|listed| !listed.contains(tool)) {
+            out.warning(format_args!(
+                "`{id}` does not get `{tool}`: the agent's own list of tools leaves it out"
+            ));
+        }
+    }
+    for mount in &change.mounts {
+        if let Some(directory) = mount.host.as_ref().filter(|directory| !directory.is_dir()) {
+            out.warning(format_args!(
+                "there is no directory `{}`; the agent does not start without it",
+                directory.display()
+            ));
+        }
+    }
+}

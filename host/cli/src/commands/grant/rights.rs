@@ -1,0 +1,136 @@
+//! The rights that the options of `grant` name.
+
+use belljar_definition::{GrantChange, MountSpec};
+use belljar_policy::{
+    Access, GuestPath, HostRule, LIMITS, LimitsRequest, Permission, SecretName, Shown, ToolName,
+};
+
+use crate::args::GrantArgs;
+use crate::exit::Failure;
+
+/// Limits without which an agent cannot even begin.
+const NEEDED: &[&str] = &["steps", "tokens", "timeout_seconds", "prefill_timeout_seconds"];
+
+/// The rights that the options name.
+pub(super) fn change(args: &GrantArgs) -> Result<GrantChange, Failure> {
+    let mut change = GrantChange::default();
+    for text in &args.tool {
+        change.tools.push(tool(text)?);
+    }
+    for text in &args.host {
+        change.hosts.push(text.parse::<HostRule>().map_err(usage)?);
+    }
+    for text in &args.mount {
+        change.mounts.push(mount(text)?);
+    }
+    for text in &args.secret {
+        change.secrets.push(SecretName::new(text).map_err(usage)?);
+    }
+    for text in &args.limit {
+        limit(text, &mut change.limits)?;
+    }
+    Ok(change)
+}
+
+pub(super) fn usage(error: impl std::fmt::Display) -> Failure {
+    Failure::usage(error.to_string())
+}
+
+/// `name`, `name=allow`, `name=ask` or `name=deny`.
+fn tool(text: &str) -> Result<(ToolName, Permission), Failure> {
+    let (name, word) = text.split_once('=').unwrap_or((text, "allow"));
+    let permission = match word {
+        "allow" => Permission::Allow,
+        "ask" => Permission::Ask,
+        "deny" => Permission::Deny,
+        other => {
+            return Err(Failure::usage(format!(
+                "`{}` is not a permission",
+                Shown::clipped(other, 80)
+            ))
+            .hint("write `allow`, `ask` or `deny`"));
+        }
+    };
+    Ok((ToolName::new(name).map_err(usage)?, permission))
+}
+
+/// `/guest:access` or `/guest:/host:access`.
+fn mount(text: &str) -> Result<MountSpec, Failure> {
+    let wrong = || {
+        Failure::usage(format!("`{}` is not a mount", Shown::clipped(text, 200)))
+            .hint("write `/workspace:read-write` or `/data:/srv/data:read`")
+    };
+    let (rest, access) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let access = match access {
+        "read" => Access::Read,
+        "read-write" => Access::ReadWrite,
+        _ => return Err(wrong()),
+    };
+    let (guest, host) = match rest.split_once(':') {
+        Some((guest, host)) => {
+            let host = std::path::absolute(host).map_err(|_| wrong())?;
+            (guest, Some(host))
+        }
+        None => (rest, None),
+    };
+    let guest = GuestPath::new(guest).map_err(usage)?;
+    if host.is_none() && guest != GuestPath::workspace() {
+        return Err(Failure::usage(format!("mount `{guest}` names no directory of this machine"))
+            .hint(format!("write `{guest}:/path/to/directory:{access}`")));
+    }
+    Ok(MountSpec { guest, host, access })
+}
+
+/// `key=N`, digits with `_` between them.
+fn limit(text: &str, limits: &mut LimitsRequest) -> Result<(), Failure> {
+    let shown = Shown::clipped(text, 80).to_string();
+    let (key, number) = text.split_once('=').ok_or_else(|| {
+        Failure::usage(format!("`{shown}` is not a limit")).hint("write `steps=50`")
+    })?;
+    let number: u64 = number
+        .replace('_', "")
+        .parse()
+        .map_err(|_| Failure::usage(format!("`{shown}`: the value is not a whole number")))?;
+    if number == 0 && NEEDED.contains(&key) {
+        return Err(Failure::usage(format!("`{shown}`: no agent can run with that"))
+            .hint("to take an agent its tools, use `--tool NAME=deny`"));
+    }
+    if limits.set(key, number) {
+        return Ok(());
+    }
+    let keys: Vec<&str> = LIMITS.iter().map(|row| row.key).collect();
+    Err(Failure::usage(format!("there is no limit `{}`", Shown::clipped(key, 80)))
+        .hint(format!("the limits are {}", keys.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn mounts_are_read_from_their_short_form() {
+        let workspace = mount("/workspace:read-write").unwrap();
+        assert_eq!((workspace.host, workspace.access), (None, Access::ReadWrite));
+        let data = mount("/data:/srv/data:read").unwrap();
+        assert_eq!(data.guest.as_str(), "/data");
+        assert_eq!(data.host.as_deref(), Some(Path::new("/srv/data")));
+        for bad in ["/data:read", "workspace:read", "/workspace", "/workspace:rw", ":read"] {
+            assert!(mount(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tools_and_limits_are_read_from_their_short_form() {
+        assert_eq!(tool("file_write=ask").unwrap().1, Permission::Ask);
+        assert_eq!(tool("file_write").unwrap().1, Permission::Allow);
+        assert!(tool("file_write=yes").is_err());
+        let mut limits = LimitsRequest::default();
+        limit("steps=5_0", &mut limits).unwrap();
+        assert_eq!(limits.steps, Some(50));
+        for bad in ["steps", "steps=-1", "steps=0", "step=4", "=4"] {
+            assert!(limit(bad, &mut limits).is_err(), "{bad}");
+        }
+    }
+}

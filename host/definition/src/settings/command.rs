@@ -1,0 +1,102 @@
+//! The `belljar grant` command that would give what is missing, as a person types it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use belljar_policy::Permission;
+
+use super::{GrantChange, HOST_PLACEHOLDER};
+use crate::AgentId;
+
+impl GrantChange {
+    /// Whether it has a mount whose directory only the operator can know.
+    pub fn needs_directories(&self) -> bool {
+        self.mounts.iter().any(|mount| is_unknown(mount.host.as_deref()))
+    }
+}
+
+/// The command that gives `change` to `id`. With `asked` it leaves to belljar what the agent's own
+/// file asks for, and names only directories that belljar cannot know; else it names every right.
+pub fn grant_command(id: &AgentId, change: &GrantChange, asked: bool) -> String {
+    let mut command = format!("belljar grant {}", word(&id.grant_key()));
+    if asked {
+        command.push_str(" --asked");
+    }
+    let mut option = |name: &str, value: &str| {
+        // Writing to a `String` cannot fail.
+        let _ = write!(command, " {name} {}", word(value));
+    };
+    if !asked {
+        for (tool, permission) in &change.tools {
+            match permission {
+                Permission::Allow => option("--tool", tool.as_str()),
+                Permission::Ask => option("--tool", &format!("{tool}=ask")),
+                Permission::Deny => option("--tool", &format!("{tool}=deny")),
+            }
+        }
+        change.hosts.iter().for_each(|rule| option("--host", &rule.to_string()));
+        change.secrets.iter().for_each(|secret| option("--secret", secret.as_str()));
+    }
+    for mount in &change.mounts {
+        if !asked || is_unknown(mount.host.as_deref()) {
+            let host = mount.host.as_ref().map(|host| format!(":{}", host.display()));
+            let host = host.unwrap_or_default();
+            option("--mount", &format!("{}{host}:{}", mount.guest, mount.access));
+        }
+    }
+    command
+}
+
+fn is_unknown(host: Option<&Path>) -> bool {
+    host.is_some_and(|host| host == Path::new(HOST_PLACEHOLDER))
+}
+
+/// A word as a shell takes it whole.
+fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/_-.:=,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MountSpec;
+    use belljar_policy::{Access, GuestPath, ToolName};
+
+    fn mount(guest: &str, host: Option<&str>) -> MountSpec {
+        let guest = GuestPath::new(guest).unwrap();
+        MountSpec { guest, host: host.map(Into::into), access: Access::ReadWrite }
+    }
+
+    #[test]
+    fn the_command_names_each_right_or_leaves_them_to_what_is_asked() {
+        let change = GrantChange {
+            tools: vec![(ToolName::new("shell").unwrap(), Permission::Allow)],
+            mounts: vec![mount("/workspace", None), mount("/data", Some(HOST_PLACEHOLDER))],
+            hosts: vec!["https://*.example".parse().unwrap()],
+            ..GrantChange::default()
+        };
+        let scout: AgentId = "scout".parse().unwrap();
+        assert_eq!(
+            grant_command(&scout, &change, true),
+            "belljar grant scout --asked --mount /data:/path/to/directory:read-write"
+        );
+        assert_eq!(
+            grant_command(&scout, &change, false),
+            "belljar grant scout --tool shell --host 'https://*.example' --mount \
+             /workspace:read-write --mount /data:/path/to/directory:read-write"
+        );
+    }
+
+    #[test]
+    fn a_path_with_signs_of_the_shell_stays_one_word() {
+        let id: AgentId = "workspace:/a b/$(x)'s/scout".parse().unwrap();
+        assert_eq!(
+            grant_command(&id, &GrantChange::default(), true),
+            r"belljar grant 'workspace:/a b/$(x)'\''s/scout' --asked"
+        );
+    }
+}
