@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod drafts;
 mod foreign;
+mod found_models;
 mod grants;
 #[cfg(unix)]
 mod guide;

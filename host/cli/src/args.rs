@@ -51,9 +51,10 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// List saved runs, or show what the tool calls of one did
     Receipts(ReceiptsArgs),
-    /// Write a configuration, the stock agents and an AGENTS.md; never overwrites. With
+    /// Write a configuration, the stock agents and an AGENTS.md, and set up the model that this
+    /// machine has; never overwrites. With
     /// `--workspace`, write what belongs into that workspace instead
-    Init,
+    Init(InitArgs),
     /// Look at agents; add, update and remove libraries of them
     #[command(subcommand)]
     Agents(AgentsCommand),
@@ -88,6 +89,21 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Options of `init`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InitArgs {
+    /// Of several models that were found, take the first without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Ask this server for its models, and look nowhere else; repeatable [default: the keys in the
+    /// environment, and the usual ports of this machine]
+    #[arg(long, value_name = "URL")]
+    pub(crate) model_at: Vec<String>,
+    /// Look for no model
+    #[arg(long, conflicts_with = "model_at")]
+    pub(crate) no_model: bool,
 }
 
 #[derive(Debug, ClapArgs)]

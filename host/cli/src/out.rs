@@ -205,6 +205,11 @@ impl Out {
         paint(self.stderr_colour, style, text)
     }
 
+    /// Whether there is a terminal at which a person can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
     /// Asks for a yes or no on the terminal; `None` where nobody can answer.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
         let answer = self.ask_line(&format!("{question} [y/N]"), &AtomicBool::new(true))?;
@@ -215,7 +220,7 @@ impl Out {
     /// it is not wanted any more. What was typed before the question was there is no answer
     /// to it.
     pub(crate) fn ask_line(&self, question: &str, wanted: &AtomicBool) -> Option<String> {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if !self.can_ask() {
             return None;
         }
         forget_typed_ahead();

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Tenants(tenants) => tenants::run(tenants, &places()?, out),
         Command::Sessions(sessions) => sessions::run(sessions, &places()?, out),
         Command::Receipts(receipts) => receipts::run(receipts, &places()?, out),
-        Command::Init => init::run(&places()?, args.global.workspace.is_some(), out),
+        Command::Init(init) => init::run(init, &places()?, args.global.workspace.is_some(), out),
         Command::Agents(command) => agents::run(command, places()?, walls, out),
         Command::Teams(command) => teams::run(command, places()?, walls, out),
         Command::Skills(command) => skills::run(command, places()?, walls, out),

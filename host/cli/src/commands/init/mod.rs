@@ -1,17 +1,22 @@
-//! `belljar init`: a configuration, the stock agents and an AGENTS.md, in the operator's home;
-//! with `--workspace`, what belongs into that workspace. What is there stays as it is.
+//! `belljar init`: a configuration with a model, the stock agents and an AGENTS.md, in the
+//! operator's home; with `--workspace`, what belongs into that workspace. What is there stays as
+//! it is.
+
+mod finding;
+mod model;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::args::InitArgs;
 use crate::embedded::{self, AGENTS};
 use crate::exit::{Exit, Failure};
-use crate::home::{Places, create_private};
+use crate::home::{Places, create_private, not_written};
 use crate::out::{Out, Style};
 
-const HOME_CONFIG: &str = include_str!("../templates/belljar.toml");
-const WORKSPACE_CONFIG: &str = include_str!("../templates/workspace.toml");
+const HOME_CONFIG: &str = include_str!("../../templates/belljar.toml");
+const WORKSPACE_CONFIG: &str = include_str!("../../templates/workspace.toml");
 
 /// What became of one file.
 enum Done {
@@ -19,30 +24,31 @@ enum Done {
     Kept,
 }
 
-pub(super) fn run(places: &Places, in_workspace: bool, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(
+    args: &InitArgs,
+    places: &Places,
+    in_workspace: bool,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    if in_workspace && (args.no_model || !args.model_at.is_empty()) {
+        return Err(Failure::usage("a workspace's own settings name no model")
+            .hint("leave out `--workspace`: models are set up in your home"));
+    }
     let files = if in_workspace { workspace_files(places)? } else { home_files(places)? };
     if !in_workspace {
-        create_private(&places.home).map_err(|error| {
-            Failure::new(format!("failed to create `{}`: {error}", places.home.display()))
-        })?;
+        create_private(&places.home)
+            .map_err(|error| not_written("create", &places.home, &error))?;
     }
     for (path, content) in files {
-        let done = write_new(&path, content).map_err(|error| {
-            Failure::new(format!("failed to write `{}`: {error}", path.display()))
-        })?;
+        let done =
+            write_new(&path, content).map_err(|error| not_written("write", &path, &error))?;
         let word = match done {
             Done::Written => out.paint(Style::Green, "wrote"),
             Done::Kept => out.paint(Style::Yellow, "kept "),
         };
         out.line(format_args!("{word} {}", path.display()));
     }
-    if !in_workspace {
-        out.note(format_args!(
-            "\nnext: set a model in {}, then `belljar run \"…\"`",
-            places.config().display()
-        ));
-    }
-    Ok(Exit::Completed)
+    if in_workspace { Ok(Exit::Completed) } else { model::set_up(args, places, out) }
 }
 
 fn home_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
@@ -69,7 +75,14 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<Done> {
         fs::create_dir_all(parent)?;
     }
     match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => file.write_all(content).map(|()| Done::Written),
+        Ok(mut file) => {
+            let written = file.write_all(content).and_then(|()| file.sync_all());
+            if written.is_err() {
+                // Half a file would be kept by the next `init`.
+                let _ = fs::remove_file(path);
+            }
+            written.map(|()| Done::Written)
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Done::Kept),
         Err(error) => Err(error),
     }
