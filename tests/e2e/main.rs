@@ -35,3 +35,5 @@ mod teams;
 mod tenants;
 mod traces;
 mod walls;
+#[cfg(target_os = "linux")]
+mod ways_in;

@@ -21,7 +21,7 @@ use belljar_store::{AuditEntry, Store, StoreError, TENANT, Tenant, Write};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure, chain};
-use crate::home::{Places, STORE, STORE_FILE, create_private, gather_store};
+use crate::home::{Places, STORE, STORE_FILE, create_private, gather_store, not_written};
 use crate::host;
 use crate::server_args::DataArg;
 
@@ -52,9 +52,7 @@ impl Data {
 
     /// Makes the root where it is not there.
     pub(crate) fn create(&self, places: &Places) -> Result<(), Failure> {
-        let failed = |path: &Path, error: io::Error| {
-            Failure::new(format!("failed to create `{}`: {error}", path.display()))
-        };
+        let failed = |path: &Path, error: io::Error| not_written("create", path, &error);
         create_private(&self.root).map_err(|error| failed(&self.root, error))?;
         let gathered = match self.is_own {
             true => places.gather_sessions(),

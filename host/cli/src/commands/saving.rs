@@ -5,7 +5,7 @@ use belljar_session::{JournalError, KEEP_RUNS, Outcome, note_files, prune_runs};
 use belljar_store::{Store, StoreError};
 
 use crate::exit::{Failure, chain};
-use crate::home::{Places, create_private};
+use crate::home::{FULL, Places, create_private, not_written};
 use crate::out::Out;
 
 /// How a run is made that needs no store.
@@ -20,8 +20,7 @@ pub(super) fn make_ready(places: &Places, no_save: bool) -> Result<(), Failure> 
         Err(_) if no_save => Ok(()),
         Err(error) => {
             let path = places.sessions();
-            Err(Failure::new(format!("failed to create `{}`: {error}", path.display()))
-                .hint(WITHOUT))
+            Err(not_written("create", &path, &error).hint(WITHOUT))
         }
     }
 }
@@ -29,14 +28,23 @@ pub(super) fn make_ready(places: &Places, no_save: bool) -> Result<(), Failure> 
 /// Opens the store.
 pub(super) async fn open(places: &Places) -> Result<Store, Failure> {
     let opened = Store::open(&places.store()).await;
-    opened
-        .map_err(|error| Failure::new(format!("nothing was run: {}", chain(&error))).hint(WITHOUT))
+    opened.map_err(|error| not_run(&error))
 }
 
 /// A run that could not be saved before it began.
 pub(super) fn not_begun(error: JournalError) -> Failure {
-    Failure::new(format!("nothing was run: {}", chain(&error))).hint(WITHOUT)
+    not_run(&error)
 }
+
+fn not_run(error: &dyn std::error::Error) -> Failure {
+    let why = chain(error);
+    let failure = Failure::new(format!("nothing was run: {why}"));
+    let failure = if why.contains(DISK_IS_FULL) { failure.hint(FULL) } else { failure };
+    failure.hint(WITHOUT)
+}
+
+/// How SQLite says it.
+const DISK_IS_FULL: &str = "disk is full";
 
 /// A run that has ended, with the store that it is in.
 pub(super) struct Saved {
@@ -48,7 +56,10 @@ impl Saved {
     /// `unsaved`: why what came of it is not in the store.
     pub(super) fn new(store: Store, unsaved: Option<StoreError>, out: &Out) -> Self {
         if let Some(error) = &unsaved {
-            out.warning(format_args!("what came of the run is not saved: {}", chain(error)));
+            // Also with `--quiet`: what is printed is all that there is of it.
+            let why = chain(error);
+            let hint = if why.contains(DISK_IS_FULL) { format!("; {FULL}") } else { String::new() };
+            out.alarm(format_args!("what came of the run is not saved: {why}{hint}"));
         }
         Self { store, ended: unsaved.is_none() }
     }
