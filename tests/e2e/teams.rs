@@ -125,7 +125,7 @@ fn a_team_with_a_blocked_or_unknown_agent_starts_nothing() {
         &TEAM.replace("report", "gone").replace("summarizer", "summarzer"),
     );
     let run = |name: &str| world.run(&["teams", "run", "--transcript", &transcript, name, TASK]);
-    run("blocked").exits(4).complains("`home/w` is blocked").complains("[grants.w]");
+    run("blocked").exits(4).complains("`home/w` is blocked").complains("`belljar grant w --asked`");
     run("gone").exits(2).complains("did you mean `summarizer`").complains("gone.yaml:5");
     run("reprot").exits(2).complains("did you mean `report`");
     world.run(&["receipts"]).exits(0).complains("no runs");

@@ -247,7 +247,7 @@ stages:
     let Some(RunError::Setup { message, hint: Some(hint) }) = outcome.error else { panic!() };
     assert!(message.contains("`home/stuck` is blocked: tool `file_write`"), "{message}");
     assert!(message.contains("no agent is called `nobdy`"), "{message}");
-    assert!(hint.contains("[grants.stuck]") && hint.contains("file_write"), "{hint}");
+    assert!(hint.contains("`belljar grant stuck --asked`"), "{hint}");
     let team = resolve_team(&world.host, "report", world.workspace.path()).unwrap();
     assert_eq!(team.problems.iter().map(|found| found.line).collect::<Vec<_>>(), [6, 7]);
     assert!(!team.is_only_blocked());
