@@ -216,6 +216,9 @@ pub(crate) struct ReceiptsArgs {
 pub(crate) enum AgentsCommand {
     /// List all agents with their status
     List {
+        /// Name every tool, and print descriptions in full
+        #[arg(long, short, conflicts_with = "json")]
+        verbose: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -45,14 +45,17 @@ pub(crate) enum Style {
 }
 
 impl Style {
+    /// What a terminal is sent for it. The colours are fixed ones of middling brightness, out of
+    /// the table of 256: the yellow and cyan of many palettes cannot be read on white, nor their
+    /// red on black. A style never says anything that the text does not say too.
     fn code(self) -> &'static str {
         match self {
             Self::Bold => "1",
             Self::Dim => "2",
-            Self::Red => "31",
-            Self::Green => "32",
-            Self::Yellow => "33",
-            Self::Cyan => "36",
+            Self::Red => "38;5;160",
+            Self::Green => "38;5;28",
+            Self::Yellow => "38;5;130",
+            Self::Cyan => "38;5;31",
         }
     }
 }
@@ -83,6 +86,17 @@ impl Out {
     /// Whether stdout takes colour.
     pub(crate) fn colours(&self) -> bool {
         self.stdout_colour
+    }
+
+    /// How many columns the terminal has that stdout is; `None` where it is no terminal.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        if !io::stdout().is_terminal() {
+            return None;
+        }
+        let size = terminal_size::terminal_size_of(io::stdout());
+        // A terminal that nobody has told its size says 0.
+        let columns = size.map(|(terminal_size::Width(columns), _)| usize::from(columns));
+        Some(columns.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS))
     }
 
     /// Whether a person watches stderr and wants to: progress may redraw lines.
@@ -260,6 +274,9 @@ impl Out {
     }
 }
 
+/// Columns of a terminal that does not say how many it has.
+const USUAL_COLUMNS: usize = 80;
+
 /// How often a question looks whether its answer is still wanted.
 #[cfg(unix)]
 const LOOK: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -293,7 +310,8 @@ fn wait_for_line(_wanted: &AtomicBool) -> bool {
     true
 }
 
-fn paint(colour: bool, style: Style, text: impl Display) -> String {
+/// `text` in a style, if there is colour.
+pub(crate) fn paint(colour: bool, style: Style, text: impl Display) -> String {
     if colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.to_string() }
 }
 
@@ -325,6 +343,32 @@ fn not_json(error: serde_json::Error) -> Failure {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+
+    /// How much brighter one is than the other, as WCAG 2 counts it.
+    fn contrast(a: f64, b: f64) -> f64 {
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// The luminance of a colour of the 6 x 6 x 6 cube in the table of 256.
+    fn luminance(index: u8) -> f64 {
+        let levels = [0.0, 95.0, 135.0, 175.0, 215.0, 255.0];
+        let index = usize::from(index - 16);
+        let linear = |step: usize| {
+            let value: f64 = levels[step] / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(index / 36) + 0.7152 * linear(index / 6 % 6) + 0.0722 * linear(index % 6)
+    }
+
+    #[test]
+    fn every_colour_is_read_on_black_and_on_white() {
+        for style in [Style::Red, Style::Green, Style::Yellow, Style::Cyan] {
+            let index: u8 = style.code().strip_prefix("38;5;").unwrap().parse().unwrap();
+            let on_black = contrast(luminance(index), 0.0);
+            let on_white = contrast(luminance(index), 1.0);
+            assert!(on_black >= 3.5 && on_white >= 3.5, "{style:?}: {on_black:.1}, {on_white:.1}");
+        }
+    }
 
     #[test]
     fn json_hides_nothing_and_keeps_its_value() {

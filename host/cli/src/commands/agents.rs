@@ -20,6 +20,9 @@ use crate::walls::Walls;
 /// Characters of a description in the list.
 const MAX_DESCRIPTION: usize = 60;
 
+/// Characters of the names of tools in the list: two or three of them.
+const MAX_TOOLS: usize = 36;
+
 pub(super) fn run(
     command: &AgentsCommand,
     places: Places,
@@ -27,7 +30,10 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     match command {
-        AgentsCommand::List { json } => list(*json, &walls.around(places)?, out),
+        AgentsCommand::List { verbose, json } => {
+            let most = if *verbose { usize::MAX } else { MAX_DESCRIPTION };
+            list(*json, most, &walls.around(places)?, out)
+        }
         AgentsCommand::Show { name, json } => show(name, *json, &walls.around(places)?, out),
         AgentsCommand::Check(args) => agents_check::run(args, places, walls, out),
         AgentsCommand::Library(command) => super::libraries::run(command, places, walls, out),
@@ -40,7 +46,9 @@ pub(super) fn not_found(error: ResolveError) -> Failure {
     Failure::from(anyhow::Error::new(error)).exit(Exit::Usage)
 }
 
-fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+/// Lists the agents, with at most `most` characters of each description. Where that is no bound,
+/// every tool is named too.
+fn list(json: bool, most: usize, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let host = Assembly::new(places, out)?.host()?;
     let agents = resolve_all(&host, &places.workspace).map_err(not_found)?;
     if json {
@@ -53,8 +61,8 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
                 plain(&agent.id.slug),
                 plain(scope(&agent.id.scope)),
                 status_cell(&agent.status),
-                plain(tools(agent)),
-                plain(Shown::clipped(&agent.definition.description, MAX_DESCRIPTION)),
+                plain(tools(agent, if most == usize::MAX { most } else { MAX_TOOLS })),
+                plain(Shown::clipped(&agent.definition.description, most)),
             ]);
         }
         table.print(out);
@@ -318,16 +326,30 @@ pub(super) fn scope(scope: &Scope) -> String {
     }
 }
 
-fn tools(agent: &ResolvedAgent) -> String {
-    let names: Vec<String> = agent
-        .rights
-        .tools()
-        .map(|(tool, permission)| match permission {
-            Permission::Allow | Permission::Deny => tool.to_string(),
-            Permission::Ask => format!("{tool} (ask)"),
-        })
-        .collect();
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+/// How many tools it has, and the names that `most` characters hold: `4: file_find, file_list, …`.
+fn tools(agent: &ResolvedAgent, most: usize) -> String {
+    let names = agent.rights.tools().map(|(tool, permission)| match permission {
+        Permission::Allow | Permission::Deny => tool.to_string(),
+        Permission::Ask => format!("{tool} (ask)"),
+    });
+    first_names(&names.collect::<Vec<_>>(), most)
+}
+
+fn first_names(names: &[String], most: usize) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let mut text = format!("{}: ", names.len());
+    for (at, name) in names.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        // The first is named in any case.
+        if at > 0 && text.len() + comma.len() + name.len() > most {
+            return text + ", …";
+        }
+        text.push_str(comma);
+        text.push_str(name);
+    }
+    text
 }
 
 fn word(permission: Permission) -> &'static str {
@@ -335,5 +357,22 @@ fn word(permission: Permission) -> &'static str {
         Permission::Allow => "allow",
         Permission::Ask => "ask",
         Permission::Deny => "deny",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_counts_tools_and_names_as_many_as_fit() {
+        let names = ["file_find", "file_list", "file_read", "file_search"].map(str::to_owned);
+        assert_eq!(
+            first_names(&names, usize::MAX),
+            "4: file_find, file_list, file_read, file_search"
+        );
+        assert_eq!(first_names(&names, 30), "4: file_find, file_list, …");
+        assert_eq!(first_names(&names, 3), "4: file_find, …");
+        assert_eq!(first_names(&[], 3), "none");
     }
 }

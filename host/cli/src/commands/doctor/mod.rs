@@ -20,7 +20,7 @@ use crate::home::{Places, create_private};
 use crate::host;
 use crate::out::{Out, Style};
 use crate::single::Single;
-use crate::table;
+use crate::table::{self, Table, plain, styled};
 use crate::walls::{Through, Walls};
 
 /// The tool that the self-test calls.
@@ -85,23 +85,25 @@ pub(super) fn run(
     if args.json {
         out.json(&checks)?;
     } else {
-        checks.iter().for_each(|check| print(check, out));
+        print(&checks, out);
     }
     Ok(if broken { Exit::Failed } else { Exit::Completed })
 }
 
-fn print(check: &Check, out: &Out) {
-    let (style, mark) = match check.finding {
-        Finding::Good => (Style::Green, "ok  "),
-        Finding::Note => (Style::Yellow, "note"),
-        Finding::Bad => (Style::Red, "bad "),
-    };
-    out.line(format_args!("{} {:<14} {}", out.paint(style, mark), check.name, check.text));
-    for detail in &check.details {
-        for line in detail.lines() {
-            out.line(format_args!("       {line}"));
+fn print(checks: &[Check], out: &Out) {
+    let mut table = Table::new(out, &["", "", ""]);
+    for check in checks {
+        let (style, mark) = match check.finding {
+            Finding::Good => (Style::Green, "ok"),
+            Finding::Note => (Style::Yellow, "note"),
+            Finding::Bad => (Style::Red, "bad"),
+        };
+        table.row([styled(style, mark), plain(check.name), plain(&check.text)]);
+        for line in check.details.iter().flat_map(|detail| detail.lines()) {
+            table.row([plain(""), plain(""), plain(line)]);
         }
     }
+    table.print(out);
 }
 
 fn check(name: &'static str, finding: Finding, text: impl Into<String>) -> Check {

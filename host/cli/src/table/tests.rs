@@ -1,0 +1,162 @@
+//! Tables of long, wide and hostile texts, on narrow and wide terminals.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::*;
+
+/// The headings of tables with many columns, or with numbers.
+const TABLES: &[&[&str]] = &[
+    &["", ""],
+    &["exports"],
+    &["limit", ">default", "unit", "what it bounds, and why"],
+    &["agent", "scope", "status", "tools", "description"],
+    &["id", "tenant", "scope", "name", "made", "used", "state"],
+    &["attack", "", "stopped by", ">time", ">memory", ">neighbour", ">at worst"],
+    &["agent", "tool", "ended", ">fuel", ">time", ">memory", ">read", ">written", ">sent", ">no"],
+];
+
+/// Texts as strangers write them.
+const TEXTS: &[&str] = &[
+    "",
+    "ready",
+    "library/some-agents/general-purpose-research-assistant",
+    "Finds the files that matter, keeps an index of them, and answers with one line each.",
+    "漢字かな交じり文の説明は二倍の幅を取るので折り返しも二倍になる",
+    "🦀🦀🦀 crabs 🦀 and 🧑 people",
+    "a\u{1b}[2J\u{1b}]0;title\u{7}b\u{202e}c\u{200b}d\u{feff}\te",
+    "two\nlines",
+    "→ helper#0",
+];
+
+const AMOUNTS: &[&str] = &["0", "1\u{a0}234\u{a0}567", "1013.4 KiB", "608.7 k"];
+
+/// A table with every text in every column, and another one beside it in each row.
+fn full(headings: &[&str], colour: bool) -> Table {
+    let mut table = Table::of(headings, colour);
+    for shift in 0..TEXTS.len() {
+        let cells = headings.iter().enumerate().map(|(column, heading)| {
+            let from = if heading.starts_with('>') { AMOUNTS } else { TEXTS };
+            styled(Style::Yellow, from[(shift + column * 2) % from.len()])
+        });
+        table.row(cells);
+    }
+    table
+}
+
+#[test]
+fn no_line_is_longer_than_the_terminal_or_ends_in_spaces() {
+    for headings in TABLES {
+        for columns in [1, 20, 33, 40, 60, 80, 100, 120, 200] {
+            for line in full(headings, false).lines(Some(columns)) {
+                let bound = columns.max(20);
+                assert!(line.width() <= bound, "{} > {bound}, {headings:?}: {line}", line.width());
+                assert_eq!(line, line.trim_end(), "{headings:?} at {columns}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_that_a_terminal_would_obey_gets_through() {
+    for columns in [None, Some(30), Some(80), Some(200)] {
+        for line in full(&["a", "b", "c"], false).lines(columns) {
+            assert!(!line.chars().any(Shown::hides), "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn colour_changes_no_column() {
+    let without = |line: &str| {
+        let mut text = String::new();
+        let mut rest = line;
+        while let Some((before, code)) = rest.split_once('\u{1b}') {
+            text.push_str(before);
+            rest = code.split_once('m').unwrap().1;
+        }
+        text + rest
+    };
+    for headings in TABLES {
+        for columns in [30, 80, 200] {
+            let painted = full(headings, true).lines(Some(columns));
+            let painted: Vec<_> = painted.iter().map(|line| without(line)).collect();
+            assert_eq!(painted, full(headings, false).lines(Some(columns)), "{headings:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_terminal_a_row_is_a_line_and_two_spaces_end_a_field() {
+    for headings in TABLES.iter().filter(|headings| headings.concat() != "") {
+        let lines = full(headings, false).lines(None);
+        assert_eq!(lines.len(), TEXTS.len() + 1, "{headings:?}");
+        for line in lines.iter().skip(1) {
+            let fields = line.split("  ").filter(|field| !field.trim().is_empty()).count();
+            assert_eq!(fields, headings.len(), "{line}");
+        }
+        let text = lines.join("\n");
+        for whole in TEXTS.iter().filter(|text| text.is_ascii() && !text.contains(['\n', '\u{1b}']))
+        {
+            assert!(headings.len() < 3 || text.contains(whole), "{whole} in\n{text}");
+        }
+    }
+    let mut table = Table::of(&["a", ">n"], false);
+    table.row([plain("x"), plain(count(1_234_567))]);
+    assert_eq!(table.lines(None)[1], "x  1234567");
+}
+
+#[test]
+fn wide_characters_keep_the_columns_straight() {
+    for columns in [None, Some(80)] {
+        let mut table = Table::of(&["name", "what"], false);
+        for name in ["ascii", "漢字", "🦀", "é"] {
+            table.row([plain(name), plain("here")]);
+        }
+        for line in table.lines(columns).iter().skip(1) {
+            let (before, _) = line.split_once("here").unwrap();
+            assert_eq!(before.width(), 7, "{line}");
+        }
+    }
+}
+
+/// The lines of a table like that of the receipts, this wide.
+fn receipts(columns: usize) -> String {
+    let mut table = Table::of(&["agent", "tool", "ended", ">fuel", ">refused", "why"], false);
+    let texts = ["→ research-assistant#0", "file_search", "tool error: not-found"];
+    let more = ["1.2\u{a0}G", "0", "`/workspace/nowhere/at-all.txt` does not exist"];
+    table.row(texts.into_iter().chain(more).map(plain));
+    table.lines(Some(columns)).join("\n")
+}
+
+#[test]
+fn words_stay_whole_where_there_is_room_and_break_at_joints_where_there_is_not() {
+    let wide = receipts(120);
+    for word in ["research-assistant#0", "`/workspace/nowhere/at-all.txt`", "not-found"] {
+        assert!(wide.contains(word), "{word} in\n{wide}");
+    }
+    let narrow = receipts(80);
+    for word in ["research-", "assistant#0", "file_search", "not-found", "1.2\u{a0}G", "exist"] {
+        assert!(narrow.contains(word), "{word} in\n{narrow}");
+    }
+}
+
+#[test]
+fn columns_that_do_not_fit_side_by_side_stand_one_below_the_other() {
+    let narrow = receipts(40);
+    let lines: Vec<&str> = narrow.lines().collect();
+    assert_eq!(lines[0], "agent    →\u{a0}research-assistant#0", "{narrow}");
+    assert_eq!(lines[3], "fuel     1.2\u{a0}G", "{narrow}");
+    assert_eq!(lines[6], "         does not exist", "{narrow}");
+}
+
+#[test]
+fn amounts_are_short_and_have_units() {
+    assert_eq!(count(1_234_567), "1\u{a0}234\u{a0}567");
+    assert_eq!(count(12), "12");
+    assert_eq!((some(1, "step"), some(2, "step")), ("1 step".into(), "2 steps".into()));
+    assert_eq!(size(1023), "1023 B");
+    assert_eq!(size(3 << 20), "3.0 MiB");
+    assert_eq!(micros(999), "999 µs");
+    assert_eq!(micros(12_400), "12.4 ms");
+    assert_eq!(fuel(608_700), "608.7 k");
+}
