@@ -89,6 +89,13 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Print the page of the manual; releases hold it, with one for each command
+    #[command(hide = true)]
+    Man {
+        /// Write all pages into this directory instead
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 /// Options of `init`.

@@ -3,6 +3,7 @@
 
 mod api;
 mod check;
+mod dist;
 mod fuzz;
 #[path = "../../cli/src/guest_build.rs"]
 mod guest_build;
@@ -39,6 +40,8 @@ enum Command {
         #[arg(long)]
         advisories: bool,
     },
+    /// Pack a release: an archive and a Debian package in `target/dist`
+    Dist(dist::Arguments),
     /// Run the fuzz targets; needs a nightly toolchain and cargo-fuzz
     Fuzz(fuzz::Arguments),
     /// Rebuild the component of the example hook
@@ -51,6 +54,8 @@ enum Command {
     Tidy,
     /// Hold the server against its own OpenAPI document, with schemathesis
     TestApi,
+    /// Install a release in an empty root directory and use it there
+    TestDist(dist::Arguments),
     /// Run the tests that need a WebAssembly toolchain: changed tools, new tool projects
     TestGuests(guests::Arguments),
     /// Run the tests against a real llama.cpp server
@@ -76,12 +81,14 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Check => check::run(&root),
         Command::Deny { advisories } => supply::deny(&root, advisories),
+        Command::Dist(arguments) => dist::run(&root, &arguments),
         Command::Fuzz(arguments) => fuzz::run(&root, &arguments),
         Command::Hooks => hooks::HOOK.rebuild(&root),
         Command::Hostile => hooks::PROBE.rebuild(&root),
         Command::Oracle => oracle::run(&root),
         Command::Tidy => tidy::run(&root),
         Command::TestApi => api::run(&root),
+        Command::TestDist(arguments) => dist::test(&root, &arguments),
         Command::TestPeers => peers::run(&root),
         Command::TestGuests(arguments) => guests::run(&root, &arguments),
         Command::Twice => twice::run(&root),

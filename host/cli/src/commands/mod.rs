@@ -14,6 +14,7 @@ mod init;
 mod keys;
 mod libraries;
 mod limits;
+mod man;
 mod prove;
 #[cfg(target_os = "linux")]
 mod prove_wall;
@@ -69,5 +70,6 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Prove(prove) => prove::run(prove, &places()?, out),
         Command::Limits { json } => limits::run(*json, out),
         Command::Completions { shell } => completions::run(*shell, out),
+        Command::Man { dir } => man::run(dir.as_deref(), out),
     }
 }

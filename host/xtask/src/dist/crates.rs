@@ -1,0 +1,205 @@
+//! The crates whose code is in the binary: the normal dependencies of `belljar-cli`, and those of
+//! the stock tools, whose components it carries. What only runs at build time (build scripts,
+//! procedural macros) and what only tests need is not among them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+/// The crate that is the program.
+const PROGRAM: &str = "belljar-cli";
+
+/// What the stock tools are compiled for.
+const TOOLS_TARGET: &str = "wasm32-wasip2";
+
+/// The crates with the edges between them.
+pub(super) struct Crates {
+    /// By id; sorted by name and version first.
+    packages: Vec<Package>,
+    /// From a crate's id to those that it depends on.
+    edges: BTreeMap<String, BTreeSet<String>>,
+    /// From name and version to the digest of what the registry served.
+    checksums: BTreeMap<(String, String), String>,
+}
+
+/// A crate as `cargo metadata` describes it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Package {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) version: String,
+    license: Option<String>,
+    pub(super) license_file: Option<PathBuf>,
+    /// `None` for the crates of this repository.
+    pub(super) source: Option<String>,
+    pub(super) repository: Option<String>,
+    pub(super) authors: Vec<String>,
+    manifest_path: PathBuf,
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Target {
+    kind: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: BTreeSet<String>,
+    resolve: Resolve,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    pkg: String,
+    dep_kinds: Vec<Kind>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Kind {
+    /// `None` for a normal dependency.
+    kind: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Lock {
+    package: Vec<Locked>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Locked {
+    name: String,
+    version: String,
+    checksum: Option<String>,
+}
+
+impl Package {
+    fn is_macro(&self) -> bool {
+        self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "proc-macro"))
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(&self.manifest_path)
+    }
+
+    /// Its licence as an SPDX expression. Old manifests write `MIT/Apache-2.0`, which means `OR`.
+    pub(super) fn licence(&self) -> Result<String> {
+        let text = self.license.as_deref();
+        let text = text.with_context(|| format!("{} states no licence", self.name))?;
+        Ok(text.split('/').map(str::trim).collect::<Vec<_>>().join(" OR "))
+    }
+}
+
+impl Crates {
+    pub(super) fn read(root: &Path) -> Result<Self> {
+        let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let mut crates =
+            Self { packages: Vec::new(), edges: BTreeMap::new(), checksums: checksums(root)? };
+        crates.add(&metadata(root, &host)?, |package| package.name == PROGRAM);
+        let tools = root.join("tools");
+        crates.add(&metadata(root, TOOLS_TARGET)?, |package| {
+            package.manifest_path.starts_with(&tools)
+        });
+        let key = |package: &Package| (package.name.clone(), package.version.clone());
+        crates.packages.sort_by_key(key);
+        Ok(crates)
+    }
+
+    /// Adds what the members that are `wanted` link.
+    fn add(&mut self, metadata: &Metadata, wanted: impl Fn(&Package) -> bool) {
+        let packages: BTreeMap<&str, &Package> =
+            metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
+        let nodes: BTreeMap<&str, &Node> =
+            metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+        let members = metadata.workspace_members.iter().filter_map(|id| packages.get(id.as_str()));
+        let mut left: Vec<&str> =
+            members.filter(|package| wanted(package)).map(|package| package.id.as_str()).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(id) = left.pop() {
+            let (Some(package), Some(node)) = (packages.get(id), nodes.get(id)) else { continue };
+            if !seen.insert(id) {
+                continue;
+            }
+            if !self.edges.contains_key(id) {
+                self.packages.push((*package).clone());
+            }
+            let normal = node.deps.iter().filter(|dependency| {
+                let is_normal = dependency.dep_kinds.iter().any(|kind| kind.kind.is_none());
+                let package = packages.get(dependency.pkg.as_str());
+                is_normal && package.is_some_and(|package| !package.is_macro())
+            });
+            let below: Vec<&str> = normal.map(|dependency| dependency.pkg.as_str()).collect();
+            let edges = self.edges.entry(id.to_owned()).or_default();
+            edges.extend(below.iter().map(|id| (*id).to_owned()));
+            left.extend(below);
+        }
+    }
+
+    /// All of them, ours included, sorted by name and version.
+    pub(super) fn all(&self) -> &[Package] {
+        &self.packages
+    }
+
+    /// Those that somebody else wrote.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.source.is_some())
+    }
+
+    /// What a crate links directly.
+    pub(super) fn below(&self, package: &Package) -> Vec<&Package> {
+        let ids = self.edges.get(&package.id);
+        let is_below = |other: &&Package| ids.is_some_and(|ids| ids.contains(&other.id));
+        self.packages.iter().filter(is_below).collect()
+    }
+
+    /// The SHA-256 of the crate as the registry served it, in hexadecimal.
+    pub(super) fn checksum(&self, package: &Package) -> Option<&str> {
+        let key = (package.name.clone(), package.version.clone());
+        self.checksums.get(&key).map(String::as_str)
+    }
+
+    pub(super) fn program(&self) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == PROGRAM)
+    }
+
+    pub(super) fn version(&self) -> &str {
+        self.program().map_or("0.0.0", |package| &package.version)
+    }
+}
+
+fn metadata(root: &Path, target: &str) -> Result<Metadata> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target])
+        .current_dir(root)
+        .output()
+        .context("failed to start cargo")?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`cargo metadata` failed: {error}");
+    serde_json::from_slice(&output.stdout).context("`cargo metadata` is not understood")
+}
+
+fn checksums(root: &Path) -> Result<BTreeMap<(String, String), String>> {
+    let text = fs::read_to_string(root.join("Cargo.lock")).context("failed to read Cargo.lock")?;
+    let lock: Lock = toml::from_str(&text).context("Cargo.lock is not understood")?;
+    let known = lock.package.into_iter().filter_map(|locked| {
+        let Locked { name, version, checksum } = locked;
+        Some(((name, version), checksum?))
+    });
+    Ok(known.collect())
+}
