@@ -31,6 +31,8 @@ mod sessions;
 #[cfg(target_os = "linux")]
 mod silence;
 #[cfg(target_os = "linux")]
+mod tables;
+#[cfg(target_os = "linux")]
 mod teams;
 mod tenants;
 mod traces;
