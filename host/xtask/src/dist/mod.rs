@@ -183,6 +183,8 @@ fn build(root: &Path, debug: bool) -> Result<PathBuf> {
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--release", "--locked", "--bin", "belljar"])
         .env("RUSTFLAGS", flags)
+        // The stock tools' machine code, too: it has to run on every machine, not on this one.
+        .env("BELLJAR_ANY_PROCESSOR", "1")
         .env("CARGO_TARGET_DIR", root.join("target"))
         .current_dir(root)
         .status()
