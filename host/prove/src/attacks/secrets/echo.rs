@@ -51,6 +51,24 @@ pub(super) const ATTACKS: &[Attack] = &[
         run: |arena| Box::pin(bodies(arena, encoded)),
     },
     Attack {
+        id: "secrets-echo-in-escapes",
+        kind: Kind::Secrets,
+        tries: "has some of the value's letters escaped as JSON, a URL or a page escapes them",
+        stopped_by: "every byte of the value may stand in an escape (INV-11)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(bodies(arena, escaped)),
+    },
+    Attack {
+        id: "secrets-echo-in-mixed-escapes",
+        kind: Kind::Secrets,
+        tries: "has each letter of the value escaped in another way, and escapes escaped again",
+        stopped_by: "every byte of the value may stand in an escape (INV-11)",
+        told: "HttpRequestDenied",
+        embedded: true,
+        run: |arena| Box::pin(bodies(arena, mixed)),
+    },
+    Attack {
         id: "secrets-echo-in-pieces",
         kind: Kind::Secrets,
         tries: "has the value repeated letter by letter, each in a chunk of its own",
@@ -160,6 +178,49 @@ fn encoded(value: &str) -> Vec<String> {
         all(|byte| format!("\\u{byte:04x}")),
         all(|byte| format!("\\u{byte:04X}")),
     ]
+}
+
+/// The ways in which servers escape a byte.
+const ESCAPES: &[fn(u8) -> String] = &[
+    |byte| format!("\\u{byte:04x}"),
+    |byte| format!("\\u{byte:04X}"),
+    |byte| format!("\\u{{{byte:x}}}"),
+    |byte| format!("\\x{byte:02x}"),
+    |byte| format!("%{byte:02X}"),
+    |byte| format!("%{byte:02x}"),
+    |byte| format!("&#{byte};"),
+    |byte| format!("&#x{byte:X};"),
+    // In JSON in JSON, in a URL in a URL, JSON in a URL, a URL in a page.
+    |byte| format!("\\\\u{byte:04x}"),
+    |byte| format!("%25{byte:02X}"),
+    |byte| format!("%5Cu{byte:04x}"),
+    |byte| format!("&#37;{byte:02x}"),
+    |byte| format!("\\{}", char::from(byte)),
+];
+
+/// One letter escaped, every third one, and the last one, in each of the ways.
+fn escaped(value: &str) -> Vec<String> {
+    let last = value.len().saturating_sub(1);
+    let chosen: [&dyn Fn(usize) -> bool; 3] = [&|at| at == 7, &|at| at % 3 == 0, &|at| at == last];
+    let text = |escape: &fn(u8) -> String, chosen: &dyn Fn(usize) -> bool| {
+        let spelled = value.bytes().enumerate();
+        let spelled = spelled.map(|(at, byte)| match chosen(at) {
+            true => escape(byte),
+            false => char::from(byte).to_string(),
+        });
+        format!("{{\"key\":\"{}\"}}", spelled.collect::<String>())
+    };
+    let texts = ESCAPES.iter().flat_map(|escape| chosen.map(|chosen| text(escape, chosen)));
+    texts.collect()
+}
+
+/// Each letter escaped in the next of the ways, from each of them on.
+fn mixed(value: &str) -> Vec<String> {
+    let text = |from: usize| {
+        let ways = ESCAPES.iter().cycle().skip(from);
+        value.bytes().zip(ways).map(|(byte, escape)| escape(byte)).collect()
+    };
+    (0..ESCAPES.len()).map(text).collect()
 }
 
 async fn pieces(arena: &Arena) -> Stopped {

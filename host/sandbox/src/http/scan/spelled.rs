@@ -98,12 +98,9 @@ impl Reading {
         for byte in text {
             std::mem::swap(&mut self.set, &mut self.before);
             self.set.fill(0);
-            moved(spelled, *byte, &self.before, &mut self.set);
+            moved(spelled, *byte, &self.before, &mut self.set, &mut self.met);
             if self.count > 0 || matches!(byte, b'\\' | b'%' | b'&') {
                 self.escapes(spelled, *byte);
-            }
-            for ((met, set), last) in self.met.iter_mut().zip(&self.set).zip(&spelled.last) {
-                *met |= set & last;
             }
         }
     }
@@ -133,7 +130,7 @@ impl Reading {
                 Next::Nothing => return self.count = 0,
                 Next::Is(stands_for) => {
                     byte = stands_for.to_ascii_lowercase();
-                    moved(spelled, byte, &open.before, &mut self.set);
+                    moved(spelled, byte, &open.before, &mut self.set, &mut self.met);
                     (self.count, ended) = (place, Some(place));
                 }
             }
@@ -173,12 +170,15 @@ fn or(to: &mut [u64], from: &[u64]) {
 }
 
 /// Adds what a byte makes of the set that stood before it.
-fn moved(spelled: &Spelled, byte: u8, before: &[u64], to: &mut [u64]) {
+fn moved(spelled: &Spelled, byte: u8, before: &[u64], to: &mut [u64], met: &mut [u64]) {
     let mut carried = 0;
-    let words = before.iter().zip(spelled.row(byte)).zip(&spelled.first);
-    for (to, ((before, row), first)) in to.iter_mut().zip(words) {
+    let texts = spelled.row(byte).iter().zip(&spelled.first).zip(&spelled.last);
+    let sets = before.iter().zip(to).zip(met);
+    for (((before, to), met), ((row, first), last)) in sets.zip(texts) {
         // Also the last byte of a text moves on to the first of the next one, which is set anyway.
-        *to |= (before << 1 | carried | first) & row;
+        let moved = (before << 1 | carried | first) & row;
         carried = before >> 63;
+        *to |= moved;
+        *met |= moved & last;
     }
 }

@@ -163,6 +163,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
         value.as_bytes().to_vec(),
         each(|byte| format!("%{byte:02X}")),
         each(|byte| format!("{byte:02x}")),
+        each(|byte| format!("\\u{byte:04x}")),
         STANDARD.encode(value).into_bytes(),
     ]
 }

@@ -99,6 +99,9 @@ async fn an_echo_in_the_body_is_withheld_in_every_form() {
         format!("{{\"authorization\":\"Bearer {VALUE}\"}}"),
         STANDARD.encode(format!("xx{VALUE}yy")),
         VALUE.replace('/', "\\/"),
+        VALUE.replace('/', "\\\\\\/").replace('+', "\\\\u002b"),
+        VALUE.replace('+', "%2B"),
+        VALUE.replace('/', "&#x2F;"),
         percent,
         hex,
     ] {
