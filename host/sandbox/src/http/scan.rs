@@ -3,7 +3,7 @@
 //! Known forms, each in any letter case: the value itself, of which every byte may stand as it
 //! is or in an escape of JSON, of a URL or of HTML, in any mix (see [`spelled`]); where the value
 //! is base64 itself, what it stands for, likewise; base64 in both alphabets, at each of the three
-//! positions a longer text can put it; hexadecimal. A server that transforms the value in
+//! positions a longer text can put it, also likewise where the value is not long; hexadecimal. A server that transforms the value in
 //! another way on purpose is not stopped: the secret was entrusted to it.
 //!
 //! Whoever sends the text may measure how long the search takes. So it takes the same steps for
@@ -28,6 +28,10 @@ use self::sums::Sums;
 /// The shortest form that is looked for: a shorter one would be found by chance.
 const MIN_FORM: usize = 6;
 
+/// The longest value whose base64 is found in escapes and over the ends of lines too. It has
+/// eight times as many bytes as the value in all, and each of them costs time for every byte.
+const MAX_SPELLED: usize = 128;
+
 /// All forms of one value.
 pub(super) struct Forms {
     spelled: Spelled,
@@ -45,13 +49,15 @@ impl Forms {
 /// The forms of which every byte may be escaped.
 fn spelled_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let inner = STANDARD.decode(value).or_else(|_| URL_SAFE_NO_PAD.decode(value));
-    long_enough([value.to_vec()].into_iter().chain(inner.ok()))
+    let coded = if value.len() <= MAX_SPELLED { base64_forms(value) } else { Vec::new() };
+    long_enough([value.to_vec()].into_iter().chain(inner.ok()).chain(coded))
 }
 
 /// The forms that stand as they are.
 fn coded_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let hex = value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
-    long_enough(base64_forms(value).into_iter().chain([hex]))
+    let coded = if value.len() <= MAX_SPELLED { Vec::new() } else { base64_forms(value) };
+    long_enough(coded.into_iter().chain([hex]))
 }
 
 /// Lower case.

@@ -50,6 +50,8 @@ impl Escape {
         match (self, byte) {
             (Self::Backslash, b'u') => Next::Open(Self::Unicode),
             (Self::Backslash, b'x') => Next::Open(Self::Digits(2, 0)),
+            (Self::Backslash, b'n') => Next::Is(b'\n'),
+            (Self::Backslash, b'r') => Next::Is(b'\r'),
             (Self::Backslash, _) => Next::Nothing,
             (Self::Unicode, b'{') => Next::Open(Self::Braced(0)),
             (Self::Unicode, _) => Self::Digits(4, 0).next(byte),

@@ -99,7 +99,7 @@ impl Reading {
             std::mem::swap(&mut self.set, &mut self.before);
             self.set.fill(0);
             moved(spelled, *byte, &self.before, &mut self.set, &mut self.met);
-            if self.count > 0 || matches!(byte, b'\\' | b'%' | b'&') {
+            if self.count > 0 || matches!(byte, b'\\' | b'%' | b'&' | b'\r' | b'\n') {
                 self.escapes(spelled, *byte);
             }
         }
@@ -115,8 +115,9 @@ impl Reading {
         // The place of the escape that ended with it, if it did not stand for itself.
         let mut ended = None;
         loop {
-            if byte == b'\\' {
-                // It may escape what follows. Also several do, as in JSON in JSON.
+            if matches!(byte, b'\\' | b'\r' | b'\n') {
+                // A backslash may escape what follows, and several do in JSON in JSON. A line may
+                // end in the middle of base64.
                 let ended = ended.and_then(|place: usize| self.open.get(place));
                 or(&mut self.set, ended.map_or(&self.before, |open| &open.before));
             }

@@ -157,6 +157,29 @@ fn what_a_base64_value_stands_for_is_found_escaped_too() {
 }
 
 #[test]
+fn base64_is_found_in_escapes_and_over_the_ends_of_lines() {
+    let value = format!("{REVIEWED}??>>~~{REVIEWED}").repeat(2);
+    let forms = Forms::of(value.as_bytes());
+    for before in ["", "x", "xx"] {
+        let coded = STANDARD.encode(format!("{before}{value}y"));
+        assert!(coded.contains('/') && coded.contains('+'), "{coded}");
+        for end in ["\n", "\r\n", "\r\n  "] {
+            let lines: Vec<_> = coded.as_bytes().chunks(76).collect();
+            let lines = String::from_utf8(lines.join(end.as_bytes())).unwrap();
+            for (name, text) in spellings(&lines) {
+                let whole = !end.ends_with(' ');
+                assert_eq!(found_by(&forms, [text.as_bytes()]), whole, "{name}: {text}");
+            }
+        }
+        for (name, text) in spellings(&coded) {
+            assert!(found_by(&forms, [text.as_bytes()]), "{name}: {text}");
+        }
+    }
+    let forms = Forms::of(&[b'k'; MAX_SPELLED + 1]);
+    assert!(found_by(&forms, [STANDARD.encode([b'k'; MAX_SPELLED + 1]).as_bytes()]));
+}
+
+#[test]
 fn every_stated_form_is_found_inside_other_text() {
     let v = VALUE.as_bytes();
     let hex: String = v.iter().map(|b| format!("{b:02X}")).collect();
