@@ -22,7 +22,12 @@ pub(crate) struct Done {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::named("belljar")
+    }
+
+    /// The same below a directory whose name begins so.
+    pub(crate) fn named(name: &str) -> Self {
+        let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
         fs::create_dir(dir.path().join("workspace")).unwrap();
         Self { dir }

@@ -16,6 +16,8 @@ mod found_models;
 mod grants;
 #[cfg(unix)]
 mod guide;
+#[cfg(unix)]
+mod hostile_names;
 mod init;
 mod inspect;
 mod kit;

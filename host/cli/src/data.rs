@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::Settings;
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_session::RunId;
 use belljar_store::{AuditEntry, Store, StoreError, TENANT, Tenant, Write};
 use serde_json::Value;
@@ -44,7 +44,7 @@ impl Data {
         let root = match arg.data.as_ref().or(settings.server.data.as_ref()) {
             None => own.clone(),
             Some(path) => std::path::absolute(path).map_err(|error| {
-                Failure::usage(format!("`{}` is not a usable path: {error}", path.display()))
+                Failure::usage(format!("`{}` is not a usable path: {error}", path.shown()))
             })?,
         };
         Ok(Self { is_own: root == own, root })

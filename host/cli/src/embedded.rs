@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use belljar_policy::ShownPath as _;
 use belljar_sandbox::{Digest, Sandbox, ToolInfo};
 
 use crate::exit::Failure;
@@ -90,9 +91,8 @@ pub(crate) fn unpack(
             }
             std::fs::write(&to, bytes)
         };
-        write().map_err(|error| {
-            Failure::new(format!("failed to write `{}`: {error}", to.display()))
-        })?;
+        write()
+            .map_err(|error| Failure::new(format!("failed to write `{}`: {error}", to.shown())))?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ mod snippets;
 mod table;
 mod telemetry;
 mod walls;
+mod visible;
 
 use std::process::ExitCode;
 
@@ -54,8 +55,15 @@ fn main() -> ExitCode {
         }
         Some(_) | None => {}
     }
-    let matches = Args::command().get_matches();
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = match Args::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => return refuse(&error),
+        Err(help) => help.exit(),
+    };
+    let args = match Args::from_arg_matches(&matches) {
+        Ok(args) => args,
+        Err(error) => return refuse(&error),
+    };
     let out = Out::new(args.global.quiet, wants_json(&matches));
     // A server's begins with its runtime, behind the wall.
     if !matches!(args.command, args::Command::Serve(_)) {
@@ -72,6 +80,15 @@ fn main() -> ExitCode {
 }
 
 /// Whether the command was asked for JSON, by the option that all have for it.
+/// A command line that is not understood. Names of a stranger's files may stand in it.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let out = Out::new(false, false);
+    let text = error.render();
+    let text = if out.colours_errors() { text.ansi().to_string() } else { text.to_string() };
+    out.note(text.trim_end());
+    ExitCode::from(exit::Exit::Usage.code())
+}
+
 fn wants_json(matches: &ArgMatches) -> bool {
     let here = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false);
     here || matches.subcommand().is_some_and(|(_, below)| wants_json(below))

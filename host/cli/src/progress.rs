@@ -468,7 +468,7 @@ impl Inner {
         }
         self.close_line();
         match (&self.bar, self.to) {
-            (Some(bar), _) => bar.println(line),
+            (Some(bar), _) => bar.println(self.out.visible_err(line)),
             (None, To::Result) => self.out.line(line),
             (None, To::Notes | To::Chat) => self.out.note(line),
         }

@@ -1,6 +1,7 @@
 //! The values of secrets, read where `belljar.toml` says, and bound as it says.
 
 use belljar_definition::{KeySetting, SecretSetting, Settings};
+use belljar_policy::ShownPath as _;
 use belljar_sandbox::SecretStore;
 use belljar_sandbox::http::Secret;
 use secrecy::SecretString;
@@ -32,9 +33,9 @@ fn secret(setting: &SecretSetting, places: &Places) -> Result<Secret, String> {
         KeySetting::File(path) => {
             let path = places.home.join(path);
             let bytes = read_bounded(&path, MAX_SECRET_FILE)
-                .map_err(|error| format!("failed to read `{}`: {error}", path.display()))?;
+                .map_err(|error| format!("failed to read `{}`: {error}", path.shown()))?;
             String::from_utf8(bytes)
-                .map_err(|_| format!("`{}` is not valid UTF-8", path.display()))?
+                .map_err(|_| format!("`{}` is not valid UTF-8", path.shown()))?
         }
     };
     let value = SecretString::from(value.trim().to_owned());

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
 use belljar_os_sandbox::{Broker, Raised, Setup, Wall};
-use belljar_policy::Access;
+use belljar_policy::{Access, ShownPath as _};
 use belljar_sandbox::{Compiler, SandboxError, Vault};
 
 use crate::exit::Failure;
@@ -166,7 +166,7 @@ impl<'a> Walls<'a> {
             Err(why) => {
                 self.out.warning(format_args!(
                     "the cache `{}` cannot be used, so components are compiled each time: {why}",
-                    path.display()
+                    path.shown()
                 ));
                 None
             }

@@ -37,4 +37,4 @@ pub use names::{NameError, SecretName, ToolName};
 pub use rights::{
     Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
 };
-pub use shown::Shown;
+pub use shown::{Shown, ShownPath};

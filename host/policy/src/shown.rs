@@ -1,6 +1,8 @@
 //! Foreign text made safe for a person's eyes.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
+use std::path::Path;
 
 /// Text of a stranger (a model, a guest, an agent file, a peer), escaped when displayed:
 /// control characters, bidirectional controls, zero-width and other invisible characters
@@ -56,6 +58,26 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// Paths as a person sees them: a directory's name is a stranger's text too.
+pub trait ShownPath {
+    /// The path on one line, escaped as [`Shown::new`] escapes.
+    fn shown(&self) -> impl fmt::Display + '_;
+}
+
+impl ShownPath for Path {
+    fn shown(&self) -> impl fmt::Display + '_ {
+        PathText(self.to_string_lossy())
+    }
+}
+
+struct PathText<'a>(Cow<'a, str>);
+
+impl fmt::Display for PathText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Shown::new(&self.0).fmt(f)
+    }
+}
+
 /// Characters that a terminal or a page would not show as themselves: C0 and C1 controls,
 /// soft hyphen, zero-width and joiner characters, bidirectional controls, line and paragraph
 /// separators, invisible operators, variation selectors, interlinear marks, and tags.
@@ -77,6 +99,12 @@ mod tests {
         let hostile = "a\u{1b}[2Jb\u{202e}c\u{200b}d\r\ne\u{9b}f\u{e0041}";
         let shown = Shown::new(hostile).to_string();
         assert_eq!(shown, "a\\u{1b}[2Jb\\u{202e}c\\u{200b}d\\r\\ne\\u{9b}f\\u{e0041}");
+    }
+
+    #[test]
+    fn a_path_is_shown_without_what_it_hides() {
+        let path = Path::new("/tmp/a\u{1b}[2J\u{202e}b");
+        assert_eq!(path.shown().to_string(), "/tmp/a\\u{1b}[2J\\u{202e}b");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use belljar_policy::ShownPath as _;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
@@ -67,7 +68,7 @@ impl Cache {
             Ok(content) => Some(content),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                tracing::warn!(target: "belljar::sandbox", path = %path.display(), "a cache entry is not used: {error}");
+                tracing::warn!(target: "belljar::sandbox", path = %path.shown(), "a cache entry is not used: {error}");
                 None
             }
         }
@@ -78,7 +79,7 @@ impl Cache {
     pub(crate) fn put(&self, kind: Kind, name: &str, content: &[u8]) {
         let path = self.path(kind, name);
         if let Err(error) = self.write(&path, kind, name, content) {
-            tracing::warn!(target: "belljar::sandbox", path = %path.display(), "a cache entry is not written: {error}");
+            tracing::warn!(target: "belljar::sandbox", path = %path.shown(), "a cache entry is not written: {error}");
         }
     }
 
@@ -149,7 +150,7 @@ fn prepare(dir: &Path) -> io::Result<[u8; KEY]> {
     }
     let key_path = dir.join(KEY_FILE);
     if metadata.mode() & 0o077 != 0 {
-        tracing::warn!(target: "belljar::sandbox", path = %dir.display(), "the cache directory was open to others: closed, and its entries dropped");
+        tracing::warn!(target: "belljar::sandbox", path = %dir.shown(), "the cache directory was open to others: closed, and its entries dropped");
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
         match fs::remove_file(&key_path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

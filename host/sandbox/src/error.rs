@@ -4,13 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use belljar_policy::ToolName;
+use belljar_policy::{ShownPath as _, ToolName};
 
 /// Why a sandbox cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The cache directory cannot be used.
-    #[error("the cache directory `{}` cannot be used: {why}", path.display())]
+    #[error("the cache directory `{}` cannot be used: {why}", path.shown())]
     Cache {
         /// The directory.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum JarError {
     #[error("two tools are named `{0}`")]
     DuplicateTool(ToolName),
     /// A mount's directory cannot be opened. For the operator: names a host path.
-    #[error("mount `{guest}` (`{}`) cannot be opened: {source}", host.display())]
+    #[error("mount `{guest}` (`{}`) cannot be opened: {source}", host.shown())]
     Mount {
         /// The guest path.
         guest: String,

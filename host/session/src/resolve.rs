@@ -7,7 +7,7 @@ use belljar_definition::{
     AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Scope, Status, grant_command,
     status,
 };
-use belljar_policy::{Grants, Narrowing, Rights, Shown};
+use belljar_policy::{Grants, Narrowing, Rights, Shown, ShownPath as _};
 
 use crate::host::Host;
 use crate::library::API_LIBRARY;
@@ -42,7 +42,7 @@ pub enum ResolveError {
     #[error(transparent)]
     NotFound(#[from] NotFound),
     /// The workspace is no directory that can be used.
-    #[error("the workspace `{}` cannot be used: {why}", path.display())]
+    #[error("the workspace `{}` cannot be used: {why}", path.shown())]
     Workspace {
         /// The path as given.
         path: PathBuf,

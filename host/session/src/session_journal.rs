@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_model::Message;
-use belljar_policy::LimitsRequest;
+use belljar_policy::{LimitsRequest, ShownPath as _};
 use belljar_store::{
     Committed, Finished, MessageStatus, NewMessage, NewSession, Role, SessionKind, Store,
     StoreError, StoredSession, SubagentRecord, Write,
@@ -109,7 +109,7 @@ pub enum JournalError {
     #[error("session `{0}` is open in another process")]
     Held(String),
     /// The session's lock cannot be used.
-    #[error("failed to lock session `{session}` in `{}`: {source}", dir.display())]
+    #[error("failed to lock session `{session}` in `{}`: {source}", dir.shown())]
     Lock {
         /// The session.
         session: String,

@@ -4,12 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::schema::SCHEMA_VERSION;
+use belljar_policy::ShownPath as _;
 
 /// Why something cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file or its directory cannot be used.
-    #[error("failed to {what} `{}`: {source}", path.display())]
+    #[error("failed to {what} `{}`: {source}", path.shown())]
     Io {
         /// What was tried.
         what: &'static str,
@@ -19,7 +20,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The file is no store of belljar's, or is damaged. It is left as it is.
-    #[error("`{}` {why}; it is left as it is: move it away to start with an empty one", path.display())]
+    #[error("`{}` {why}; it is left as it is: move it away to start with an empty one", path.shown())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -31,7 +32,7 @@ pub enum StoreError {
     #[error(
         "`{}` {why}, and sessions are kept in what is yours alone: choose another directory, or \
          take it over with `chown` and `chmod go-w`",
-        path.display()
+        path.shown()
     )]
     NotOurs {
         /// The file or directory.
@@ -40,7 +41,7 @@ pub enum StoreError {
         why: String,
     },
     /// The file was written by a newer program.
-    #[error("`{}` has schema {found}, this program knows {SCHEMA_VERSION} and older; use the newer program", path.display())]
+    #[error("`{}` has schema {found}, this program knows {SCHEMA_VERSION} and older; use the newer program", path.shown())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -48,13 +49,13 @@ pub enum StoreError {
         found: i64,
     },
     /// Another process kept the file busy for too long.
-    #[error("`{}` is in use by another program; try again", path.display())]
+    #[error("`{}` is in use by another program; try again", path.shown())]
     Busy {
         /// The file.
         path: PathBuf,
     },
     /// The database refused or failed.
-    #[error("failed to {what} in `{}`: {why}", path.display())]
+    #[error("failed to {what} in `{}`: {why}", path.shown())]
     Database {
         /// What was tried.
         what: &'static str,
@@ -64,7 +65,7 @@ pub enum StoreError {
         why: String,
     },
     /// A row holds what this program does not understand.
-    #[error("{what} in `{}` cannot be read: {why}", path.display())]
+    #[error("{what} in `{}` cannot be read: {why}", path.shown())]
     Row {
         /// Which row.
         what: String,
@@ -146,13 +147,13 @@ pub enum StoreError {
         first: i64,
     },
     /// More waits to be written than may; nothing of this was taken.
-    #[error("too much waits to be written to `{}`; try again in a moment", path.display())]
+    #[error("too much waits to be written to `{}`; try again in a moment", path.shown())]
     Overloaded {
         /// The file.
         path: PathBuf,
     },
     /// The store was closed, or its writer broke down: whether this is written is not known.
-    #[error("`{}` was closed before this was written", path.display())]
+    #[error("`{}` was closed before this was written", path.shown())]
     Closed {
         /// The file.
         path: PathBuf,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use belljar_definition::{Diagnostic, FileRead, Filed, Scope, Severity, Status};
-use belljar_policy::{LIMITS, Permission, Shown};
+use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _};
 use belljar_session::{Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ fn list(json: bool, most: usize, places: &Places, out: &Out) -> Result<Exit, Fai
         out.note(format_args!(
             "{left} findings in installed libraries stop no agent: `belljar agents check {}` shows \
              them",
-            libraries.display()
+            libraries.shown()
         ));
     }
     Ok(exit(&problems))
@@ -165,7 +165,7 @@ fn print_definition(agent: &ResolvedAgent, out: &Out) {
     out.line("");
     let mut table = Table::new(out, &["", ""]);
     let mut row = |name: &str, value: String| table.row([styled(Style::Dim, name), plain(value)]);
-    row("identity", agent.id.to_string());
+    row("identity", Shown::new(&agent.id.to_string()).to_string());
     row("file", Shown::new(&definition.path.to_string_lossy()).to_string());
     row("written for", definition.dialect.to_string());
     row("visibility", definition.visibility.to_string());

@@ -1,6 +1,6 @@
 //! `belljar receipts`: the runs that are kept, and what the tool calls of one did.
 
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::{Ending, Receipt};
 use belljar_session::{CallReceipt, ChildOrigin, ChildSummary, Outcome, RunRecord};
 use belljar_store::{MessageStatus, SessionKind, Store};
@@ -71,7 +71,7 @@ async fn look(
 fn none(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     match &args.run {
         None if args.json => out.json(&Vec::<Value>::new())?,
-        None => out.note(format_args!("no runs in {}", places.store().display())),
+        None => out.note(format_args!("no runs in {}", places.store().shown())),
         Some(name) => {
             let name = Shown::clipped(name, 64);
             return Err(Failure::usage(format!("there is no run `{name}`"))

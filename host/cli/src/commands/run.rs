@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_definition::Status as Readiness;
 use belljar_model::{Models, Recording, ScriptedModel};
-use belljar_policy::{LimitsRequest, Shown};
+use belljar_policy::{LimitsRequest, Shown, ShownPath as _};
 use belljar_session::{
     EVENT_VERSION, Event, EventSink, Host, MAKE_IT, Outcome, ResolvedAgent, RunError, RunSpec,
     RunStatus, resolve, run_saved,
@@ -159,7 +159,7 @@ fn from_stdin() -> Result<String, Failure> {
 
 /// The model that plays this transcript.
 pub(super) fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
-    let shown = path.display();
+    let shown = path.shown();
     let bytes = read_bounded(path, MAX_TRANSCRIPT_BYTES)
         .map_err(|error| Failure::usage(format!("failed to read transcript `{shown}`: {error}")))?;
     let text = String::from_utf8(bytes)
@@ -173,7 +173,7 @@ pub(super) fn no_model(places: &Places) -> Failure {
         .exit(Exit::NoModel)
         .hint(format!(
             "in {}: `[models.main]` with `kind = \"openai\"` or `\"anthropic\"`, `model`, `base_url`, `key_env`",
-            places.config().display()
+            places.config().shown()
         ))
         .hint("without a model, `belljar demo` shows agents, tools and the sandbox at work")
 }
@@ -252,7 +252,7 @@ pub(super) fn create_record(path: &Path) -> Result<File, Failure> {
 }
 
 fn not_recorded(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("failed to write `{}`: {error}", path.display()))
+    Failure::new(format!("failed to write `{}`: {error}", path.shown()))
 }
 
 /// Writes what was recorded.
@@ -267,7 +267,7 @@ pub(super) fn record(
         .map_err(|error| Failure::new(format!("the run cannot be recorded: {}", chain(&error))))?;
     let written = file.set_len(0).and_then(|()| file.write_all(yaml.as_bytes()));
     written.map_err(|error| not_recorded(path, &error))?;
-    out.note(format_args!("recorded in {}", path.display()));
+    out.note(format_args!("recorded in {}", path.shown()));
     Ok(())
 }
 

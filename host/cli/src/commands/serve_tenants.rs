@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use belljar_definition::{HookAction, ServerSetting, Settings};
-use belljar_policy::{Access, Mount};
+use belljar_policy::{Access, Mount, ShownPath as _};
 use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
 use belljar_session::{Admission, Hooks, Host, Service, ServiceLimits};
@@ -141,7 +141,7 @@ impl Opener {
     fn places_of(&self, tenant: &Tenant) -> Result<Places, OpenError> {
         let found = |path: PathBuf| {
             path.canonicalize().map_err(|error| {
-                OpenError::Setup(format!("`{}` cannot be used: {error}", path.display()))
+                OpenError::Setup(format!("`{}` cannot be used: {error}", path.shown()))
             })
         };
         let root = found(self.data.root().to_path_buf())?;
@@ -154,9 +154,9 @@ impl Opener {
             Err(OpenError::OutOfReach(format!(
                 "`{}` of tenant `{}` lies outside of `{}`; move it there, or restart with \
                  another `--data`",
-                path.display(),
+                path.shown(),
                 tenant.name,
-                own.display()
+                own.shown()
             )))
         };
         Ok(Places {
@@ -172,7 +172,7 @@ impl Opener {
     fn check(&self, settings: &Settings, places: &Places, tenant: &str) -> Result<(), OpenError> {
         let file = places.config();
         let refused = |why: &str| {
-            Err(OpenError::Setup(format!("`{}` of tenant `{tenant}` {why}", file.display())))
+            Err(OpenError::Setup(format!("`{}` of tenant `{tenant}` {why}", file.shown())))
         };
         if !settings.hooks.is_empty() {
             return refused("has hooks; those of the operator's own belljar.toml hold for all");
@@ -181,7 +181,7 @@ impl Opener {
         let inside = |mount: &Mount| is_below(&mount.host, own);
         if let Some(mount) = settings.mounts(&places.workspace).iter().find(|mount| !inside(mount))
         {
-            let why = format!("mounts `{}`, which is not the tenant's own", mount.host.display());
+            let why = format!("mounts `{}`, which is not the tenant's own", mount.host.shown());
             return refused(&why);
         }
         let behind_wall = walls::broker().is_some();
@@ -194,7 +194,7 @@ impl Opener {
             return Err(OpenError::OutOfReach(format!(
                 "tenant `{tenant}` writes to `{}` by a grant that was not there when the server \
                  started, or that lies in its home; restart it, or grant another directory",
-                mount.host.display()
+                mount.host.shown()
             )));
         }
         let commands = |action: &HookAction| matches!(action, HookAction::Command(_));
@@ -249,7 +249,7 @@ mod tests {
                 let path = own.join(path);
                 format!(
                     "{{ path = '/m{number}', host = '{}', access = 'read-write' }}",
-                    path.display()
+                    path.shown()
                 )
             };
             let all: Vec<String> = at.iter().enumerate().map(mount).collect();

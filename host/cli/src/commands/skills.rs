@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{CatalogEntry, Diagnostic, FileRead, Filed as _, Severity, Skill};
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_session::ResolveError;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         let rows: Vec<Value> = catalog.entries().iter().map(summary).collect();
         out.json(&rows)?;
     } else if catalog.entries().is_empty() {
-        out.note(format_args!("no skills in {}", places.home.join("skills").display()));
+        out.note(format_args!("no skills in {}", places.home.join("skills").shown()));
     } else {
         let mut table = Table::new(out, &["skill", "scope", "triggers", "description"]);
         for skill in catalog.entries() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{AgentId, Diagnostic, FileRead, Filed as _, Severity, TeamDefinition};
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_session::{Host, ResolvedTeam, resolve_all_teams, resolve_team, resolve_team_file};
 use serde_json::{Value, json};
 
@@ -122,7 +122,7 @@ fn file(
             Ok(None)
         }
         FileRead::Other { reason } => {
-            Err(Failure::usage(format!("`{}` is not a team: {}", path.display(), reason.as_str())))
+            Err(Failure::usage(format!("`{}` is not a team: {}", path.shown(), reason.as_str())))
         }
     }
 }

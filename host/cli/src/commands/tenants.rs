@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_store::{Store, TENANT, Tenant};
 use serde_json::json;
 
@@ -44,14 +44,14 @@ async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<(), Fa
     let tenant = store.registry().create_tenant(name, now()).await.map_err(failed)?;
     for path in [data.tenant_home(&tenant), data.tenant_workspace(&tenant)] {
         create_private(&path).map_err(|error| {
-            Failure::new(format!("failed to create `{}`: {error}", path.display()))
+            Failure::new(format!("failed to create `{}`: {error}", path.shown()))
         })?;
     }
     audit(store, name, "create_tenant", name, json!({})).await?;
     out.note(format_args!(
         "tenant `{name}`: its belljar.toml and agents go into {}, what its agents work on into {}",
-        data.tenant_home(&tenant).display(),
-        data.tenant_workspace(&tenant).display()
+        data.tenant_home(&tenant).shown(),
+        data.tenant_workspace(&tenant).shown()
     ));
     out.note(format_args!(
         "`belljar keys create --tenant {name} --scope admin --name NAME` makes its first key"
@@ -93,7 +93,7 @@ async fn remove(
     audit(store, TENANT, "delete_tenant", name, detail).await?;
     left.map_err(|error| {
         let why = format!("tenant `{shown}` is deleted, and its files are not: {error}");
-        Failure::new(why).hint(format!("delete what is left of `{}`", files.display()))
+        Failure::new(why).hint(format!("delete what is left of `{}`", files.shown()))
     })?;
     if how.purge {
         out.note(format_args!("tenant `{shown}` is deleted, with all its files"));
@@ -106,7 +106,7 @@ async fn remove(
         ("its settings, grants, agents and tools", data.tenant_home(&tenant)),
         ("what its agents worked on", data.tenant_workspace(&tenant)),
     ] {
-        out.note(format_args!("  {}: {what}", path.display()));
+        out.note(format_args!("  {}: {what}", path.shown()));
     }
     out.note("its lines of the audit log stay as long as all others; a tenant that is given this name has directories of its own");
     Ok(())

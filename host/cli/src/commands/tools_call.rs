@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use belljar_definition::ToolManifest;
-use belljar_policy::{Access, HostRule, Shown, ToolAsk, ToolName};
+use belljar_policy::{Access, HostRule, Shown, ShownPath as _, ToolAsk, ToolName};
 use belljar_sandbox::{CallError, CallResult, Output, Part, Wasm};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -131,11 +131,11 @@ fn find(
 fn manifest_beside(component: &Path, out: &Out) -> Result<ToolAsk, Failure> {
     let path = component.with_file_name("tool.toml");
     if !path.exists() {
-        out.note(format_args!("there is no `{}`, so the tool gets no mount", path.display()));
+        out.note(format_args!("there is no `{}`, so the tool gets no mount", path.shown()));
         return Ok(ToolAsk::default());
     }
     let text = read_bounded(&path, MAX_MANIFEST_BYTES)
-        .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", path.display())))?;
+        .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", path.shown())))?;
     let manifest = ToolManifest::parse(&path, &String::from_utf8_lossy(&text))
         .map_err(|diagnostics| Failure::diagnostics("", diagnostics))?;
     Ok(manifest.ask)

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use belljar_definition::Slug;
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::Digest;
 use belljar_session::bounds::MAX_AGENT_FILES;
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ impl Lock {
                 format!(
                     "correct `{0}`, or remove it and add the libraries again; until then none of \
                      them is loaded",
-                    path.display()
+                    path.shown()
                 ),
             )
         };

@@ -23,6 +23,10 @@ const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("time::sl", "eep("), "wait for a condition with a time limit"),
 ];
 
+/// Where paths are printed for a person: there they are `shown`, never displayed as they are.
+const PRINTS_PATHS: &str = "host/cli/src/";
+const RAW_PATH: &str = concat!(".dis", "play()");
+
 /// Files of the host in which waiting is the work itself: retry and reporting intervals.
 const MAY_WAIT: &[&str] = &[
     "host/model/src/",
@@ -54,6 +58,13 @@ fn file_breaches(file: &File) -> Vec<String> {
         if uses_unsafe(code) && !UNSAFE_MODULES.contains(&file.path.as_str()) {
             breaches.push(format!("{}:{}: unsafe outside its modules", file.path, number + 1));
         }
+        if file.path.starts_with(PRINTS_PATHS) && code.contains(RAW_PATH) {
+            breaches.push(format!(
+                "{}:{}: `{RAW_PATH}`: a path is a stranger's text; use `ShownPath::shown`",
+                file.path,
+                number + 1
+            ));
+        }
         for (text, instead) in FORBIDDEN {
             if code.contains(text) && !(may_wait && text.contains("eep(")) {
                 breaches.push(format!("{}:{}: `{text}`: {instead}", file.path, number + 1));
@@ -71,6 +82,16 @@ fn uses_unsafe(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_not_displayed_as_it_is_where_a_person_reads_it() {
+        let file = |path: &str| File {
+            path: path.into(),
+            text: concat!("//! B.\nlet text = path.dis", "play();\n").into(),
+        };
+        assert_eq!(file_breaches(&file("host/cli/src/a.rs")).len(), 1);
+        assert!(file_breaches(&file("host/xtask/src/a.rs")).is_empty());
+    }
 
     #[test]
     fn forbidden_forms_are_found_with_their_line() {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use belljar_policy::ShownPath as _;
 use belljar_session::bounds;
 
 use super::verdict::{Judge, Verdict};
@@ -31,7 +32,7 @@ pub(super) fn find(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut left = vec![(path.to_path_buf(), 0)];
     while let Some((directory, depth)) = left.pop() {
         let entries = std::fs::read_dir(&directory).map_err(|error| {
-            Failure::new(format!("failed to list `{}`: {error}", directory.display()))
+            Failure::new(format!("failed to list `{}`: {error}", directory.shown()))
         })?;
         for entry in entries.flatten() {
             let path = entry.path();
@@ -45,7 +46,7 @@ pub(super) fn find(path: &Path) -> Result<Vec<PathBuf>, Failure> {
                 return Err(Failure::usage(format!(
                     "more than {} agent files below `{}`",
                     bounds::MAX_AGENT_FILES,
-                    directory.display()
+                    directory.shown()
                 )));
             }
         }

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{CanonicalForm, KnownTools, NoCanonicalForm, canonical_form};
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 
 use super::verdict::Verdict;
 use crate::exit::Exit;
@@ -62,7 +62,7 @@ fn beside(path: &Path, form: &CanonicalForm) -> io::Result<PathBuf> {
     let path = PathBuf::from(name);
     let mut file = File::create_new(&path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            io::Error::new(error.kind(), format!("`{}` is there already", path.display()))
+            io::Error::new(error.kind(), format!("`{}` is there already", path.shown()))
         }
         _ => error,
     })?;

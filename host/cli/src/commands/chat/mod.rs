@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use belljar_definition::Visibility;
 use belljar_model::Models;
-use belljar_policy::{Caps, LimitsRequest, Meter, Shown};
+use belljar_policy::{Caps, LimitsRequest, Meter, Shown, ShownPath as _};
 use belljar_session::{
     Conversation, History, Host, JournalError, Past, ResolvedAgent, SessionJournal, resolve,
     resolve_all,
@@ -50,7 +50,7 @@ pub(super) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     let failed = |path: &Path, error: std::io::Error| {
-        Failure::new(format!("failed to create `{}`: {error}", path.display()))
+        Failure::new(format!("failed to create `{}`: {error}", path.shown()))
     };
     let sessions = places.sessions();
     create_private(&sessions).map_err(|error| failed(&sessions, error))?;

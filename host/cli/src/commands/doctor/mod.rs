@@ -7,7 +7,7 @@ use std::path::Path;
 
 use belljar_definition::{Settings, ToolManifest};
 use belljar_os_sandbox::Raised;
-use belljar_policy::{Access, Shown, ToolName};
+use belljar_policy::{Access, Shown, ShownPath as _, ToolName};
 use belljar_sandbox::{Output, Part, Sandbox, Wasm};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -146,7 +146,7 @@ fn second_wall(raised: &Raised) -> Check {
 }
 
 fn home(places: &Places) -> Check {
-    let path = places.home.display();
+    let path = places.home.shown();
     if places.home.is_dir() {
         check("home", Finding::Good, path.to_string())
     } else {
@@ -158,7 +158,7 @@ fn configuration(settings: &Settings, places: &Places) -> Check {
     let files: Vec<String> = [places.config(), places.workspace_config()]
         .iter()
         .filter(|path| path.is_file())
-        .map(|path| path.display().to_string())
+        .map(|path| path.shown().to_string())
         .collect();
     let warnings: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
     let finding = if warnings.is_empty() { Finding::Good } else { Finding::Note };
@@ -201,7 +201,7 @@ fn models(settings: &Settings, places: &Places) -> Check {
 
 fn cache(places: &Places) -> Check {
     let path = &places.cache;
-    let shown = path.display();
+    let shown = path.shown();
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(_) => {

@@ -37,7 +37,7 @@ pub(super) fn check(args: &GrantArgs, change: &GrantChange, own: &Places) -> Res
             "`{}` is not a directory of tenant `{name}`",
             Shown::clipped(&host.to_string_lossy(), 200)
         ))
-        .hint(format!("what its agents see lies below `{}`", root.display()))),
+        .hint(format!("what its agents see lies below `{}`", root.shown()))),
     }
 }
 

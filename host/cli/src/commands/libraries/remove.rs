@@ -1,6 +1,7 @@
 //! `belljar agents remove`.
 
 use belljar_definition::Scope;
+use belljar_policy::ShownPath as _;
 
 use super::installed;
 use crate::exit::{Exit, Failure};
@@ -22,7 +23,7 @@ pub(super) fn run(name: &str, places: &Places, out: &Out) -> Result<Exit, Failur
         out.warning(format_args!(
             "`{}` still grants rights to {left} of its agents; a library of that name would have \
              them again",
-            places.config().display()
+            places.config().shown()
         ));
     }
     Ok(Exit::Completed)
