@@ -24,6 +24,8 @@ mod kit;
 mod libraries;
 mod listeners;
 mod models;
+#[cfg(unix)]
+mod owners;
 mod prove;
 mod run;
 mod runs;

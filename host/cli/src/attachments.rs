@@ -4,10 +4,11 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_session::{Attachment, Outcome};
 
 use crate::home::{Places, create_private};
+use crate::ours::create_new_private;
 use crate::out::Out;
 use crate::table;
 
@@ -27,12 +28,12 @@ pub(crate) fn save(outcome: &mut Outcome, to: Option<&Path>, places: &Places, ou
         match write(attachment, directory, to.is_none()) {
             Ok(path) => {
                 let size = table::size(attachment.size);
-                out.note(format_args!("attached {name} ({size}): {}", path.display()));
+                out.note(format_args!("attached {name} ({size}): {}", path.shown()));
                 attachment.saved_to = Some(path);
             }
             Err(error) => out.warning(format_args!(
                 "attachment `{name}` is not saved in `{}`: {error}",
-                directory.display()
+                directory.shown()
             )),
         }
     });
@@ -55,7 +56,11 @@ fn write(attachment: &Attachment, directory: &Path, private: bool) -> io::Result
     let name = file_name(&attachment.name);
     for number in 1..=MAX_TRIES {
         let path = directory.join(numbered(&name, number));
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
+        let opened = match private {
+            true => create_new_private(&path),
+            false => OpenOptions::new().write(true).create_new(true).open(&path),
+        };
+        match opened {
             Ok(mut file) => return file.write_all(&attachment.data).map(|()| path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),

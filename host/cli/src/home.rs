@@ -4,9 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 
 use crate::exit::Failure;
+use crate::ours;
 
 /// Most bytes of a `belljar.toml`. Hand-written ones have a few kilobytes; hundreds of grants
 /// stay far below.
@@ -191,12 +193,20 @@ pub(crate) fn create_private(path: &Path) -> io::Result<()> {
 
 /// Reads a regular file whole, unless it has more than `limit` bytes.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_open(open_file(path)?, limit)
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
     // Without waiting for the writer of a FIFO, and asked of what is open: it cannot change.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
+    Ok(file)
+}
+
+fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
@@ -206,11 +216,25 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a configuration file; `None` where there is none.
+/// Reads a workspace's configuration; `None` where there is none.
 pub(crate) fn read_config(path: &Path) -> Result<Option<String>, Failure> {
-    let failure =
-        |why: String| Failure::usage(format!("failed to read `{}`: {why}", path.display()));
-    match read_bounded(path, MAX_CONFIG_BYTES) {
+    text_of(path, open_file(path))
+}
+
+/// Reads the operator's configuration, unless others could have written it; `None` where there is
+/// none.
+pub(crate) fn read_own_config(path: &Path) -> Result<Option<String>, Failure> {
+    let opened = open_file(path);
+    if let Ok(file) = &opened {
+        // Asked of what is open: what is read is what was judged.
+        ours::check(file, path)?;
+    }
+    text_of(path, opened)
+}
+
+fn text_of(path: &Path, opened: io::Result<File>) -> Result<Option<String>, Failure> {
+    let failure = |why: String| Failure::usage(format!("failed to read `{}`: {why}", path.shown()));
+    match opened.and_then(|file| read_open(file, MAX_CONFIG_BYTES)) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
             Err(error) => {
@@ -251,7 +275,7 @@ pub(crate) fn replace_config(path: &Path, text: &str) -> Result<(), Failure> {
 fn find_workspace(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = given.unwrap_or(Path::new("."));
     let failure = |why: String| {
-        Failure::usage(format!("the workspace `{}` cannot be used: {why}", path.display()))
+        Failure::usage(format!("the workspace `{}` cannot be used: {why}", path.shown()))
     };
     let path = path.canonicalize().map_err(|error| failure(error.to_string()))?;
     if path.is_dir() { Ok(path) } else { Err(failure("not a directory".to_owned())) }
@@ -263,7 +287,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 fn absolute(path: PathBuf) -> Result<PathBuf, Failure> {
     std::path::absolute(&path).map_err(|error| {
-        Failure::usage(format!("`{}` is not a usable path: {error}", path.display()))
+        Failure::usage(format!("`{}` is not a usable path: {error}", path.shown()))
     })
 }
 

@@ -13,7 +13,7 @@ use belljar_definition::{
 use belljar_model::{
     Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
 };
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, SlowCompile, Wasm};
 use belljar_session::{
     Asker, Hooks, Host, Library, Root, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue,
@@ -23,7 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::embedded::{self, AGENTS, STOCK_TOOLS};
 use crate::exit::{Exit, Failure};
-use crate::home::{Places, create_private, read_config};
+use crate::home::{Places, create_private, read_config, read_own_config};
+use crate::ours;
 use crate::out::Out;
 use crate::progress::Progress;
 use crate::{libraries, secrets, walls};
@@ -173,7 +174,8 @@ impl<'a> Assembly<'a> {
 /// Both `belljar.toml` files, read and checked.
 pub(crate) fn settings(places: &Places) -> Result<Settings, Failure> {
     let (home, workspace) = (places.config(), places.workspace_config());
-    let home_text = read_config(&home)?;
+    ours::check_home(places)?;
+    let home_text = read_own_config(&home)?;
     let workspace_text = read_config(&workspace)?;
     Settings::parse(
         home_text.as_deref().map(|text| (home.as_path(), text)),
@@ -209,7 +211,7 @@ fn model_config(
     let wrong = |what: &str, value: &str| {
         let (name, value) = (Shown::clipped(name, 80), Shown::clipped(value, 200));
         Failure::usage(format!("model `{name}`: `{value}` is not {what}"))
-            .hint(format!("correct it in {}", places.config().display()))
+            .hint(format!("correct it in {}", places.config().shown()))
     };
     let (provider, model) = match setting.kind {
         ModelKind::OpenAi => (Provider::OpenAi, setting.model.clone()),
@@ -364,7 +366,7 @@ fn sandbox_telling(
     let unusable = |why: String| {
         out.warning(format_args!(
             "the cache `{}` cannot be used, so components are compiled each time: {why}",
-            places.cache.display()
+            places.cache.shown()
         ));
     };
     if let Some(cached) = walls::keeps_cache() {

@@ -16,6 +16,7 @@ mod host;
 mod libraries;
 mod library_args;
 mod log;
+mod ours;
 mod out;
 mod progress;
 mod secrets;
@@ -24,8 +25,8 @@ mod single;
 mod snippets;
 mod table;
 mod telemetry;
-mod walls;
 mod visible;
+mod walls;
 
 use std::process::ExitCode;
 
@@ -79,7 +80,6 @@ fn main() -> ExitCode {
     ExitCode::from(out.finish(exit).code())
 }
 
-/// Whether the command was asked for JSON, by the option that all have for it.
 /// A command line that is not understood. Names of a stranger's files may stand in it.
 fn refuse(error: &clap::Error) -> ExitCode {
     let out = Out::new(false, false);
@@ -89,6 +89,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(exit::Exit::Usage.code())
 }
 
+/// Whether the command was asked for JSON, by the option that all have for it.
 fn wants_json(matches: &ArgMatches) -> bool {
     let here = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false);
     here || matches.subcommand().is_some_and(|(_, below)| wants_json(below))

@@ -7,7 +7,7 @@ use belljar_definition::{
     AgentContext, AgentDefinition, CatalogEntry, Diagnostic, Filed, Scope, Severity, Skill,
     SkipReason, Slug, TeamDefinition,
 };
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 use belljar_session::{Host, Library, Root, resolve_team_file};
 use serde_json::{Value, json};
 
@@ -15,8 +15,9 @@ use super::agents;
 use super::drafts_move::move_new;
 use crate::args::DraftsCommand;
 use crate::exit::{Exit, Failure};
-use crate::home::Places;
+use crate::home::{Places, create_private};
 use crate::host::Assembly;
+use crate::ours::make_private;
 use crate::out::{Out, Style};
 use crate::table::{Table, plain, styled};
 
@@ -77,7 +78,7 @@ impl Desk<'_> {
             return Ok(Exit::Completed);
         }
         if drafts.is_empty() {
-            out.note(format_args!("no drafts in {}", self.places.drafts().display()));
+            out.note(format_args!("no drafts in {}", self.places.drafts().shown()));
             return Ok(Exit::Completed);
         }
         let mut table = Table::new(out, &["draft", "status", "file"]);
@@ -213,7 +214,9 @@ impl Desk<'_> {
         let name = from.file_name().ok_or_else(|| Failure::usage("the draft has no name"))?;
         let folder = self.places.home.join(draft.kind);
         let to = folder.join(name);
-        let moved = std::fs::create_dir_all(&folder).and_then(|()| move_new(from, &to));
+        let moved = create_private(&folder)
+            .and_then(|()| move_new(from, &to))
+            .and_then(|()| make_private(&to));
         match moved {
             Ok(()) => Ok(to),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

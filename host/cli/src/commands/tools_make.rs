@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use belljar_definition::ToolManifest;
-use belljar_policy::Shown;
+use belljar_policy::{Shown, ShownPath as _};
 
 use crate::embedded::{self, SDK};
 use crate::exit::{Exit, Failure};
 use crate::guest_build::{Build, Toolchain};
-use crate::home::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, Places, read_bounded};
+use crate::home::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, Places, create_private, read_bounded};
+use crate::ours::make_private;
 use crate::out::Out;
 
 /// The embedded project; `{{name}}` in it is filled in.
@@ -21,7 +22,7 @@ pub(super) fn new(name: &str, dir: Option<&Path>, out: &Out) -> Result<Exit, Fai
     let dir = dir.map_or_else(|| PathBuf::from(name), Path::to_path_buf);
     // Made here and not found: nothing in it can be somebody's work.
     fs::create_dir(&dir).map_err(|error| {
-        Failure::new(format!("failed to create `{}`: {error}", dir.display()))
+        Failure::new(format!("failed to create `{}`: {error}", dir.shown()))
             .hint("name a directory that does not exist yet with `--dir`")
     })?;
     for (path, template) in embedded::below(SDK, TEMPLATE) {
@@ -33,14 +34,13 @@ pub(super) fn new(name: &str, dir: Option<&Path>, out: &Out) -> Result<Exit, Fai
             to.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(&to, text)
         };
-        write().map_err(|error| {
-            Failure::new(format!("failed to write `{}`: {error}", to.display()))
-        })?;
+        write()
+            .map_err(|error| Failure::new(format!("failed to write `{}`: {error}", to.shown())))?;
     }
     let sdk = SDK.iter().filter(|(path, _)| !path.starts_with(TEMPLATE)).copied();
     embedded::unpack(sdk, &dir.join("sdk"))?;
-    out.line(format_args!("wrote the tool `{name}` to {}", dir.display()));
-    out.note(format_args!("next: `belljar tools build {}`", dir.display()));
+    out.line(format_args!("wrote the tool `{name}` to {}", dir.shown()));
+    out.note(format_args!("next: `belljar tools build {}`", dir.shown()));
     Ok(Exit::Completed)
 }
 
@@ -52,13 +52,13 @@ pub(super) fn build(
     out: &Out,
 ) -> Result<Exit, Failure> {
     if !dir.join("Cargo.toml").is_file() {
-        return Err(Failure::usage(format!("`{}` holds no `Cargo.toml`", dir.display()))
+        return Err(Failure::usage(format!("`{}` holds no `Cargo.toml`", dir.shown()))
             .hint("start a tool with `belljar tools new NAME`"));
     }
     let toolchain = Toolchain::detect()?;
     out.note(format_args!("building with {}", toolchain.describe()));
     let target_dir = std::path::absolute(dir.join("target"))
-        .map_err(|error| Failure::new(format!("failed to find `{}`: {error}", dir.display())))?;
+        .map_err(|error| Failure::new(format!("failed to find `{}`: {error}", dir.shown())))?;
     let build = Build {
         root: dir,
         package: None,
@@ -70,21 +70,21 @@ pub(super) fn build(
     let component = dir.join("tool.wasm");
     copy(&built, &component)?;
     let wasm = read_bounded(&component, MAX_COMPONENT_BYTES).map_err(|error| {
-        Failure::new(format!("failed to read `{}`: {error}", component.display()))
+        Failure::new(format!("failed to read `{}`: {error}", component.shown()))
     })?;
     let inspection = belljar_sandbox::inspect(&wasm)
-        .map_err(|error| Failure::new(format!("`{}`: {error}", component.display())))?;
+        .map_err(|error| Failure::new(format!("`{}`: {error}", component.shown())))?;
     if inspection.tool_export.is_none() {
-        return Err(Failure::new(format!("`{}` is not a belljar tool", component.display()))
+        return Err(Failure::new(format!("`{}` is not a belljar tool", component.shown()))
             .hint("publish a function with `belljar_guest::tools!`"));
     }
-    out.line(format_args!("built {} (sha256:{})", component.display(), inspection.digest));
+    out.line(format_args!("built {} (sha256:{})", component.shown(), inspection.digest));
     if install {
         let to = install_into(dir, &component, &places()?)?;
-        out.line(format_args!("installed in {}", to.display()));
+        out.line(format_args!("installed in {}", to.shown()));
         out.note("next: `belljar grant AGENT --tool NAME` lets an agent call it");
     } else {
-        out.note(format_args!("next: `belljar tools inspect {}`", component.display()));
+        out.note(format_args!("next: `belljar tools inspect {}`", component.shown()));
     }
     Ok(Exit::Completed)
 }
@@ -93,7 +93,7 @@ pub(super) fn build(
 fn install_into(dir: &Path, component: &Path, places: &Places) -> Result<PathBuf, Failure> {
     let manifest = dir.join("tool.toml");
     let text = read_bounded(&manifest, MAX_MANIFEST_BYTES).map_err(|error| {
-        Failure::usage(format!("failed to read `{}`: {error}", manifest.display()))
+        Failure::usage(format!("failed to read `{}`: {error}", manifest.shown()))
     })?;
     ToolManifest::parse(&manifest, &String::from_utf8_lossy(&text)).map_err(|diagnostics| {
         Failure::diagnostics("the tool's manifest is not valid", diagnostics)
@@ -107,10 +107,12 @@ fn install_into(dir: &Path, component: &Path, places: &Places) -> Result<PathBuf
             .hint("rename the project's directory"));
     }
     let to = places.tools().join(&name);
-    fs::create_dir_all(&to)
-        .map_err(|error| Failure::new(format!("failed to create `{}`: {error}", to.display())))?;
+    create_private(&to)
+        .map_err(|error| Failure::new(format!("failed to create `{}`: {error}", to.shown())))?;
     copy(component, &to.join("tool.wasm"))?;
     copy(&manifest, &to.join("tool.toml"))?;
+    make_private(&to)
+        .map_err(|error| Failure::new(format!("failed to close `{}`: {error}", to.shown())))?;
     Ok(to)
 }
 
@@ -142,7 +144,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     fs::copy(from, to).map(drop).map_err(|error| {
-        Failure::new(format!("failed to copy `{}` to `{}`: {error}", from.display(), to.display()))
+        Failure::new(format!("failed to copy `{}` to `{}`: {error}", from.shown(), to.shown()))
     })
 }
 

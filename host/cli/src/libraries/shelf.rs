@@ -10,12 +10,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use belljar_definition::Slug;
+use belljar_policy::ShownPath as _;
 use belljar_sandbox::Digest;
 
 use super::gather::File as Agent;
 use super::lock::{Installed, Lock};
 use crate::exit::Failure;
 use crate::home::{Places, create_private};
+use crate::ours::{create_new_private, make_private, open_private};
 
 /// Held while the shelf is changed.
 const BUSY: &str = ".busy";
@@ -40,15 +42,10 @@ impl Shelf {
     pub(crate) fn open(places: &Places) -> Result<Self, Failure> {
         let dir = places.libraries();
         let failed = |error: io::Error| {
-            Failure::new(format!("the libraries in `{}` cannot be changed: {error}", dir.display()))
+            Failure::new(format!("the libraries in `{}` cannot be changed: {error}", dir.shown()))
         };
         create_private(&dir).map_err(failed)?;
-        let busy = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(dir.join(BUSY))
-            .map_err(failed)?;
+        let busy = open_private(&dir.join(BUSY)).map_err(failed)?;
         match busy.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -83,6 +80,7 @@ impl Shelf {
             for file in files {
                 write(&staged.path().join(&file.path), &file.bytes)?;
             }
+            make_private(staged.path())?;
             let directory = self.free(name, &digests)?;
             // Renamed away, there is nothing left for it to remove.
             fs::rename(staged.keep(), self.dir.join(&directory))?;
@@ -95,7 +93,7 @@ impl Shelf {
         let done = install().map_err(|error| {
             Failure::new(format!(
                 "library `{name}` cannot be written to `{}`: {error}",
-                self.dir.display()
+                self.dir.shown()
             ))
         });
         self.sweep();
@@ -124,7 +122,7 @@ impl Shelf {
         lock.write(&self.dir).map_err(|error| {
             Failure::new(format!(
                 "the libraries in `{}` stay as they are: {error}",
-                self.dir.display()
+                self.dir.shown()
             ))
         })?;
         self.lock = lock;
@@ -151,7 +149,7 @@ impl Shelf {
     fn free(&self, name: &Slug, files: &BTreeMap<PathBuf, Digest>) -> io::Result<String> {
         let mut listing = String::new();
         for (path, digest) in files {
-            listing.push_str(&format!("{digest} {}\n", path.display()));
+            listing.push_str(&format!("{digest} {}\n", path.to_string_lossy()));
         }
         let digest = Digest::of(listing.as_bytes()).to_string();
         let short = digest.get(..DIGITS).unwrap_or(&digest);
@@ -171,7 +169,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         create_private(folder)?;
     }
-    let mut file = File::options().write(true).create_new(true).open(path)?;
+    let mut file = create_new_private(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -20,7 +20,7 @@ use self::rights::usage;
 use super::agents;
 use crate::args::GrantArgs;
 use crate::exit::{Exit, Failure};
-use crate::home::{Places, read_config, replace_config};
+use crate::home::{Places, read_config, read_own_config, replace_config};
 use crate::host::Assembly;
 use crate::out::Out;
 
@@ -116,7 +116,7 @@ impl Writer<'_> {
         changes: &[(AgentId, Visibility, GrantChange)],
     ) -> Result<Option<(String, String)>, Failure> {
         let path = self.places.config();
-        let old = read_config(&path)?.unwrap_or_default();
+        let old = read_own_config(&path)?.unwrap_or_default();
         let tools = changes.iter().flat_map(|(_, _, change)| &change.tools);
         let pinned = write::pin(&old, tools, self.places)?;
         let user_home = self.places.user_home.as_deref();

@@ -13,7 +13,9 @@ use crate::args::InitArgs;
 use crate::embedded::{self, AGENTS};
 use crate::exit::{Exit, Failure};
 use crate::home::{Places, create_private, not_written};
+use crate::ours::create_new_private;
 use crate::out::{Out, Style};
+use belljar_policy::ShownPath as _;
 
 const HOME_CONFIG: &str = include_str!("../../templates/belljar.toml");
 const WORKSPACE_CONFIG: &str = include_str!("../../templates/workspace.toml");
@@ -40,13 +42,13 @@ pub(super) fn run(
             .map_err(|error| not_written("create", &places.home, &error))?;
     }
     for (path, content) in files {
-        let done =
-            write_new(&path, content).map_err(|error| not_written("write", &path, &error))?;
+        let done = write_new(&path, content, !in_workspace)
+            .map_err(|error| not_written("write", &path, &error))?;
         let word = match done {
             Done::Written => out.paint(Style::Green, "wrote"),
             Done::Kept => out.paint(Style::Yellow, "kept "),
         };
-        out.line(format_args!("{word} {}", path.display()));
+        out.line(format_args!("{word} {}", path.shown()));
     }
     if in_workspace { Ok(Exit::Completed) } else { model::set_up(args, places, out) }
 }
@@ -70,11 +72,16 @@ fn workspace_files(places: &Places) -> Result<Vec<(PathBuf, &'static [u8])>, Fai
 }
 
 /// Writes a file unless something of that name is there, even a dangling link.
-fn write_new(path: &Path, content: &[u8]) -> io::Result<Done> {
+/// A `private` one is closed to others, with the directories made for it.
+fn write_new(path: &Path, content: &[u8], private: bool) -> io::Result<Done> {
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
+        if private { create_private(parent)? } else { fs::create_dir_all(parent)? }
     }
-    match OpenOptions::new().write(true).create_new(true).open(path) {
+    let opened = match private {
+        true => create_new_private(path),
+        false => OpenOptions::new().write(true).create_new(true).open(path),
+    };
+    match opened {
         Ok(mut file) => {
             let written = file.write_all(content).and_then(|()| file.sync_all());
             if written.is_err() {
@@ -119,8 +126,8 @@ mod tests {
     fn a_file_that_is_there_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
-        assert!(matches!(write_new(&path, b"one").unwrap(), Done::Written));
-        assert!(matches!(write_new(&path, b"two").unwrap(), Done::Kept));
+        assert!(matches!(write_new(&path, b"one", true).unwrap(), Done::Written));
+        assert!(matches!(write_new(&path, b"two", true).unwrap(), Done::Kept));
         assert_eq!(fs::read(&path).unwrap(), b"one");
     }
 }

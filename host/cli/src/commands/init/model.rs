@@ -10,13 +10,13 @@ use toml_edit::{DocumentMut, Item, Table, Value, value};
 use super::finding::{self, Candidate, Found, PROVIDERS, SERVERS};
 use crate::args::InitArgs;
 use crate::exit::{Exit, Failure};
-use crate::home::{Places, read_config, replace_config};
+use crate::home::{Places, read_own_config, replace_config};
 use crate::out::{Out, Style};
 
 /// Finds a model and writes its section into the `belljar.toml` of the home, unless there is one.
 pub(super) fn set_up(args: &InitArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let path = places.config();
-    let text = read_config(&path)?.unwrap_or_default();
+    let text = read_own_config(&path)?.unwrap_or_default();
     let before = Settings::parse(Some((&path, &text)), None, places.user_home.as_deref())
         .map_err(|found| Failure::diagnostics("no model is set up", found))?;
     if !before.models.is_empty() {
