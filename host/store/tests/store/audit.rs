@@ -1,7 +1,7 @@
 //! The audit log only grows, and loses a line when its time is over.
 
 use belljar_store::{StoreError, Write};
-use sqlx::{Connection as _, Executor as _};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
 use crate::support::{Home, audit};
 
@@ -82,6 +82,40 @@ async fn lines_go_when_their_time_is_over_and_none_before() {
     assert!(db.execute("DELETE FROM audit").await.is_err(), "without a bound all stay");
     db.close().await.unwrap();
     assert_eq!(times(&store).await.len() + times(&other).await.len(), 6);
+}
+
+#[tokio::test]
+async fn no_bound_makes_the_file_give_up_a_line_of_today() {
+    let home = Home::new();
+    let store = home.open().await;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_millis()).unwrap();
+    let (old, young) = (audit("a1", 5), audit("a2", now));
+    store.enqueue(vec![Write::Audit(old), Write::Audit(young)]).await.unwrap();
+    let mut db = home.raw().await;
+    for bound in [i64::MAX, 9_000_000_000_000_000, now, now - 3_600_000] {
+        for attack in [
+            format!("UPDATE audit_kept SET since = {bound}"),
+            format!("UPDATE OR REPLACE audit_kept SET since = {bound}"),
+            format!("REPLACE INTO audit_kept VALUES (1, {bound})"),
+            format!("INSERT INTO audit_kept VALUES (2, {bound})"),
+            format!(
+                "INSERT INTO audit_kept VALUES (1, 0) ON CONFLICT DO UPDATE SET since = {bound}"
+            ),
+        ] {
+            let error = db.execute(AssertSqlSafe(attack.clone())).await.unwrap_err().to_string();
+            assert!(error.contains("a day behind the clock"), "{attack}: {error}");
+        }
+    }
+    db.execute("DELETE FROM audit_kept").await.unwrap();
+    let again = format!("INSERT INTO audit_kept VALUES (1, {now})");
+    assert!(db.execute(AssertSqlSafe(again)).await.is_err());
+    // As far as the bound goes at the most.
+    let most = format!("INSERT INTO audit_kept VALUES (1, {})", now - 2 * 86_400_000);
+    db.execute(AssertSqlSafe(most)).await.unwrap();
+    assert!(db.execute("DELETE FROM audit").await.is_err());
+    db.close().await.unwrap();
+    assert_eq!(store.audit(None, 10, i64::MAX).await.unwrap().rows.len(), 2);
 }
 
 #[tokio::test]
