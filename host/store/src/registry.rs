@@ -93,9 +93,12 @@ impl Registry {
     /// there. Its id is made here.
     pub async fn create_tenant(&self, name: &str, now: i64) -> Result<Tenant, StoreError> {
         let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if name.is_empty() || name.len() > MAX_TENANT_NAME || !name.bytes().all(letters) {
+        // With `-` in front, every command would take it for an option.
+        let option = name.is_empty() || name.starts_with('-');
+        if option || name.len() > MAX_TENANT_NAME || !name.bytes().all(letters) {
             let why = format!(
-                "`{}` is not 1 to {MAX_TENANT_NAME} of `a` to `z`, `0` to `9` and `-`",
+                "`{}` is not 1 to {MAX_TENANT_NAME} of `a` to `z`, `0` to `9` and `-`, with no `-` \
+                 in front",
                 Shown::clipped(name, MAX_TENANT_NAME)
             );
             return Err(StoreError::Invalid { what: "the tenant's name", why });

@@ -63,7 +63,12 @@ pub(super) fn no_tool(host: &Host, tool: &str) -> Failure {
         return Failure::usage(format!("`{tool}` is no component: the host itself provides it"))
             .hint("it acts on the session of an agent, so only an agent can call it");
     }
-    let failure = Failure::usage(format!("there is no tool `{}`", Shown::clipped(tool, 80)));
+    let shown = Shown::clipped(tool, 80);
+    if host.tools.known().iter().any(|known| known.as_str() == tool) {
+        let failure = Failure::usage(format!("the tool `{shown}` is installed and cannot be used"));
+        return failure.hint("`belljar tools list` says why, and what to do");
+    }
+    let failure = Failure::usage(format!("there is no tool `{shown}`"));
     match host.tools.known().suggest(tool) {
         Some(name) => failure.hint(format!("did you mean `{name}`?")),
         None => failure.hint("`belljar tools list` shows all tools"),

@@ -66,7 +66,28 @@ const RESTRICT: &[&str] = &[
     "guardrails",
     "constraint",
     "constraints",
+    "only",
+    "except",
+    "without",
+    "remove",
+    "removed",
+    "omit",
+    "ignore",
+    "protected",
+    "confirm",
+    "confirmation",
+    "hitl",
+    "expires",
+    "expiry",
+    "quotas",
+    "budgets",
+    "concurrency",
+    "iterations",
 ];
+
+/// The same, of several words.
+const RESTRICT_JOINED: &[&[&str]] =
+    &[&["read", "only"], &["dry", "run"], &["safe", "mode"], &["human", "in", "the", "loop"]];
 
 /// Words that give something, unless the value gives all of it.
 const PERMIT: &[&str] = &[
@@ -81,6 +102,8 @@ const PERMIT: &[&str] = &[
     "network",
     "internet",
     "access",
+    "rights",
+    "privileges",
 ];
 
 /// What can be taken away by a value that says no.
@@ -111,6 +134,10 @@ const ABILITY: &[&str] = &[
     "mcp",
     "filesystem",
     "files",
+    "mutating",
+    "mutation",
+    "mutations",
+    "effects",
 ];
 
 /// Values that limit, whatever the field.
@@ -132,6 +159,24 @@ const LIMITING: &[&str] = &[
     "nodelegation",
     "leastprivilege",
     "planonly",
+];
+
+/// What a list of capabilities names where it is one of rights: then it allows what it names and no
+/// more. Others say what an agent is good at.
+const RIGHTS: &[&str] = &[
+    "read",
+    "write",
+    "edit",
+    "delete",
+    "execute",
+    "exec",
+    "shell",
+    "bash",
+    "network",
+    "web",
+    "internet",
+    "filesystem",
+    "none",
 ];
 
 /// Values of `mode` that limit.
@@ -229,10 +274,17 @@ fn look(above: &str, key: &Key, node: &Node, depth: usize, found: &mut Vec<NotKe
     let plain = flat(&key.text);
     let harmless = is_no_limit(&key.text);
     let path = format!("{above}{}", key.text);
+    if plain == "capabilities" && names_rights(node) {
+        found.push(NotKept::of(&path, key, node));
+        return;
+    }
     if key.text.len() > MAX_NAME || harmless || DISPLAY.contains(&plain.as_str()) {
         return;
     }
-    if limits(&key.text, &plain, node) {
+    // Within another field, `enabled` is about that one.
+    let is_off = above.is_empty() && plain == "enabled" && boolean(node) == Some(false);
+    let within = !above.is_empty() && lists_tools(&plain, node);
+    if is_off || within || limits(&key.text, &plain, node) {
         found.push(NotKept::of(&path, key, node));
         return;
     }
@@ -272,7 +324,8 @@ fn limits(key: &str, plain: &str, node: &Node) -> bool {
         || value.is_some_and(|v| matches!(v, "yes" | "on" | "all" | "any" | "*" | "full"));
     let says_no = boolean(node) == Some(false)
         || value.is_some_and(|v| {
-            matches!(v, "no" | "off" | "never" | "deny" | "denied" | "disabled" | "forbidden")
+            let never = ["no", "off", "never", "none", "deny", "denied", "disabled", "forbidden"];
+            never.contains(&v)
         });
     let asks = words.iter().any(|word| word.starts_with("requir"));
     let by_name = if restricts(&words) {
@@ -288,8 +341,27 @@ fn limits(key: &str, plain: &str, node: &Node) -> bool {
 
 fn restricts(words: &[String]) -> bool {
     let negated = words.len() > 1 && words.first().is_some_and(|word| word == "no");
-    let reads = words.windows(2).any(|pair| pair == ["read", "only"]);
-    negated || reads || any(words, RESTRICT)
+    // `nobash`, which nobody cut into words.
+    let takes = |word: &String| word.strip_prefix("no").is_some_and(|rest| ABILITY.contains(&rest));
+    let joined = |of: &&[&str]| words.windows(of.len()).any(|part| part == *of);
+    negated || words.iter().any(takes) || RESTRICT_JOINED.iter().any(joined) || any(words, RESTRICT)
+}
+
+/// Whether a field within another says which tools there are: of an agent's own fields that one is
+/// read, and what stands below another program's name is not.
+fn lists_tools(plain: &str, node: &Node) -> bool {
+    let all = node.text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
+    plain == "tools" && !all && !matches!(node.value, Value::Null | Value::Bool(_))
+}
+
+/// Whether a list of capabilities is one of rights.
+fn names_rights(node: &Node) -> bool {
+    let right =
+        |node: &Node| node.text().is_some_and(|text| RIGHTS.contains(&flat(text.trim()).as_str()));
+    match &node.value {
+        Value::List(items) => !items.is_empty() && items.iter().all(right),
+        _ => right(node),
+    }
 }
 
 fn any(words: &[String], of: &[&str]) -> bool {
@@ -354,6 +426,32 @@ mod tests {
             "hooks: { PreToolUse: [{ matcher: Bash }] }",
             "constraints: [never write]",
             "disabled: true",
+            "enabled: false",
+            "only: [Read]",
+            "view_only: true",
+            "remove_tools: [Bash]",
+            "without: [Bash]",
+            "except: Bash",
+            "nobash: true",
+            "nowrite: true",
+            "shell: none",
+            "capabilities: [read]",
+            "capabilities: [read, Network]",
+            "rights: read",
+            "requires_confirmation: true",
+            "human_in_the_loop: true",
+            "dry_run: true",
+            "safe_mode: on",
+            "protected_paths: [.git]",
+            "ignore_files: ['*.env']",
+            "mutating: false",
+            "side_effects: false",
+            "concurrency: 1",
+            "iterations: 3",
+            "quotas: { steps: 5 }",
+            "expires: 2030-01-01",
+            "config: { tools: [] }",
+            "claude: { tools: [Read] }",
         ] {
             assert_eq!(found(yaml).len(), 1, "{yaml}");
         }
@@ -380,6 +478,18 @@ mod tests {
             "hooks: { Stop: [{ command: x }] }",
             "allowed_paths:",
             "disable-model-invocation: true",
+            "user-invocable: false",
+            "isolation: worktree",
+            "capabilities: [research, writing]",
+            "capabilities: []",
+            "enabled: true",
+            "memory: { enabled: false }",
+            "dry_run: false",
+            "notes: nothing",
+            "node: 20",
+            "nobility: true",
+            "config: { tools: '*' }",
+            "config: { tools: }",
         ] {
             assert_eq!(found(yaml), Vec::<String>::new(), "{yaml}");
         }

@@ -175,7 +175,9 @@ impl AgentDefinition {
 impl SubagentsAsk {
     /// Whether it rules out handing work on.
     pub fn is_nobody(&self) -> bool {
-        self.enabled == Some(false) || self.max_depth == Some(0)
+        self.enabled == Some(false)
+            || self.max_depth == Some(0)
+            || self.allowed_agents.as_ref().is_some_and(Vec::is_empty)
     }
 }
 

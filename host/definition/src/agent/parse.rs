@@ -238,7 +238,8 @@ fn limits(
 ) -> Vec<NotKept> {
     let mut not_kept = Vec::new();
     if subagents.as_ref().is_some_and(SubagentsAsk::is_nobody) {
-        let by = ("subagents".to_owned(), fields.place("subagents").line);
+        let field = if fields.place_of("agents").is_some() { "agents" } else { "subagents" };
+        let by = (field.to_owned(), fields.place(field).line);
         narrowed::delegate_nothing(&by, tools);
     }
     Stated { tools, asked, subagents, not_kept: &mut not_kept }.read(&mut fields);

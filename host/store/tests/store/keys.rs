@@ -72,7 +72,7 @@ async fn a_tenants_name_is_a_plain_word_of_its_own() {
     let home = Home::new();
     let registry = home.open().await.registry();
     let long = "a".repeat(41);
-    for name in ["", "Acme", "a/b", "..", "a b", "ä", "a\u{1b}", long.as_str()] {
+    for name in ["", "-", "-x", "Acme", "a/b", "..", "a b", "ä", "a\u{1b}", long.as_str()] {
         let error = registry.create_tenant(name, 1).await.unwrap_err();
         assert!(matches!(error, StoreError::Invalid { .. }), "{name}: {error}");
         assert!(!error.to_string().contains('\u{1b}'));
