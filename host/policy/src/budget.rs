@@ -4,9 +4,9 @@
 //! so spawning cannot reset a limit, and a budget that is used up halts everything below it.
 //!
 //! Two ways to use a budget. [`Budget::reserve`] is for what can be refused beforehand
-//! (memory, bytes): it adds nothing unless it fits everywhere. [`Budget::bill`] is for what
-//! has already happened (fuel, tokens, steps): it is always recorded, and the error says
-//! that the limit is reached.
+//! (memory, bytes, steps): it adds nothing unless it fits everywhere. [`Budget::bill`] is for what
+//! has already happened (fuel, tokens): it is always recorded, and the error says that the limit
+//! is reached.
 
 use std::fmt;
 use std::sync::Arc;
@@ -224,6 +224,16 @@ impl Budget {
         Ok(())
     }
 
+    /// Takes the amount in every budget above this one, or nothing anywhere. Here it is recorded
+    /// past the limit too.
+    pub fn reserve_above(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
+        if let Some(above) = &self.0.parent {
+            above.reserve(meter, amount)?;
+        }
+        self.0.add(meter, amount);
+        Ok(())
+    }
+
     /// Gives back what was reserved, or billed too high.
     pub fn refund(&self, meter: Meter, amount: u64) {
         self.path().for_each(|node| node.give_back(meter, amount));
@@ -373,6 +383,17 @@ mod tests {
         assert_eq!((a.spent(Meter::Fuel), top.spent(Meter::Fuel)), (40, 40));
         a.refund(Meter::Fuel, 40);
         assert_eq!((a.spent(Meter::Fuel), top.spent(Meter::Fuel)), (0, 0));
+    }
+
+    #[test]
+    fn what_passes_ones_own_limit_passes_none_above() {
+        let (top, a, b) = tree(11, 10);
+        a.reserve(Meter::Fuel, 10).unwrap();
+        assert_eq!(a.reserve(Meter::Fuel, 1).unwrap_err().level, Level::Subagent);
+        a.reserve_above(Meter::Fuel, 1).unwrap();
+        assert_eq!((a.spent(Meter::Fuel), top.spent(Meter::Fuel)), (11, 11));
+        assert_eq!(b.reserve_above(Meter::Fuel, 1).unwrap_err().level, Level::Session);
+        assert_eq!((b.spent(Meter::Fuel), top.spent(Meter::Fuel)), (0, 11));
     }
 
     #[test]

@@ -42,7 +42,7 @@ use crate::prepare::{Prepared, prepare};
 use crate::resolve::ResolvedAgent;
 use crate::steps::{AgentPast, Replay, StepKind};
 use crate::trace;
-use crate::turn::{Effect, Ending, Gauge, Input, Loop, counted};
+use crate::turn::{Effect, Ending, Gauge, Input, Loop, Turn, counted};
 
 /// What all agents of one run share.
 pub(crate) struct Shared {
@@ -256,9 +256,15 @@ impl Agent<'_> {
         let mut input = Input::Begin;
         let (mut warned, mut resumed) = (0, false);
         loop {
-            let gauge = self.gauge();
+            let asks = matches!(input, Input::Begin | Input::Answered(_));
+            let turn = asks.then(|| self.take_step(machine));
+            let effects = machine.step(input, &self.gauge(turn));
+            let asked = effects.iter().any(|effect| matches!(effect, Effect::AskModel { .. }));
+            if !asked && matches!(turn, Some(Turn::Whole | Turn::Last(_))) {
+                self.job.budget.refund(Meter::Steps, 1);
+            }
             let mut next = None;
-            for effect in machine.step(input, &gauge) {
+            for effect in effects {
                 match effect {
                     Effect::Warn(message) => self.job.warn(self.ledger, message),
                     Effect::AskModel { last } => {
@@ -362,15 +368,26 @@ impl Agent<'_> {
             self.background.told(text);
             machine.tell(text.clone());
         }
-        self.bill_step();
+        self.ledger.entries().usage.steps += 1;
         self.bill_tokens(machine, reply);
         Some(Input::Replied(reply.clone()))
     }
 
-    fn bill_step(&self) {
-        // The gauge reads what was billed; passing the limit here is the last turn.
-        let _ = self.job.budget.bill(Meter::Steps, 1);
-        self.ledger.entries().usage.steps += 1;
+    /// Takes the step of the model's next turn before the model is asked, so that agents that run
+    /// side by side never take more than a budget above them has. One that was answered before the
+    /// process died was taken then.
+    fn take_step(&self, machine: &Loop) -> Turn {
+        let budget = &self.job.budget;
+        if self.past.said(machine.current_step() + 1).is_some() {
+            let before = budget.exhausted(Meter::Steps);
+            let _ = budget.bill(Meter::Steps, 1);
+            return before.map_or(Turn::Whole, Turn::Last);
+        }
+        let Err(exhausted) = budget.reserve(Meter::Steps, 1) else { return Turn::Whole };
+        match budget.reserve_above(Meter::Steps, 1) {
+            Ok(()) => Turn::Last(exhausted),
+            Err(above) => Turn::None(above),
+        }
     }
 
     /// Sends the conversation to the model and waits for the whole answer. `told`: what was
@@ -378,7 +395,7 @@ impl Agent<'_> {
     async fn ask(&self, machine: &Loop, last: bool, told: Vec<String>, timer: &mut Timer) -> Input {
         let job = self.job;
         let step = machine.current_step();
-        self.bill_step();
+        self.ledger.entries().usage.steps += 1;
         job.emit(|| EventKind::StepStarted { step, last });
         let mut heard = String::new();
         let span = trace::model_turn(&job.model, step);
@@ -439,11 +456,11 @@ impl Agent<'_> {
         self.ledger.entries().usage += usage;
     }
 
-    fn gauge(&self) -> Gauge {
+    fn gauge(&self, turn: Option<Turn>) -> Gauge {
         let budget = &self.job.budget;
         Gauge {
             halt: budget.exhausted(Meter::Tokens).or_else(|| budget.exhausted(Meter::Fuel)),
-            steps: budget.exhausted(Meter::Steps),
+            turn: turn.unwrap_or(Turn::Whole),
             tokens_left: budget.remaining(Meter::Tokens),
         }
     }

@@ -247,7 +247,8 @@ impl Work<'_> {
         used: &mut Usage,
     ) -> Result<String, Problem> {
         let budget = self.conversation.budget();
-        if [Meter::Steps, Meter::Tokens].iter().any(|meter| budget.exhausted(*meter).is_some()) {
+        let is_over = budget.exhausted(Meter::Tokens).is_some();
+        if is_over || budget.reserve(Meter::Steps, 1).is_err() {
             return Err(Problem::Budget);
         }
         let timeouts = Timeouts { total: Some(CALL_TIME), ..Timeouts::default() };
@@ -266,13 +267,13 @@ impl Work<'_> {
             Ok(reply) => reply,
             Err(source) => {
                 trace::unanswered(&span, &source);
+                budget.refund(Meter::Steps, 1);
                 return Err(Problem::Model { model: model.model.id().to_owned(), source });
             }
         };
         trace::answered(&span, &reply);
         let usage = counted(request, &reply);
         // Passing a limit here ends the turn before it begins.
-        let _ = budget.bill(Meter::Steps, 1);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         let _ = budget.bill(Meter::Tokens, tokens);
         *used += Usage { steps: 1, ..usage };

@@ -15,7 +15,7 @@ use crate::history::History;
 use crate::host::Host;
 use crate::outcome::{Outcome, Status, Usage};
 use crate::resolve::ResolvedAgent;
-use crate::run::{RunSpec, run};
+use crate::run::{RunSpec, caps_of_run, run};
 
 /// An agent with the messages so far.
 ///
@@ -86,7 +86,7 @@ impl Conversation {
     /// the limits of the run.
     pub(crate) fn of_run(spec: &RunSpec) -> Self {
         let rights = spec.agent.rights.clone().limited(&spec.limits);
-        let caps = Caps::of(rights.limits());
+        let caps = caps_of_run(rights.limits());
         let conversation = Self::new(Arc::clone(&spec.agent), spec.workspace.clone(), caps)
             .with_model(spec.model.clone())
             .with_limits(spec.limits)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belljar_model::{Message, Resolved};
-use belljar_policy::{Budget, Caps, Level, LimitsRequest};
+use belljar_policy::{Budget, Caps, Level, Limits, LimitsRequest, Meter};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -204,7 +204,7 @@ pub(crate) fn job(
         address: Arc::clone(&path),
         path,
         budget: budget
-            .unwrap_or_else(|| Budget::root(Level::Session, caps))
+            .unwrap_or_else(|| Budget::root(Level::Session, caps_of_run(limits)))
             .child(Level::Subagent, caps),
         // A time limit beyond the clock's range is none.
         deadline: now.checked_add(time).unwrap_or_else(|| now + FAR_FUTURE),
@@ -217,6 +217,12 @@ pub(crate) fn job(
         notes,
         span: tracing::Span::current(),
     })
+}
+
+/// The caps of the session of a single run: those of its agent, and a step for its last turn. What
+/// is below the agent cannot take that one.
+pub(crate) fn caps_of_run(limits: &Limits) -> Caps {
+    Caps::of(limits).with(Meter::Steps, limits.steps.saturating_add(1))
 }
 
 /// Ten years: further than any run, within every clock.

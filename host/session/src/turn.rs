@@ -5,8 +5,8 @@
 //! Begin -> AskModel -> Replied -> Call -> Answered -> AskModel -> ... -> Finish
 //! ```
 //!
-//! When the steps are used up, the model is asked once more, without tools. When tokens, fuel
-//! or time are, the loop ends at once with what there is.
+//! When an agent's own steps are used up, the model is asked once more, without tools. When those
+//! of a budget above are, or tokens, fuel or time, the loop ends at once with what there is.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -44,10 +44,21 @@ pub(crate) enum Input {
 pub(crate) struct Gauge {
     /// Tokens or fuel are used up, here or above.
     pub(crate) halt: Option<Exhausted>,
-    /// The steps are used up, here or above.
-    pub(crate) steps: Option<Exhausted>,
+    /// Whether the model may be asked.
+    pub(crate) turn: Turn,
     /// Tokens left.
     pub(crate) tokens_left: u64,
+}
+
+/// Whether a step was to be had for the model's next turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Turn {
+    /// One was taken from every budget.
+    Whole,
+    /// The agent's own are used up: one was taken from those above, for its last turn.
+    Last(Exhausted),
+    /// There is none.
+    None(Exhausted),
 }
 
 /// What to do.
@@ -235,14 +246,17 @@ impl Loop {
             };
             return self.end(Ending::partial(RunError::Budget { exhausted }));
         }
-        if let Some(exhausted) = gauge.steps {
-            if self.step == 0 {
-                // Nothing was found that a last turn could tell: there were no steps at all.
+        match gauge.turn {
+            Turn::Whole => {}
+            Turn::Last(exhausted) if self.step > 0 => {
+                self.last_turn = Some(exhausted);
+                Arc::make_mut(&mut self.request).tools = Vec::new();
+                self.push(Message::User { text: LAST_TURN.to_owned() });
+            }
+            // With no step at all, nothing was found that a last turn could tell.
+            Turn::Last(exhausted) | Turn::None(exhausted) => {
                 return self.end(Ending::partial(RunError::Budget { exhausted }));
             }
-            self.last_turn = Some(exhausted);
-            Arc::make_mut(&mut self.request).tools = Vec::new();
-            self.push(Message::User { text: LAST_TURN.to_owned() });
         }
         self.state = State::Asking;
         self.step += 1;

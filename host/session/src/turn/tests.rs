@@ -9,7 +9,7 @@ use super::*;
 use crate::dispatch::Carrier;
 use crate::facade::Facade;
 
-const FREE: Gauge = Gauge { halt: None, steps: None, tokens_left: u64::MAX };
+const FREE: Gauge = Gauge { halt: None, turn: Turn::Whole, tokens_left: u64::MAX };
 
 fn used_up(meter: Meter) -> Exhausted {
     Exhausted { meter, level: Level::Subagent, limit: 3 }
@@ -96,7 +96,7 @@ fn no_text_at_all_is_a_failure() {
 #[test]
 fn used_up_steps_give_one_last_turn_without_tools() {
     let mut it = calling();
-    let gauge = Gauge { steps: Some(used_up(Meter::Steps)), ..FREE };
+    let gauge = Gauge { turn: Turn::Last(used_up(Meter::Steps)), ..FREE };
     let effects = it.step(Input::Answered(vec![answer("x")]), &gauge);
     assert!(matches!(effects[..], [Effect::AskModel { last: true }]));
     assert!(it.request().tools.is_empty());
@@ -106,6 +106,16 @@ fn used_up_steps_give_one_last_turn_without_tools() {
     let ending = finish(it.step(reply("so far", &[("b", "look")]), &gauge));
     assert_eq!(ending.status, Status::Partial);
     assert_eq!(it.into_said().output, "so far");
+}
+
+#[test]
+fn used_up_steps_of_a_budget_above_end_the_run_without_another_turn() {
+    let mut it = calling();
+    let exhausted = used_up(Meter::Steps);
+    let gauge = Gauge { turn: Turn::None(exhausted), ..FREE };
+    let ending = finish(it.step(Input::Answered(vec![answer("x")]), &gauge));
+    assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
+    assert_eq!(it.into_said().output, "first");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod limits;
 mod parallel;
 mod person;
 mod scenes;
+mod steps;
 #[path = "../support/mod.rs"]
 mod support;
 
