@@ -166,7 +166,7 @@ pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()>
 
 /// A file or a directory of ours that could not be written, with what to do about it.
 pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("failed to {what} `{}`: {error}", path.display()));
+    let failure = Failure::new(format!("failed to {what} `{}`: {error}", path.shown()));
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(FULL),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => failure.hint(
@@ -252,7 +252,7 @@ pub(crate) fn replace_config(path: &Path, text: &str) -> Result<(), Failure> {
     if text.len() as u64 > MAX_CONFIG_BYTES {
         return Err(Failure::new(format!(
             "`{}` would have more than {MAX_CONFIG_BYTES} bytes, and would not be read",
-            path.display()
+            path.shown()
         ))
         .hint("nothing is written; take grants out that no agent needs"));
     }

@@ -2,8 +2,8 @@
 
 use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines};
 use belljar_policy::{
-    Access, Explanation, GuestPath, HostRule, Permission, Question, Scheme, Shown, ShownPath as _,
-    Source, Target, TargetHost, ToolName, Verdict, Vote, WORKSPACE,
+    Access, Explanation, GuestPath, HostRule, Permission, Question, Scheme, Shown, Source, Target,
+    TargetHost, ToolName, Verdict, Vote, WORKSPACE,
 };
 use belljar_session::{ResolvedAgent, resolve};
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use belljar_policy::ShownPath as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 
@@ -26,7 +27,7 @@ pub(super) fn run(dir: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
 
 fn write(pages: &[(String, String)], dir: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
-        Failure::new(format!("failed to write the manual to `{}`: {error}", dir.display()))
+        Failure::new(format!("failed to write the manual to `{}`: {error}", dir.shown()))
     };
     fs::create_dir_all(dir).map_err(failed)?;
     for (name, page) in pages {

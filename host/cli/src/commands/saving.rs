@@ -1,7 +1,6 @@
 //! The store as runs use it: opened before anything is paid for, and closed when what came of a
 //! run is in it and older ones are gone.
 
-use belljar_policy::ShownPath as _;
 use belljar_session::{JournalError, KEEP_RUNS, Outcome, note_files, prune_runs};
 use belljar_store::{Store, StoreError};
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use belljar_definition::{
     AgentId, CatalogEntry, GrantChange, Scope, Settings, Visibility, apply_grants,
 };
+use belljar_policy::ShownPath as _;
 use belljar_policy::{Access, GuestPath, Permission, Shown, ToolName};
 use belljar_session::{Host, ResolvedAgent, resolve_entry};
 
@@ -150,7 +151,7 @@ impl Writer<'_> {
     ) -> Result<(), Failure> {
         let path = self.places.config();
         replace_config(&path, new)?;
-        self.out.note(format_args!("wrote {}", path.display()));
+        self.out.note(format_args!("wrote {}", path.shown()));
         record::record(self.args, self.operator, changes)
     }
 
@@ -297,7 +298,7 @@ fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &Out)
         if let Some(directory) = mount.host.as_ref().filter(|directory| !directory.is_dir()) {
             out.warning(format_args!(
                 "there is no directory `{}`; the agent does not start without it",
-                directory.display()
+                directory.shown()
             ));
         }
     }

@@ -2,6 +2,7 @@
 
 use belljar_definition::{AgentId, GrantChange, Visibility};
 use belljar_policy::Shown;
+use belljar_policy::ShownPath as _;
 use belljar_store::TENANT;
 use serde_json::{Map, Value, json};
 

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use belljar_policy::ShownPath as _;
 use belljar_policy::{Permission, Shown, ToolName};
 use belljar_sandbox::Digest;
 use similar::TextDiff;
@@ -27,9 +28,8 @@ pub(super) fn pin<'a>(
         if stock || *permission == Permission::Deny || !path.is_file() {
             continue;
         }
-        let wasm = read_bounded(&path, MAX_COMPONENT_BYTES).map_err(|error| {
-            Failure::new(format!("failed to read `{}`: {error}", path.display()))
-        })?;
+        let wasm = read_bounded(&path, MAX_COMPONENT_BYTES)
+            .map_err(|error| Failure::new(format!("failed to read `{}`: {error}", path.shown())))?;
         let digest = format!("sha256:{}", Digest::of(&wasm));
         // A text that does not parse is reported, with its place, by `apply_grant`.
         if let Some(pinned) = with_digest(&text, tool, &digest) {
@@ -56,7 +56,7 @@ fn with_digest(text: &str, tool: &ToolName, digest: &str) -> Option<String> {
 
 /// Shows what changes.
 pub(super) fn show(path: &Path, old: &str, new: &str, out: &Out) {
-    let name = path.display().to_string();
+    let name = path.shown().to_string();
     let diff = TextDiff::from_lines(old, new);
     let diff = diff.unified_diff().context_radius(3).header(&name, &name).to_string();
     for line in diff.lines() {

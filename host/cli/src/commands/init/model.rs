@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use belljar_definition::Settings;
 use belljar_policy::Shown;
+use belljar_policy::ShownPath as _;
 use toml_edit::{DocumentMut, Item, Table, Value, value};
 
 use super::finding::{self, Candidate, Found, PROVIDERS, SERVERS};
@@ -24,7 +25,7 @@ pub(super) fn set_up(args: &InitArgs, places: &Places, out: &Out) -> Result<Exit
         out.line(format_args!(
             "{} the models of {}: {}",
             out.paint(Style::Yellow, "kept "),
-            path.display(),
+            path.shown(),
             names.join(", ")
         ));
         return Ok(Exit::Completed);
@@ -44,7 +45,7 @@ pub(super) fn set_up(args: &InitArgs, places: &Places, out: &Out) -> Result<Exit
         }
         return Err(Failure::new("no model is set up").exit(Exit::NoModel).hint(format!(
             "start the server and repeat the command, or write `[models.main]` in {}",
-            path.display()
+            path.shown()
         )));
     };
     let new = with_model(&path, &text, &before, chosen, places.user_home.as_deref())?;
@@ -81,7 +82,7 @@ fn with_model(
     user_home: Option<&Path>,
 ) -> Result<String, Failure> {
     let by_hand = || {
-        Failure::usage(format!("`{}` has a form that nothing can be added to", path.display()))
+        Failure::usage(format!("`{}` has a form that nothing can be added to", path.shown()))
             .hint(format!("write `[models.{}]` in it by hand", chosen.section))
     };
     let mut document: DocumentMut = text.parse().map_err(|_| by_hand())?;
@@ -123,7 +124,7 @@ fn tell(chosen: &Candidate, found: &Found, path: &Path, out: &Out) {
     out.line(format_args!(
         "{} `[models.{section}]` in {}: {} {}",
         out.paint(Style::Green, "wrote"),
-        path.display(),
+        path.shown(),
         shown(model),
         chosen.whereabouts()
     ));
@@ -149,7 +150,7 @@ fn advise(places: &Places, out: &Out) {
     out.note(format_args!(
         "set one of the keys or start one of the servers, and repeat `belljar init`; or write \
          `[models.main]` in {}",
-        places.config().display()
+        places.config().shown()
     ));
     out.note("without a model, `belljar demo` shows agents, tools and the sandbox at work");
 }
