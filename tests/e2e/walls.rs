@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::path::Path;
 use std::process::Child;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -103,9 +104,20 @@ fn a_hook_command_runs_outside_and_is_heard() {
     assert_ne!(run.code, 0, "the transcript expects what the hook keeps from happening");
 }
 
+/// A world with a component that belljar does not bring along: a hook that passes everything.
+fn world_with_a_component() -> (World, String) {
+    let (world, transcript) = world();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let hook = root.join("guest-sdk/examples/hook-guard/hook_guard.wasm");
+    let settings =
+        format!("[[hooks]]\nevent = \"PreToolUse\"\ncomponent = \"{}\"\n", hook.display());
+    world.home_file("belljar.toml", &settings);
+    (world, transcript)
+}
+
 #[test]
 fn components_are_compiled_where_nothing_is_cached() {
-    let (world, transcript) = world();
+    let (world, transcript) = world_with_a_component();
     let cache = world.home().join("own-cache");
     let mut command = world.command(&["run", "--transcript", &transcript, TASK]);
     let output = command.env("BELLJAR_CACHE", &cache).output().unwrap();
@@ -249,7 +261,7 @@ fn a_hook_command_finds_no_key_in_the_environment_of_any_process() {
 
 #[test]
 fn what_is_compiled_is_kept_by_the_broker_and_used_by_the_next_run() {
-    let (world, transcript) = world();
+    let (world, transcript) = world_with_a_component();
     let cache = world.home().join("own-cache");
     let run = || {
         let mut command = world.command(&["run", "--transcript", &transcript, TASK]);

@@ -152,15 +152,15 @@ fn the_permissions_of_a_programs_settings_are_kept_or_block() {
 #[test]
 fn names_to_take_away_may_stand_side_by_side_or_be_a_word_for_all() {
     let most = |line: &str, tool: &str| with(line).asked.most(tool);
-    for line in ["disallowedTools: Bash Write", "disallowed-tools: 'Bash(rm *) Write'"] {
-        assert_eq!(most(line, "shell"), Permission::Deny, "{line}");
+    for line in ["disallowedTools: WebFetch Write", "disallowed-tools: 'WebFetch(a b) Write'"] {
+        assert_eq!(most(line, "web_fetch"), Permission::Deny, "{line}");
         assert_eq!(most(line, "file_write"), Permission::Deny, "{line}");
         assert_eq!(most(line, "file_read"), Permission::Allow, "{line}");
     }
     for line in ["disallowedTools: all", "permissions: { deny: [Everything] }", "tools: {}"] {
         assert_eq!(rights(&with(line).asked).tools().count(), 0, "{line}");
     }
-    assert!(!with("disallowedTools: Bash and whatever writes").unavailable.is_empty());
+    assert!(!with("disallowedTools: Edit and whatever writes").unavailable.is_empty());
 }
 
 #[test]
