@@ -4,7 +4,6 @@
 //! user's tool and a stock tool are built the same way.
 
 use anyhow::{Context, Result, bail};
-use belljar_policy::ShownPath as _;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -146,7 +145,7 @@ impl Build<'_> {
     fn fetch(&self) -> Result<()> {
         let status = self.cargo("fetch").arg("--quiet").status();
         if !status.context("failed to run `cargo fetch`")?.success() {
-            bail!("`cargo fetch` failed in `{}`", self.root.shown());
+            bail!("`cargo fetch` failed in `{}`", self.root.display());
         }
         Ok(())
     }
@@ -170,7 +169,7 @@ impl Build<'_> {
             flags.push(flag);
         };
         let root = self.root.canonicalize();
-        remap(&root.with_context(|| format!("failed to open `{}`", self.root.shown()))?, "/src");
+        remap(&root.with_context(|| format!("failed to open `{}`", self.root.display()))?, "/src");
         if let Some(home) = cargo_home() {
             remap(&home, "/cargo");
             // The last match wins; the directory's name is that of this machine's registry.

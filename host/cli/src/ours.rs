@@ -88,6 +88,16 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Makes a directory that only its owner enters, whatever the umask, with a name of its own. It is
+/// made so, because behind the OS sandbox nothing changes its mode.
+pub(crate) fn private_directory(prefix: &str, inside: &Path) -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir_in(inside)
+}
+
 /// Closes to others what is there: a file, or a directory with all that is in it. Links are left
 /// alone.
 #[cfg(unix)]

@@ -219,14 +219,16 @@ agents:
   - agent: scout
     turns:
       - calls: [{name: file_read, arguments: {path: a.txt}}]
-      - {expect: {no_tools: true}, say: as far as I came}
+      - {say: one step too many}
 "#,
         &format!("{PIPELINE}budget: {{ steps: 50 }}\n"),
     );
     let mut spec = spec(&world, "report", "t");
     spec.limits.steps = Some(1);
     let outcome = run_team(&world.host, spec, EventSink::none(), CancellationToken::new()).await;
-    assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Partial, "as far as I came"));
+    // The budget of a team is kept to the step: there is none left for a last word.
+    assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Partial, ""));
+    assert_eq!(world.sent_by("scout", 0).len(), 1);
     assert!(world.sent_by("writer", 0).is_empty());
 }
 

@@ -17,7 +17,7 @@ use super::gather::File as Agent;
 use super::lock::{Installed, Lock};
 use crate::exit::Failure;
 use crate::home::{Places, create_private};
-use crate::ours::{create_new_private, make_private, open_private};
+use crate::ours::{create_new_private, open_private, private_directory};
 
 /// Held while the shelf is changed.
 const BUSY: &str = ".busy";
@@ -76,11 +76,10 @@ impl Shelf {
                 .iter()
                 .map(|file| (PathBuf::from(&file.path), Digest::of(&file.bytes)))
                 .collect();
-            let staged = tempfile::Builder::new().prefix(STAGED).tempdir_in(&self.dir)?;
+            let staged = private_directory(STAGED, &self.dir)?;
             for file in files {
                 write(&staged.path().join(&file.path), &file.bytes)?;
             }
-            make_private(staged.path())?;
             let directory = self.free(name, &digests)?;
             // Renamed away, there is nothing left for it to remove.
             fs::rename(staged.keep(), self.dir.join(&directory))?;

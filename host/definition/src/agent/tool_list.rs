@@ -291,14 +291,13 @@ impl Reader<'_, '_, '_, '_> {
     fn words_of(&mut self, entry: Entry) -> Vec<Entry> {
         const ALL: [&str; 4] = ["all", "any", "every", "everything"];
         let at = entry.at;
-        if tools_behind(&entry.text, self.known).is_known {
-            return vec![entry];
-        }
         if ALL.iter().any(|word| entry.text.eq_ignore_ascii_case(word)) {
             return vec![Entry { text: "*".to_owned(), at }];
         }
         let parts = split_words(&entry.text, at);
-        if parts.len() > 1 {
+        // `Bash (git *)` is one name with its scope.
+        let is_scope = |part: &Entry| part.text.starts_with('(');
+        if parts.len() > 1 && !parts.iter().any(is_scope) {
             if parts.iter().all(|part| tools_behind(&part.text, self.known).is_known) {
                 return parts;
             }

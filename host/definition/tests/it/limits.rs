@@ -126,17 +126,15 @@ fn the_permissions_of_a_programs_settings_are_kept_or_block() {
         move |tool: &str| definition.asked.most(tool)
     };
     use Permission::{Allow, Ask, Deny};
-    let denied = allowed("permissions: { deny: [Bash, 'Write(src/**)'] }");
-    assert_eq!(["shell", "file_write", "file_read"].map(denied), [Deny, Deny, Allow]);
-    let asked = allowed("permissions: { ask: Bash }");
-    assert_eq!(["shell", "file_read"].map(asked), [Ask, Allow]);
-    let some = allowed("permissions: { allow: [Write, 'Bash(git diff:*)'] }");
-    assert_eq!(
-        ["file_write", "shell", "file_read", "later_tool"].map(some),
-        [Allow, Ask, Allow, Ask]
-    );
+    let denied = allowed("permissions: { deny: [WebFetch, 'Write(src/**)'] }");
+    assert_eq!(["web_fetch", "file_write", "file_read"].map(denied), [Deny, Deny, Allow]);
+    let asked = allowed("permissions: { ask: WebFetch }");
+    assert_eq!(["web_fetch", "file_read"].map(asked), [Ask, Allow]);
+    let some = allowed("permissions: { allow: [Write, 'Edit(src/**)'] }");
+    let tools = ["file_write", "notebook_edit", "file_read", "later_tool"];
+    assert_eq!(tools.map(some), [Allow, Ask, Allow, Ask]);
     let plan = rights(&with("permissions: { defaultMode: plan }").asked);
-    assert!(plan.tool("shell").is_err() && plan.tool("file_read").is_ok());
+    assert!(plan.tool("file_write").is_err() && plan.tool("file_read").is_ok());
     assert!(plan.mounts().iter().all(|mount| mount.access == Access::Read));
     let widened = with("permissions: { defaultMode: bypassPermissions }");
     assert_eq!(rights(&widened.asked), rights(&Asked::default()));
