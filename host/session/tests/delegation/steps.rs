@@ -16,7 +16,7 @@ limits = { steps = 3 }
 /// A boss and scouts that all go on for as long as they are let.
 fn world() -> World {
     let read = "{name: file_read, arguments: {path: a.txt}}";
-    let scouts = vec!["{agent: scout, task: x}"; 5].join(", ");
+    let scouts = ["{agent: scout, task: x}"; 5].join(", ");
     let hands = format!("{{name: delegate_parallel, arguments: {{tasks: [{scouts}]}}}}");
     let turns = |call: &str| format!("      - {{calls: [{call}], say: so far}}\n").repeat(20);
     let transcript = format!(
