@@ -15,7 +15,7 @@ use crate::serve::{Server, key};
 const SILENT: usize = 1_100;
 
 /// No answer takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server with these descriptors, soft and hard.
 fn start(world: &World, limits: &str) -> Server {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::net::TcpSocket;
 
 /// No answer of a test takes this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request being written.
 pub(crate) struct Call {
