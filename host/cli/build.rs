@@ -12,8 +12,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use sha2::{Digest as _, Sha256};
+
 /// Machine code that runs on every processor of the target, if a little slower.
 const ANY_PROCESSOR: &str = "BELLJAR_ANY_PROCESSOR";
+
+/// Machine code of so many bytes is embedded as it runs: to unpack it would be most of what a first
+/// call takes. Smaller one is packed, which takes half of the room.
+const IN_PLACE_FROM: usize = 8 << 20;
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
@@ -69,6 +75,7 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
         .collect();
     components.sort();
+    let mut in_place = String::new();
     put(code, format_args!("pub(crate) static STOCK_TOOLS: &[StockTool] = &["));
     for wasm in components {
         let name = wasm.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -76,15 +83,33 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         println!("cargo:rerun-if-changed={}", wasm.display());
         println!("cargo:rerun-if-changed={}", manifest.display());
         let machine_code = out.join(format!("{name}.code"));
-        fs::write(&machine_code, compiled(&fs::read(&wasm)?).map_err(io::Error::other)?)?;
+        let bytes = fs::read(&wasm)?;
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let made = compiled(&bytes).map_err(io::Error::other)?;
+        let form = if made.len() >= IN_PLACE_FROM {
+            let name = name.to_uppercase();
+            put(
+                &mut in_place,
+                format_args!(
+                    "static {name}: &OnAPage<[u8; {}]> = &OnAPage(*include_bytes!({machine_code:?}));",
+                    made.len()
+                ),
+            );
+            fs::write(&machine_code, made)?;
+            format!("InPlace(&{name}.0)")
+        } else {
+            fs::write(&machine_code, belljar_engine::pack(&made))?;
+            format!("Packed(include_bytes!({machine_code:?}))")
+        };
         put(
             code,
             format_args!(
-                "    StockTool {{ name: {name:?}, wasm: include_bytes!({wasm:?}), code: include_bytes!({machine_code:?}), manifest: include_str!({manifest:?}) }},"
+                "    StockTool {{ name: {name:?}, wasm: include_bytes!({wasm:?}), digest: {digest:?}, code: StockCode::{form}, manifest: include_str!({manifest:?}) }},"
             ),
         );
     }
     put(code, format_args!("];"));
+    code.push_str(&in_place);
     let described = prebuilt.join("described.json");
     println!("cargo:rerun-if-changed={}", described.display());
     put(code, format_args!("pub(crate) static DESCRIBED: &str = include_str!({described:?});"));
@@ -99,7 +124,7 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The machine code of a component, packed.
+/// The machine code of a component.
 fn compiled(wasm: &[u8]) -> Result<Vec<u8>, String> {
     let target = env::var("TARGET").unwrap_or_default();
     let own = env::var("HOST").is_ok_and(|host| host == target);
@@ -108,7 +133,7 @@ fn compiled(wasm: &[u8]) -> Result<Vec<u8>, String> {
     } else {
         belljar_engine::compile_for(&target, wasm)
     };
-    Ok(belljar_engine::pack(&code.map_err(|error| format!("{error:#}"))?))
+    code.map_err(|error| format!("{error:#}"))
 }
 
 fn put(code: &mut String, line: std::fmt::Arguments<'_>) {

@@ -327,7 +327,7 @@ fn a_chat_that_is_killed_goes_on_with_its_turn() {
     child.wait().unwrap();
     std::fs::write(&transcript, HANGING.replace("hang: true", "stop: end-turn")).unwrap();
     let done = chat(&world, &transcript, &["--resume"], "").exits(0);
-    done.complains("goes on with the turn that the program ended in: look").says("Thinking");
+    done.complains("resumes the turn that the program ended in: look").says("Thinking");
     // It is over now, and is not run again.
     let done = chat(&world, &transcript, &["--resume"], "").exits(0);
     done.complains("you:   look").complains("agent: Thinking");

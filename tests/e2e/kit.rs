@@ -11,7 +11,12 @@ use tempfile::TempDir;
 /// A person's machine, as far as belljar sees it.
 pub(crate) struct World {
     dir: TempDir,
+    /// The home below the person's own, where nothing names another.
+    home: &'static str,
 }
+
+/// Where the home is when nothing names another.
+const DEFAULT_HOME: &str = ".belljar";
 
 /// What a command did.
 pub(crate) struct Done {
@@ -30,11 +35,16 @@ impl World {
         let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
         fs::create_dir(dir.path().join("workspace")).unwrap();
-        Self { dir }
+        Self { dir, home: "home" }
+    }
+
+    /// With the home where it is when nothing is configured: `~/.belljar`.
+    pub(crate) fn with_default_home() -> Self {
+        Self { home: DEFAULT_HOME, ..Self::new() }
     }
 
     pub(crate) fn home(&self) -> PathBuf {
-        self.dir.path().join("home")
+        self.dir.path().join(self.home)
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {
@@ -77,6 +87,9 @@ impl World {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if self.home == DEFAULT_HOME {
+            command.env_remove("BELLJAR_HOME");
+        }
         command
     }
 

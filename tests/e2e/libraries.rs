@@ -418,7 +418,8 @@ fn a_name_of_belljars_own_is_no_librarys() {
     let source = library(&world);
     add(&world, &source, &["--yes"]).exits(0);
     let before = world.home_state();
-    for name in ["api", "home", "workspace", "library", "belljar"] {
+    let reserved = ["home", "workspace", "library", "belljar", "api"];
+    for name in reserved {
         let done = add(&world, &source, &["--yes", "--name", name]).exits(2);
         done.complains("belljar's own word").complains("--name");
     }
@@ -426,9 +427,12 @@ fn a_name_of_belljars_own_is_no_librarys() {
     // One that was installed before that was refused is shown, and not used.
     let lock = world.home().join("libraries/lock.toml");
     let text = fs::read_to_string(&lock).unwrap();
-    world.home_file("libraries/lock.toml", &text.replace("libraries.lib", "libraries.api"));
-    assert!(!ids(&world).iter().any(|id| id.starts_with("library/")));
-    world.run(&["agents", "libraries"]).exits(2).says("name is belljar's own");
+    for name in reserved {
+        let lock = text.replace("libraries.lib", &format!("libraries.{name}"));
+        world.home_file("libraries/lock.toml", &lock);
+        assert!(!ids(&world).iter().any(|id| id.starts_with("library/")), "{name}");
+        world.run(&["agents", "libraries"]).exits(2).says("name is belljar's own");
+    }
     world.run(&["agents", "remove", "api"]).exits(0);
     assert!(shelf(&world) == ["lock.toml"], "{:?}", shelf(&world));
 }

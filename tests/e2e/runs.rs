@@ -1,4 +1,4 @@
-//! Runs as sessions of one turn: kept while they run, gone on with, found, and deleted.
+//! Runs as sessions of one turn: kept while they run, resumed, found, and deleted.
 
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ fn a_run_that_is_killed_is_told_of_and_gone_on_with() {
     assert_eq!(record["outcome"]["usage"]["steps"], 2);
 
     let chat = ["chat", "--transcript", &left, "--resume", id];
-    let done = world.run_with_stdin(&chat, "").exits(0).complains("goes on with the turn");
+    let done = world.run_with_stdin(&chat, "").exits(0).complains("resumes the turn");
     assert_eq!(done.stdout, "All is told.\n");
     let record = world.run(&["receipts", id, "--json"]).exits(0).json();
     assert_eq!(record["status"], "completed");

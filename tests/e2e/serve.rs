@@ -123,7 +123,10 @@ fn a_server_answers_until_it_is_told_to_stop() {
     let (status, body) = server.get("/v1/agents", None);
     assert_eq!(status, 200, "{body}");
     assert!(body.contains("general-purpose"), "{body}");
+    let address = server.address().to_owned();
     let done = server.terminate().exits(0).complains("there are no keys");
+    let version = env!("CARGO_PKG_VERSION");
+    let done = done.complains(&format!("belljar {version} at http://{address}: 1 tenant; the OS"));
     assert!(done.stderr.contains("stopped"), "{}", done.stderr);
 }
 
@@ -246,23 +249,72 @@ fn a_tenant_that_reaches_out_of_its_directory_is_not_served_and_others_are() {
     }
 }
 
+#[cfg(unix)]
 #[test]
-fn a_tenant_is_not_served_with_command_hooks_whether_there_is_an_os_sandbox_or_not() {
+fn a_server_with_tenants_does_not_start_with_command_hooks_whether_there_is_an_os_sandbox_or_not() {
     for more in [&[][..], &["--no-os-sandbox"]] {
         let world = World::new();
-        world.run(&["tenants", "add", "blue"]).exits(0);
-        let blue = key(&world, "blue", "admin");
-        let own = key(&world, "local", "admin");
         let mark = world.home().join("ran");
         let hook =
             format!("[[hooks]]\nevent = 'PreToolUse'\ncommand = \"touch '{}'\"\n", mark.display());
         world.home_file("belljar.toml", &hook);
+        // The operator alone is served with them.
+        let own = key(&world, "local", "admin");
         let server = Server::start(&world, more);
+        // One that is made meanwhile is not, and the operator is as before.
+        world.run(&["tenants", "add", "blue"]).exits(0);
+        let blue = key(&world, "blue", "admin");
         let (status, body) = server.get("/v1/agents", Some(&blue));
         assert_eq!(status, 503, "{more:?}: {body}");
-        assert!(!mark.exists());
         assert_eq!(server.get("/v1/agents", Some(&own)).0, 200, "{more:?}");
-        let done = server.terminate().exits(0);
-        assert!(done.stderr.contains("make them components"), "{more:?}: {}", done.stderr);
+        assert_eq!(server.get("/readyz", None).1, r#"{"status":"ok","tenants_not_served":1}"#);
+        server.terminate().exits(0).complains("make it a component");
+        let serve = ["serve", "--listen", "127.0.0.1:0"];
+        let done = world.run(&[&serve[..], more].concat()).exits(2);
+        done.complains("hook 1 of").complains("`PreToolUse`").complains("there is tenant `blue`");
+        assert!(!mark.exists());
+        // Disabled, it is in nobody's way.
+        world.run(&["tenants", "disable", "blue"]).exits(0);
+        let server = Server::start(&world, more);
+        assert_eq!(server.get("/v1/agents", Some(&own)).0, 200, "{more:?}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_keeps_a_tenant_from_being_served_is_said_at_the_start_and_wherever_one_looks() {
+    let world = World::new();
+    for name in ["blue", "good"] {
+        world.run(&["tenants", "add", name]).exits(0);
+    }
+    let keys = ["blue", "good"].map(|name| key(&world, name, "admin"));
+    world.run(&["doctor"]).exits(0).says("2 can be served");
+    let file = format!("{}/home/belljar.toml", world.tenant("blue"));
+    world.home_file(&file, "[server]\ntenant_tunrs = 3\n");
+    let typo = "tenant_tunrs";
+    world.run(&["doctor"]).exits(1).says("1 of 2 cannot be served").says(typo);
+    world.run(&["tenants", "list"]).exits(0).says("not served").complains(typo);
+    let listed = world.run(&["tenants", "list", "--json"]).exits(0).json();
+    assert!(listed[0]["not_served"].as_str().unwrap().contains(typo), "{listed}");
+    assert!(listed[1].get("not_served").is_none(), "{listed}");
+    let server = Server::start(&world, &[]);
+    let ready = |count: u32| format!(r#"{{"status":"ok","tenants_not_served":{count}}}"#);
+    // Before anybody has called.
+    assert_eq!(server.get("/readyz", None), (200, ready(1)));
+    for _ in 0..20 {
+        assert_eq!(server.get("/v1/agents", Some(&keys[0])).0, 503);
+    }
+    assert_eq!(server.get("/v1/agents", Some(&keys[1])).0, 200, "the neighbour");
+    // Corrected, it is served without a restart.
+    world.home_file(&file, "[server]\ntenant_turns = 3\n");
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while server.get("/v1/agents", Some(&keys[0])).0 != 200 {
+        assert!(std::time::Instant::now() < patience, "it is never served");
+    }
+    assert_eq!(server.get("/readyz", None), (200, ready(0)));
+    let done = server.terminate().exits(0).complains("tenant `blue` is not served");
+    let done = done.complains("3 tenants, 1 of them not served; the OS sandbox: ");
+    assert!(done.stderr.contains(typo) && !done.stderr.contains("tenant `good` is not"));
+    // Said once, however many asked.
+    assert_eq!(done.stderr.matches(typo).count(), 1, "{}", done.stderr);
 }

@@ -1,8 +1,9 @@
-//! What a tenant's tools reach when the server runs as it is run: behind the second wall.
+//! What a tenant's tools reach when the server runs as it is run: behind the OS sandbox.
 #![cfg(target_os = "linux")]
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -118,6 +119,107 @@ fn a_tenants_tools_reach_its_own_root_and_no_other() {
     assert_eq!(status, 404);
 }
 
+const WRITER: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: writer
+    turns:
+      - calls:
+          - {name: file_write, arguments: {path: log.txt, content: written}}
+          - {name: file_write, arguments: {path: .belljar/agents/own.md, content: written}}
+          - {name: file_write, arguments: {path: belljar.toml, content: written}}
+          - {name: file_write, arguments: {path: sub/AGENTS.md, content: written}}
+      - say: that was all
+"#;
+
+#[test]
+fn a_tenant_writes_its_workspace_with_nothing_configured() {
+    let world = World::with_default_home();
+    let red = tenant(&world, "red", "writer", WRITER);
+    let server = Server::start(&world, &[]);
+    say(&server, &red, "writer");
+    let files = world.home().join(world.tenant("red")).join("workspace");
+    assert_eq!(fs::read_to_string(files.join("log.txt")).unwrap(), "written");
+    // What decides about rights is not written.
+    for name in [".belljar", "belljar.toml", "sub/AGENTS.md"] {
+        assert!(!files.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn the_operators_agents_write_neither_the_home_nor_a_tenants() {
+    writes_nothing_of_ours(&World::with_default_home(), None);
+}
+
+#[test]
+fn a_home_and_a_data_root_are_closed_whatever_their_names() {
+    let world = World::new();
+    writes_nothing_of_ours(&world, None);
+    let world = World::new();
+    writes_nothing_of_ours(&world, Some(&world.home().with_file_name("kept")));
+    // A home that is a link, in a directory that is mounted.
+    let world = World::new();
+    let real = world.home().with_file_name("real");
+    fs::rename(world.home(), &real).unwrap();
+    symlink("real", world.home()).unwrap();
+    writes_nothing_of_ours(&world, None);
+    assert!(fs::symlink_metadata(world.home()).unwrap().is_symlink());
+}
+
+/// An agent that may write its workspace, with the workspace in, at and around what belljar keeps.
+fn writes_nothing_of_ours(world: &World, data: Option<&Path>) {
+    let agent = "---\nname: writer\ndescription: d\ntools: ['*']\n---\nBe brief.\n";
+    world.home_file("agents/writer.md", agent);
+    world.home_file("transcript.yaml", WRITER);
+    let data_root = data.map_or_else(String::new, |data| format!("[server]\ndata = {data:?}\n\n"));
+    let settings = "[models.main]\nkind = 'scripted'\nmodel = 'transcript.yaml'\n\n\
+         [grants.writer]\ntools = ['file_write', 'shell']\n\
+         mounts = [{ path = '/workspace', access = 'read-write' }, \
+                   { path = '/around', host = AROUND, access = 'read-write' }]\n";
+    let around = world.home().parent().unwrap().to_path_buf();
+    let settings = settings.replace("AROUND", &format!("{around:?}"));
+    world.home_file("belljar.toml", &format!("{data_root}{settings}"));
+    world.run(&["tenants", "add", "red"]).exits(0);
+    let sessions = world.home().join("sessions");
+    let own = data.unwrap_or(&sessions).join("tenants");
+    let own = fs::read_dir(own).unwrap().next().unwrap().unwrap().path();
+    let before = world.home_state();
+    for workspace in [world.home(), own.clone(), own.join("home"), own.join("workspace")] {
+        let at = workspace.to_str().unwrap();
+        let done =
+            world.run(&["run", "--agent", "writer", "--workspace", at, "--json", "go"]).exits(0);
+        assert!(done.stdout.contains("path-not-allowed"), "{at}: {}", done.stdout);
+        assert!(!workspace.join("log.txt").exists(), "{at}");
+    }
+    // From around it, by paths that lead there, and by putting another directory in its place.
+    let below = |path: &Path| path.strip_prefix(&around).unwrap().display().to_string();
+    let (home, own) = (below(&world.home()), below(&own));
+    let script = format!(
+        "cd /around; mkdir -p fake/agents; echo x > fake/agents/own.md; \
+         echo x > {home}/agents/own.md; echo x > {own}/home/belljar.toml; rm {home}/belljar.toml; \
+         rm -r {home}; mv {home} gone; rm {home}; mv fake {home}; mv {own} gone; \
+         echo x > tried"
+    );
+    let transcript = format!(
+        "transcript: 1\neach_run: true\nagents:\n  - agent: writer\n    turns:\n      - calls:\n          \
+         - {{name: shell, arguments: {{command: '{script}'}}}}\n      - say: that was all\n"
+    );
+    let kept = world.home().join("transcript.yaml");
+    fs::write(&kept, transcript).unwrap();
+    let before_around = world.home_state();
+    let done = world.run(&["run", "--agent", "writer", "--json", "go"]).exits(0);
+    assert!(done.stdout.contains("path-not-allowed"), "{}", done.stdout);
+    assert!(around.join("tried").exists() && !around.join("gone").exists());
+    assert_eq!(world.home_state(), before_around);
+    assert!(!world.home().join("agents/own.md").exists());
+    fs::write(&kept, WRITER).unwrap();
+    assert_eq!(world.home_state(), before);
+    // The neighbour: its own workspace is written.
+    world.run(&["run", "--agent", "writer", "go"]).exits(0);
+    assert_eq!(fs::read_to_string(world.workspace().join("log.txt")).unwrap(), "written");
+}
+
 #[test]
 fn a_tenant_that_is_made_again_inherits_nothing_of_its_predecessors_directories() {
     let world = World::new();
@@ -179,4 +281,37 @@ fn a_grant_to_a_tenants_agent_stands_in_its_audit_log_and_nowhere_else() {
     assert_eq!(grant["detail"]["tools"], json!({"file_find": "ask"}));
     assert_eq!(grant["detail"]["hosts"], json!(["https://docs.example"]));
     assert!(!audit(&blue).contains("docs.example"));
+}
+
+#[test]
+fn a_secret_outside_of_a_tenants_home_is_refused_by_the_name_of_the_os_sandbox() {
+    let world = World::new();
+    let red = tenant(&world, "red", "writer", WRITER);
+    let blue = tenant(&world, "blue", "writer", WRITER);
+    let outside = world.other("elsewhere/key", b"outside-value-1234567890");
+    let secret = |name: &str, file: &str| {
+        let home = format!("{}/home", world.tenant(name));
+        let path = world.home().join(format!("{home}/belljar.toml"));
+        let before = fs::read_to_string(&path).unwrap();
+        let more = format!(
+            "\n[secrets.api]\nhost = 'https://api.example'\nheader = 'x-key'\nfile = '{file}'\n"
+        );
+        fs::write(path, before + &more).unwrap();
+        home
+    };
+    let red_home = secret("red", outside.to_str().unwrap());
+    let blue_home = secret("blue", "key");
+    world.home_file(&format!("{blue_home}/key"), "inside-value-1234567890");
+    let server = Server::start(&world, &[]);
+    say(&server, &red, "writer");
+    say(&server, &blue, "writer");
+    let done = server.terminate().exits(0);
+    let warnings: Vec<&str> =
+        done.stderr.lines().filter(|line| line.contains("cannot be used")).collect();
+    let [warning] = warnings[..] else { panic!("{}", done.stderr) };
+    let red_home = world.home().join(red_home);
+    for part in ["secret `api`", "the OS sandbox", red_home.to_str().unwrap(), "`env`"] {
+        assert!(warning.contains(part), "no `{part}` in {warning}");
+    }
+    assert!(!done.stderr.contains("outside-value"));
 }

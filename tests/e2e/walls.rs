@@ -1,4 +1,4 @@
-//! The second wall around the real binary. Every other test here runs behind it too.
+//! The OS sandbox around the real binary. Every other test here runs behind it too.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -1,5 +1,6 @@
 //! Machines on which belljar cannot work as usual: each says what is missing, and what to do.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -62,7 +63,7 @@ fn a_run_on_a_full_disk_is_not_begun_or_says_that_it_is_not_saved() {
     let setup = "export BELLJAR_HOME=\"$SMALL\"";
     let done = on_small_disk(&world, "900k", setup, &run).unwrap().exits(0);
     assert!(done.stdout.contains("tide tide"), "the answer is printed all the same");
-    done.complains("what came of the run is not saved").complains("make room there");
+    done.complains("the outcome of the run is not saved").complains("make room there");
 }
 
 #[test]
@@ -110,7 +111,10 @@ fn a_home_that_cannot_be_written_is_named_with_another_way() {
         return;
     }
     let mut command = world.command(&["init", "--no-model"]);
-    command.env("BELLJAR_HOME", "/root/.belljar-of-nobody").uid(65_534).gid(65_534);
+    let closed = world.other("closed/file", b"");
+    let closed = closed.parent().unwrap();
+    std::fs::set_permissions(closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    command.env("BELLJAR_HOME", closed.join("home")).uid(65_534).gid(65_534);
     command.current_dir("/");
     // Where the binary or the directory of the test is closed to others, there is nothing to see.
     let Ok(output) = command.output() else { return };

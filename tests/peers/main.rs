@@ -98,7 +98,7 @@ async fn a_fork_finds_its_parents_prompt_in_the_servers_cache() {
     let placeholder = |call: &belljar_model::ToolCall| ToolResult {
         id: call.id.clone(),
         name: call.name.clone(),
-        content: belljar_session::frame::FORK_PLACEHOLDER.to_owned(),
+        content: belljar_agent::frame::FORK_PLACEHOLDER.to_owned(),
         is_error: false,
     };
     let results = reply.calls.iter().map(placeholder).collect();

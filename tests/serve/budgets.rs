@@ -38,13 +38,12 @@ async fn status(stream: &mut TcpStream) -> Option<String> {
 async fn unfinished_bodies_take_a_tenants_bytes_and_none_of_its_neighbours() {
     let world = World::with(Plan { tenant_bytes: 8 * MIB, ..Plan::default() }).await;
     let before = world.state("blue").await;
-    // Four of them are all that the tenant may have: their bytes, and what is made of them.
+    // Four of them are all that the tenant may have: their bytes, and what is made of them. Those
+    // that grow side by side may be refused together, so there are more until it is full.
     let mut bodies = Vec::new();
-    for _ in 0..8 {
-        bodies.push(unfinished(&world, "blue-member", 1 << 20).await);
-    }
     let refused = async {
         loop {
+            bodies.push(unfinished(&world, "blue-member", 1 << 20).await);
             let ask = json!({"text": "x".repeat(1 << 20)});
             let call = world.call_as("blue-member", "POST", "/v1/preview").json(&ask);
             let answer = call.send().await;
@@ -181,4 +180,36 @@ async fn a_tenant_that_has_stored_what_it_may_stores_no_more_until_it_makes_room
     world.call_as("blue-admin", "DELETE", "/v1/sessions").send().await.is(200);
     let left: Value = chat("blue-member", "tell").await.is(200).json();
     assert!(left["session"].is_string());
+}
+
+#[tokio::test]
+async fn a_turn_that_the_day_has_no_step_left_for_is_refused_before_anything_is_stored() {
+    let world = World::with(Plan { tokens: Some(400), ..Plan::default() }).await;
+    let chat = async |caller: &str, text: &str| {
+        let body = json!({"agent": "teller", "text": text});
+        world.call_as(caller, "POST", "/v1/chat").json(&body).send().await
+    };
+    assert_eq!(chat("blue-member", "tell").await.is(200).json()["usage"]["steps"], 1);
+    let before = world.state("blue").await;
+    // As many tokens as there are in a day are more than are left of it.
+    let refused = chat("blue-member", &"x".repeat(400 * 16)).await.is(429);
+    let limit = &refused.problem("day-limit")["limit"];
+    assert_eq!((&limit["name"], &limit["most"]), (&json!("tenant_tokens_per_day"), &json!(400)));
+    let left = limit["left"].as_u64().unwrap();
+    assert!(left > 0 && left < 400, "{limit}");
+    assert!(limit["resets"].as_str().unwrap().ends_with("T00:00:00Z"), "{limit}");
+    let wait: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=86_400).contains(&wait), "{wait}");
+    assert_eq!(world.state("blue").await, before);
+    // What fits is taken; from then on nothing is, and nothing is stored.
+    chat("blue-member", &"x".repeat(usize::try_from(left).unwrap() * 12)).await.is(200);
+    let before = world.state("blue").await;
+    let stream = json!({"agent": "teller", "text": "tell", "stream": true});
+    let call = world.call_as("blue-member", "POST", "/v1/chat").json(&stream);
+    call.send().await.is(429).problem("day-limit");
+    chat("blue-member", "tell").await.is(429);
+    assert_eq!(world.state("blue").await, before);
+    // The neighbour is unharmed, and the tenant may still look.
+    chat("red-member", "tell").await.is(200);
+    world.call_as("blue-member", "GET", "/v1/sessions").send().await.is(200);
 }

@@ -99,7 +99,8 @@ async fn a_turn_outlives_its_caller_and_is_cancelled_by_another() {
     world.call_as("blue-member", "DELETE", &path).send().await.is(409).problem("busy");
     let mut watch = world.call_as("blue-read-only", "GET", &format!("{path}/events")).open().await;
     let cancel = format!("{path}/cancel");
-    let cancel = world.call_as("blue-member", "POST", &cancel).json(&json!({})).send().await;
+    // As `curl -X POST` sends it: without a body.
+    let cancel = world.call_as("blue-member", "POST", &cancel).send().await;
     assert_eq!(cancel.is(200).json()["cancelled"], true);
     loop {
         let event = watch.next().await.expect("the stream ended before the turn");
@@ -164,4 +165,37 @@ async fn an_agent_that_is_not_there_is_no_turn() {
     let answer = chat(&world, "blue-member", json!({ "agent": "nobody", "text": "x" })).await;
     answer.is(422).problem("agent");
     assert_eq!(world.state("blue").await, before);
+}
+
+#[tokio::test]
+async fn a_problem_names_routes_and_words_of_the_api_and_nothing_of_the_operators_machine() {
+    let world = World::new().await;
+    let home = world.dir.path().join("blue/home/agents");
+    let needy =
+        crate::kit::agent("needy").replace("tools: []", "tools: []\nhosts: [https://api.example]");
+    std::fs::write(home.join("needy.md"), needy).unwrap();
+    std::fs::write(home.join("broken.md"), "---\nname: [broken\n---\n").unwrap();
+    let refused = async |agent: &str| {
+        let answer = chat(&world, "blue-member", json!({ "agent": agent, "text": "x" })).await;
+        let problem = answer.is(422).problem("agent");
+        let all = problem.to_string();
+        for word in ["belljar.toml", "`belljar", "--", "agents check", "agents list"] {
+            assert!(!all.contains(word), "`{word}` in {all}");
+        }
+        problem["hint"].as_str().unwrap().to_owned()
+    };
+    assert!(refused("nobody").await.contains("`GET /v1/agents`"));
+    assert!(refused("tellr").await.contains("did you mean `teller`"));
+    let hint = refused("needy").await;
+    assert!(hint.contains("`GET /v1/grants?agent="), "{hint}");
+    let hint = refused("broken").await;
+    assert!(hint.contains("could not be understood"), "{hint}");
+    // Of a key that is not enough it is said whose it is.
+    let short = world.call_as("blue-admin", "GET", "/metrics").send().await.is(403);
+    let detail = short.problem("scope")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.ends_with("yours has the scope `admin`, of tenant `blue`"), "{detail}");
+    // The neighbour, and the description, which needs no key.
+    chat(&world, "red-member", json!({ "agent": "teller", "text": "tell" })).await.is(200);
+    let document = world.call("GET", "/v1/openapi.json").send().await.is(200);
+    assert_eq!(document.json()["openapi"], "3.1.0");
 }

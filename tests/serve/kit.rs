@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use belljar_agent::Host;
+use belljar_catalogue::{Library, Root, ToolCatalogue};
 use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel};
 use belljar_sandbox::{Sandbox, SandboxConfig};
@@ -16,7 +18,7 @@ use belljar_server::{
     DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, Names, NewSecret, OpenError, ServerConfig,
     Tenants,
 };
-use belljar_session::{Admission, Host, Library, Root, Service, ServiceLimits, ToolCatalogue};
+use belljar_session::{Admission, Service, ServiceLimits};
 use belljar_store::{
     EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, NewSession, Role,
     SessionKind, Store, StoredAgent, StoredMessage, StoredSession, Tenant, Write,
@@ -61,6 +63,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) tenant_bytes: u64,
     /// Bytes that one tenant may store.
     pub(crate) storage: Option<u64>,
+    /// Tokens that each tenant may use in a day.
+    pub(crate) tokens: Option<u64>,
     /// Origins whose pages may call.
     pub(crate) origins: &'a [&'a str],
     /// How often it is looked for deleted tenants.
@@ -79,6 +83,7 @@ impl Default for Plan<'_> {
             failures: 100_000,
             tenant_bytes: DEFAULT_TENANT_BYTES_IN_FLIGHT,
             storage: None,
+            tokens: None,
             origins: &[],
             tenant_check: Duration::from_millis(20),
             stranger_notes: Duration::from_millis(20),
@@ -104,6 +109,7 @@ struct Opener {
     transcript: String,
     admission: Arc<Admission>,
     storage: Option<u64>,
+    tokens: Option<u64>,
 }
 
 /// One sandbox for all tests.
@@ -131,7 +137,7 @@ impl Tenants for Opener {
         let limits = ServiceLimits {
             concurrent_turns: 8,
             queued_turns: 8,
-            tokens_per_day: None,
+            tokens_per_day: self.tokens,
             fuel_per_day: None,
             storage_bytes: self.storage,
         };
@@ -171,6 +177,7 @@ impl World {
             transcript: plan.transcript.to_owned(),
             admission: Arc::clone(&admission),
             storage: plan.storage,
+            tokens: plan.tokens,
         };
         let names = Names::loopback(address.port()).host("jar.example.org").unwrap();
         let add = |names: Names, origin: &&str| names.origin(origin).unwrap();

@@ -8,7 +8,7 @@ use crate::kit::{Plan, World};
 use crate::socket::Socket;
 
 /// A model that never answers.
-const HANGING: &str = "
+pub(crate) const HANGING: &str = "
 transcript: 1
 agents:
   - agent: teller

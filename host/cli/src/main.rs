@@ -1,39 +1,19 @@
-//! The `belljar` binary: reads the command line, runs one command, and turns what came of it
+//! The `belljar` binary: reads the command line, runs one command, and turns its outcome
 //! into an exit code.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
-mod asker;
-mod attachments;
 mod commands;
-mod data;
-mod descriptors;
-mod embedded;
-mod exit;
-mod guest_build;
-mod home;
-mod host;
 mod libraries;
-mod library_args;
-mod log;
-mod ours;
-mod out;
-mod progress;
-mod secrets;
-mod server_args;
-mod single;
-mod snippets;
-mod table;
-mod telemetry;
-mod visible;
-mod walls;
+mod setup;
+mod term;
 
 use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use args::Args;
-use out::Out;
+use term::out::Out;
 
 fn main() -> ExitCode {
     // Keys are in the environment, and soon in memory.
@@ -41,17 +21,19 @@ fn main() -> ExitCode {
     // Before anything else is set up: what this program does for itself in another process.
     let mut words = std::env::args_os().skip(1);
     match words.next() {
-        Some(first) if first == walls::COMPILE_CHILD => {
-            let walled = words.next().is_none_or(|word| word != walls::NO_WALL);
+        Some(first) if first == setup::walls::COMPILE_CHILD => {
+            let walled = words.next().is_none_or(|word| word != setup::walls::NO_WALL);
             return belljar_sandbox::compile_child(walled);
         }
-        Some(first) if first == walls::DESCRIBE_CHILD => return belljar_sandbox::describe_child(),
-        Some(first) if first == walls::BROKER => return walls::be_broker(),
+        Some(first) if first == setup::walls::DESCRIBE_CHILD => {
+            return belljar_sandbox::describe_child();
+        }
+        Some(first) if first == setup::walls::BROKER => return setup::walls::be_broker(),
         #[cfg(target_os = "linux")]
-        Some(first) if first == walls::VICTIM => return belljar_prove::wall::be_victim(),
+        Some(first) if first == setup::walls::VICTIM => return belljar_prove::wall::be_victim(),
         #[cfg(target_os = "linux")]
-        Some(first) if first == walls::ATTACK => return commands::attack_the_wall(words),
-        Some(first) if first == walls::KEEPER => {
+        Some(first) if first == setup::walls::ATTACK => return commands::attack_the_wall(words),
+        Some(first) if first == setup::walls::KEEPER => {
             return belljar_os_sandbox::keep(&words.next().unwrap_or_default());
         }
         Some(_) | None => {}
@@ -68,7 +50,7 @@ fn main() -> ExitCode {
     let out = Out::new(args.global.quiet, wants_json(&matches));
     // A server's begins with its runtime, behind the wall.
     if !matches!(args.command, args::Command::Serve(_)) {
-        log::start(&out);
+        setup::log::start(&out);
     }
     let exit = match commands::run(&args, &out) {
         Ok(exit) => exit,
@@ -86,7 +68,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render();
     let text = if out.colours_errors() { text.ansi().to_string() } else { text.to_string() };
     out.note(text.trim_end());
-    ExitCode::from(exit::Exit::Usage.code())
+    ExitCode::from(setup::exit::Exit::Usage.code())
 }
 
 /// Whether the command was asked for JSON, by the option that all have for it.

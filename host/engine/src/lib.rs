@@ -38,7 +38,9 @@ pub fn config() -> Config {
         // The trap's name is enough for a receipt; frames of foreign code are not shown. So no
         // table leads back from machine code to WebAssembly, which would double what is loaded.
         .wasm_backtrace_max_frames(None)
-        .generate_address_map(false);
+        .generate_address_map(false)
+        // Nobody unwinds through a guest's frames: a trap leaves them all at once.
+        .native_unwind_info(false);
     // Multiple memories stay on: wasmtime's own adapters between the instances of one
     // component use them.
     for feature in [

@@ -36,9 +36,9 @@ pub struct CallContext<'a> {
     /// Name of the agent. The scripted model and the recorder tell calls apart by it; it is
     /// not sent to a provider.
     pub agent: &'a str,
-    /// The how-many-eth subagent of that name in the run this is, from 0.
+    /// How many subagents of that name the run had before this one.
     pub spawn_index: u32,
-    /// The how-many-eth call of this agent in the run this is, from 1.
+    /// The number of this call among those of the agent, from 1.
     pub step: u64,
     /// How long to wait.
     pub timeouts: Timeouts,

@@ -1,5 +1,5 @@
 //! Walls and brokers in processes of their own: a wall goes up for good, so each part runs this
-//! program again, which then plays that part and says what came of it.
+//! program again, which then plays that part and says how that ended.
 //!
 //! Without the usual test harness, whose threads would stay outside a wall.
 

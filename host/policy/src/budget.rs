@@ -3,10 +3,11 @@
 //! tenant > session > team > subagent > call. What a child uses is billed to every budget above it,
 //! so spawning cannot reset a limit, and a budget that is used up halts everything below it.
 //!
-//! Two ways to use a budget. [`Budget::reserve`] is for what can be refused beforehand
+//! Three ways to use a budget. [`Budget::reserve`] is for what can be refused beforehand
 //! (memory, bytes, steps): it adds nothing unless it fits everywhere. [`Budget::bill`] is for what
 //! has already happened (fuel, tokens): it is always recorded, and the error says that the limit
-//! is reached.
+//! is reached. [`Budget::hold`] keeps room for what is under way and will be billed when it has
+//! happened.
 
 use std::fmt;
 use std::sync::Arc;
@@ -84,6 +85,21 @@ pub struct Exhausted {
     pub level: Level,
     /// Its limit.
     pub limit: u64,
+}
+
+/// Room that is kept in a budget and those above it, until this is dropped.
+#[derive(Debug)]
+#[must_use = "the room is given back with it"]
+pub struct Hold {
+    budget: Budget,
+    meter: Meter,
+    amount: u64,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.budget.refund(self.meter, self.amount);
+    }
 }
 
 /// A budget of the tree. Cloning shares it.
@@ -215,8 +231,25 @@ impl Budget {
 
     /// Takes the amount here and above, or nothing anywhere.
     pub fn reserve(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
+        self.take(meter, amount, amount)
+    }
+
+    /// Keeps room for what begins now: `likely` here and above, where at least `least` is left of
+    /// each. Whoever asks meanwhile finds so much less; what was really used is billed beside it.
+    ///
+    /// # Errors
+    ///
+    /// The first budget that has less left than `least`. Nothing is kept then.
+    pub fn hold(&self, meter: Meter, least: u64, likely: u64) -> Result<Hold, Exhausted> {
+        let amount = likely.max(least);
+        self.take(meter, least, amount)?;
+        Ok(Hold { budget: self.clone(), meter, amount })
+    }
+
+    /// Adds `amount` here and above if `least` fits everywhere, or nothing anywhere.
+    fn take(&self, meter: Meter, least: u64, amount: u64) -> Result<(), Exhausted> {
         for (depth, node) in self.path().enumerate() {
-            if let Err(error) = node.take(meter, amount) {
+            if let Err(error) = node.take(meter, least, amount) {
                 self.path().take(depth).for_each(|node| node.give_back(meter, amount));
                 return Err(error);
             }
@@ -335,9 +368,12 @@ impl Node {
         self.update(meter, |spent| Some(spent.saturating_add(amount))).unwrap_or(u64::MAX)
     }
 
-    fn take(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
+    fn take(&self, meter: Meter, least: u64, amount: u64) -> Result<(), Exhausted> {
         let limit = self.caps.limit(meter);
-        let fits = |spent: u64| spent.checked_add(amount).filter(|sum| *sum <= limit);
+        let fits = |spent: u64| {
+            spent.checked_add(least).filter(|sum| *sum <= limit)?;
+            spent.checked_add(amount)
+        };
         match self.update(meter, fits) {
             Ok(_) => Ok(()),
             Err(_) => Err(Exhausted { meter, level: self.level, limit }),
@@ -394,6 +430,21 @@ mod tests {
         assert_eq!((a.spent(Meter::Fuel), top.spent(Meter::Fuel)), (11, 11));
         assert_eq!(b.reserve_above(Meter::Fuel, 1).unwrap_err().level, Level::Session);
         assert_eq!((b.spent(Meter::Fuel), top.spent(Meter::Fuel)), (0, 11));
+    }
+
+    #[test]
+    fn what_is_under_way_is_not_given_to_another() {
+        let (top, a, b) = tree(100, 80);
+        // More than is left is likely; it begins, since it may turn out to be less.
+        let held = a.hold(Meter::Fuel, 20, 90).unwrap();
+        assert_eq!((a.remaining(Meter::Fuel), b.remaining(Meter::Fuel)), (0, 10));
+        assert_eq!(b.hold(Meter::Fuel, 20, 20).unwrap_err().level, Level::Session);
+        assert_eq!(b.spent(Meter::Fuel), 0, "nothing is kept of what did not fit");
+        let small = b.hold(Meter::Fuel, 10, 10).unwrap();
+        a.bill(Meter::Fuel, 30).unwrap_err();
+        drop((held, small));
+        assert_eq!((top.spent(Meter::Fuel), b.spent(Meter::Fuel)), (30, 0));
+        assert!(b.hold(Meter::Fuel, 20, 20).is_ok());
     }
 
     #[test]

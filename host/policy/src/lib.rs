@@ -23,7 +23,7 @@ mod rights;
 mod shown;
 
 pub use address::{AddressClass, classify};
-pub use budget::{Budget, Caps, Exhausted, Level, METERS, Meter};
+pub use budget::{Budget, Caps, Exhausted, Hold, Level, METERS, Meter};
 pub use cancel::Cancelled;
 pub use decision::{Denied, DenyCode, Permission, Source};
 pub use explain::{Explanation, Question, Verdict, Vote, explain};

@@ -8,25 +8,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use belljar_policy::{Access, HostRule, Mount};
 use belljar_sandbox::http::Secret;
-use belljar_sandbox::{
-    CallResult, Compiler, Part, PoolConfig, Sandbox, SandboxConfig, SandboxError, Wasm,
-};
+use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig, SandboxError, Wasm};
 
 use crate::attack::Escape;
 use crate::canary::Forbidden;
 use crate::guests::{FILE_READ, Guest};
-use crate::jar::{JarBuilder, OpenJar};
+use crate::jar::OpenJar;
 use crate::memory;
 use crate::neighbour::Neighbour;
 use crate::peer::{Peer, Script};
-use crate::scene::{Plan, Scene};
 use crate::secret::Canary;
 use crate::suite::Suite;
 use crate::tree::{self, Tree};
+use crate::witness::Witness;
 
 /// One attack's surroundings. See the crate's documentation for what is checked afterwards.
 pub struct Arena {
-    suite: Suite,
+    pub(crate) suite: Suite,
     tree: Tree,
     forbidden: Forbidden,
     witness: Arc<Witness>,
@@ -34,15 +32,6 @@ pub struct Arena {
     sealed: Mutex<Vec<(PathBuf, [u8; 32])>>,
     jars: Mutex<Vec<OpenJar>>,
     neighbour: Mutex<Option<Arc<Neighbour>>>,
-}
-
-/// Looks at everything that an attacker, a model or a person is shown.
-#[derive(Debug)]
-pub struct Witness {
-    secret: Arc<Canary>,
-    /// The path that no guest may learn.
-    root: String,
-    learnt: Mutex<Option<String>>,
 }
 
 /// How things were before the attack.
@@ -130,26 +119,6 @@ impl Arena {
     /// The value of the secret, for peers that repeat it.
     pub fn secret(&self) -> &str {
         self.witness.secret.value()
-    }
-
-    /// A jar with these guests, to be granted what the attack needs.
-    pub fn jar(&self, guests: &[Guest]) -> JarBuilder<'_> {
-        JarBuilder::new(self, guests.iter().map(|guest| self.suite.wasm(guest)).collect())
-    }
-
-    /// A jar with components of the attack's own making.
-    pub fn jar_of(&self, components: Vec<Wasm>) -> JarBuilder<'_> {
-        JarBuilder::new(self, components)
-    }
-
-    /// A host with agents and a scripted model.
-    ///
-    /// # Errors
-    ///
-    /// When the plan cannot be understood.
-    pub fn scene(&self, plan: &Plan<'_>) -> Result<Scene, Escape> {
-        self.take_picture()?;
-        Scene::new(self, plan)
     }
 
     /// The process's sandbox, for attacks on loading and describing.
@@ -306,54 +275,6 @@ impl Arena {
     /// Removes the tree.
     pub(crate) fn remove(self) -> Result<()> {
         self.tree.remove()
-    }
-}
-
-impl Witness {
-    /// Looks at a call's answer and receipt.
-    pub(crate) fn saw(&self, result: &CallResult) {
-        match &result.outcome {
-            Ok(output) => {
-                for part in &output.parts {
-                    match part {
-                        Part::Text(text) | Part::Json(text) => {
-                            self.told("an answer", text.as_bytes());
-                        }
-                        Part::Attachment { name, media_type, data } => {
-                            self.told("an attachment", data);
-                            self.told("an attachment's name", name.as_bytes());
-                            self.told("an attachment's type", media_type.as_bytes());
-                        }
-                    }
-                }
-            }
-            Err(error) => self.told("an error", error.to_string().as_bytes()),
-        }
-        match serde_json::to_vec(&result.receipt) {
-            Ok(receipt) => self.shown("a receipt", &receipt),
-            Err(error) => self.note(format!("a receipt could not be read: {error}")),
-        }
-    }
-
-    /// Looks at what a guest or a model was told: neither the secret nor a path of this machine.
-    pub(crate) fn told(&self, place: &str, text: &[u8]) {
-        self.shown(place, text);
-        if crate::secret::contains(text, self.root.as_bytes()) {
-            self.note(format!("{place} names a path of the host"));
-        }
-    }
-
-    /// Looks at what a person is shown: not the secret.
-    pub(crate) fn shown(&self, place: &str, text: &[u8]) {
-        self.secret.look(place, text);
-    }
-
-    fn note(&self, what: String) {
-        lock(&self.learnt).get_or_insert(what);
-    }
-
-    fn learnt(&self) -> Option<String> {
-        lock(&self.learnt).clone()
     }
 }
 

@@ -6,8 +6,6 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::Serialize;
 
-use crate::arena::Arena;
-
 /// What an attack goes for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,7 +53,7 @@ impl fmt::Display for Kind {
 }
 
 /// One attack, on a stage of the type `S`: what it finds there and may use.
-pub struct Attack<S: 'static = Arena> {
+pub struct Attack<S: 'static> {
     /// Its name: the kind, then what it does. Unique.
     pub id: &'static str,
     /// What it goes for.

@@ -1,4 +1,4 @@
-//! Jars of attackers, and what came of their calls.
+//! Jars of attackers, and the results of their calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct OpenJar {
     pub budget: Budget,
     /// Ends its calls.
     pub cancel: CancellationToken,
-    witness: Arc<crate::arena::Witness>,
+    witness: Arc<crate::witness::Witness>,
 }
 
 /// What came of one call. Each check gives the verdict if it holds, and an escape if not.
@@ -64,6 +64,18 @@ pub struct Steps {
     pub said: Vec<Value>,
     /// The call.
     pub call: Call,
+}
+
+impl Arena {
+    /// A jar with these guests, to be granted what the attack needs.
+    pub fn jar(&self, guests: &[Guest]) -> JarBuilder<'_> {
+        JarBuilder::new(self, guests.iter().map(|guest| self.suite.wasm(guest)).collect())
+    }
+
+    /// A jar with components of the attack's own making.
+    pub fn jar_of(&self, components: Vec<Wasm>) -> JarBuilder<'_> {
+        JarBuilder::new(self, components)
+    }
 }
 
 impl<'a> JarBuilder<'a> {

@@ -32,7 +32,7 @@
 //!    - a peer on the network: [`Arena::peer`] answers a granted address as you script it;
 //!      [`Arena::forbidden`] must never be reached; [`Arena::name`] says what a name resolves to.
 //!
-//! 3. Write the function: it makes a jar ([`Arena::jar`]), calls it, and turns what came of it
+//! 3. Write the function: it makes a jar ([`Arena::jar`]), calls it, and turns its outcome
 //!    into a [`Stopped`]: `Ok(Verdict)` holds what the attacker was told, `Err(Escape)` says what
 //!    got through. The methods of [`Call`](jar::Call) and [`Steps`](jar::Steps) do both in one
 //!    word: `call.exhausted(Meter::Fuel)`, `steps.refused("read-only")`. `?` on an ordinary error
@@ -59,6 +59,7 @@ mod attacks;
 mod canary;
 mod guests;
 pub mod jar;
+mod judging;
 mod libraries;
 mod log;
 mod memory;
@@ -73,6 +74,7 @@ mod soak;
 mod suite;
 mod tree;
 pub mod wall;
+mod witness;
 
 pub use arena::Arena;
 pub use attack::{Attack, Escape, Kind, Report, Stopped, Verdict};

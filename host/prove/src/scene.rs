@@ -7,20 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow};
 use async_trait::async_trait;
+use belljar_agent::{Event, EventSink, Host, Outcome, RunSpec, resolve, run};
+use belljar_catalogue::{Library, Root, StockTool, TeamLibrary, ToolCatalogue};
 use belljar_definition::{Settings, TeamDefinition};
 use belljar_model::{
     CallContext, ChatModel, ChatRequest, Message, ModelError, Models, Reply, ScriptedModel,
     StreamEvent,
 };
-use belljar_session::{
-    Event, EventSink, Host, Library, Outcome, Root, RunSpec, StockTool, TeamLibrary, ToolCatalogue,
-    resolve, run,
-};
 use tokio_util::sync::CancellationToken;
 
-use crate::arena::{Arena, Witness};
+use crate::arena::Arena;
 use crate::attack::Escape;
 use crate::guests::{FILE_READ, FILE_READ_MANIFEST, Guest};
+use crate::witness::Witness;
 
 /// The manifest of a guest that asks for nothing.
 pub const BARE: &str = "manifest = 1\ndescription = \"test\"\n";
@@ -73,6 +72,18 @@ impl ChatModel for Spy {
         let call = (cx.agent.to_owned(), cx.spawn_index, request.clone());
         lock(&self.sent).push(call);
         self.inner.chat(request, cx, events).await
+    }
+}
+
+impl Arena {
+    /// A host with agents and a scripted model.
+    ///
+    /// # Errors
+    ///
+    /// When the plan cannot be understood.
+    pub fn scene(&self, plan: &Plan<'_>) -> Result<Scene, Escape> {
+        self.take_picture()?;
+        Scene::new(self, plan)
     }
 }
 

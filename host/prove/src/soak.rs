@@ -25,7 +25,7 @@ const CALLS_PER_JAR: u64 = 100;
 /// Calls made before memory is measured: pool slots, thread stacks and caches are in use then.
 const WARM_UP: u64 = 2_000;
 
-/// What a soak came to.
+/// The result of a soak.
 #[derive(Debug, Clone, Serialize)]
 pub struct SoakReport {
     /// Calls made, without those of the warm-up.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use belljar_prove::{Attack, Options, Suite, attacks};
+use belljar_prove::{Arena, Attack, Options, Suite, attacks};
 use belljar_sandbox::{Compiler, compile_child};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
@@ -46,7 +46,7 @@ fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
-fn trial(attack: &'static Attack, runtime: &Arc<Runtime>, suite: &Suite) -> Trial {
+fn trial(attack: &'static Attack<Arena>, runtime: &Arc<Runtime>, suite: &Suite) -> Trial {
     let (runtime, suite) = (Arc::clone(runtime), suite.clone());
     Trial::test(attack.id, move || {
         let report = runtime.block_on(suite.run(attack));

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use belljar_os_sandbox::Broker;
 
-use crate::described::DescribeLimits;
-use crate::http::HttpOptions;
-use crate::wasm::Wasm;
+use crate::component::described::DescribeLimits;
+use crate::component::wasm::Wasm;
+use crate::imports::http::HttpOptions;
 
 /// How long a compilation takes before somebody hears of it: what a person waits for without
 /// wondering.

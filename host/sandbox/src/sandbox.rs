@@ -1,28 +1,36 @@
 //! The sandbox: what a process has one of.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::Cache;
+use crate::component::artifact::StockCode;
+use crate::component::cache::Cache;
+use crate::component::describe::Describer;
+use crate::component::engine::Engines;
+use crate::component::load::{Loaded, Loader};
+use crate::component::wasm::Digest;
 use crate::config::SandboxConfig;
-use crate::describe::Describer;
-use crate::engine::Engines;
 use crate::error::{DescribeError, JarError, LoadError, SandboxError};
-use crate::hook::{self, HookError, HookVerdict};
-use crate::http::HttpOptions;
+use crate::imports::http::HttpOptions;
+use crate::jar::hook::{self, HookError, HookVerdict};
+use crate::jar::mounts::Mounts;
 use crate::jar::{Jar, JarSpec};
-use crate::load::{Loaded, Loader};
-use crate::mounts::Mounts;
-use crate::wasm::Digest;
 use crate::{Compiler, ToolInfo, Wasm};
 
 /// Engines, compiled components and their descriptions. One per process; cloning shares it.
 ///
 /// Making one is cheap: engines come into being with the first store.
 #[derive(Debug, Clone)]
-pub struct Sandbox(pub(crate) Arc<Shared>);
+pub struct Sandbox {
+    pub(crate) shared: Arc<Shared>,
+    /// See [`Self::with_work_directories`].
+    pub(crate) work_directories: Arc<[PathBuf]>,
+    /// See [`Self::with_closed_directories`].
+    pub(crate) closed_directories: Arc<[PathBuf]>,
+}
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -52,38 +60,60 @@ impl Sandbox {
         let (kept, pools) = (cache.clone(), Arc::clone(&engines));
         let loader = Arc::new(Loader::new(compiler, slow, kept, broker.clone(), pools));
         let describer = Describer::new(describe, Arc::clone(&loader), cache, broker);
-        Ok(Self(Arc::new(Shared { engines, loader, describer, mounts: Mounts::default(), http })))
+        let mounts = Mounts::default();
+        let shared = Arc::new(Shared { engines, loader, describer, mounts, http });
+        Ok(Self { shared, work_directories: Arc::default(), closed_directories: Arc::default() })
+    }
+
+    /// INV-151: the same sandbox, for jars that may write in these directories although they lie
+    /// below a protected name: directories that belljar makes for agents to work in. Of a mount in
+    /// one of them, the directory's own name and what lies below it are checked, not the path that
+    /// leads there. Paths are canonical. Default: none.
+    #[must_use]
+    pub fn with_work_directories(mut self, directories: Vec<PathBuf>) -> Self {
+        self.work_directories = directories.into();
+        self
+    }
+
+    /// INV-155: the same sandbox, for jars that write in none of these directories, nor replace a
+    /// link that leads to one: where the program keeps its agents, its store, its tenants. They are
+    /// known by what they are when a jar opens, so their names and the paths to them do not matter;
+    /// each should be there by then. What lies in a work directory is not closed. Default: none.
+    #[must_use]
+    pub fn with_closed_directories(mut self, directories: Vec<PathBuf>) -> Self {
+        self.closed_directories = directories.into();
+        self
     }
 
     /// What an operator should know: no pool, a smaller pool, a component outside the pool.
     pub fn warnings(&self) -> Vec<String> {
-        self.0.engines.warnings()
+        self.shared.engines.warnings()
     }
 
     /// Loads a component: from memory, from the cache on disk, or by compiling it. Loads of
     /// the same component share one compilation; loads of others that are compiled already
     /// do not wait for it. Needs a tokio runtime with I/O and time.
     pub async fn load(&self, wasm: &Wasm) -> Result<Component, LoadError> {
-        self.0.loader.load(wasm).await.map(Component)
+        self.shared.loader.load(wasm).await.map(Component)
     }
 
     /// The tools of a component, checked. Runs `describe` once per digest, in a throwaway
     /// store without any grant; the answer is kept in memory and on disk, so that a known
     /// component is not even loaded.
     pub async fn describe(&self, wasm: &Wasm) -> Result<Arc<[ToolInfo]>, DescribeError> {
-        self.0.describer.describe(wasm).await
+        self.shared.describer.describe(wasm).await
     }
 
     /// Takes the caller's word for what the component with this digest offers: [`Self::describe`]
     /// answers so without compiling it. For components that the program itself brings, whose
     /// descriptions were checked when it was built; a stranger's has to be asked.
     pub fn know_description(&self, digest: Digest, tools: Vec<ToolInfo>) {
-        self.0.describer.know(digest, tools.into());
+        self.shared.describer.know(digest, tools.into());
     }
 
-    /// Takes the caller's word for the machine code of the component with this digest, as
-    /// [`belljar_engine::pack`] gives it: it is loaded in place of compiling the component, unless
-    /// it was made for another processor or another version of the engine.
+    /// Takes the caller's word for the machine code of the component with this digest: it is loaded
+    /// in place of compiling the component, unless it was made for another processor or another
+    /// version of the engine.
     ///
     /// # Safety
     ///
@@ -91,8 +121,8 @@ impl Sandbox {
     /// [`belljar_engine::compile`] or [`belljar_engine::compile_for`] made of that component, as
     /// a part of the program itself.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
-    pub unsafe fn know_code(&self, digest: Digest, packed: &'static [u8]) {
-        self.0.loader.bring(digest, packed);
+    pub unsafe fn know_code(&self, digest: Digest, code: StockCode) {
+        self.shared.loader.bring(digest, code);
     }
 
     /// Asks a hook component about one event, a JSON object as text. It runs in a fresh store
@@ -105,7 +135,7 @@ impl Sandbox {
         time: Duration,
         cancel: &CancellationToken,
     ) -> Result<HookVerdict, HookError> {
-        hook::judge(&self.0.loader, wasm, event, time, cancel).await
+        hook::judge(&self.shared.loader, wasm, event, time, cancel).await
     }
 
     /// A jar for one subagent, with its directories held open. Opens no store yet.

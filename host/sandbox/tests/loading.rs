@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use belljar_kit::{TestHost, WatTool, assert_text, component, stock, wat_tool};
 use belljar_sandbox::{
-    Compiler, DescribeError, LoadError, Need, PoolConfig, Sandbox, Wasm, inspect,
+    Compiler, DescribeError, LoadError, Need, PoolConfig, Sandbox, StockCode, Wasm, inspect,
 };
 
 const ECHO: &str = "(call $text (local.get $args) (local.get $args_len))";
@@ -214,33 +214,73 @@ async fn planted_and_altered_code_is_not_loaded() {
 
 /// A sandbox whose compiler fails, and which is told that this is the machine code of `echo`.
 #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
-fn bringing(cache: &Path, log: &Path, code: &[u8]) -> Sandbox {
+fn bringing(cache: &Path, log: &Path, code: &[u8], in_place: bool) -> Sandbox {
     let sandbox = sandbox(cache, failing(log, "exit 1"));
-    let packed = belljar_engine::pack(code).leak();
+    let code = if in_place {
+        StockCode::InPlace(on_a_page(code))
+    } else {
+        StockCode::Packed(belljar_engine::pack(code).leak())
+    };
     // SAFETY: it is machine code of that component, or has not its form.
-    unsafe { sandbox.know_code(echo().digest(), packed) };
+    unsafe { sandbox.know_code(echo().digest(), code) };
     sandbox
+}
+
+/// The same bytes, where a page begins; for ever.
+fn on_a_page(code: &[u8]) -> &'static [u8] {
+    const PAGE: usize = 64 << 10;
+    let room: &'static mut [u8] = vec![0; code.len() + PAGE].leak();
+    let start = room.as_ptr().align_offset(PAGE);
+    let place = &mut room[start..start + code.len()];
+    place.copy_from_slice(code);
+    place
 }
 
 #[tokio::test]
 async fn code_that_the_program_brings_is_loaded_where_it_fits_and_else_the_component_is_compiled() {
-    let dir = tempfile::tempdir().unwrap();
-    let (cache, log) = (dir.path().join("cache"), dir.path().join("log"));
-    let code = belljar_engine::compile(echo().bytes()).unwrap();
-    bringing(&cache, &log, &code).load(&echo()).await.unwrap();
-    assert!(!log.exists(), "the compiler ran");
-    assert!(entries(&cache, "cwasm").is_empty(), "it is kept nowhere else");
-    // Of another version of the engine, which the first bytes say.
-    let mut other = code.clone();
-    let version = other.windows(2).position(|bytes| bytes == b"48").unwrap();
-    other[version] = b'9';
-    for unfit in [other, code[..code.len() / 2].to_vec(), Vec::new()] {
-        let error = bringing(&cache, &log, &unfit).load(&echo()).await.unwrap_err();
-        assert!(matches!(error, LoadError::Compile(_)), "compiled in its place: {error}");
-        // As it does not fit, what is compiled is kept, and found by the next.
-        sandbox(&cache, Compiler::InProcess).load(&echo()).await.unwrap();
-        bringing(&cache, &log, &unfit).load(&echo()).await.unwrap();
-        std::fs::remove_dir_all(&cache).unwrap();
+    for in_place in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, log) = (dir.path().join("cache"), dir.path().join("log"));
+        let code = belljar_engine::compile(echo().bytes()).unwrap();
+        bringing(&cache, &log, &code, in_place).load(&echo()).await.unwrap();
+        assert!(!log.exists(), "the compiler ran");
+        assert!(entries(&cache, "cwasm").is_empty(), "it is kept nowhere else");
+        // Of another version of the engine, which the first bytes say.
+        let mut other = code.clone();
+        let version = other.windows(2).position(|bytes| bytes == b"48").unwrap();
+        other[version] = b'9';
+        for unfit in [other, code[..code.len() / 2].to_vec(), Vec::new()] {
+            let told = bringing(&cache, &log, &unfit, in_place);
+            let error = told.load(&echo()).await.unwrap_err();
+            assert!(matches!(error, LoadError::Compile(_)), "compiled in its place: {error}");
+            // As it does not fit, what is compiled is kept, and found by the next.
+            sandbox(&cache, Compiler::InProcess).load(&echo()).await.unwrap();
+            bringing(&cache, &log, &unfit, in_place).load(&echo()).await.unwrap();
+            std::fs::remove_dir_all(&cache).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+#[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
+async fn code_in_place_serves_both_engines_and_outlives_each() {
+    let code = on_a_page(&belljar_engine::compile(echo().bytes()).unwrap());
+    for _ in 0..2 {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let host = TestHost::with(|config| {
+            (config.cache_dir, config.compiler) = (None, failing(&log, "exit 1"));
+        });
+        // SAFETY: it is machine code of that component.
+        unsafe { host.sandbox.know_code(echo().digest(), StockCode::InPlace(code)) };
+        let mut builder = host.builder([echo()]);
+        let pooled = host.build(builder.clone()).await;
+        builder.limits.memory_bytes = 1 << 30;
+        let outside = host.build(builder).await;
+        for jar in [pooled, outside] {
+            assert_text(&jar.call("echo", r#"{"a":1}"#).await, r#"{"a":1}"#);
+        }
+        assert!(!log.exists(), "the compiler ran");
     }
 }
 

@@ -1,36 +1,29 @@
-//! The state of the server, and its router: every route of the table behind the gate.
+//! The state of the server, and what a handler works with.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodFilter, MethodRouter, on};
-use belljar_policy::Shown;
-use belljar_session::{Admission, Clock, Service, SystemClock};
+use belljar_agent::{Clock, SystemClock};
+use belljar_session::{Admission, Service};
 use belljar_store::{Store, StoredSession};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::{Caller, Gatekeeper};
-use crate::guard::Names;
-use crate::health::LastCheck;
-use crate::in_flight::Flights;
-use crate::metrics::Metrics;
-use crate::outward::{HiddenPlace, Outward};
-use crate::peers::Peers;
-use crate::problem::{Kind, Problem};
-use crate::pump::Bounded;
-use crate::rate::Rates;
-use crate::routes::{Op, ROUTES, Route, Verb};
-use crate::strangers::{Counts, LINES_PER_MINUTE};
-use crate::tenants::{Services, Tenants};
-use crate::{
-    agents, attachments, audit, chat, events, gate, grants, health, metrics, openapi, preview,
-    questions, running, sessions, tools, usage, ws,
-};
+use crate::api::metrics::Metrics;
+use crate::http::auth::{Caller, Gatekeeper};
+use crate::http::guard::Names;
+use crate::http::in_flight::Flights;
+use crate::http::last_check::LastCheck;
+use crate::http::outward::{HiddenPlace, Outward};
+use crate::http::peers::Peers;
+use crate::http::problem::Problem;
+use crate::http::rate::Rates;
+use crate::http::strangers::{Counts, LINES_PER_MINUTE};
+use crate::routes::Route;
+use crate::stream::pump::Bounded;
+use crate::tenants::{OpenError, Services, Tenants};
 
 /// How the server behaves.
 #[derive(Debug, Clone)]
@@ -182,36 +175,6 @@ impl App {
         }))
     }
 
-    /// Everything that the server answers.
-    pub fn router(&self) -> Router {
-        let mut router = Router::new();
-        for route in ROUTES {
-            let state = (self.clone(), route);
-            let handler = handler(route.op, method(route.verb));
-            router = router.route(
-                route.path,
-                handler.route_layer(from_fn_with_state(state, gate::check_caller)),
-            );
-        }
-        let router = router
-            .fallback(async |request: axum::extract::Request| {
-                Problem::not_found("path", request.uri().path())
-            })
-            .method_not_allowed_fallback(async |request: axum::extract::Request| {
-                let method = Shown::clipped(request.method().as_str(), 40).to_string();
-                Problem::new(Kind::Method, format!("`{method}` does not fit this path"))
-            });
-        // Behind the names: what a stranger's page asks for has been refused there.
-        let router = match self.config().names.cors() {
-            Some(cors) => router.layer(cors),
-            None => router,
-        };
-        router
-            .layer(from_fn_with_state(self.clone(), gate::check_names))
-            .layer(from_fn_with_state(self.clone(), gate::protect))
-            .with_state(self.clone())
-    }
-
     /// Goes on with the turns that a process died in, of every tenant. Gives how many.
     ///
     /// # Errors
@@ -220,6 +183,30 @@ impl App {
     pub async fn recover(&self) -> Result<usize, belljar_store::StoreError> {
         let tenants = self.0.store.registry().tenants_in_flight().await?;
         Ok(self.0.services.recover(&tenants).await)
+    }
+
+    /// Looks whether each tenant could be served, and gives those that could not, by name.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn check_tenants(
+        &self,
+    ) -> Result<Vec<(String, OpenError)>, belljar_store::StoreError> {
+        let tenants = self.0.store.registry().tenants().await?;
+        Ok(self.0.services.check(&tenants).await)
+    }
+
+    /// How many tenants may call, the operator's own included, and how many of them could not be
+    /// served when they were looked at last.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn tenants(&self) -> Result<(usize, usize), belljar_store::StoreError> {
+        let tenants = self.0.store.registry().tenants().await?;
+        let enabled = tenants.iter().filter(|tenant| !tenant.disabled).count();
+        Ok((enabled, self.0.services.not_served()))
     }
 
     pub(crate) fn config(&self) -> &ServerConfig {
@@ -348,53 +335,6 @@ fn places(count: u32) -> usize {
 pub(crate) fn is_id(text: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=64).contains(&text.len()) && text.bytes().all(letter)
-}
-
-fn method(verb: Verb) -> MethodFilter {
-    match verb {
-        Verb::Get => MethodFilter::GET,
-        Verb::Post => MethodFilter::POST,
-        Verb::Put => MethodFilter::PUT,
-        Verb::Delete => MethodFilter::DELETE,
-    }
-}
-
-/// What does a route's work.
-fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
-    match op {
-        Op::Chat => on(method, chat::chat),
-        Op::ListSessions => on(method, sessions::list),
-        Op::DeleteSessions => on(method, sessions::delete_all),
-        Op::ReadSession => on(method, sessions::read),
-        Op::DeleteSession => on(method, sessions::delete),
-        Op::ListMessages => on(method, sessions::messages),
-        Op::WatchEvents => on(method, events::watch),
-        Op::ListSubagents => on(method, sessions::subagents),
-        Op::ListReceipts => on(method, sessions::receipts),
-        Op::ListAttachments => on(method, attachments::list),
-        Op::ReadAttachment => on(method, attachments::read),
-        Op::Cancel => on(method, running::cancel),
-        Op::ListSessionQuestions => on(method, questions::of_session),
-        Op::Answer => on(method, questions::answer),
-        Op::ListQuestions => on(method, questions::list),
-        Op::ListRunning => on(method, running::list),
-        Op::ListAgents => on(method, agents::list),
-        Op::CreateAgent => on(method, agents::create),
-        Op::ReadAgent => on(method, agents::read),
-        Op::ReplaceAgent => on(method, agents::replace),
-        Op::DeleteAgent => on(method, agents::delete),
-        Op::ValidateAgent => on(method, agents::validate),
-        Op::Preview => on(method, preview::preview),
-        Op::ListTools => on(method, tools::list),
-        Op::ReadGrants => on(method, grants::read),
-        Op::ReadUsage => on(method, usage::read),
-        Op::ReadAudit => on(method, audit::read),
-        Op::OpenApi => on(method, openapi::read),
-        Op::WebSocket => on(method, ws::upgrade),
-        Op::Health => on(method, health::live),
-        Op::Ready => on(method, health::ready),
-        Op::Metrics => on(method, metrics::read),
-    }
 }
 
 /// The route of a request, for what is counted and logged.

@@ -23,62 +23,28 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod agent_text;
-mod agents;
+mod api;
 mod app;
-mod attachments;
-mod audit;
-mod auth;
-mod chat;
-mod cors;
-mod events;
-mod gate;
-mod grants;
-mod guard;
-mod health;
-mod held;
-mod in_flight;
-mod keys;
-mod listen;
-mod meter;
-mod metrics;
+mod http;
 mod openapi;
-mod openapi_ops;
-mod outward;
-mod pace;
-mod page;
-mod peers;
-mod preview;
-mod problem;
-mod pump;
-mod questions;
-mod rate;
-mod respond;
+mod router;
 mod routes;
-mod running;
-mod sessions;
-mod sse;
-mod strangers;
+mod stream;
 mod tenants;
-mod tools;
 mod trace;
-mod turn;
-mod usage;
-mod ws;
-mod ws_message;
 
 pub use app::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_DRAIN, DEFAULT_KEY_CHECK,
     DEFAULT_RATE, DEFAULT_TENANT_CHECK, ServerConfig, connections_within,
 };
-pub use auth::has_keys;
-pub use guard::{NameError, Names};
-pub use in_flight::{DEFAULT_BYTES_IN_FLIGHT, DEFAULT_TENANT_BYTES_IN_FLIGHT};
-pub use keys::NewSecret;
-pub use listen::{NoKeys, may_listen};
-pub use outward::HiddenPlace;
-pub use problem::{KINDS, Kind, KindRow, PROBLEM_JSON};
-pub use respond::{BODY_TIMEOUT, MAX_BODY};
+pub use http::auth::has_keys;
+pub use http::guard::{NameError, Names};
+pub use http::in_flight::{DEFAULT_BYTES_IN_FLIGHT, DEFAULT_TENANT_BYTES_IN_FLIGHT};
+pub use http::keys::NewSecret;
+pub use http::listen::{NoKeys, may_listen};
+pub use http::outward::HiddenPlace;
+pub use http::problem::{KINDS, Kind, KindRow, PROBLEM_JSON};
+pub use http::respond::{BODY_TIMEOUT, MAX_BODY};
+pub use http::strangers::{DEFAULT_AUDIT_DAYS, DEFAULT_STRANGER_NOTES};
 pub use routes::{Needs, Object, Op, ROUTES, Route, Verb};
-pub use strangers::{DEFAULT_AUDIT_DAYS, DEFAULT_STRANGER_NOTES};
 pub use tenants::{OpenError, Tenants};

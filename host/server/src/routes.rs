@@ -3,7 +3,7 @@
 
 use belljar_store::MAX_ATTACHMENT_BYTES;
 
-use crate::in_flight::PAGE_BYTES;
+use crate::http::in_flight::PAGE_BYTES;
 
 /// One route.
 #[derive(Debug, Clone, Copy)]
@@ -173,7 +173,7 @@ pub const ROUTES: &[Route] = &[
     route(Op::ReadGrants, Verb::Get, "/v1/grants", Needs::ReadOnly, Object::None),
     route(Op::ReadUsage, Verb::Get, "/v1/usage", Needs::ReadOnly, Object::None),
     route(Op::ReadAudit, Verb::Get, "/v1/audit", Needs::Admin, Object::None),
-    route(Op::OpenApi, Verb::Get, "/v1/openapi.json", Needs::ReadOnly, Object::None),
+    route(Op::OpenApi, Verb::Get, "/v1/openapi.json", Needs::Nothing, Object::None),
     route(Op::WebSocket, Verb::Get, "/v1/ws", Needs::ReadOnly, Object::None),
     route(Op::Health, Verb::Get, "/healthz", Needs::Nothing, Object::None),
     route(Op::Ready, Verb::Get, "/readyz", Needs::Nothing, Object::None),

@@ -4,8 +4,8 @@
 //! nothing of what its predecessor has open here.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use belljar_policy::Shown;
@@ -13,11 +13,15 @@ use belljar_session::{Service, ServiceError};
 use belljar_store::{Registry, Tenant};
 use tokio::sync::OnceCell;
 
-use crate::outward::Outward;
-use crate::problem::Problem;
+use crate::http::outward::Outward;
+use crate::http::problem::Problem;
 
-/// How long a caller waits before it tries a tenant again that could not be opened.
+/// How long a caller is asked to wait before it tries a tenant again that could not be opened.
 const RETRY: Duration = Duration::from_secs(30);
+
+/// How long no call opens such a tenant again: reading it costs the same each time. Short, so that
+/// one that was mended is served at once.
+const OPENED_AGAIN: Duration = Duration::from_secs(1);
 
 /// Opens tenants: reads their settings and puts their hosts together.
 #[async_trait]
@@ -29,6 +33,16 @@ pub trait Tenants: Send + Sync {
     ///
     /// When it cannot be served now. The text goes to the operator's log; a caller is told less.
     async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError>;
+
+    /// Whether a tenant could be opened. Asked of every one when the server starts, of a new one
+    /// soon after it is made, and again of one that could not. Opens nothing. Default: yes.
+    ///
+    /// # Errors
+    ///
+    /// What [`Tenants::open`] would say.
+    async fn check(&self, _tenant: &Tenant) -> Result<(), OpenError> {
+        Ok(())
+    }
 }
 
 /// Why a tenant cannot be served.
@@ -49,34 +63,69 @@ pub(crate) struct Services {
     outward: Arc<Outward>,
     /// By their ids.
     open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
+    /// How each was found when it was looked at last, by their ids.
+    found: Mutex<HashMap<String, Found>>,
+}
+
+/// How a tenant was found when it was looked at last.
+#[derive(Clone)]
+enum Found {
+    Served,
+    Not(NotServed),
+}
+
+/// A tenant that could not be opened.
+#[derive(Clone)]
+struct NotServed {
+    at: Instant,
+    /// What the log has of it.
+    why: String,
+    /// What a caller is told of it.
+    problem: Problem,
+}
+
+impl Found {
+    fn is_served(&self) -> bool {
+        matches!(self, Self::Served)
+    }
 }
 
 impl Services {
     pub(crate) fn new(opener: Arc<dyn Tenants>, registry: Registry, outward: Arc<Outward>) -> Self {
-        Self { opener, registry, outward, open: Mutex::default() }
+        Self { opener, registry, outward, open: Mutex::default(), found: Mutex::default() }
     }
 
     /// The sessions of a tenant, by its name and id. Callers of one that is being opened wait for
-    /// each other.
+    /// each other. What is wrong with one that does not open is in the log once, however many ask.
     pub(crate) async fn of(&self, tenant: &str, id: &str) -> Result<Service, Problem> {
+        let before = self.found().get(id).and_then(|found| match found {
+            Found::Served => None,
+            Found::Not(before) => Some(before.clone()),
+        });
+        if let Some(before) = before.as_ref().filter(|it| it.at.elapsed() < OPENED_AGAIN) {
+            return Err(before.problem.clone());
+        }
         let cell = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             // Only ids of keys that exist come here, so it is as long as the list of tenants.
             Arc::clone(open.entry(id.to_owned()).or_default())
         };
-        let open = cell.get_or_try_init(|| self.open(tenant, id)).await;
-        open.cloned().map_err(|error| {
-            tracing::error!(tenant, why = %Shown::multiline(&error.to_string()), "a tenant cannot be served");
-            match error {
-                OpenError::OutOfReach(_) => Problem::unavailable(
-                    "the files of this tenant are out of this server's reach; a restart is needed",
-                    RETRY,
-                ),
-                OpenError::Setup(_) => {
-                    Problem::unavailable("this tenant cannot be served; the log says why", RETRY)
-                }
+        match cell.get_or_try_init(|| self.open(tenant, id)).await {
+            Ok(open) => {
+                self.found().insert(id.to_owned(), Found::Served);
+                Ok(open.clone())
             }
-        })
+            Err(error) => {
+                let now = NotServed::of(&error);
+                if before.is_none_or(|before| before.why != now.why) {
+                    let why = Shown::multiline(&now.why);
+                    tracing::error!(tenant, %why, "a tenant cannot be served");
+                }
+                let problem = now.problem.clone();
+                self.found().insert(id.to_owned(), Found::Not(now));
+                Err(problem)
+            }
+        }
     }
 
     async fn open(&self, tenant: &str, id: &str) -> Result<Service, OpenError> {
@@ -90,13 +139,52 @@ impl Services {
         Ok(service)
     }
 
+    /// INV-153: looks at those of `there` that are not known to be served. Gives the names of
+    /// those that have just been found not to be, and why.
+    pub(crate) async fn check(&self, there: &[Tenant]) -> Vec<(String, OpenError)> {
+        let enabled: HashMap<&str, &Tenant> = there
+            .iter()
+            .filter(|tenant| !tenant.disabled)
+            .map(|tenant| (tenant.id.as_str(), tenant))
+            .collect();
+        self.found().retain(|id, _| enabled.contains_key(id.as_str()));
+        let mut found = Vec::new();
+        for tenant in enabled.into_values() {
+            let known = self.found().get(&tenant.id).map(Found::is_served);
+            if known == Some(true) {
+                continue;
+            }
+            let checked = self.opener.check(tenant).await;
+            let now = match &checked {
+                Ok(()) => Found::Served,
+                Err(why) => Found::Not(NotServed::of(why)),
+            };
+            self.found().insert(tenant.id.clone(), now);
+            match (known, checked) {
+                (None, Err(why)) => found.push((tenant.name.clone(), why)),
+                (Some(_), Err(_)) | (_, Ok(())) => {}
+            }
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        found
+    }
+
+    /// How many could not be served when they were looked at last.
+    pub(crate) fn not_served(&self) -> usize {
+        self.found().values().filter(|found| !found.is_served()).count()
+    }
+
+    fn found(&self) -> MutexGuard<'_, HashMap<String, Found>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// All that are open.
     pub(crate) fn all(&self) -> Vec<Service> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.values().filter_map(|cell| cell.get().cloned()).collect()
     }
 
-    /// Opens these tenants and goes on with the turns that a process died in. Gives how many.
+    /// Opens these tenants and resumes the turns that a process died in. Gives how many.
     pub(crate) async fn recover(&self, tenants: &[Tenant]) -> usize {
         let mut turns = 0;
         for tenant in tenants {
@@ -139,8 +227,21 @@ impl Services {
     }
 }
 
+impl NotServed {
+    fn of(error: &OpenError) -> Self {
+        let told = match error {
+            OpenError::OutOfReach(_) => {
+                "the files of this tenant are out of this server's reach; a restart is needed"
+            }
+            OpenError::Setup(_) => "this tenant cannot be served; the log says why",
+        };
+        let problem = Problem::unavailable(told, RETRY);
+        Self { at: Instant::now(), why: error.to_string(), problem }
+    }
+}
+
 fn log_recovery(tenant: &str, error: &ServiceError) {
-    tracing::error!(tenant, %error, "turns cannot be gone on with");
+    tracing::error!(tenant, %error, "turns cannot be resumed");
 }
 
 impl std::fmt::Debug for Services {

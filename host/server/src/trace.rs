@@ -4,7 +4,7 @@
 //! trace to appear in. What is refused is counted, and stands in the audit log.
 
 use axum::http::{HeaderMap, StatusCode};
-use belljar_session::TRACE_TARGET;
+use belljar_agent::TRACE_TARGET;
 use opentelemetry::Context;
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::{SpanContext, TraceContextExt as _, TraceState};
@@ -14,7 +14,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use crate::auth::Caller;
+use crate::http::auth::Caller;
 use crate::routes::{Op, Route};
 
 /// Where a caller says of which trace its request is a part.

@@ -4,17 +4,12 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
+use crate::limits::{MAX_AGENTS, MAX_AGENTS_BYTES};
 use crate::open::Store;
 use crate::statement::{Nothing, Statement, bounded};
 
-/// Most agents of one tenant.
-pub const MAX_AGENTS: i64 = 1_000;
-
 /// Most bytes of one agent's text.
 pub const MAX_AGENT_BYTES: usize = 256 << 10;
-
-/// Most bytes of all agents of a tenant: they are in memory as long as it is served.
-pub const MAX_AGENTS_BYTES: i64 = 16 << 20;
 
 /// An agent as it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

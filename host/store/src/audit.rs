@@ -11,7 +11,7 @@ use crate::page::{Page, and_one, more};
 use crate::registry::Registry;
 use crate::statement::{Nothing, Statement, bounded, json};
 
-/// Most bytes of one line's detail: what was asked and decided, not what came of it.
+/// Most bytes of one line's detail: what was asked and decided, not its outcome.
 pub const MAX_DETAIL_BYTES: usize = 256 << 10;
 
 /// One line. Its tenant is the one of the store that it is written and read by.

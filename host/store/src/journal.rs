@@ -1,4 +1,4 @@
-//! The journal of turns in flight: what they have come to, for whoever goes on with them after
+//! The journal of turns in flight: what they have come to, for whoever resumes them after
 //! their process has died. Deleted with the end of the turn.
 
 use belljar_policy::Shown;

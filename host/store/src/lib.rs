@@ -1,4 +1,4 @@
-//! What is on disk: one SQLite file that holds conversations, what hangs off them, and the
+//! What is on disk: one SQLite file that holds conversations, what belongs to them, and the
 //! tenants that they belong to.
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //!
 //! - A file that is not a store, is damaged, or was written by a newer program is refused with
 //!   a reason, and stays as it was.
-//! - Deleting a session deletes all that hangs off it.
+//! - Deleting a session deletes all that belongs to it.
 //! - Every query is scoped by a tenant: a [`Store`] sees the rows of its own and no others. Only
 //!   a [`Registry`] looks at tenants and keys.
 //! - One task does all writing, in the order in which it was asked to (see [`Store::enqueue`]).
@@ -36,6 +36,7 @@ mod compaction;
 mod error;
 mod event;
 mod journal;
+mod limits;
 mod message;
 mod open;
 mod owner;
@@ -53,7 +54,7 @@ mod words;
 mod write;
 mod writer;
 
-pub use agent::{MAX_AGENT_BYTES, MAX_AGENTS, MAX_AGENTS_BYTES, StoredAgent};
+pub use agent::{MAX_AGENT_BYTES, StoredAgent};
 pub use answer::PermissionAnswer;
 pub use attachment::{MAX_ATTACHMENT_BYTES, NewAttachment, StoredAttachment};
 pub use audit::{AuditEntry, MAX_DETAIL_BYTES};
@@ -61,6 +62,7 @@ pub use compaction::Compaction;
 pub use error::StoreError;
 pub use event::{EventBlock, MAX_BLOCK_BYTES, MAX_EVENTS, StoredEvent};
 pub use journal::{InFlight, JournalEntry};
+pub use limits::{MAX_AGENTS, MAX_AGENTS_BYTES};
 pub use message::{Finished, NewMessage, StoredMessage};
 pub use open::{Store, TENANT};
 pub use page::Page;

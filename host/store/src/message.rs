@@ -96,7 +96,7 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// A placeholder becomes what came of it; its journal is not needed any more.
+/// A placeholder becomes its outcome; its journal is not needed any more.
 pub(crate) fn finish(
     tenant: &str,
     session: &str,

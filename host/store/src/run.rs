@@ -150,7 +150,7 @@ impl Store {
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
-    /// Deletes a run with all that hangs off it. `false` = there was none of that id: it is
+    /// Deletes a run with all that belongs to it. `false` = there was none of that id: it is
     /// gone, or a conversation by now, or a turn of it is in flight again.
     pub async fn delete_run(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2 \

@@ -177,7 +177,7 @@ impl Store {
         row.map(|row| self.stored(&row)).transpose()
     }
 
-    /// Deletes a session with all that hangs off it. `false` = there was none.
+    /// Deletes a session with all that belongs to it. `false` = there was none.
     pub async fn delete_session(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2";
         let args = [(&*self.tenant).into(), id.into()];
@@ -185,7 +185,7 @@ impl Store {
         Ok(self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await? > 0)
     }
 
-    /// Deletes all sessions of this tenant with all that hangs off them. Gives how many there
+    /// Deletes all sessions of this tenant with all that belongs to them. Gives how many there
     /// were.
     pub async fn delete_all_sessions(&self) -> Result<u64, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1";

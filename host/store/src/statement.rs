@@ -167,8 +167,8 @@ impl Statement {
         let all: i64 = row.try_get(2)?;
         Ok(match (tenants, agents) {
             (0, _) => self.not_found("tenant", 0),
-            (_, 0) if all < crate::agent::MAX_AGENTS => too_large_together(),
-            (_, 0) => StoreError::TooMany { what: "agents", limit: crate::agent::MAX_AGENTS },
+            (_, 0) if all < crate::limits::MAX_AGENTS => too_large_together(),
+            (_, 0) => StoreError::TooMany { what: "agents", limit: crate::limits::MAX_AGENTS },
             _ => StoreError::Conflict { what: "agent", id: self.shown(1) },
         })
     }
@@ -263,7 +263,7 @@ impl From<Vec<u8>> for Arg {
 }
 
 fn too_large_together() -> StoreError {
-    let limit = crate::agent::MAX_AGENTS_BYTES;
+    let limit = crate::limits::MAX_AGENTS_BYTES;
     StoreError::TooMany { what: "bytes of agents", limit }
 }
 

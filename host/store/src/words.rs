@@ -70,7 +70,7 @@ words! {
 }
 
 impl SessionKind {
-    /// Whether it is one run that nobody has gone on with: it holds one turn, and the oldest of
+    /// Whether it is one run that nobody has resumed: it holds one turn, and the oldest of
     /// its kind may be deleted.
     pub fn is_run(self) -> bool {
         match self {
@@ -145,7 +145,7 @@ words! {
         Said = "said",
         /// A call with effects is about to happen.
         Begun = "begun",
-        /// What a call came to.
+        /// The result of a call.
         Result = "result",
         /// A subagent's whole outcome.
         Child = "child",

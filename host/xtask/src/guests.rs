@@ -1,9 +1,9 @@
 //! `cargo xtask test-guests`: the suite that needs a WebAssembly toolchain.
 //!
-//! Components whose sources or compiler changed since they were committed are built anew, and what
-//! `cargo test` holds against the committed ones is held against those: the tool cases, the hooks
-//! and the attacks. The guests' own unit tests run natively. The tool `shell` is compared with bash
-//! and dash. Then a new tool project is made with the `belljar` binary, built and called, as a tool
+//! Components whose sources changed since they were committed are built anew, and what `cargo test`
+//! holds against the committed ones is held against those: the tool cases, the hooks and the
+//! attacks. The guests' own unit tests run natively. The tool `shell` is compared with bash and
+//! dash. Then a new tool project is made with the `belljar` binary, built and called, as a tool
 //! author would.
 //!
 //! `--all` builds every component, changed or not, and tests the shell's sources natively as well:
@@ -15,8 +15,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::guest_build::Toolchain;
 use crate::{hooks, tools};
+use belljar_guest_build::Toolchain;
 
 /// Where the rebuilt components go; read by the test kit.
 const REBUILT: &str = "target/rebuilt-tools";

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::guest_build::{Build, Toolchain};
 use crate::tools::{Crate, Sources};
+use belljar_guest_build::{Build, Toolchain};
 
 /// One such component.
 pub(crate) struct Lone {

@@ -5,10 +5,9 @@ mod api;
 mod check;
 mod dist;
 mod fuzz;
-#[path = "../../cli/src/guest_build.rs"]
-mod guest_build;
 mod guests;
 mod hooks;
+mod metadata;
 mod oracle;
 mod patches;
 mod peers;

@@ -13,6 +13,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::metadata;
+
 /// The file with the rules.
 const RULES: &str = ".deny.toml";
 
@@ -126,15 +128,7 @@ pub(crate) fn deny(root: &Path, advisories: bool) -> Result<()> {
 fn packages(root: &Path, targets: &[String]) -> Result<BTreeSet<Package>> {
     let mut packages = BTreeSet::new();
     for target in targets {
-        let output = Command::new("cargo")
-            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target])
-            .current_dir(root)
-            .output()
-            .context("failed to start cargo")?;
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(output.status.success(), "`cargo metadata` failed: {error}");
-        let found: Metadata =
-            serde_json::from_slice(&output.stdout).context("`cargo metadata` is not understood")?;
+        let found: Metadata = metadata::read(root, target)?;
         let built: BTreeSet<_> = found.resolve.nodes.into_iter().map(|node| node.id).collect();
         packages.extend(found.packages.into_iter().filter(|package| built.contains(&package.id)));
     }

@@ -4,8 +4,8 @@
 mod manifest;
 mod sources;
 
-use crate::guest_build::{Build, Toolchain};
 use anyhow::{Context, Result, bail};
+use belljar_guest_build::{Build, Toolchain};
 use clap::Args;
 use manifest::{Entry, Manifest};
 use sha2::{Digest, Sha256};

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use belljar_agent::{EventKind, EventSink, Host, Outcome, RunSpec, RunStatus, resolve, run};
 use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel, Transcript};
-use belljar_session::{EventKind, EventSink, Host, Outcome, RunSpec, RunStatus, resolve, run};
 use tokio_util::sync::CancellationToken;
 
 use crate::measure::{median, micros, millis};

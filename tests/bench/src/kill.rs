@@ -63,7 +63,7 @@ pub(crate) async fn row(binary: PathBuf, kills: usize) -> anyhow::Result<Row> {
     Ok(Row::new(
         format!("kill -9, {kills} times, {CLIENTS} clients"),
         format!(
-            "{} messages acknowledged, {} sessions, {} turns gone on with, {} calls interrupted",
+            "{} messages acknowledged, {} sessions, {} turns resumed, {} calls interrupted",
             acknowledged.len(),
             found.sessions,
             found.resumed,
@@ -127,7 +127,7 @@ async fn look(site: &Site, acknowledged: &[String]) -> anyhow::Result<Found> {
         for message in &messages {
             ensure!(
                 message.status != MessageStatus::InFlight,
-                "a turn of {session} was not gone on with"
+                "a turn of {session} was not resumed"
             );
             if let Some(text) = message.content["text"].as_str() {
                 *said.entry(text.to_owned()).or_default() += 1;

@@ -5,12 +5,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use anyhow::Context;
+use belljar_agent::{EventSink, Host, RunSpec, RunStatus, resolve, run};
+use belljar_catalogue::{Library, Root, StockTool, ToolCatalogue};
 use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel, Transcript};
 use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig, Wasm};
-use belljar_session::{
-    EventSink, Host, Library, Root, RunSpec, RunStatus, StockTool, ToolCatalogue, resolve, run,
-};
 use tokio_util::sync::CancellationToken;
 
 use crate::report::Row;

@@ -225,7 +225,7 @@ pub fn assert_denied(result: &CallResult, code: DenyCode) {
     assert!(codes.contains(&code), "{codes:?} in {:#?}", result.receipt);
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 

@@ -9,6 +9,7 @@ pub mod cases;
 mod guest;
 mod host;
 mod hostile;
+pub mod world;
 
 pub use guest::{WatTool, component, wat_hook, wat_tool};
 pub use host::{JarBuilder, TestHost, TestJar, assert_denied, assert_text, stock, text};

@@ -14,7 +14,7 @@ use tar::EntryType;
 use super::folder::{self, Deadline, MAX_READING};
 use super::gather::{Gather, unfit};
 use super::members::{Member, Members};
-use crate::exit::Failure;
+use crate::setup::exit::Failure;
 
 /// Bytes of an archive once decompressed. A repository of agents has a few million with its
 /// pictures; a bomb has a thousand times as many, and is not read on.

@@ -3,14 +3,14 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use belljar_catalogue::limits::MAX_AGENT_DEPTH;
 use belljar_definition::MAX_DEFINITION;
 use belljar_policy::Shown;
-use belljar_session::bounds::MAX_AGENT_DEPTH;
 use rustix::fs::FileType;
 
 use super::folder::{Deadline, Folder, MAX_READING, Named, UNFIT};
 use super::gather::Gather;
-use crate::exit::Failure;
+use crate::setup::exit::Failure;
 
 /// Folders are entered a little deeper than agents are taken, so that what lies too deep is said.
 const MAX_DEPTH: usize = MAX_AGENT_DEPTH + 4;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use belljar_catalogue::limits::{MAX_AGENT_DEPTH, MAX_AGENT_FILES};
 use belljar_definition::MAX_DEFINITION;
 use belljar_policy::Shown;
-use belljar_session::bounds::{MAX_AGENT_DEPTH, MAX_AGENT_FILES};
 
-use crate::exit::Failure;
+use crate::setup::exit::Failure;
 
 /// Files and folders of a source that are looked at. The largest public library has some ten
 /// thousand with all that surrounds its agents.

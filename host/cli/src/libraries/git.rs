@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::archive::MAX_UNPACKED;
 use super::folder::Deadline;
 use super::repository;
-use crate::exit::Failure;
+use crate::setup::exit::Failure;
 
 /// How long git may take for one step. A repository with a long history is cloned in a minute.
 const MAX_TIME: Duration = Duration::from_secs(300);

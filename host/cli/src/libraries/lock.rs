@@ -6,16 +6,16 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
+use belljar_catalogue::limits::MAX_AGENT_FILES;
 use belljar_definition::Slug;
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::Digest;
-use belljar_session::bounds::MAX_AGENT_FILES;
 use serde::{Deserialize, Serialize};
 
 use super::gather::unfit;
 use super::source::Source;
-use crate::exit::Failure;
-use crate::home::read_bounded;
+use crate::setup::exit::Failure;
+use crate::setup::home::read_bounded;
 
 /// Its name in the folder of the libraries. It lies there and not in the home itself, because the
 /// second wall opens directories, not single files that are replaced.

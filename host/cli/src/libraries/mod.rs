@@ -19,10 +19,10 @@ mod repository;
 mod shelf;
 mod source;
 
-use belljar_session::{API_LIBRARY, Root};
+use belljar_catalogue::{API_LIBRARY, Root};
 
-use crate::exit::Failure;
-use crate::home::Places;
+use crate::setup::exit::Failure;
+use crate::setup::home::Places;
 
 pub(crate) use gather::{Collected, File, LeftOut};
 pub(crate) use lock::{Installed, Lock};
@@ -31,14 +31,19 @@ pub(crate) use source::{Source, Taken};
 
 /// Names that no library gets: one is that of the agents that are made through the API, the others
 /// are how identities say that an agent is no library's.
-pub(crate) const RESERVED: &[&str] = &[API_LIBRARY, "belljar", "home", "library", "workspace"];
+const RESERVED: &[&str] = &[API_LIBRARY, "belljar", "home", "library", "workspace"];
+
+/// Whether no library goes by this name.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
 
 /// The installed libraries as the catalogue of agents reads them: the files that were agreed to,
 /// while they are as they were.
 pub(crate) fn roots(places: &Places) -> Result<Vec<Root>, Failure> {
     let lock = Lock::read(&places.libraries())?;
-    // One that has the name of those that are made through the API would pass for one of them.
-    let libraries = lock.libraries.into_iter().filter(|(name, _)| name.as_str() != API_LIBRARY);
+    // One that was installed by another program under such a name would pass for something else.
+    let libraries = lock.libraries.into_iter().filter(|(name, _)| !is_reserved(name.as_str()));
     let roots = libraries.map(|(name, library)| {
         let dir = places.libraries().join(&library.directory);
         Root::installed(&name, dir, library.files)

@@ -15,9 +15,9 @@ use belljar_sandbox::Digest;
 
 use super::gather::File as Agent;
 use super::lock::{Installed, Lock};
-use crate::exit::Failure;
-use crate::home::{Places, create_private};
-use crate::ours::{create_new_private, open_private, private_directory};
+use crate::setup::exit::Failure;
+use crate::setup::home::{Places, create_private};
+use crate::setup::ours::{create_new_private, open_private, private_directory};
 
 /// Held while the shelf is changed.
 const BUSY: &str = ".busy";
@@ -58,7 +58,7 @@ impl Shelf {
         Ok(Self { dir, lock, _busy: busy })
     }
 
-    /// The directory, which the second wall has to let through.
+    /// The directory, which the OS sandbox has to let through.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

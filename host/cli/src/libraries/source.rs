@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gather::{Collected, Gather};
 use super::{archive, directory, git};
-use crate::exit::Failure;
+use crate::setup::exit::Failure;
 
 /// A place on this machine that agents are taken from. Nothing is fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub(crate) enum Source {
 }
 
 /// A source of which all that needs another program has been done: the rest is reading, and
-/// happens behind the second wall.
+/// happens behind the OS sandbox.
 pub(crate) enum Taken {
     /// Read as it lies there.
     Directory(PathBuf),
@@ -103,7 +103,7 @@ impl Source {
         Slug::of(stem.unwrap_or(&name))
     }
 
-    /// Does what takes another program. To be called before the second wall goes up.
+    /// Does what takes another program. To be called before the OS sandbox goes up.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Source {
 }
 
 impl Taken {
-    /// What has to be readable behind the second wall.
+    /// What has to be readable behind the OS sandbox.
     pub(crate) fn reads(&self) -> Vec<PathBuf> {
         match self {
             Self::Directory(path) | Self::Archive(path) => vec![path.clone()],

@@ -256,6 +256,17 @@ pub(super) fn is_joined(key: &str) -> bool {
         && (restricts(&words) || any(&words, PERMIT))
 }
 
+/// Whether a key is one such word by itself. Prose has those too: what follows it tells.
+pub(super) fn is_word(key: &str) -> bool {
+    let words = words(key);
+    let plain = flat(key);
+    key.len() <= MAX_NAME
+        && words.len() == 1
+        && !DISPLAY.contains(&plain.as_str())
+        && !is_no_limit(key)
+        && restricts(&words)
+}
+
 /// Whether a field is known to limit nothing of what an agent may do.
 pub(super) fn is_no_limit(key: &str) -> bool {
     let plain = flat(key);

@@ -14,6 +14,7 @@
 use belljar_policy::Shown;
 
 use super::keys::{self, NARROWING};
+use super::limit_words;
 use super::names::split_names;
 use crate::diagnostic::{Findings, Place, Severity, count};
 use crate::dialect::CANONICAL_ONLY;
@@ -175,6 +176,9 @@ fn is_field(key: &str, value: &str) -> bool {
         // Prose has these words too, and says more than one in a line.
         _ if keys::narrows(key) && !NARROWING.contains(&keys::meant(key)) => {
             !value.is_empty() && !value.contains(' ')
+        }
+        _ if limit_words::is_word(key) => {
+            value.is_empty() || value.starts_with(['[', '{']) || !value.contains(' ')
         }
         _ => keys::is_known(key),
     }

@@ -271,10 +271,23 @@ fn a_limit_in_broken_yaml_is_kept_or_costs_all_tools() {
     };
     assert_eq!(broken("readonly: true").asked.writes, Writes::Nowhere);
     assert_eq!(broken("max_turns: 3").asked.limits.get("steps"), Some(3));
-    for line in ["sandbox_profile: strict", "no-network: sometimes", "  readonly: true"] {
+    let lines = [
+        "sandbox_profile: strict",
+        "no-network: sometimes",
+        "  readonly: true",
+        "restricted: true",
+        "sandboxed: yes",
+        "deny: [Write, Bash]",
+        "forbidden:\n  - Write",
+    ];
+    for line in lines {
         let definition = broken(line);
         assert_eq!(rights(&definition.asked).tools().count(), 0, "{line}");
         assert!(definition.has_lost_all_tools(), "{line}");
+    }
+    // Prose says more than a word.
+    for line in ["Restricted: nothing is written here", "Denied: what nobody asked for"] {
+        assert!(!broken(line).has_lost_all_tools(), "{line}");
     }
 }
 

@@ -12,7 +12,7 @@
 //!                               # transcript serves any number of runs, also after a restart
 //! agents:
 //!   - agent: scout              # the agent's name, as it stands in its definition
-//!     spawn: 0                  # the how-many-eth `scout` of the run, from 0 (the default);
+//!     spawn: 0                  # which `scout` of the run, from 0 (the default);
 //!                               # `any` serves every one without an entry of its own, each
 //!                               # from the first turn on
 //!     turns:

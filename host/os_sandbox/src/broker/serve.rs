@@ -10,6 +10,8 @@ use std::path::Path;
 use std::pin::Pin;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::AsyncReadExt as _;
@@ -23,6 +25,9 @@ const MAX_REQUESTS: usize = 256;
 
 /// Most bytes of a component that is read for [`Request::Make`]. The vault's own bound is below.
 const MAX_COMPONENT: u64 = 256 << 20;
+
+/// How long an answer may take to be written: its socket has room for many.
+const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
 /// How long a keeper may take to end what its command has started.
 #[cfg(target_os = "linux")]
@@ -57,14 +62,11 @@ pub fn serve(keeper: &[OsString], vault: &dyn Vault) -> ExitCode {
         // Of a keeper that is killed the broker adopts the rest.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
-    let served = duties().and_then(|duties| {
-        vault.open(duties.cache.as_deref());
-        take_requests(&duties, keeper, vault)
-    });
-    #[cfg(target_os = "linux")]
-    super::descendants::end();
-    match served {
-        Ok(()) => ExitCode::SUCCESS,
+    match duties() {
+        Ok(duties) => {
+            vault.open(duties.cache.as_deref());
+            take_requests(&duties, keeper, vault)
+        }
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -75,13 +77,18 @@ fn duties() -> io::Result<Duties> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Ends when no more requests can come. By then nobody waits for what still runs, so all of it
-/// is ended first.
-fn take_requests(duties: &Duties, keeper: &[OsString], vault: &dyn Vault) -> io::Result<()> {
+/// Ends this process when no more requests can come. By then nobody waits for an answer, so all that
+/// still runs is ended first; of what a request brought along, a thread may wait for ever, so none is
+/// waited for.
+fn take_requests(duties: &Duties, keeper: &[OsString], vault: &dyn Vault) -> ! {
     let socket = io::stdout();
     let running = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        while let Some(received) = receive(socket.as_fd())? {
+        let served = loop {
+            let received = match receive(socket.as_fd()) {
+                Ok(Some(received)) => received,
+                ended => break ended.map(drop),
+            };
             let Some(mut order) = Order::of(received) else { continue };
             let Some(place) = Place::take(&running) else {
                 tell(&mut order.control, &Answer::Refused("too much runs already".to_owned()));
@@ -96,9 +103,25 @@ fn take_requests(duties: &Duties, keeper: &[OsString], vault: &dyn Vault) -> io:
             };
             // Where there can be no thread, the socket is closed unanswered.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-        }
-        Ok(())
+        };
+        // From here on no hook is started.
+        *STARTING.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        #[cfg(target_os = "linux")]
+        super::descendants::end();
+        std::process::exit(i32::from(served.is_err()))
     })
+}
+
+/// Whether hooks are started; held while one is, so that none is missed when all are ended.
+static STARTING: Mutex<bool> = Mutex::new(true);
+
+/// Starts a hook, unless this process ends.
+fn start(command: &mut Command) -> io::Result<Child> {
+    let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    match *starting {
+        true => command.spawn(),
+        false => Err(io::Error::other("the broker ends")),
+    }
 }
 
 /// Does what is asked; gives the last answer.
@@ -118,7 +141,7 @@ fn carry_out(
             let mut command = hook(*number, duties, keeper).map_err(io::Error::other)?;
             // A group of its own, so that Ctrl-C on a terminal is not for it.
             command.stdin(next()?).stdout(next()?).stderr(next()?).process_group(0);
-            let child = command.spawn();
+            let child = start(&mut command);
             // It holds the streams open, whose ends the other side waits for.
             drop(command);
             let child = child?;
@@ -197,9 +220,27 @@ impl Order {
         if cut || files.len() != request.files() {
             return None;
         }
-        let control = UnixStream::from(files.pop()?);
+        let control = answering(files.pop()?)?;
         Some(Self { request, files, control })
     }
+}
+
+/// The socket that an answer goes to, if it is one: a stream between processes of this machine, on
+/// which writing waits for nobody, and whose other end says that nobody waits any more.
+fn answering(file: OwnedFd) -> Option<UnixStream> {
+    use rustix::net::{AddressFamily, SocketType, sockopt};
+    #[cfg(target_os = "linux")]
+    if sockopt::socket_domain(&file).ok()? != AddressFamily::UNIX {
+        return None;
+    }
+    if sockopt::socket_type(&file).ok()? != SocketType::STREAM {
+        return None;
+    }
+    let socket = UnixStream::from(file);
+    // One that is not connected is at an end from the beginning, or listens.
+    socket.peer_addr().ok()?;
+    socket.set_write_timeout(Some(ANSWER_WAIT)).ok()?;
+    Some(socket)
 }
 
 /// One of [`MAX_REQUESTS`], given back when dropped.
@@ -289,7 +330,10 @@ mod tests {
 
     fn order(text: &str, count: usize, cut: bool) -> Option<Order> {
         let null = || OwnedFd::from(File::open("/dev/null").unwrap());
-        let files = (0..count).map(|_| null()).collect();
+        let mut files: Vec<_> = (1..count).map(|_| null()).collect();
+        if count > 0 {
+            files.push(UnixStream::pair().unwrap().0.into());
+        }
         Order::of(Received { text: text.as_bytes().to_vec(), files, cut })
     }
 
@@ -340,6 +384,45 @@ mod tests {
         assert!(regular(pipe.into()).is_err());
         assert!(regular(File::open("/dev/zero").unwrap().into()).is_err());
         assert!(regular(tempfile::tempfile().unwrap().into()).is_ok());
+    }
+
+    #[test]
+    fn an_answer_goes_to_a_connected_stream_of_this_machine_and_to_nothing_else() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        assert!(answering(ours.into()).is_some());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (datagrams, _other) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        let (pipe, _writer) = io::pipe().unwrap();
+        let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+        let polled = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::empty());
+        let alone = rustix::net::socket(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+            None,
+        );
+        let others: [OwnedFd; 7] = [
+            remote.into(),
+            datagrams.into(),
+            pipe.into(),
+            event,
+            polled.unwrap(),
+            alone.unwrap(),
+            File::open("/dev/null").unwrap().into(),
+        ];
+        for other in others {
+            assert!(answering(other).is_none());
+        }
+    }
+
+    #[test]
+    fn an_answer_that_nobody_takes_is_given_up() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let mut ours = answering(ours.into()).unwrap();
+        // What no reader makes room for: more than any socket holds.
+        for _ in 0..64 {
+            tell(&mut ours, &Answer::Refused("x".repeat(1 << 20)));
+        }
     }
 
     #[test]

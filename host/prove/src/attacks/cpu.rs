@@ -11,7 +11,7 @@ use crate::guests::{self, Guest};
 /// Fuel of one call in these attacks: a fraction of a second.
 const FUEL: u64 = 300_000_000;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "cpu-endless-loop",
         kind: Kind::Cpu,

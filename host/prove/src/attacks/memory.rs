@@ -6,7 +6,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped};
 use crate::guests::{self, Guest};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "memory-grow-to-the-limit",
         kind: Kind::Memory,

@@ -14,7 +14,7 @@ use crate::attack::{Attack, Escape, Stopped, Verdict};
 use crate::guests::Guest;
 
 /// All of them, by kind.
-pub fn attacks() -> impl Iterator<Item = &'static Attack> {
+pub fn attacks() -> impl Iterator<Item = &'static Attack<Arena>> {
     let before = [cpu::ATTACKS, memory::ATTACKS, output::ATTACKS];
     let inward = before.into_iter().chain(files::ATTACKS);
     let outward = network::ATTACKS.into_iter().chain(secrets::ATTACKS);

@@ -8,7 +8,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::{self, Guest};
 use crate::jar::Call;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "output-flood-on-stdout",
         kind: Kind::Output,

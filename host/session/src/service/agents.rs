@@ -8,7 +8,7 @@ use belljar_definition::{Content, Scope, SourceFile};
 
 use super::Service;
 use super::types::ServiceError;
-use crate::library::API_LIBRARY;
+use belljar_catalogue::API_LIBRARY;
 
 impl Service {
     /// Takes over what the store holds of agents; call it once at the start, and after each

@@ -3,28 +3,29 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use belljar_definition::Status;
 use belljar_policy::{Caps, LimitsRequest};
 use belljar_store::{SessionKind, StoredSession};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use super::admission::Permit;
-use super::desk::TurnDesk;
 use super::limits::Place;
+use super::questions::TurnQuestions;
 use super::running::{Claim, Running, TurnEnd, TurnHandle};
 use super::types::{ServiceError, TurnRequest};
 use super::{Inner, RETRY_AFTER, Service};
-use crate::ask::Asker;
-use crate::conversation::Conversation;
-use crate::events::EventSink;
-use crate::history::History;
-use crate::host::Host;
-use crate::open_turn::OpenTurn;
-use crate::outcome::RunError;
-use crate::resolve::{ResolvedAgent, resolve_known};
-use crate::rows::Past;
-use crate::session_journal::SessionJournal;
+use crate::conversation::history::History;
+use crate::conversation::talk::Conversation;
+use crate::record::open_turn::OpenTurn;
+use crate::record::past::Past;
+use crate::record::session_journal::SessionJournal;
 use crate::trace;
+use belljar_agent::Asker;
+use belljar_agent::Host;
+use belljar_agent::ResolveError;
+use belljar_agent::events::EventSink;
+use belljar_agent::{ResolvedAgent, preview, resolve_known};
 
 /// The agent of a session that names none.
 pub(super) const DEFAULT_AGENT: &str = "general-purpose";
@@ -75,12 +76,15 @@ impl Service {
         }
         let (mut journal, past) = inner.open(id, known).await?;
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
-            // It waits for its turn to be gone on with.
+            // It waits for its turn to be resumed.
             return Err(ServiceError::Busy(claim.session().to_owned()));
         }
         let TurnRequest { model, limits, history, .. } = request;
         let past = past.as_ref();
         let conversation = inner.conversation(agent, model, limits, history, past).await?;
+        // INV-152: after all waiting, and before anything is stored.
+        let needed = || least_tokens(&inner.host, &conversation, &request.text);
+        inner.allowance.step(&inner.store, &*inner.host.clock, needed).await?;
         let turn = journal.by(&request.actor).say(&conversation, &request.text).await?;
         let after = journal.last_event();
         let user_message = turn.asked.clone();
@@ -100,8 +104,8 @@ impl Inner {
         let (end, ended) = watch::channel(None);
         let session = claim.session().to_owned();
         let mut host = self.host.clone();
-        host.asker = Arc::new(TurnDesk {
-            desk: Arc::clone(&self.desk),
+        host.asker = Arc::new(TurnQuestions {
+            questions: Arc::clone(&self.questions),
             clock: Arc::clone(&host.clock),
             session: session.clone(),
             message: turn.message.clone(),
@@ -117,10 +121,10 @@ impl Inner {
                 tracing::error!(
                     target: "belljar::session",
                     session = %claim.session(),
-                    "what came of a turn could not be stored: {error}"
+                    "the outcome of a turn could not be stored: {error}"
                 );
             }
-            trace::turn_ended(&traced, &saved.turn.outcome);
+            belljar_agent::trace::turn_ended(&traced, &saved.turn.outcome);
             let outcome = TurnEnd::of(&saved.turn.outcome);
             // Whoever hears of the end may begin the next turn.
             drop((journal, claim, places));
@@ -175,19 +179,17 @@ impl Inner {
     /// An agent that can be run.
     pub(super) async fn agent(&self, name: &str) -> Result<Arc<ResolvedAgent>, ServiceError> {
         self.refresh().await;
-        let wrong = |message: String, hint| ServiceError::Agent { message, hint };
         let agent = resolve_known(&self.host, name, &self.workspace);
-        let agent = agent.map_err(|error| wrong(error.to_string(), None))?;
-        if let Err(error) = agent.runnable(false) {
-            let hint = match &error {
-                RunError::Setup { hint, .. } => hint.clone(),
-                _ => None,
-            };
-            return Err(wrong(error.to_string(), hint));
+        let agent = agent.map_err(|error| match error {
+            ResolveError::NotFound(found) => ServiceError::NoAgent(found),
+            other => ServiceError::Agent(other.to_string()),
+        })?;
+        if let Status::Blocked { reasons } = &agent.status {
+            let (agent, reasons) = (agent.id.to_string(), reasons.clone());
+            return Err(ServiceError::Blocked { agent, reasons });
         }
         if self.host.models.is_empty() {
-            let hint = "add a model to `[models]` in the operator's `belljar.toml`".to_owned();
-            return Err(wrong("no model is configured".to_owned(), Some(hint)));
+            return Err(ServiceError::NoModel);
         }
         Ok(Arc::new(agent))
     }
@@ -220,9 +222,21 @@ impl Inner {
     }
 }
 
+/// The fewest tokens that the first step of a turn takes.
+async fn least_tokens(
+    host: &Host,
+    conversation: &Conversation,
+    text: &str,
+) -> Result<u64, ServiceError> {
+    let mut spec = conversation.spec(text.to_owned());
+    spec.history = conversation.messages().to_vec();
+    // What else is wrong with it is the outcome of its turn.
+    Ok(preview(host, spec).await.map_or(0, |made| made.least_tokens()))
+}
+
 fn most_children(host: &Host, agent: &ResolvedAgent) -> usize {
     let granted = host.settings.delegation(&agent.id, agent.definition.visibility);
-    crate::delegates::side_by_side(&granted, &agent.definition)
+    belljar_agent::side_by_side(&granted, &agent.definition)
 }
 
 fn check(request: &TurnRequest) -> Result<(), ServiceError> {

@@ -1,13 +1,21 @@
 //! What one tenant may have: turns at a time, and tokens and fuel a day.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use belljar_policy::{Budget, Caps, Level, Meter};
 use belljar_store::{Store, StoreError, UsageRow};
+use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{RETRY_AFTER, ServiceError, ServiceLimits};
-use crate::clock::Clock;
+use belljar_agent::Clock;
+
+/// Tokens that the first step of no turn passes: the models' largest contexts.
+const MOST_NEEDED: u64 = 4 << 20;
+
+/// Seconds of a day.
+const DAY: i64 = 24 * 3600;
 
 /// What one tenant may have.
 pub(crate) struct Allowance {
@@ -102,10 +110,51 @@ impl Allowance {
         }
     }
 
+    /// INV-152: an error where too little is left of the day for a step that needs so many tokens.
+    /// `needed` is asked only where a limit is near enough for the answer to matter.
+    pub(crate) async fn step(
+        &self,
+        store: &Store,
+        clock: &dyn Clock,
+        needed: impl AsyncFnOnce() -> Result<u64, ServiceError>,
+    ) -> Result<(), ServiceError> {
+        let budget = self.budget(store, clock).await?;
+        let left = |meter| budget.limit(meter).saturating_sub(budget.spent(meter));
+        let (tokens, fuel) = (left(Meter::Tokens), left(Meter::Fuel));
+        let used = |limit, meter, left, needed| {
+            let (resets, retry_after) = next_day(clock.now());
+            let most = budget.limit(meter);
+            Err(ServiceError::DayUsed { limit, most, left, needed, resets, retry_after })
+        };
+        if fuel == 0 {
+            return used("tenant_fuel_per_day", Meter::Fuel, fuel, 1);
+        }
+        if tokens == 0 {
+            return used("tenant_tokens_per_day", Meter::Tokens, tokens, 1);
+        }
+        if tokens >= MOST_NEEDED {
+            return Ok(());
+        }
+        match needed().await? {
+            needed if needed > tokens => {
+                used("tenant_tokens_per_day", Meter::Tokens, tokens, needed)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn known(&self, today: &str) -> Option<Budget> {
         let day = self.day.lock().unwrap_or_else(PoisonError::into_inner);
         day.as_ref().filter(|(known, _)| known == today).map(|(_, budget)| budget.clone())
     }
+}
+
+/// When the next day begins, in UTC, and how long that is from now.
+fn next_day(now: Timestamp) -> (Timestamp, Duration) {
+    let seconds = now.as_second();
+    let begins = seconds.saturating_sub(seconds.rem_euclid(DAY)).saturating_add(DAY);
+    let wait = u64::try_from(begins.saturating_sub(seconds)).unwrap_or(0);
+    (Timestamp::from_second(begins).unwrap_or(now), Duration::from_secs(wait))
 }
 
 fn bill(budget: &Budget, row: &UsageRow) {
@@ -114,5 +163,21 @@ fn bill(budget: &Budget, row: &UsageRow) {
     for (meter, amount) in [(Meter::Tokens, tokens), (Meter::Fuel, amount(row.fuel))] {
         // Passing a limit here ends the next turn before it begins.
         let _ = budget.bill(meter, amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_ends_at_midnight_in_utc() {
+        let at = |now: &str| {
+            let (resets, wait) = next_day(now.parse().unwrap());
+            (resets.to_string(), wait.as_secs())
+        };
+        let next = || "2026-03-02T00:00:00Z".to_owned();
+        assert_eq!(at("2026-03-01T23:59:59.5Z"), (next(), 1));
+        assert_eq!(at("2026-03-01T00:00:00Z"), (next(), 86_400));
     }
 }

@@ -7,15 +7,14 @@
 //! ```
 //!
 //! A turn does not depend on whoever began it: a client that leaves finds its answer in the
-//! session. A turn that a process died in is gone on with by [`Service::recover`].
+//! session. An interrupted turn is resumed by [`Service::recover`].
 
 mod admission;
 mod agents;
 mod begin;
-mod desk;
-mod hub;
 mod limits;
 mod preview;
+mod questions;
 mod recover;
 mod running;
 mod types;
@@ -24,24 +23,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use belljar_definition::host_tools;
 use belljar_policy::Shown;
 use belljar_store::{AuditEntry, PermissionAnswer, Store, Write};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
-pub use self::desk::{OpenQuestion, PersonAnswer, QuestionKind};
-pub(crate) use self::hub::{Block, Hub};
-pub use self::hub::{SessionEvent, Watch};
+pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::{TurnEnd, TurnHandle};
-pub use self::types::{
-    Preview, PreviewRequest, RunningTurn, ServiceError, ServiceLimits, TurnRequest,
-};
-use crate::clock::RunId;
-use crate::host::Host;
-use crate::service::desk::Desk;
+pub use self::types::{PreviewRequest, RunningTurn, ServiceError, ServiceLimits, TurnRequest};
+use crate::record::hub::{Hub, Watch};
 use crate::service::limits::Allowance;
+use crate::service::questions::Questions;
 use crate::service::running::Running;
+use belljar_agent::Host;
+use belljar_agent::RunId;
 
 /// How long an answer to a full queue asks its client to wait: some turns have ended by then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -60,7 +57,7 @@ struct Inner {
     admission: Arc<Admission>,
     allowance: Allowance,
     hub: Arc<Hub>,
-    desk: Arc<Desk>,
+    questions: Arc<Questions>,
     running: Running,
     /// When the library was last looked at.
     library_seen: Mutex<Option<Instant>>,
@@ -85,7 +82,7 @@ impl Service {
             workspace,
             admission,
             hub: Arc::default(),
-            desk: Arc::default(),
+            questions: Arc::default(),
             running: Running::default(),
             library_seen: Mutex::default(),
             draining: CancellationToken::new(),
@@ -120,7 +117,7 @@ impl Service {
 
     /// The questions that wait for a person, each with its session.
     pub fn questions(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
-        self.0.desk.open(session)
+        self.0.questions.open(session)
     }
 
     /// Answers a question. The answer is handed to the store before the turn goes on.
@@ -131,7 +128,7 @@ impl Service {
         answer: PersonAnswer,
         actor: &str,
     ) -> Result<(), ServiceError> {
-        let taken = self.0.desk.take(session, question, &answer);
+        let taken = self.0.questions.take(session, question, &answer);
         let (asked, waiting) = taken.ok_or(ServiceError::NoQuestion(question))?;
         let (word, text) = match &answer {
             PersonAnswer::Permission(word) => (word.as_str(), None),
@@ -141,7 +138,7 @@ impl Service {
             QuestionKind::Permission { tool, arguments } => (tool, json!(arguments)),
             QuestionKind::Clarify { question, options } => {
                 let asked = json!({"question": question, "options": options, "answer": text});
-                (crate::hosttool::HostTool::Clarify.name().to_owned(), asked)
+                (host_tools::CLARIFY.to_owned(), asked)
             }
         };
         let now = self.now();
@@ -182,7 +179,7 @@ impl Service {
     }
 
     /// Takes no more turns and waits for those that run, up to `limit`. What is left then is
-    /// stopped where it is: it is journalled, and [`Service::recover`] goes on with it.
+    /// stopped where it is: it is journalled, and [`Service::recover`] resumes it.
     pub async fn drain(&self, limit: Duration) {
         self.0.draining.cancel();
         let mut wait = limit;

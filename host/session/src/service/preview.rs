@@ -4,11 +4,10 @@ use belljar_policy::LimitsRequest;
 
 use super::Service;
 use super::begin::DEFAULT_AGENT;
-use super::types::{Preview, PreviewRequest, ServiceError};
-use crate::compact;
-use crate::outcome::RunError;
-use crate::rows::past;
-use crate::run::preview;
+use super::types::{PreviewRequest, ServiceError};
+use crate::conversation::compaction;
+use crate::record::past::past;
+use belljar_agent::{Preview, RunError, preview};
 
 /// A summary would be made first; nobody knows what it would say.
 const DUE: &str = "the history is too large for the model: before this is sent, the older turns \
@@ -32,14 +31,14 @@ impl Service {
         let mut spec = conversation.spec(request.text);
         spec.history = conversation.messages().to_vec();
         let made = preview(&inner.host, spec).await.map(|mut made| {
-            if compact::is_due(&inner.host, &conversation) {
+            if compaction::is_due(&inner.host, &conversation) {
                 made.notes.push(DUE.to_owned());
             }
             made
         });
         made.map_err(|error| match error {
-            RunError::Setup { message, hint } => ServiceError::Agent { message, hint },
-            other => ServiceError::Agent { message: other.to_string(), hint: None },
+            RunError::Setup { message, .. } => ServiceError::Agent(message),
+            other => ServiceError::Agent(other.to_string()),
         })
     }
 }

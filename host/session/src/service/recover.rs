@@ -10,7 +10,7 @@ use super::begin::Ready;
 use super::running::Running;
 use super::types::ServiceError;
 use super::{Inner, Service};
-use crate::history::History;
+use crate::conversation::history::History;
 
 /// What is known of a turn from its person's message.
 #[derive(Default, Deserialize)]
@@ -24,7 +24,7 @@ struct Asked {
 impl Service {
     /// Goes on with every turn of this tenant that a process died in, each in a task of its own
     /// as there is room; runs of the command line are left to whoever began them. Gives how many
-    /// there are. One that cannot be gone on with, because its
+    /// there are. One that cannot be resumed, because its
     /// agent is gone for example, is marked as interrupted.
     pub async fn recover(&self) -> Result<usize, ServiceError> {
         let mut left = self.0.store.in_flight().await?;
@@ -40,7 +40,7 @@ impl Service {
                     tracing::warn!(
                         target: "belljar::session",
                         %session,
-                        "a turn was not gone on with: {error}"
+                        "a turn was not resumed: {error}"
                     );
                 }
             });

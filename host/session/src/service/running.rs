@@ -8,11 +8,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::hub::{Hub, Watch};
 use super::types::RunningTurn;
-use crate::control::Control;
-use crate::events::Counts;
-use crate::outcome::{Outcome, Status, Usage};
+use crate::record::hub::{Hub, Watch};
+use belljar_agent::Control;
+use belljar_agent::events::Counts;
+use belljar_agent::{Outcome, RunStatus as Status, Usage};
 
 /// The turns that run, by session.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ pub struct TurnHandle {
 }
 
 impl TurnHandle {
-    /// Waits for its end; what came of it is stored then. `None` = it was stopped with the host
+    /// Waits for its end; its outcome is stored then. `None` = it was stopped with the host
     /// and goes on at the next start.
     pub async fn ended(&mut self) -> Option<Arc<TurnEnd>> {
         let ended = self.ended.wait_for(Option::is_some).await;

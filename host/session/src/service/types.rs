@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use belljar_model::ChatRequest;
+use belljar_definition::NotFound;
 use belljar_policy::LimitsRequest;
 use belljar_store::StoreError;
+use jiff::Timestamp;
 
-use crate::history::History;
-use crate::session_journal::JournalError;
+use crate::conversation::history::History;
+use crate::record::session_journal::JournalError;
 
 /// What one tenant may have at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub struct RunningTurn {
 /// A message that is not sent.
 #[derive(Debug, Clone, Default)]
 pub struct PreviewRequest {
-    /// The session that it would go on with; `None` = a new one.
+    /// The session that it would resume; `None` = a new one.
     pub session: Option<String>,
     /// As in [`TurnRequest`].
     pub agent: Option<String>,
@@ -73,17 +74,6 @@ pub struct PreviewRequest {
     pub history: History,
 }
 
-/// Exactly what the model would be sent first.
-#[derive(Debug, Clone)]
-pub struct Preview {
-    /// The model, as provider and name.
-    pub model: String,
-    /// System blocks, messages and tools.
-    pub request: ChatRequest,
-    /// What a person should know: rights that were narrowed, tools that are left out.
-    pub notes: Vec<String>,
-}
-
 /// Why something cannot be done.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -93,14 +83,23 @@ pub enum ServiceError {
     /// One turn at a time.
     #[error("session `{0}` is answering; wait for the end of its turn, or cancel it")]
     Busy(String),
-    /// The agent is unknown or blocked, or there is no model.
-    #[error("{message}")]
-    Agent {
-        /// What is wrong.
-        message: String,
-        /// What can be done.
-        hint: Option<String>,
+    /// No agent of the tenant, or several, go by that name.
+    #[error("no agent, or more than one, is called `{}`", .0.name)]
+    NoAgent(NotFound),
+    /// The agent may not be run as it is.
+    #[error("agent `{agent}` is blocked: {}", reasons.join("; "))]
+    Blocked {
+        /// Its identity.
+        agent: String,
+        /// Why.
+        reasons: Vec<String>,
     },
+    /// No model is configured.
+    #[error("no model is configured")]
+    NoModel,
+    /// The agent cannot be set up: its model is not known, or a tool cannot be used.
+    #[error("{0}")]
+    Agent(String),
     /// The request makes no sense.
     #[error("{0}")]
     Invalid(String),
@@ -124,6 +123,22 @@ pub enum ServiceError {
         /// Bytes that may be.
         limit: u64,
     },
+    /// What the tenant may use in a day is used up, or too little of it is left for one step.
+    #[error("`{limit}` is {most}, and {left} of it is left until {resets}; a step needs {needed}")]
+    DayUsed {
+        /// The setting that says how much: `tenant_tokens_per_day` or `tenant_fuel_per_day`.
+        limit: &'static str,
+        /// How much that is.
+        most: u64,
+        /// What is left of it.
+        left: u64,
+        /// The least that the turn would need.
+        needed: u64,
+        /// When there is as much again.
+        resets: Timestamp,
+        /// How long that is from now.
+        retry_after: Duration,
+    },
     /// The host is about to end.
     #[error("the host is shutting down")]
     Draining,
@@ -133,7 +148,7 @@ pub enum ServiceError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(StoreError),
-    /// A session cannot be gone on with.
+    /// A session cannot be resumed.
     #[error(transparent)]
     Session(JournalError),
 }

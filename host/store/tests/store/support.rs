@@ -172,7 +172,7 @@ pub(crate) fn everything(id: &str) -> Vec<Write> {
     writes
 }
 
-/// One of each kind of write that hangs off a placeholder. `mark` makes the ids of a second
+/// One of each kind of write that belongs to a placeholder. `mark` makes the ids of a second
 /// set.
 pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<Write> {
     let (session, message) = (session.to_owned(), message.to_owned());

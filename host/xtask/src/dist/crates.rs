@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Deserialize;
+
+use crate::metadata;
 
 /// The crate that is the program.
 const PROGRAM: &str = "belljar-cli";
@@ -111,9 +112,9 @@ impl Crates {
         let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let mut crates =
             Self { packages: Vec::new(), edges: BTreeMap::new(), checksums: checksums(root)? };
-        crates.add(&metadata(root, &host)?, |package| package.name == PROGRAM);
+        crates.add(&metadata::read(root, &host)?, |package| package.name == PROGRAM);
         let tools = root.join("tools");
-        crates.add(&metadata(root, TOOLS_TARGET)?, |package| {
+        crates.add(&metadata::read(root, TOOLS_TARGET)?, |package| {
             package.manifest_path.starts_with(&tools)
         });
         let key = |package: &Package| (package.name.clone(), package.version.clone());
@@ -181,17 +182,6 @@ impl Crates {
     pub(super) fn version(&self) -> &str {
         self.program().map_or("0.0.0", |package| &package.version)
     }
-}
-
-fn metadata(root: &Path, target: &str) -> Result<Metadata> {
-    let output = Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target])
-        .current_dir(root)
-        .output()
-        .context("failed to start cargo")?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`cargo metadata` failed: {error}");
-    serde_json::from_slice(&output.stdout).context("`cargo metadata` is not understood")
 }
 
 fn checksums(root: &Path) -> Result<BTreeMap<(String, String), String>> {

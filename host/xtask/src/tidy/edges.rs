@@ -12,6 +12,21 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/model", &["belljar-policy"]),
     ("host/store", &["belljar-policy"]),
     (
+        "host/catalogue",
+        &["belljar-policy", "belljar-definition", "belljar-sandbox", "belljar-model"],
+    ),
+    (
+        "host/agent",
+        &[
+            "belljar-policy",
+            "belljar-definition",
+            "belljar-sandbox",
+            "belljar-model",
+            "belljar-os-sandbox",
+            "belljar-catalogue",
+        ],
+    ),
+    (
         "host/session",
         &[
             "belljar-policy",
@@ -19,10 +34,21 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-sandbox",
             "belljar-model",
             "belljar-store",
-            "belljar-os-sandbox",
+            "belljar-catalogue",
+            "belljar-agent",
         ],
     ),
-    ("host/server", &["belljar-policy", "belljar-definition", "belljar-session", "belljar-store"]),
+    (
+        "host/server",
+        &[
+            "belljar-policy",
+            "belljar-definition",
+            "belljar-catalogue",
+            "belljar-agent",
+            "belljar-session",
+            "belljar-store",
+        ],
+    ),
     (
         "host/cli",
         &[
@@ -30,16 +56,20 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-definition",
             "belljar-sandbox",
             "belljar-model",
+            "belljar-catalogue",
+            "belljar-agent",
             "belljar-session",
             "belljar-server",
             "belljar-store",
             "belljar-prove",
             "belljar-os-sandbox",
+            "belljar-guest-build",
             // Its build script alone, which compiles the stock tools.
             "belljar-engine",
         ],
     ),
-    ("host/xtask", &[]),
+    ("host/guest_build", &[]),
+    ("host/xtask", &["belljar-guest-build"]),
     // The attacks run where tools and agents run; their guests stay on the other side.
     (
         "host/prove",
@@ -48,7 +78,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-definition",
             "belljar-sandbox",
             "belljar-model",
-            "belljar-session",
+            "belljar-catalogue",
+            "belljar-agent",
         ],
     ),
 ];

@@ -3,7 +3,9 @@
 mod edges;
 mod guide;
 mod invariants;
+mod rings;
 mod source;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(source::breaches(&files));
     breaches.extend(edges::breaches(&files));
     breaches.extend(invariants::breaches(&files));
+    breaches.extend(rings::breaches(&files));
+    breaches.extend(words::breaches(&files));
     breaches.extend(guide::breaches(root, &files));
     for breach in &breaches {
         crate::say(&format!("tidy: {breach}"));

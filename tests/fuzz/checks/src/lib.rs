@@ -5,20 +5,23 @@
 //! `tests/fuzz/regressions`, so that `cargo test` keeps what the fuzzer once found. A broken
 //! promise is a panic: that is what both look for.
 
-mod component;
 mod definition;
 mod gate;
+mod inspecting;
 mod sandbox;
 mod settings;
 
 // The files of the sandbox name each other from the root of their crate.
 use sandbox::error::LoadError;
 use sandbox::inspect::Need;
-use sandbox::{interfaces, json, tool_info, wasm};
+use sandbox::json;
+mod component {
+    pub(crate) use crate::sandbox::{interfaces, tool_info, wasm};
+}
 
-pub use component::component;
 pub use definition::definition;
 pub use gate::gate;
+pub use inspecting::component;
 pub use settings::settings;
 
 /// A check of arbitrary bytes. Panics where a promise is broken.

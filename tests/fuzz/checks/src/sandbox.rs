@@ -4,17 +4,17 @@
 
 #![allow(dead_code, unreachable_pub, reason = "the sandbox uses more of these files")]
 
-#[path = "../../../../host/sandbox/src/described.rs"]
+#[path = "../../../../host/sandbox/src/component/described.rs"]
 pub(crate) mod described;
 #[path = "../../../../host/sandbox/src/error.rs"]
 pub(crate) mod error;
-#[path = "../../../../host/sandbox/src/inspect.rs"]
+#[path = "../../../../host/sandbox/src/component/inspect.rs"]
 pub(crate) mod inspect;
-#[path = "../../../../host/sandbox/src/interfaces.rs"]
+#[path = "../../../../host/sandbox/src/component/interfaces.rs"]
 pub(crate) mod interfaces;
 #[path = "../../../../host/sandbox/src/json.rs"]
 pub(crate) mod json;
-#[path = "../../../../host/sandbox/src/tool_info.rs"]
+#[path = "../../../../host/sandbox/src/component/tool_info.rs"]
 pub(crate) mod tool_info;
-#[path = "../../../../host/sandbox/src/wasm.rs"]
+#[path = "../../../../host/sandbox/src/component/wasm.rs"]
 pub(crate) mod wasm;

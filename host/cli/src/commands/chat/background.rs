@@ -1,11 +1,12 @@
 //! Runs that a person started in the background of a chat.
 
-use belljar_session::{EventSink, Host, JournalError, RunSpec, SavedTurn, run_saved};
+use belljar_agent::{EventSink, Host, RunSpec};
+use belljar_session::{JournalError, SavedTurn, run_saved};
 use belljar_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What has ended: its number, what it was, what came of it.
+/// What has ended: its number, what it was, its outcome.
 pub(super) type Ended = (u32, RunSpec, Result<SavedTurn, JournalError>);
 
 /// The runs, the oldest first.

@@ -1,15 +1,17 @@
 //! What the commands of a chat list.
 
+use belljar_agent::{Host, ResolvedAgent, resolve_all, resolve_all_teams};
 use belljar_definition::Visibility;
 use belljar_policy::{Meter, Permission, Shown};
-use belljar_session::{Conversation, Host, ResolvedAgent, resolve_all, resolve_all_teams};
+use belljar_session::Conversation;
 
 use super::slash::{COMMANDS, usage};
-use crate::commands::{agents, teams};
-use crate::exit::Failure;
-use crate::home::Places;
-use crate::out::{Out, Style};
-use crate::table::{self, Table, plain, styled};
+use crate::commands::catalogue::agents;
+use crate::commands::catalogue::teams;
+use crate::setup::exit::Failure;
+use crate::setup::home::Places;
+use crate::term::out::{Out, Style};
+use crate::term::table::{self, Table, plain, styled};
 
 /// Characters of a description.
 const MAX_DESCRIPTION: usize = 70;

@@ -14,30 +14,28 @@ mod talk;
 use std::path::Path;
 use std::sync::Arc;
 
+use belljar_agent::{Host, ResolvedAgent, resolve, resolve_all};
 use belljar_definition::Visibility;
 use belljar_model::Models;
 use belljar_policy::{Caps, LimitsRequest, Meter, Shown, ShownPath as _};
-use belljar_session::{
-    Conversation, History, Host, JournalError, Past, ResolvedAgent, SessionJournal, resolve,
-    resolve_all,
-};
+use belljar_session::{Conversation, History, JournalError, Past, SessionJournal};
 use belljar_store::{MessageStatus, SessionKind, Store};
 
 use self::complete::Words;
 use self::input::{Interrupts, Lines};
 use self::talk::Chat;
-use super::agents;
-use super::run as single;
 use crate::args::ChatArgs;
-use crate::asker::Terminal;
-use crate::exit::{Exit, Failure, chain};
-use crate::home::{Places, create_private};
-use crate::host::{self, Assembly};
-use crate::out::{Out, Style};
-use crate::progress::{Progress, To};
-use crate::walls::Walls;
+use crate::commands::catalogue::agents;
+use crate::commands::run::agent as single;
+use crate::setup::exit::{Exit, Failure, chain};
+use crate::setup::home::{Places, create_private};
+use crate::setup::host::{self, Assembly};
+use crate::setup::walls::Walls;
+use crate::term::asker::Terminal;
+use crate::term::out::{Out, Style};
+use crate::term::progress::{Progress, To};
 
-/// Turns of the past that are shown when a session is gone on with.
+/// Turns of the past that are shown when a session is resumed.
 const MAX_PAST_TURNS: usize = 3;
 
 /// Characters of each of their lines.
@@ -107,7 +105,7 @@ async fn chat(
             if past.session.kind == SessionKind::Team {
                 no_team(args, &past)?;
                 if past.unfinished.is_some() {
-                    // No agent can go on with the turn of a team; it is told what is kept.
+                    // No agent can resume the turn of a team; it is told what is kept.
                     past = journal.give_up(past).await.map_err(not_resumed)?;
                 }
             }
@@ -190,7 +188,7 @@ fn same_workspace(past: &Past, workspace: &Path) -> Result<(), Failure> {
         .hint(format!("`belljar chat --workspace {} --resume {id}`", Shown::new(own))))
 }
 
-/// A team is nobody to talk with; an agent may go on from what it came to.
+/// A team is nobody to talk with; an agent may continue from its outcome.
 fn no_team(args: &ChatArgs, past: &Past) -> Result<(), Failure> {
     if args.agent.is_some() {
         return Ok(());
@@ -200,7 +198,7 @@ fn no_team(args: &ChatArgs, past: &Past) -> Result<(), Failure> {
         "session `{id}` is a team's run, and a team is nobody to talk with"
     ))
     .hint(format!("`belljar chat --resume {id} --agent NAME` goes on from it with an agent"))
-    .hint(format!("`belljar receipts {id}` shows what it came to")))
+    .hint(format!("`belljar receipts {id}` shows its outcome")))
 }
 
 fn not_resumed(error: JournalError) -> Failure {

@@ -1,11 +1,11 @@
-//! The chat itself: reads a line, does what it says, shows what came of it.
+//! The chat itself: reads a line, does what it says, shows the outcome.
 
 use std::sync::Arc;
 
+use belljar_agent::{Host, Outcome, RunStatus, TeamSpec, resolve_team};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    Conversation, Host, JournalError, OpenTurn, Outcome, RunStatus, SavedTurn, SessionJournal,
-    TeamSpec, resolve_team, run_saved, run_team_saved,
+    Conversation, JournalError, OpenTurn, SavedTurn, SessionJournal, run_saved, run_team_saved,
 };
 use belljar_store::StoreError;
 use tokio_util::sync::CancellationToken;
@@ -14,12 +14,16 @@ use super::background::{Background, Ended};
 use super::input::{Heard, Interrupts, Lines};
 use super::lists;
 use super::slash::{self, Action, Input};
-use crate::attachments;
-use crate::commands::{agents, receipts, run, saving, teams_run};
-use crate::exit::{Exit, Failure, chain};
-use crate::home::Places;
-use crate::out::{Out, Style};
-use crate::progress::Progress;
+use crate::commands::catalogue::agents;
+use crate::commands::inspect::receipts;
+use crate::commands::run::agent as run;
+use crate::commands::run::attachments;
+use crate::commands::run::saving;
+use crate::commands::run::team as teams_run;
+use crate::setup::exit::{Exit, Failure, chain};
+use crate::setup::home::Places;
+use crate::term::out::{Out, Style};
+use crate::term::progress::Progress;
 
 /// Characters of a message that a note repeats.
 const MAX_ASKED: usize = 200;
@@ -63,7 +67,7 @@ impl<'a> Chat<'a> {
     /// Goes on with a turn that the program ended in.
     pub(super) async fn go_on(&mut self, turn: OpenTurn) {
         let asked = Shown::clipped(turn.text.trim(), MAX_ASKED).to_string();
-        self.out.note(format_args!("goes on with the turn that the program ended in: {asked}"));
+        self.out.note(format_args!("resumes the turn that the program ended in: {asked}"));
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
         let events = self.progress.sink();
@@ -307,7 +311,7 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    /// Shows what came of a run in the background.
+    /// Shows the outcome of a run in the background.
     async fn announce(&mut self, (number, spec, done): Ended) {
         let name = Shown::new(spec.agent.id.slug.as_str()).to_string();
         self.out.note(format_args!("number {number} (`{name}`) has ended"));

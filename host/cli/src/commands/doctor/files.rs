@@ -3,16 +3,16 @@
 
 use std::path::Path;
 
+use belljar_agent::{HookCheck, Host, absent_directories, resolve_all, resolve_all_teams};
 use belljar_definition::{Diagnostic, Severity, Status};
-use belljar_session::{HookCheck, Host, absent_directories, resolve_all, resolve_all_teams};
 
-use super::super::agents;
 use super::super::libraries::State;
 use super::{Check, Finding, bad, check};
-use crate::home::Places;
-use crate::host::{self, Assembly};
+use crate::commands::catalogue::agents;
 use crate::libraries::Lock;
-use crate::out::Out;
+use crate::setup::home::Places;
+use crate::setup::host::{self, Assembly};
+use crate::term::out::Out;
 
 /// Checks them, where a host can be put together.
 pub(super) fn check_all(places: &Places, out: &Out, checks: &mut Vec<Check>) {

@@ -2,26 +2,27 @@
 //! Opens no connection.
 
 mod files;
+mod tenants;
 
 use std::path::Path;
 
 use belljar_definition::{Settings, ToolManifest};
 use belljar_os_sandbox::Raised;
 use belljar_policy::{Access, Shown, ShownPath as _, ToolName};
-use belljar_sandbox::{Output, Part, Sandbox, Wasm};
+use belljar_sandbox::{Output, Part, Sandbox};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::DoctorArgs;
-use crate::embedded::STOCK_TOOLS;
-use crate::exit::{Exit, Failure};
-use crate::guest_build::Toolchain;
-use crate::home::{Places, create_private};
-use crate::host;
-use crate::out::{Out, Style};
-use crate::single::Single;
-use crate::table::{self, Table, plain, styled};
-use crate::walls::{Through, Walls};
+use crate::commands::tools::single::Single;
+use crate::setup::embedded::STOCK_TOOLS;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, create_private};
+use crate::setup::host;
+use crate::setup::walls::{Through, Walls};
+use crate::term::out::{Out, Style};
+use crate::term::table::{self, Table, plain, styled};
+use belljar_guest_build::Toolchain;
 
 /// The tool that the self-test calls.
 const PROBE: &str = "file_read";
@@ -66,7 +67,9 @@ pub(super) fn run(
             // Behind the wall the cache is the broker's alone.
             let _ = create_private(&places.cache);
             let cache = cache(&places);
-            checks.push(second_wall(&walls.look(&places, &through(directory))));
+            let tenants = tenants::data(&places);
+            let through = tenants::through(tenants.as_ref(), through(directory));
+            checks.push(second_wall(&walls.look(&places, &through)));
             checks.push(home(&places));
             match host::settings(&places) {
                 Err(failure) => checks.push(bad("configuration", &failure)),
@@ -74,6 +77,9 @@ pub(super) fn run(
                     checks.push(configuration(&settings, &places));
                     checks.push(models(&settings, &places));
                     files::check_all(&places, out, &mut checks);
+                    if let Some(data) = tenants {
+                        checks.extend(tenants::check_all(settings, &places, data));
+                    }
                 }
             }
             checks.push(cache);
@@ -276,7 +282,7 @@ fn probe(sandbox: &Sandbox, directory: std::io::Result<tempfile::TempDir>) -> Re
     let manifest = ToolManifest::parse(Path::new("tool.toml"), stock.manifest)
         .map_err(|diagnostics| Failure::diagnostics("", diagnostics))?;
     let single = Single {
-        wasm: &Wasm::from_static(stock.wasm),
+        wasm: &stock.wasm(),
         ask: manifest.ask,
         config: std::collections::BTreeMap::new(),
         tool: &ToolName::new(PROBE).map_err(|error| failed(&error))?,

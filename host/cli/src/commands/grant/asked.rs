@@ -1,11 +1,11 @@
 //! `grant --asked`: what an agent's own file asks for and is not given, and no more.
 
+use belljar_agent::{Host, ResolvedAgent};
 use belljar_definition::{AgentId, GrantChange, MountSpec};
 use belljar_policy::{Access, GuestPath, HostRule, Permission, Shown, ToolName, Wanted};
-use belljar_session::{Host, ResolvedAgent};
 
 use super::writes;
-use crate::out::Out;
+use crate::term::out::Out;
 
 /// What an agent asks for, sorted by what becomes of it.
 #[derive(Debug, Default)]

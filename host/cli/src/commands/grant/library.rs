@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use belljar_agent::{Host, ResolvedAgent, resolve_entry};
 use belljar_definition::{AgentId, GrantChange, Scope, Visibility};
 use belljar_policy::Shown;
-use belljar_session::{Host, ResolvedAgent, resolve_entry};
 
 use super::Writer;
 use super::asked::Asks;
 use crate::commands::libraries::installed;
-use crate::exit::{Exit, Failure};
-use crate::host::Assembly;
 use crate::libraries::Lock;
-use crate::out::Out;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::host::Assembly;
+use crate::term::out::Out;
 
 /// One agent of the library, and what it asks for.
 struct Member {

@@ -9,21 +9,21 @@ mod write;
 
 use std::sync::Arc;
 
+use belljar_agent::{Host, ResolvedAgent, resolve_entry};
 use belljar_definition::{
     AgentId, CatalogEntry, GrantChange, Scope, Settings, Visibility, apply_grants,
 };
 use belljar_policy::ShownPath as _;
 use belljar_policy::{Access, GuestPath, Permission, Shown, ToolName};
-use belljar_session::{Host, ResolvedAgent, resolve_entry};
 
 use self::asked::Asks;
 use self::rights::usage;
-use super::agents;
 use crate::args::GrantArgs;
-use crate::exit::{Exit, Failure};
-use crate::home::{Places, read_config, read_own_config, replace_config};
-use crate::host::Assembly;
-use crate::out::Out;
+use crate::commands::catalogue::agents;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, read_config, read_own_config, replace_config};
+use crate::setup::host::Assembly;
+use crate::term::out::Out;
 
 pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     if args.read_only && !args.asked && args.library.is_none() {

@@ -7,16 +7,16 @@ use belljar_store::TENANT;
 use serde_json::{Map, Value, json};
 
 use crate::args::GrantArgs;
-use crate::commands::serve_tenants::is_below;
-use crate::data::{Data, audit, with_store};
-use crate::exit::Failure;
-use crate::home::Places;
+use crate::commands::serve::opening::is_below;
+use crate::setup::data::{Data, audit, with_store};
+use crate::setup::exit::Failure;
+use crate::setup::home::Places;
 
 /// The places whose `belljar.toml` is written: those of a tenant where one is named.
 pub(super) fn places(args: &GrantArgs, places: &Places) -> Result<Places, Failure> {
     let Some(name) = tenant(args) else { return Ok(places.clone()) };
     let (home, workspace) = with_store(&args.data, places, async |store, data: &Data| {
-        let known = store.registry().tenant(name).await.map_err(crate::data::failed)?;
+        let known = store.registry().tenant(name).await.map_err(crate::setup::data::failed)?;
         let own = |tenant| (data.tenant_home(&tenant), data.tenant_workspace(&tenant));
         known.map(own).ok_or_else(|| {
             Failure::usage(format!("there is no tenant `{}`", Shown::clipped(name, 64)))

@@ -6,7 +6,7 @@ use belljar_policy::{
 };
 
 use crate::args::GrantArgs;
-use crate::exit::Failure;
+use crate::setup::exit::Failure;
 
 /// Limits without which an agent cannot even begin.
 const NEEDED: &[&str] = &["steps", "tokens", "timeout_seconds", "prefill_timeout_seconds"];

@@ -9,10 +9,10 @@ use belljar_sandbox::Digest;
 use similar::TextDiff;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use crate::embedded::STOCK_TOOLS;
-use crate::exit::Failure;
-use crate::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
-use crate::out::{Out, Style};
+use crate::setup::embedded::STOCK_TOOLS;
+use crate::setup::exit::Failure;
+use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
+use crate::term::out::{Out, Style};
 
 /// Pins the component of each tool of the operator's own, so that another component in its
 /// place is noticed.

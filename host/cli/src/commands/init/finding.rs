@@ -8,8 +8,8 @@ use belljar_policy::Shown;
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::exit::Failure;
-use crate::host::small_runtime;
+use crate::setup::exit::Failure;
+use crate::setup::host::small_runtime;
 
 /// How long a server has for its whole answer. On one machine it takes milliseconds, or seconds
 /// where the list is made from files; what is silent is somebody else's.

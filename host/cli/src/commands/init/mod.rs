@@ -10,11 +10,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::args::InitArgs;
-use crate::embedded::{self, AGENTS};
-use crate::exit::{Exit, Failure};
-use crate::home::{Places, create_private, not_written};
-use crate::ours::create_new_private;
-use crate::out::{Out, Style};
+use crate::setup::embedded::{self, AGENTS};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, create_private, not_written};
+use crate::setup::ours::create_new_private;
+use crate::term::out::{Out, Style};
 use belljar_policy::ShownPath as _;
 
 const HOME_CONFIG: &str = include_str!("../../templates/belljar.toml");

@@ -10,9 +10,9 @@ use toml_edit::{DocumentMut, Item, Table, Value, value};
 
 use super::finding::{self, Candidate, Found, PROVIDERS, SERVERS};
 use crate::args::InitArgs;
-use crate::exit::{Exit, Failure};
-use crate::home::{Places, read_own_config, replace_config};
-use crate::out::{Out, Style};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, read_own_config, replace_config};
+use crate::term::out::{Out, Style};
 
 /// Finds a model and writes its section into the `belljar.toml` of the home, unless there is one.
 pub(super) fn set_up(args: &InitArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {

@@ -5,13 +5,13 @@ use belljar_policy::Shown;
 
 use super::vetting::{Vetted, vet};
 use super::{agreed, report, wall};
-use crate::exit::{Exit, Failure};
-use crate::home::Places;
-use crate::host::Assembly;
-use crate::libraries::{Installed, Lock, RESERVED, Shelf, Source};
-use crate::library_args::AddArgs;
-use crate::out::{Out, Style};
-use crate::walls::Walls;
+use crate::args::library::AddArgs;
+use crate::libraries::{Installed, Lock, Shelf, Source, is_reserved};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host::Assembly;
+use crate::setup::walls::Walls;
+use crate::term::out::{Out, Style};
 
 pub(super) fn run(
     args: &AddArgs,
@@ -92,7 +92,7 @@ fn name(args: &AddArgs, source: &Source) -> Result<Slug, Failure> {
 }
 
 fn is_free(name: &Slug, lock: &Lock) -> Result<(), Failure> {
-    if RESERVED.contains(&name.as_str()) {
+    if is_reserved(name.as_str()) {
         return Err(Failure::usage(format!(
             "`{name}` is belljar's own word, and no library's name"
         ))

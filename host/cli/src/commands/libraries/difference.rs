@@ -9,7 +9,7 @@ use similar::{ChangeTag, TextDiff};
 
 use super::report;
 use super::vetting::{Agent, Vetted};
-use crate::out::{Out, Style};
+use crate::term::out::{Out, Style};
 
 /// Bytes of two prompts whose lines are compared; longer ones are only said to differ.
 const MAX_COMPARED: usize = 200_000;

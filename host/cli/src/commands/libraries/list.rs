@@ -5,14 +5,13 @@ use std::path::Path;
 use belljar_definition::MAX_DEFINITION;
 use belljar_policy::Shown;
 use belljar_sandbox::Digest;
-use belljar_session::API_LIBRARY;
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, Failure};
-use crate::home::{Places, read_bounded};
-use crate::libraries::{Installed, Lock};
-use crate::out::{Out, Style};
-use crate::table::{Table, plain, styled};
+use crate::libraries::{Installed, Lock, is_reserved};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, read_bounded};
+use crate::term::out::{Out, Style};
+use crate::term::table::{Table, plain, styled};
 
 /// How the files of a library are, compared with what was agreed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,9 +58,9 @@ pub(super) fn run(json: bool, places: &Places, out: &Out) -> Result<Exit, Failur
         .iter()
         .map(|(name, library)| {
             let dir = places.libraries().join(&library.directory);
-            let state = match name.as_str() {
-                API_LIBRARY => State::Misnamed,
-                _ => State::of(library, &dir),
+            let state = match is_reserved(name.as_str()) {
+                true => State::Misnamed,
+                false => State::of(library, &dir),
             };
             (name, library, state, dir)
         })

@@ -12,12 +12,12 @@ mod vetting;
 use belljar_definition::Slug;
 use belljar_policy::Shown;
 
-use crate::exit::{Exit, Failure};
-use crate::home::Places;
+use crate::args::library::LibraryCommand;
 use crate::libraries::{Lock, Taken};
-use crate::library_args::LibraryCommand;
-use crate::out::Out;
-use crate::walls::{Through, Walls};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::walls::{Through, Walls};
+use crate::term::out::Out;
 
 pub(super) use list::State;
 

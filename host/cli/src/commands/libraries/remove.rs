@@ -4,11 +4,11 @@ use belljar_definition::Scope;
 use belljar_policy::ShownPath as _;
 
 use super::installed;
-use crate::exit::{Exit, Failure};
-use crate::home::Places;
-use crate::host::settings;
 use crate::libraries::Shelf;
-use crate::out::{Out, Style};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host::settings;
+use crate::term::out::{Out, Style};
 
 pub(super) fn run(name: &str, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let mut shelf = Shelf::open(places)?;

@@ -6,11 +6,11 @@ use belljar_definition::{HOST_TOOLS, Status};
 use belljar_policy::{Permission, Shown};
 use serde_json::{Value, json};
 
-use super::super::agents::status_cell;
 use super::vetting::{Agent, Vetted};
+use crate::commands::catalogue::agents::status_cell;
 use crate::libraries::Source;
-use crate::out::{Out, Style};
-use crate::table::{self, Table, plain, styled};
+use crate::term::out::{Out, Style};
+use crate::term::table::{self, Table, plain, styled};
 
 /// Characters of one cell of asks, gets or missing.
 const MAX_CELL: usize = 120;

@@ -10,13 +10,13 @@ use super::difference::Difference;
 use super::list::State;
 use super::vetting::vet;
 use super::{agreed, installed, report, wall};
-use crate::exit::{Exit, Failure};
-use crate::home::{Places, read_bounded};
-use crate::host::Assembly;
+use crate::args::library::UpdateArgs;
 use crate::libraries::{Collected, File, Installed, Shelf};
-use crate::library_args::UpdateArgs;
-use crate::out::{Out, Style};
-use crate::walls::Walls;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, read_bounded};
+use crate::setup::host::Assembly;
+use crate::setup::walls::Walls;
+use crate::term::out::{Out, Style};
 
 pub(super) fn run(
     args: &UpdateArgs,

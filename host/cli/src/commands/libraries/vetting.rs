@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use belljar_agent::{Host, ResolvedAgent, resolve_entry};
 use belljar_definition::suspicion::{Suspicion, suspicions};
 use belljar_definition::{
     AgentContext, Catalog, Content, Scope, SkipReason, Slug, SourceFile, Status,
 };
 use belljar_policy::{Permission, Shown};
-use belljar_session::{Host, ResolvedAgent, resolve_entry};
 
-use crate::home::Places;
 use crate::libraries::{Collected, File, LeftOut};
+use crate::setup::home::Places;
 
 /// A source that was looked at as the library of this name.
 pub(super) struct Vetted {

@@ -1,7 +1,7 @@
 //! Budgets that a spawn might set back.
 
+use belljar_agent::{Outcome, RunError, RunStatus};
 use belljar_policy::Meter;
-use belljar_session::{Outcome, RunError, RunStatus};
 use serde_json::json;
 
 use super::puppet::{Lines, Puppet, call};
@@ -10,7 +10,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests;
 use crate::scene::{BARE, Plan, agent};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "agents-spawns-without-end",
         kind: Kind::Agents,

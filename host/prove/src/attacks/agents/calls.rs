@@ -1,7 +1,7 @@
 //! Calls that a model should not make, or not so often.
 
+use belljar_agent::{RunError, RunStatus};
 use belljar_policy::Meter;
-use belljar_session::{RunError, RunStatus};
 use serde_json::json;
 
 use super::puppet::{Lines, Puppet, call};
@@ -11,7 +11,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests;
 use crate::scene::{BARE, Plan, agent};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "agents-unlisted-tool",
         kind: Kind::Agents,

@@ -24,7 +24,7 @@ macro_rules! skipped {
     };
 }
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     skipped!(
         "agents-yaml-of-aliases",
         "is YAML in which ten lines mean billions of values",

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use belljar_agent::frame::CHILD_CONTRACT;
+use belljar_agent::{EventSink, TeamSpec, resolve_team, run_team};
 use belljar_model::{ChatRequest, Message};
 use belljar_policy::LimitsRequest;
-use belljar_session::frame::CHILD_CONTRACT;
-use belljar_session::{EventSink, TeamSpec, resolve_team, run_team};
 use tokio_util::sync::CancellationToken;
 
 use super::answers;
@@ -13,7 +13,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::scene::{Plan, Scene, agent};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "agents-body-like-a-first-message",
         kind: Kind::Agents,

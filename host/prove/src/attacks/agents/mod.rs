@@ -13,7 +13,7 @@ use belljar_model::{ChatRequest, Message};
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 use crate::scene::Scene;
 
-pub(super) const ATTACKS: [&[Attack]; 6] = [
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 6] = [
     calls::ATTACKS,
     rights::ATTACKS,
     files::ATTACKS,

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use belljar_agent::RunStatus;
 use belljar_definition::Settings;
 use belljar_policy::Access;
-use belljar_session::RunStatus;
 
 use super::{all_refused, answers};
 use crate::Arena;
@@ -12,7 +12,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests;
 use crate::scene::{BARE, Plan, agent};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "agents-asks-for-more-and-is-blocked",
         kind: Kind::Agents,

@@ -6,7 +6,7 @@ use crate::Arena;
 use crate::attack::{Attack, Kind, Stopped};
 use crate::guests::{FILE_READ, PLAIN};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "component-garbage",
         kind: Kind::Component,

@@ -11,7 +11,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::{COUNTER, Guest, PLAIN};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "component-planted-machine-code",
         kind: Kind::Component,

@@ -13,7 +13,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::PLAIN;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "component-a-million-types",
         kind: Kind::Component,
@@ -300,7 +300,7 @@ async fn gone(child: u32) -> Result<(), Escape> {
         }
     };
     let ended = timeout(PATIENCE, wait).await;
-    ended.map_err(|_| Escape::new("the compiling child goes on with nobody waiting"))
+    ended.map_err(|_| Escape::new("the compiling child goes on while nobody waits"))
 }
 
 /// The limits of a process: name and soft limit of each, with single blanks.

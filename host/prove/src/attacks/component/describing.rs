@@ -11,7 +11,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::attacks::not_described;
 use crate::guests;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     of_guest!(
         not_described,
         "component-hidden-text-in-its-description",

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use belljar_catalogue::{Origin, StockTool, ToolCatalogue};
 use belljar_definition::Settings;
-use belljar_session::{Origin, StockTool, ToolCatalogue};
 use std::path::Path;
 
 use crate::Arena;
@@ -11,7 +11,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::{self, FILE_READ, FILE_READ_MANIFEST, Guest};
 use crate::scene::BARE;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "component-takes-the-names-of-others",
         kind: Kind::Component,

@@ -28,7 +28,7 @@ use belljar_sandbox::Wasm;
 use crate::Arena;
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 
-pub(super) const ATTACKS: [&[Attack]; 6] = [
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 6] = [
     bytes::ATTACKS,
     compiling::ATTACKS,
     worlds::ATTACKS,

@@ -8,7 +8,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped};
 use crate::attacks::not_described;
 use crate::guests::{self, Guest};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     of_guest!(
         never_loaded,
         "component-unknown-import",

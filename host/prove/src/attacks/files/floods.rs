@@ -7,7 +7,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "files-sparse-file",
         kind: Kind::Files,

@@ -11,7 +11,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape};
 use crate::jar::OpenJar;
 
-pub(super) const ATTACKS: [&[Attack]; 4] =
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 4] =
     [paths::ATTACKS, writes::ATTACKS, special::ATTACKS, floods::ATTACKS];
 
 /// A place below `/workspace`, links followed.

@@ -11,7 +11,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests;
 use crate::tree::CANARY;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "files-dot-dot",
         kind: Kind::Files,

@@ -9,7 +9,7 @@ use crate::Arena;
 use crate::attack::{Attack, Kind, Stopped};
 use crate::guests;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "files-fifo",
         kind: Kind::Files,

@@ -9,7 +9,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests;
 use crate::tree::CANARY;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "files-every-write-on-a-read-only-mount",
         kind: Kind::Files,

@@ -12,7 +12,7 @@ use crate::guests::PROBE;
 use crate::peer::reply;
 use crate::scene::{Plan, agent};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-redirect-to-a-private-address",
         kind: Kind::Network,

@@ -10,7 +10,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::PROBE;
 use crate::peer::{Act, Script, page};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-more-connections-than-allowed",
         kind: Kind::Network,

@@ -19,7 +19,7 @@ use crate::peer::Peer;
 
 pub(super) use self::wire::Wire;
 
-pub(super) const ATTACKS: [&[crate::Attack]; 6] = [
+pub(super) const ATTACKS: [&[crate::Attack<crate::Arena>]; 6] = [
     names::ATTACKS,
     addresses::ATTACKS,
     sockets::ATTACKS,

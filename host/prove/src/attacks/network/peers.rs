@@ -11,7 +11,7 @@ use crate::guests::PROBE;
 use crate::jar::OpenJar;
 use crate::peer::{Act, Peer, Script};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-slow-loris-head",
         kind: Kind::Network,

@@ -11,7 +11,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::jar::Steps;
 use crate::peer::{Act, Asked, Peer, Script, reply};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-compressed-bomb",
         kind: Kind::Network,

@@ -8,7 +8,7 @@ use crate::Arena;
 use crate::attack::{Attack, Kind, Stopped};
 use crate::guests::PROBE;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "network-tcp-socket",
         kind: Kind::Network,

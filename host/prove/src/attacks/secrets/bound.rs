@@ -15,7 +15,7 @@ use crate::jar::JarBuilder;
 use crate::peer::{Peer, page, reply};
 use crate::scene::{Plan, agent};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "secrets-bound-to-another-host",
         kind: Kind::Secrets,

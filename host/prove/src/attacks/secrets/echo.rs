@@ -13,7 +13,7 @@ use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::guests::PROBE;
 use crate::peer::{Act, Asked, Script, page};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "secrets-echo-server",
         kind: Kind::Secrets,

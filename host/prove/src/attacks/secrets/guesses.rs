@@ -18,11 +18,11 @@ use crate::peer::{Act, Asked, Peer, Script, page};
 
 const STOPPED_BY: &str = "nothing of a reply is passed on before all of it was searched (INV-103)";
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "secrets-guess-by-length",
         kind: Kind::Secrets,
-        tries: "has a second host send guesses and fall silent, and counts what came of each",
+        tries: "has a second host send guesses and fall silent, and counts how each ended",
         stopped_by: STOPPED_BY,
         told: "ConnectionReadTimeout",
         embedded: true,

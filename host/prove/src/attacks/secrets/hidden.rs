@@ -9,7 +9,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
 use crate::peer::page;
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "secrets-echo-compressed",
         kind: Kind::Secrets,

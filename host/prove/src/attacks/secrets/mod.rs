@@ -19,7 +19,7 @@ use crate::guests::PROBE;
 use crate::jar::{Call, OpenJar};
 use crate::peer::{Peer, Script};
 
-pub(super) const ATTACKS: [&[crate::Attack]; 6] = [
+pub(super) const ATTACKS: [&[crate::Attack<crate::Arena>]; 6] = [
     echo::ATTACKS,
     hidden::ATTACKS,
     bound::ATTACKS,

@@ -16,7 +16,7 @@ use crate::scene::{Plan, agent};
 const STOPPED_BY: &str =
     "replies to every tool of a run are searched for all its secrets (INV-104)";
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "secrets-echo-to-another-tool",
         kind: Kind::Secrets,

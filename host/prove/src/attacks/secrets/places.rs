@@ -11,7 +11,7 @@ use crate::guests::{self, PROBE};
 use crate::jar::{Call, OpenJar};
 use crate::peer::{Act, Asked, Peer, Script, page};
 
-pub(super) const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
         id: "secrets-read",
         kind: Kind::Secrets,

@@ -1,0 +1,129 @@
+//! The running agent, and what it does beyond deciding: one trait, so that the loop does not know
+//! whether its process died before. `Live` (`live.rs`) does things now; `Replaying`
+//! (`replay/replaying.rs`) stands in front of it and gives what was done before, from the log of steps.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_policy::{ToolName, ToolPermit};
+use belljar_sandbox::Jar;
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent_loop::job::Job;
+use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::machine::{Ending, Input, Loop, Turn};
+use crate::rights::delegates::Delegates;
+use crate::subagent::background::{Background, Ended};
+use crate::subagent::planned::{Planned, Starting};
+use crate::subagent::progress::Batch;
+use crate::tools::call::{Answer, Call};
+use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::hooks::state::HookState;
+
+/// The running agent: what its effects need.
+pub(crate) struct Agent<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) ledger: &'a Arc<Ledger>,
+    pub(crate) background: &'a Arc<Background>,
+    pub(crate) jar: Option<&'a Jar>,
+    pub(crate) delegates: &'a Delegates,
+    /// Ends everything that this agent has under way.
+    pub(crate) stop: &'a CancellationToken,
+    /// One permit for each child at a time.
+    pub(crate) slots: Arc<Semaphore>,
+    /// What hooks have said about this agent.
+    pub(crate) hooked: HookState,
+    /// What it does, or what was done before its process died.
+    pub(crate) effects: Box<dyn Effects>,
+    /// The tools whose calls may be made again: belljar's own that only read.
+    pub(crate) repeatable: BTreeSet<ToolName>,
+}
+
+/// The agent's time, as one timer.
+pub(crate) type Timer = Pin<Box<Sleep>>;
+
+/// What a model was told beside results since its last answer.
+pub(crate) type Told = Vec<String>;
+
+/// What an agent does. All of it can be asked for again in the next process, in the same order.
+#[async_trait]
+pub(crate) trait Effects: Send + Sync {
+    /// Says that the agent begins.
+    fn begin(&self, agent: &Agent<'_>, machine: &Loop);
+
+    /// Lets hooks see that it begins. Gives what the model is to read besides its task.
+    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending>;
+
+    /// Takes the step of the model's next answer before the model is asked, so that agents that
+    /// run side by side never take more than a budget above them has.
+    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> Turn;
+
+    /// Has the model answer.
+    async fn ask_model(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        last: bool,
+        told: &mut Told,
+        timer: &mut Timer,
+    ) -> Input;
+
+    /// Executes one call of the model, or refuses it.
+    async fn call(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> Answer;
+
+    /// The model asks for nothing more. Gives how the agent ends, or else with what it goes on.
+    /// `again`: a hook has kept it from ending before.
+    async fn finish(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        told: &mut Told,
+        ending: Ending,
+        again: &mut bool,
+        timer: &mut Timer,
+    ) -> Result<Input, Ending>;
+
+    /// The spawn index of a subagent, which is taken with this; `None` = the run has had as many as
+    /// it may.
+    fn spawn_index(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        place: usize,
+        slug: &str,
+    ) -> Option<u32>;
+
+    /// Has a person allow a call that starts subagents, where somebody has to be asked.
+    async fn permit_spawn(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        permit: ToolPermit,
+    ) -> Result<(), Refusal>;
+
+    /// Persists that these subagents are about to start, and tells whoever watches.
+    async fn announce(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        children: &[&Planned],
+        background: bool,
+    ) -> Arc<Batch>;
+
+    /// The id of the subagent in the background that a call starts.
+    fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String;
+
+    /// Runs a subagent to its end, without this agent's own future.
+    fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended>;
+}

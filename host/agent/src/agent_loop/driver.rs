@@ -1,0 +1,417 @@
+//! One agent from its first message to its outcome: performs what [`crate::agent_loop::machine::Loop`]
+//! decides. A panic in here ends this agent, with all it did until then, and nothing else.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_model::{CallContext, ModelError, Reply, StreamEvent, Timeouts};
+use belljar_policy::Meter;
+use belljar_sandbox::Jar;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::agent_loop::agent::{Agent, Effects, Timer, Told};
+use crate::agent_loop::ended::outcome;
+use crate::agent_loop::ended::panic_message;
+use crate::agent_loop::job::Job;
+use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::live::Live;
+use crate::agent_loop::machine::{
+    Effect, Ending, Gauge, Input, Loop, Turn, counted, cut_off, held,
+};
+use crate::agent_loop::prepare::{Prepared, prepare};
+use crate::events::EventKind;
+use crate::limits::{
+    BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, JAR_CLOSE_LIMIT, MAX_REPLY_BYTES, WARN_PERCENT,
+};
+use crate::outcome::{Outcome, RunError, Status};
+use crate::replay::log::StepKind;
+use crate::replay::replaying::Replaying;
+use crate::subagent::background::Background;
+use crate::tools::hooks::state::HookState;
+use crate::trace;
+
+/// How a model call went.
+enum Heard {
+    Reply(Result<Reply, ModelError>),
+    Cancelled,
+    Late,
+}
+
+/// Runs one agent. Returns when it has ended and nothing of it is in flight any more, or
+/// names in the outcome what is.
+pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
+    let span = trace::agent(&job);
+    let traced = span.clone();
+    let life = async move {
+        let started = job.shared.host.clock.now();
+        let (ledger, background) = (Arc::<Ledger>::default(), Arc::<Background>::default());
+        let stop = job.cancel.child_token();
+        let _guard = Guard { stop: stop.clone(), background: Arc::clone(&background) };
+        let (mut machine, mut jar) = (None, None);
+        let life = run_life(&job, &ledger, &background, &stop, &mut machine, &mut jar);
+        let ending = AssertUnwindSafe(life).catch_unwind().await.unwrap_or_else(|panic| {
+            Ending::failed(RunError::Internal { message: panic_message(&*panic) })
+        });
+        stop.cancel();
+        part_with(&background, &job, &ledger).await;
+        if let Some(jar) = &jar {
+            close(jar, &job, &ledger).await;
+        }
+        let said = machine.map(Loop::into_said).unwrap_or_default();
+        let outcome = outcome(&job, &ledger, ending, said, started);
+        trace::agent_ended(&traced, &outcome);
+        outcome
+    };
+    Box::pin(life.instrument(span))
+}
+
+/// Ends what an agent has under way when its future is dropped: its children in the background
+/// hold each other and the list they stand in, so nothing else would.
+struct Guard {
+    stop: CancellationToken,
+    background: Arc<Background>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.background.abandon();
+    }
+}
+
+/// The agent's life; `slot` and `jar_slot` outlive it, whatever happens in here.
+async fn run_life(
+    job: &Job,
+    ledger: &Arc<Ledger>,
+    background: &Arc<Background>,
+    stop: &CancellationToken,
+    slot: &mut Option<Loop>,
+    jar_slot: &mut Option<Jar>,
+) -> Ending {
+    let mut timer: Timer = Box::pin(tokio::time::sleep_until(job.deadline));
+    for note in &job.notes {
+        job.warn(ledger, note.clone());
+    }
+    let prepared = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ending::cancelled(),
+        prepared = prepare(job, ledger, stop) => prepared,
+        () = timer.as_mut() => return job.late(),
+    };
+    let Prepared { machine, jar, delegates, repeatable } = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return Ending::failed(error),
+    };
+    let effects: Box<dyn Effects> = match job.shared.replay.is_empty() {
+        true => Box::new(Live),
+        false => Box::new(Replaying::of(job, Live)),
+    };
+    *jar_slot = jar;
+    let agent = Agent {
+        job,
+        ledger,
+        background,
+        jar: jar_slot.as_ref(),
+        slots: Arc::new(Semaphore::new(delegates.max_concurrent())),
+        delegates: &delegates,
+        stop,
+        hooked: HookState::default(),
+        effects,
+        repeatable,
+    };
+    agent.drive(slot.insert(machine), &mut timer).await
+}
+
+impl Agent<'_> {
+    async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
+        let effects = &*self.effects;
+        effects.begin(self, machine);
+        let mut told = Told::new();
+        match effects.start(self, timer).await {
+            Ok(notes) if notes.is_empty() => {}
+            Ok(notes) => machine.note(&mut told, notes.trim_start().to_owned()),
+            Err(ending) => return ending,
+        }
+        let mut input = Input::Begin;
+        let (mut warned, mut again) = (0, false);
+        loop {
+            let asks = matches!(input, Input::Begin | Input::Answered(_));
+            let turn = asks.then(|| effects.take_step(self, machine));
+            let todo = machine.step(input, &self.gauge(turn));
+            let asked = todo.iter().any(|effect| matches!(effect, Effect::AskModel { .. }));
+            if !asked && matches!(turn, Some(Turn::Whole | Turn::Last(_))) {
+                self.job.budget.refund(Meter::Steps, 1);
+            }
+            let mut next = None;
+            for effect in todo {
+                match effect {
+                    Effect::Warn(message) => self.job.warn(self.ledger, message),
+                    Effect::AskModel { last } => {
+                        if let Some(ending) = self.halted() {
+                            return ending;
+                        }
+                        let reply = effects.ask_model(self, machine, last, &mut told, timer);
+                        next = Some(reply.await);
+                    }
+                    Effect::Call(decisions) => {
+                        next = Some(self.execute_all(machine, decisions, timer).await);
+                    }
+                    Effect::Finish(ending) => {
+                        let ended =
+                            effects.finish(self, machine, &mut told, ending, &mut again, timer);
+                        match ended.await {
+                            Ok(input) => next = Some(input),
+                            Err(ending) => return ending,
+                        }
+                    }
+                }
+            }
+            let Some(happened) = next else {
+                let message = "the loop had nothing to do".to_owned();
+                return Ending::failed(RunError::Internal { message });
+            };
+            input = happened;
+            self.warn_of_budgets(&mut warned);
+        }
+    }
+
+    /// Says that the run begins, if this is the agent at its top.
+    pub(crate) fn say_started(&self, machine: &Loop) {
+        let job = self.job;
+        if job.depth.is_child() {
+            return;
+        }
+        job.emit(|| EventKind::RunStarted {
+            id: job.agent.id.to_string(),
+            model: job.model.model.id().to_owned(),
+            tools: machine.request().tools.iter().map(|tool| tool.name.clone()).collect(),
+            workspace: job.shared.workspace.to_string_lossy().into_owned(),
+        });
+    }
+
+    /// The agent has nothing more to do. While it has subagents in the background, it waits for
+    /// them and hears how they ended; then it may say something else.
+    pub(crate) async fn last_word(
+        &self,
+        machine: &mut Loop,
+        told: &mut Told,
+        ending: Ending,
+        timer: &mut Timer,
+    ) -> Result<Input, Ending> {
+        if ending.status != Status::Completed || !self.background.is_open() {
+            return Err(ending);
+        }
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(Ending::cancelled()),
+            () = self.background.all() => {}
+            () = self.time_up(timer) => return Err(self.job.late()),
+            () = tokio::time::sleep(BACKGROUND_WAIT) => return Err(ending),
+        }
+        let news = self.background.news();
+        if news.is_empty() {
+            // It has heard of all of them.
+            return Err(ending);
+        }
+        for news in news {
+            machine.note(told, news);
+        }
+        Ok(machine.reopen())
+    }
+
+    /// Ends when the agent's time is up, not counting what it waited for a person.
+    pub(crate) async fn time_up(&self, timer: &mut Timer) {
+        loop {
+            timer.as_mut().await;
+            let pause = &self.job.pause;
+            pause.over().await;
+            let deadline = self.job.deadline.checked_add(pause.total());
+            match deadline {
+                Some(deadline) if deadline > Instant::now() => timer.as_mut().reset(deadline),
+                Some(_) | None => return,
+            }
+        }
+    }
+
+    /// Takes the step of the model's next answer, or says why there is none.
+    pub(crate) fn reserve_step(&self) -> Turn {
+        let budget = &self.job.budget;
+        let Err(exhausted) = budget.reserve(Meter::Steps, 1) else { return Turn::Whole };
+        match budget.reserve_above(Meter::Steps, 1) {
+            Ok(()) => Turn::Last(exhausted),
+            Err(above) => Turn::None(above),
+        }
+    }
+
+    /// Sends the conversation to the model and waits for the whole answer. `told`: what was
+    /// added to it besides results.
+    pub(crate) async fn ask(
+        &self,
+        machine: &Loop,
+        last: bool,
+        told: Told,
+        timer: &mut Timer,
+    ) -> Input {
+        let job = self.job;
+        let step = machine.current_step();
+        // Kept until the answer is billed.
+        let _held = match held(&job.budget, machine.request()) {
+            Ok(held) => held,
+            Err(exhausted) => {
+                job.budget.refund(Meter::Steps, 1);
+                let ending = Ending::partial(RunError::Budget { exhausted });
+                return Input::Interrupted { heard: String::new(), answers: Vec::new(), ending };
+            }
+        };
+        self.ledger.entries().usage.steps += 1;
+        job.emit(|| EventKind::StepStarted { step, last });
+        let mut heard = String::new();
+        let span = trace::model_turn(&job.model, step);
+        let cx = CallContext {
+            agent: &job.agent.definition.name,
+            spawn_index: job.spawn_index,
+            step,
+            timeouts: Timeouts {
+                first_token: Duration::from_secs(job.rights.limits().prefill_timeout_seconds),
+                ..Timeouts::default()
+            },
+            cancel: self.stop.clone(),
+        };
+        let asking = async {
+            let mut listen = |event| job.hear(event, &mut heard);
+            tokio::select! {
+                biased;
+                // Dropping the call closes its connection, so a model that is slow to notice
+                // the token does no more either.
+                () = self.stop.cancelled() => Heard::Cancelled,
+                reply = job.model.model.chat(machine.request(), &cx, &mut listen) => {
+                    Heard::Reply(reply)
+                }
+                () = self.time_up(timer) => Heard::Late,
+            }
+        };
+        let result = asking.instrument(span.clone()).await;
+        let ending = match result {
+            Heard::Reply(Ok(reply)) => {
+                trace::answered(&span, &reply);
+                self.bill_tokens(machine, &reply);
+                let said = || StepKind::Said { told, reply: reply.clone() };
+                job.persist_step(step, 0, said).await;
+                return Input::Replied(reply);
+            }
+            Heard::Reply(Err(ModelError::Cancelled)) | Heard::Cancelled => {
+                trace::unanswered(&span, &ModelError::Cancelled);
+                Ending::cancelled()
+            }
+            Heard::Reply(Err(error)) => {
+                trace::unanswered(&span, &error);
+                Ending::failed(RunError::Model { message: error.to_string() })
+            }
+            Heard::Late => {
+                trace::failed(&span, "wall-time");
+                job.late()
+            }
+        };
+        self.bill_cut_off(machine, &heard);
+        Input::Interrupted { heard, answers: Vec::new(), ending }
+    }
+
+    /// Bills an answer that was cut off: its provider has counted what it read and what it said, and
+    /// says neither. Of one that had not begun nothing is known.
+    fn bill_cut_off(&self, machine: &Loop, heard: &str) {
+        if !heard.is_empty() {
+            self.bill_tokens(machine, &cut_off(heard.to_owned()));
+        }
+    }
+
+    /// Bills an answer.
+    pub(crate) fn bill_tokens(&self, machine: &Loop, reply: &Reply) {
+        let usage = counted(machine.request(), reply);
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        // As with steps: the gauge tells.
+        let _ = self.job.budget.bill(Meter::Tokens, tokens);
+        self.ledger.entries().usage += usage;
+    }
+
+    fn gauge(&self, turn: Option<Turn>) -> Gauge {
+        let budget = &self.job.budget;
+        Gauge {
+            halt: budget.exhausted(Meter::Tokens).or_else(|| budget.exhausted(Meter::Fuel)),
+            turn: turn.unwrap_or(Turn::Whole),
+            tokens_left: budget.remaining(Meter::Tokens),
+        }
+    }
+
+    /// Sends one warning for each meter that passes [`WARN_PERCENT`]; `warned` is a set of
+    /// bits, one for each.
+    fn warn_of_budgets(&self, warned: &mut u8) {
+        if !self.job.shared.events.listened() {
+            return;
+        }
+        for (bit, meter) in [(1, Meter::Steps), (2, Meter::Tokens), (4, Meter::Fuel)] {
+            let (used, limit) = (self.job.budget.spent(meter), self.job.budget.limit(meter));
+            let share = u128::from(used) * 100 >= u128::from(limit) * u128::from(WARN_PERCENT);
+            if share && *warned & bit == 0 {
+                *warned |= bit;
+                self.job.emit(|| EventKind::BudgetWarning { meter, used, limit });
+            }
+        }
+    }
+}
+
+impl Job {
+    fn hear(&self, event: StreamEvent, heard: &mut String) {
+        match event {
+            StreamEvent::TextDelta(text) => {
+                if heard.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
+                    heard.push_str(&text);
+                }
+                self.emit(|| EventKind::TextDelta { text });
+            }
+            StreamEvent::Retrying { attempt, after, reason } => self.emit(|| {
+                let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+                EventKind::Retry { attempt, after_ms, reason }
+            }),
+            StreamEvent::Started
+            | StreamEvent::ThinkingDelta(_)
+            | StreamEvent::CallStarted { .. } => {}
+        }
+    }
+}
+
+/// Ends what is left in the background: its parent is gone. What it had done is kept.
+async fn part_with(background: &Background, job: &Job, ledger: &Ledger) {
+    for (id, agent) in background.running() {
+        let agent = belljar_policy::Shown::clipped(&agent, 64).to_string();
+        let message = format!("subagent `{id}` (`{agent}`) was still running and was cancelled");
+        job.warn(ledger, message);
+    }
+    if timeout(CHILD_CLOSE_LIMIT, background.all()).await.is_err() {
+        job.budget.cancel();
+        let left = background.running().into_iter();
+        let named = left.map(|(id, agent)| format!("subagent `{id}` ({agent}) of `{}`", job.path));
+        ledger.entries().unfinished.extend(named);
+    }
+    background.abandon();
+}
+
+/// Waits until nothing of the jar is in flight, and names what is after the jar's own limit.
+async fn close(jar: &Jar, job: &Job, ledger: &Ledger) {
+    let closing = timeout(JAR_CLOSE_LIMIT, AssertUnwindSafe(jar.close()).catch_unwind()).await;
+    let left = match closing {
+        Ok(Ok(left)) => left,
+        Ok(Err(_)) | Err(_) => vec!["the jar".to_owned()],
+    };
+    if !left.is_empty() {
+        // What is left stops at its next check of the budget.
+        job.budget.cancel();
+        let named = left.into_iter().map(|what| format!("{what} of `{}`", job.path));
+        ledger.entries().unfinished.extend(named);
+    }
+}

@@ -1,0 +1,95 @@
+//! The outcome of an agent: of one that ran, and of one that could not.
+
+use std::any::Any;
+
+use jiff::Timestamp;
+
+use crate::agent_loop::job::{Job, Shared};
+use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::machine::{Ending, Said};
+use crate::outcome::{Outcome, RunError, Status, Usage};
+use crate::prompt::findings::Findings;
+use crate::rights::resolve::ResolvedAgent;
+
+/// The outcome of an agent.
+pub(crate) fn outcome(
+    job: &Job,
+    ledger: &Ledger,
+    ending: Ending,
+    said: Said,
+    started: Timestamp,
+) -> Outcome {
+    let entries = ledger.take();
+    let mut total = entries.usage;
+    for (_, child) in &entries.children {
+        total += child.outcome.total;
+    }
+    let children = entries.children.into_iter().map(|(_, child)| child);
+    let mut unfinished = entries.unfinished;
+    let children: Vec<_> = children.collect();
+    unfinished.extend(children.iter().flat_map(|child| child.outcome.unfinished.iter().cloned()));
+    let definition = &job.agent.definition;
+    // As the contract says, which neither an agent at the top nor a fork has.
+    let asked = job.depth.is_child() && job.fork.is_none();
+    let findings =
+        (asked && definition.emit_structured_findings).then(|| Findings::read(&said.output));
+    Outcome {
+        status: ending.status,
+        findings,
+        output: said.output,
+        messages: said.messages,
+        error: ending.error,
+        attachments: entries.attachments.into_iter().map(|(_, _, file)| file).collect(),
+        usage: entries.usage,
+        total,
+        receipts: entries.receipts.into_iter().map(|(_, receipt)| receipt).collect(),
+        children,
+        warnings: entries.warnings,
+        unfinished,
+        run: job.shared.run.clone(),
+        agent: job.agent.id.to_string(),
+        model: job.model.model.id().to_owned(),
+        started,
+        ended: job.shared.host.clock.now(),
+    }
+}
+
+/// The outcome of an agent that never got as far as a jar or a model.
+pub(crate) fn not_started(
+    shared: &Shared,
+    agent: &ResolvedAgent,
+    model: String,
+    status: Status,
+    error: RunError,
+) -> Outcome {
+    let now = shared.host.clock.now();
+    Outcome {
+        status,
+        output: String::new(),
+        findings: None,
+        messages: Vec::new(),
+        error: Some(error),
+        attachments: Vec::new(),
+        usage: Usage::default(),
+        total: Usage::default(),
+        receipts: Vec::new(),
+        children: Vec::new(),
+        warnings: Vec::new(),
+        unfinished: Vec::new(),
+        run: shared.run.clone(),
+        agent: agent.id.to_string(),
+        model,
+        started: now,
+        ended: now,
+    }
+}
+
+/// What a panic says of itself.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = text.unwrap_or_else(|| "a panic without a message".to_owned());
+    belljar_policy::Shown::clipped(&text, 200).to_string()
+}

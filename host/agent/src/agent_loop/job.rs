@@ -1,0 +1,119 @@
+//! One agent to be run, and what all agents of a run share.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_definition::AgentId;
+use belljar_model::{ChatRequest, Message, Resolved};
+use belljar_policy::{Budget, Rights, ToolName};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
+
+use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::machine::Ending;
+use crate::clock::RunId;
+use crate::events::{EventKind, Events};
+use crate::host::Host;
+use crate::limits::MAX_CHILDREN_PER_RUN;
+use crate::outcome::RunError;
+use crate::replay::log::Replay;
+use crate::rights::resolve::ResolvedAgent;
+use crate::subagent::control::Control;
+use crate::tools::approval::pause::Pause;
+use crate::tools::builtin::tool::Depth;
+
+/// What all agents of one run share.
+pub(crate) struct Shared {
+    pub(crate) host: Host,
+    pub(crate) run: RunId,
+    pub(crate) events: Events,
+    pub(crate) workspace: PathBuf,
+    pub(crate) spawned: SpawnCount,
+    /// What is kept of the run from before its process died.
+    pub(crate) replay: Arc<Replay>,
+    /// Ends single subagents.
+    pub(crate) control: Arc<Control>,
+    /// What a person has allowed for the whole run.
+    pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
+}
+
+/// Counts the agents of one run.
+#[derive(Debug, Default)]
+pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);
+
+impl SpawnCount {
+    /// Counts after those of the log; the agent at the top has the first index of its slug.
+    pub(crate) fn after(replay: &Replay, top: &str) -> Self {
+        let (children, mut by_slug) = replay.spawned();
+        let first = by_slug.entry(top.to_owned()).or_default();
+        *first = (*first).max(1);
+        Self(Mutex::new((children + 1, by_slug)))
+    }
+
+    /// The index of the next agent of that slug, from 0; `None` when the run has had
+    /// [`MAX_CHILDREN_PER_RUN`] besides its first.
+    pub(crate) fn next(&self, slug: &str) -> Option<u32> {
+        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (total, by_slug) = &mut *count;
+        if *total > MAX_CHILDREN_PER_RUN {
+            return None;
+        }
+        *total += 1;
+        let next = by_slug.entry(slug.to_owned()).or_default();
+        let index = *next;
+        *next += 1;
+        Some(index)
+    }
+}
+
+/// One agent to be run.
+pub(crate) struct Job {
+    pub(crate) shared: Arc<Shared>,
+    /// The agent's name, behind its parent's path.
+    pub(crate) path: Arc<str>,
+    /// Its address among what is kept of the run.
+    pub(crate) address: Arc<str>,
+    pub(crate) agent: Arc<ResolvedAgent>,
+    /// Its rights in this run: within those of its grants and of its parent.
+    pub(crate) rights: Rights,
+    pub(crate) model: Resolved,
+    /// Earlier messages of the conversation.
+    pub(crate) history: Vec<Message>,
+    /// The first user message after them.
+    pub(crate) first: String,
+    pub(crate) spawn_index: u32,
+    pub(crate) budget: Budget,
+    pub(crate) deadline: Instant,
+    pub(crate) cancel: CancellationToken,
+    /// The time it waits for a person, which its limits do not count.
+    pub(crate) pause: Arc<Pause>,
+    /// Where it stands.
+    pub(crate) depth: Depth,
+    /// The request that a fork goes on from.
+    pub(crate) fork: Option<Arc<ChatRequest>>,
+    /// What a person should know before it starts.
+    pub(crate) notes: Vec<String>,
+    /// What it was asked for in, for whoever traces it.
+    pub(crate) span: Span,
+}
+
+impl Job {
+    /// Sends an event about this agent.
+    pub(crate) fn emit(&self, make: impl FnOnce() -> EventKind) {
+        self.shared.events.emit(&self.path, make);
+    }
+
+    /// Tells a person, now and in the outcome.
+    pub(crate) fn warn(&self, ledger: &Ledger, message: String) {
+        self.emit(|| EventKind::Warning { message: message.clone() });
+        ledger.entries().warnings.push(message);
+    }
+
+    /// How the agent ends when its time is up.
+    pub(crate) fn late(&self) -> Ending {
+        let seconds = self.rights.limits().timeout_seconds;
+        Ending::partial(RunError::WallTime { seconds })
+    }
+}

@@ -1,0 +1,74 @@
+//! What an agent did so far. It stands outside the agent's own future, so that a panic or a
+//! drop in there loses nothing.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage};
+
+/// Everything that an outcome reports, kept as it happens.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<Entries>);
+
+/// The position of a call in its step, and of a child in its call.
+pub(crate) type Place = (usize, usize);
+
+/// The entries; receipts and children with the position of their call in its step.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    pub(crate) receipts: Vec<(usize, CallReceipt)>,
+    pub(crate) children: Vec<(Place, ChildSummary)>,
+    pub(crate) attachments: Vec<(u64, usize, Attachment)>,
+    pub(crate) usage: Usage,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) unfinished: Vec<String>,
+}
+
+impl Ledger {
+    /// Notes one call of the step, and passes on nothing: the answer is the caller's.
+    pub(crate) fn executed(&self, position: usize, receipt: CallReceipt, files: Vec<Attachment>) {
+        let mut entries = self.entries();
+        entries.usage.tool_calls += 1;
+        entries.usage.fuel = entries.usage.fuel.saturating_add(receipt.receipt.fuel);
+        let step = receipt.step;
+        entries.attachments.extend(files.into_iter().map(|file| (step, position, file)));
+        entries.receipts.push((position, receipt));
+    }
+
+    /// Notes a subagent that ended.
+    pub(crate) fn child(&self, place: Place, child: ChildSummary) {
+        let mut entries = self.entries();
+        entries.usage.tool_calls += 1;
+        entries.children.push((place, child));
+    }
+
+    /// What is noted of one call: its receipt and its files. Nothing of one that started
+    /// subagents.
+    pub(crate) fn of_call(&self, step: u64, at: usize) -> (Option<CallReceipt>, Vec<Attachment>) {
+        let entries = self.entries();
+        let receipt = entries
+            .receipts
+            .iter()
+            .rev()
+            .find(|(place, receipt)| *place == at && receipt.step == step);
+        let files = entries.attachments.iter().filter(|(of, place, _)| (*of, *place) == (step, at));
+        (
+            receipt.map(|(_, receipt)| receipt.clone()),
+            files.map(|(.., file)| file.clone()).collect(),
+        )
+    }
+
+    /// The entries, to read or to change.
+    pub(crate) fn entries(&self) -> MutexGuard<'_, Entries> {
+        // A panic while the lock is held leaves lists that are still well-formed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All entries, each list in the order asked.
+    pub(crate) fn take(&self) -> Entries {
+        let mut entries = std::mem::take(&mut *self.entries());
+        entries.receipts.sort_by_key(|(position, call)| (call.step, *position));
+        entries.children.sort_by_key(|(place, child)| (child.step, *place));
+        entries.attachments.sort_by_key(|(step, position, _)| (*step, *position));
+        entries
+    }
+}

@@ -1,0 +1,115 @@
+//! What an agent does, done now.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_policy::ToolPermit;
+use futures::future::BoxFuture;
+use tracing::Instrument as _;
+
+use crate::agent_loop::agent::{Agent, Effects, Timer, Told};
+use crate::agent_loop::machine::{Ending, Input, Loop, Turn};
+use crate::subagent::background::Ended;
+use crate::subagent::planned::{Planned, Starting};
+use crate::subagent::progress::Batch;
+use crate::tools::call::{Answer, Call};
+use crate::tools::dispatch::{Decision, Refusal};
+use crate::trace;
+
+/// Does it now.
+pub(crate) struct Live;
+
+#[async_trait]
+impl Effects for Live {
+    fn begin(&self, agent: &Agent<'_>, machine: &Loop) {
+        agent.say_started(machine);
+    }
+
+    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending> {
+        agent.before_start(timer).await
+    }
+
+    fn take_step(&self, agent: &Agent<'_>, _: &Loop) -> Turn {
+        agent.reserve_step()
+    }
+
+    async fn ask_model(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        last: bool,
+        told: &mut Told,
+        timer: &mut Timer,
+    ) -> Input {
+        for news in agent.background.news() {
+            machine.note(told, news);
+        }
+        agent.ask(machine, last, std::mem::take(told), timer).await
+    }
+
+    async fn call(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> Answer {
+        let span = trace::tool_call(&decision, call.step);
+        agent.execute(call, decision, machine).instrument(span).await
+    }
+
+    async fn finish(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        told: &mut Told,
+        ending: Ending,
+        again: &mut bool,
+        timer: &mut Timer,
+    ) -> Result<Input, Ending> {
+        let ending = match agent.last_word(machine, told, ending, timer).await {
+            Ok(input) => return Ok(input),
+            Err(ending) => ending,
+        };
+        match agent.before_end(machine.output(), &ending, *again, timer).await {
+            Some(text) => {
+                machine.note(told, text);
+                *again = true;
+                Ok(machine.reopen())
+            }
+            None => Err(ending),
+        }
+    }
+
+    fn spawn_index(&self, agent: &Agent<'_>, _: Call<'_>, _: usize, slug: &str) -> Option<u32> {
+        agent.job.shared.spawned.next(slug)
+    }
+
+    async fn permit_spawn(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        permit: ToolPermit,
+    ) -> Result<(), Refusal> {
+        agent.permitted(call, permit).await.map(drop)
+    }
+
+    async fn announce(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        children: &[&Planned],
+        background: bool,
+    ) -> Arc<Batch> {
+        agent.persist_queued(call, children, true).await;
+        agent.batch(call, children, background)
+    }
+
+    fn background_id(&self, agent: &Agent<'_>, _: Call<'_>) -> String {
+        agent.background.next_id()
+    }
+
+    fn run_child(&self, _: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
+        Box::pin(child.run())
+    }
+}

@@ -1,0 +1,463 @@
+//! The agent loop as a state machine: [`Loop::step`] takes what happened and says what to do
+//! next. It calls no model and no tool, and knows no clock; its driver does.
+//!
+//! ```text
+//! Begin -> AskModel -> Replied -> Call -> Answered -> AskModel -> ... -> Finish
+//! ```
+//!
+//! When an agent's own steps are used up, the model is asked once more, without tools. When those
+//! of a budget above are, or tokens, fuel or time, the loop ends at once with what there is.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use belljar_model::{ChatRequest, Message, Reply, StopReason, ToolCall, ToolResult};
+use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
+
+use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate};
+use crate::outcome::{RunError, Status, Usage};
+use crate::prompt::frame::{INTERRUPTED, LAST_TURN};
+use crate::tools::call::Answer;
+use crate::tools::dispatch::{Decision, Dispatcher};
+
+/// What happened.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// Nothing yet.
+    Begin,
+    /// The model answered.
+    Replied(Reply),
+    /// All calls of the step are answered, in the order asked.
+    Answered(Vec<Answer>),
+    /// The agent was interrupted: its model failed, its time is up, somebody cancelled.
+    Interrupted {
+        /// What the model had said of an answer that did not end.
+        heard: String,
+        /// The answers of the step's calls, as far as there are any.
+        answers: Vec<Option<Answer>>,
+        /// How the agent ends.
+        ending: Ending,
+    },
+}
+
+/// What is left, as the budgets say when something has happened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gauge {
+    /// Tokens or fuel are used up, here or above.
+    pub(crate) halt: Option<Exhausted>,
+    /// Whether the model may be asked.
+    pub(crate) turn: Turn,
+    /// Tokens left.
+    pub(crate) tokens_left: u64,
+}
+
+/// Whether a step was to be had for the model's next turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Turn {
+    /// One was taken from every budget.
+    Whole,
+    /// The agent's own are used up: one was taken from those above, for its last turn.
+    Last(Exhausted),
+    /// There is none.
+    None(Exhausted),
+}
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Send [`Loop::request`] to the model.
+    AskModel {
+        /// Whether it is the last turn, without tools.
+        last: bool,
+    },
+    /// Carry out or answer the calls in [`Loop::calls`], one decision for each.
+    Call(Vec<Decision>),
+    /// Tell a person.
+    Warn(String),
+    /// The agent has ended.
+    Finish(Ending),
+}
+
+/// How an agent ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) status: Status,
+    pub(crate) error: Option<RunError>,
+}
+
+/// The result of a conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// The last text of the model that is not blank.
+    pub(crate) output: String,
+    /// The conversation, each call in it with a result.
+    pub(crate) messages: Vec<Message>,
+}
+
+/// One agent's conversation.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    /// Shared with forks that wait for their place; copied when it changes under one.
+    request: Arc<ChatRequest>,
+    dispatcher: Dispatcher,
+    state: State,
+    /// Bytes of the whole prompt, kept up as it grows.
+    bytes: u64,
+    ids: HashSet<String>,
+    step: u64,
+    output: String,
+    last_turn: Option<Exhausted>,
+    /// The calls of the step that runs now which the model knows under another name, as
+    /// belljar's own.
+    translated: Vec<Option<ToolCall>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ready,
+    Asking,
+    Calling,
+    Ended,
+}
+
+impl Ending {
+    pub(crate) fn completed() -> Self {
+        Self { status: Status::Completed, error: None }
+    }
+
+    pub(crate) fn partial(error: RunError) -> Self {
+        Self { status: Status::Partial, error: Some(error) }
+    }
+
+    pub(crate) fn failed(error: RunError) -> Self {
+        Self { status: Status::Failed, error: Some(error) }
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self { status: Status::Cancelled, error: Some(RunError::Cancelled) }
+    }
+}
+
+impl Loop {
+    /// A conversation that starts with `request`, whose tools are those of `dispatcher`.
+    pub(crate) fn new(request: ChatRequest, dispatcher: Dispatcher) -> Self {
+        let bytes = prompt_bytes(&request);
+        let ids = request.messages.iter().flat_map(calls_of).map(|call| call.id.clone()).collect();
+        Self {
+            request: Arc::new(request),
+            dispatcher,
+            state: State::Ready,
+            bytes,
+            ids,
+            step: 0,
+            output: String::new(),
+            last_turn: None,
+            translated: Vec::new(),
+        }
+    }
+
+    /// What to send to the model.
+    pub(crate) fn request(&self) -> &Arc<ChatRequest> {
+        &self.request
+    }
+
+    /// The calls of the step that runs now, as the model made them.
+    pub(crate) fn asked(&self) -> &[ToolCall] {
+        self.request.messages.last().map_or(&[], calls_of)
+    }
+
+    /// The same calls under belljar's names.
+    pub(crate) fn calls(&self) -> Vec<&ToolCall> {
+        let own = self.translated.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        self.asked().iter().zip(own).map(|(asked, own)| own.unwrap_or(asked)).collect()
+    }
+
+    /// The number of the current step, from 1.
+    pub(crate) fn current_step(&self) -> u64 {
+        self.step
+    }
+
+    /// The last text of the model that is not blank.
+    pub(crate) fn output(&self) -> &str {
+        &self.output
+    }
+
+    /// What decides on calls.
+    pub(crate) fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
+    /// What was said. Calls that were interrupted get a result that says so: no provider
+    /// takes a conversation in which one is missing.
+    pub(crate) fn into_said(mut self) -> Said {
+        self.push_results(Vec::new());
+        Said { output: self.output, messages: Arc::unwrap_or_clone(self.request).messages }
+    }
+
+    /// Adds what the host has to say; call it before the model is asked.
+    pub(crate) fn tell(&mut self, text: String) {
+        self.push(Message::User { text });
+    }
+
+    /// The same, and keeps it for the log of steps.
+    pub(crate) fn note(&mut self, told: &mut Vec<String>, text: String) {
+        told.push(text.clone());
+        self.tell(text);
+    }
+
+    /// Continues a conversation that had ended well, after the model was told something. Gives the
+    /// next input.
+    pub(crate) fn reopen(&mut self) -> Input {
+        if self.state == State::Ended && self.last_turn.is_none() {
+            self.state = State::Ready;
+        }
+        Input::Begin
+    }
+
+    /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
+    pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
+        match (self.state, input) {
+            (state, Input::Interrupted { heard, answers, ending }) => {
+                if state == State::Calling {
+                    self.push_results(answers);
+                }
+                self.conclude_with(heard);
+                vec![self.end(ending)]
+            }
+            (State::Ready, Input::Begin) => vec![self.ask(gauge)],
+            (State::Asking, Input::Replied(reply)) => self.replied(reply, gauge),
+            (State::Calling, Input::Answered(answers)) => vec![self.answered(answers, gauge)],
+            (state, input) => {
+                let message = format!("the loop got {input:?} while {state:?}");
+                let message = truncate(message, 200);
+                vec![self.end(Ending::failed(RunError::Internal { message }))]
+            }
+        }
+    }
+
+    fn ask(&mut self, gauge: &Gauge) -> Effect {
+        if let Some(exhausted) = gauge.halt {
+            return self.end(Ending::partial(RunError::Budget { exhausted }));
+        }
+        if self.bytes / MAX_BYTES_PER_TOKEN > gauge.tokens_left {
+            let exhausted = Exhausted {
+                meter: Meter::Tokens,
+                level: Level::Subagent,
+                limit: gauge.tokens_left,
+            };
+            return self.end(Ending::partial(RunError::Budget { exhausted }));
+        }
+        match gauge.turn {
+            Turn::Whole => {}
+            Turn::Last(exhausted) if self.step > 0 => {
+                self.last_turn = Some(exhausted);
+                Arc::make_mut(&mut self.request).tools = Vec::new();
+                self.push(Message::User { text: LAST_TURN.to_owned() });
+            }
+            // With no step at all, nothing was found that a last turn could tell.
+            Turn::Last(exhausted) | Turn::None(exhausted) => {
+                return self.end(Ending::partial(RunError::Budget { exhausted }));
+            }
+        }
+        self.state = State::Asking;
+        self.step += 1;
+        Effect::AskModel { last: self.last_turn.is_some() }
+    }
+
+    fn replied(&mut self, mut reply: Reply, gauge: &Gauge) -> Vec<Effect> {
+        let mut effects = Vec::with_capacity(1);
+        if reply.text.len() > MAX_REPLY_BYTES {
+            effects.push(Effect::Warn(format!(
+                "an answer of {} bytes was cut at {MAX_REPLY_BYTES}",
+                reply.text.len()
+            )));
+            reply.text = truncate(reply.text, MAX_REPLY_BYTES);
+        }
+        if let Some(exhausted) = self.last_turn {
+            self.conclude_with(reply.text);
+            effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
+        } else if reply.calls.is_empty() {
+            self.conclude_with(reply.text);
+            let ending = self.conclude(&reply.stop);
+            effects.push(self.end(ending));
+        } else if let Some(exhausted) = gauge.halt {
+            self.conclude_with(reply.text);
+            effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
+        } else {
+            self.keep(&reply.text);
+            effects.push(self.call(reply));
+        }
+        effects
+    }
+
+    /// Ends the conversation with a text of the model, if it said anything.
+    fn conclude_with(&mut self, text: String) {
+        if !text.trim().is_empty() {
+            self.keep(&text);
+            self.push(Message::Assistant { text, calls: Vec::new() });
+        }
+    }
+
+    fn call(&mut self, mut reply: Reply) -> Effect {
+        for (position, call) in reply.calls.iter_mut().enumerate() {
+            self.give_own_id(call, position);
+        }
+        let decide = |(position, call)| match self.dispatcher.translate(call) {
+            Ok(own) => {
+                let decision = self.dispatcher.decide(own.as_ref().unwrap_or(call), position);
+                (own, decision)
+            }
+            Err(refusal) => (None, Decision::Refuse(refusal)),
+        };
+        let (translated, decisions) = reply.calls.iter().enumerate().map(decide).unzip();
+        self.translated = translated;
+        self.push(Message::Assistant { text: reply.text, calls: reply.calls });
+        self.state = State::Calling;
+        Effect::Call(decisions)
+    }
+
+    fn answered(&mut self, answers: Vec<Answer>, gauge: &Gauge) -> Effect {
+        if answers.len() != self.asked().len() {
+            let message = "a step has calls without an answer".to_owned();
+            return self.end(Ending::failed(RunError::Internal { message }));
+        }
+        self.push_results(answers.into_iter().map(Some).collect());
+        self.ask(gauge)
+    }
+
+    /// How the agent ends when the model asks for nothing more.
+    fn conclude(&self, stop: &StopReason) -> Ending {
+        match stop {
+            StopReason::MaxTokens => Ending::partial(RunError::OutputCut),
+            StopReason::Refusal => Ending::failed(RunError::Declined),
+            StopReason::EndTurn | StopReason::ToolUse | StopReason::Other(_) => {
+                if self.output.is_empty() {
+                    Ending::failed(RunError::NoAnswer)
+                } else {
+                    Ending::completed()
+                }
+            }
+        }
+    }
+
+    /// Ids pair calls with results, so each is used once in a conversation and is never empty.
+    fn give_own_id(&mut self, call: &mut ToolCall, position: usize) {
+        call.id = truncate(std::mem::take(&mut call.id), MAX_NAME_BYTES);
+        if call.id.is_empty() {
+            call.id = format!("call_{}_{position}", self.step);
+        }
+        let mut id = call.id.clone();
+        let mut copy = 2;
+        while !self.ids.insert(id.clone()) {
+            id = format!("{}-{copy}", call.id);
+            copy += 1;
+        }
+        call.id = id;
+    }
+
+    fn keep(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            text.clone_into(&mut self.output);
+        }
+    }
+
+    /// Answers the open calls; one without an answer was interrupted.
+    fn push_results(&mut self, answers: Vec<Option<Answer>>) {
+        let mut answers = answers.into_iter();
+        let mut result = |call: &ToolCall| {
+            let answer = answers.next().flatten();
+            let answer = answer
+                .unwrap_or_else(|| Answer { content: INTERRUPTED.to_owned(), is_error: true });
+            ToolResult {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                content: answer.content,
+                is_error: answer.is_error,
+            }
+        };
+        let results: Vec<_> = self.asked().iter().map(&mut result).collect();
+        if !results.is_empty() {
+            self.push(Message::Tool { results });
+        }
+    }
+
+    /// Two user messages in a row become one: some servers insist on taking turns.
+    fn push(&mut self, message: Message) {
+        self.bytes = self.bytes.saturating_add(message_bytes(&message));
+        let request = Arc::make_mut(&mut self.request);
+        match (request.messages.last_mut(), message) {
+            (Some(Message::User { text }), Message::User { text: more }) => {
+                text.push_str("\n\n");
+                text.push_str(&more);
+            }
+            (_, message) => request.messages.push(message),
+        }
+    }
+
+    fn end(&mut self, ending: Ending) -> Effect {
+        self.state = State::Ended;
+        Effect::Finish(ending)
+    }
+}
+
+/// The calls that a message asks for.
+fn calls_of(message: &Message) -> &[ToolCall] {
+    match message {
+        Message::Assistant { calls, .. } => calls,
+        Message::User { .. } | Message::Tool { .. } => &[],
+    }
+}
+
+/// What an answer used. A server that counts nothing does not make tokens free: then a token for
+/// every four bytes counts.
+pub fn counted(request: &ChatRequest, reply: &Reply) -> Usage {
+    let belljar_model::Usage { mut input_tokens, cached_tokens, mut output_tokens } = reply.usage;
+    if input_tokens == 0 && output_tokens == 0 {
+        input_tokens = prompt_bytes(request) / 4;
+        output_tokens = len(reply.text.len()) / 4;
+    }
+    Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
+}
+
+/// An answer that broke off, as far as it was heard: what it used is [`counted`] from that.
+pub fn cut_off(heard: String) -> Reply {
+    let stop = StopReason::Other("cut off".to_owned());
+    Reply { text: heard, calls: Vec::new(), usage: belljar_model::Usage::default(), stop }
+}
+
+/// Keeps room for a request that is about to be sent, so that agents side by side do not each find
+/// the same tokens left. What it will use is taken to be its prompt, at four bytes a token.
+///
+/// # Errors
+///
+/// The budget in which not even the fewest tokens are left that the prompt can count as.
+pub fn held(budget: &Budget, request: &ChatRequest) -> Result<Hold, Exhausted> {
+    let bytes = prompt_bytes(request);
+    budget.hold(Meter::Tokens, bytes / MAX_BYTES_PER_TOKEN, bytes / 4)
+}
+
+/// Bytes of a prompt, as far as a model reads them.
+pub(crate) fn prompt_bytes(request: &ChatRequest) -> u64 {
+    let system: usize = request.system.iter().map(String::len).sum();
+    let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
+    let messages: u64 = request.messages.iter().map(message_bytes).sum();
+    messages.saturating_add(len(system)).saturating_add(len(tools))
+}
+
+/// Bytes of a message, as far as a model reads them.
+pub fn message_bytes(message: &Message) -> u64 {
+    len(match message {
+        Message::User { text } => text.len(),
+        Message::Assistant { text, calls } => {
+            text.len() + calls.iter().map(|call| call.arguments.len()).sum::<usize>()
+        }
+        Message::Tool { results } => results.iter().map(|result| result.content.len()).sum(),
+    })
+}
+
+fn len(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! The loop without a model, a tool or a clock.
+
+use std::collections::BTreeMap;
+
+use belljar_model::{ToolSpec, Usage};
+use belljar_policy::{Asked, Grants, Permission, Rights, ToolName};
+
+use super::*;
+use crate::tools::alias::Aliases;
+use crate::tools::dispatch::Provider;
+
+const FREE: Gauge = Gauge { halt: None, turn: Turn::Whole, tokens_left: u64::MAX };
+
+fn used_up(meter: Meter) -> Exhausted {
+    Exhausted { meter, level: Level::Subagent, limit: 3 }
+}
+
+fn new_loop() -> Loop {
+    let name = ToolName::new("look").unwrap();
+    let mut grants = Grants::none();
+    grants.tools.insert(name.clone(), Permission::Allow);
+    let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+    let request = ChatRequest {
+        system: vec!["body".into()],
+        messages: vec![Message::User { text: "task".into() }],
+        tools: vec![ToolSpec {
+            name: "look".into(),
+            description: String::new(),
+            schema: serde_json::json!({}),
+        }],
+        ..ChatRequest::default()
+    };
+    Loop::new(
+        request,
+        Dispatcher::new(rights, BTreeMap::from([(name, Provider::Jar)]), Aliases::default()),
+    )
+}
+
+fn reply(text: &str, calls: &[(&str, &str)]) -> Input {
+    let call = |(id, name): &(&str, &str)| ToolCall {
+        id: (*id).into(),
+        name: (*name).into(),
+        arguments: "{}".into(),
+    };
+    Input::Replied(Reply {
+        text: text.into(),
+        calls: calls.iter().map(call).collect(),
+        usage: Usage::default(),
+        stop: if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse },
+    })
+}
+
+fn answer(text: &str) -> Answer {
+    Answer { content: text.into(), is_error: false }
+}
+
+fn finish(effects: Vec<Effect>) -> Ending {
+    match effects.into_iter().last() {
+        Some(Effect::Finish(ending)) => ending,
+        other => panic!("it goes on: {other:?}"),
+    }
+}
+
+/// A loop in its first step, with one call to `look` to be answered.
+fn calling() -> Loop {
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    let effects = it.step(reply("first", &[("a", "look")]), &FREE);
+    assert!(matches!(effects.as_slice(), [Effect::Call(decisions)] if decisions.len() == 1));
+    it
+}
+
+#[test]
+fn a_reply_without_calls_completes_the_run_with_its_text() {
+    let mut it = new_loop();
+    assert!(matches!(it.step(Input::Begin, &FREE)[..], [Effect::AskModel { last: false }]));
+    assert_eq!(finish(it.step(reply("done", &[]), &FREE)), Ending::completed());
+    assert_eq!(it.into_said().output, "done");
+}
+
+#[test]
+fn a_blank_last_answer_leaves_the_last_text_that_was_not() {
+    let mut it = calling();
+    it.step(Input::Answered(vec![answer("x")]), &FREE);
+    assert_eq!(finish(it.step(reply(" \n", &[]), &FREE)).status, Status::Completed);
+    assert_eq!(it.into_said().output, "first");
+}
+
+#[test]
+fn no_text_at_all_is_a_failure() {
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    assert_eq!(finish(it.step(reply("", &[]), &FREE)), Ending::failed(RunError::NoAnswer));
+}
+
+#[test]
+fn used_up_steps_give_one_last_turn_without_tools() {
+    let mut it = calling();
+    let gauge = Gauge { turn: Turn::Last(used_up(Meter::Steps)), ..FREE };
+    let effects = it.step(Input::Answered(vec![answer("x")]), &gauge);
+    assert!(matches!(effects[..], [Effect::AskModel { last: true }]));
+    assert!(it.request().tools.is_empty());
+    let last = it.request().messages.last().unwrap();
+    assert_eq!(*last, Message::User { text: LAST_TURN.into() });
+    // Calls that it asks for all the same are not even looked at.
+    let ending = finish(it.step(reply("so far", &[("b", "look")]), &gauge));
+    assert_eq!(ending.status, Status::Partial);
+    assert_eq!(it.into_said().output, "so far");
+}
+
+#[test]
+fn used_up_steps_of_a_budget_above_end_the_run_without_another_turn() {
+    let mut it = calling();
+    let exhausted = used_up(Meter::Steps);
+    let gauge = Gauge { turn: Turn::None(exhausted), ..FREE };
+    let ending = finish(it.step(Input::Answered(vec![answer("x")]), &gauge));
+    assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
+    assert_eq!(it.into_said().output, "first");
+}
+
+#[test]
+fn used_up_tokens_or_fuel_end_the_run_at_once_with_what_there_is() {
+    for meter in [Meter::Tokens, Meter::Fuel] {
+        let gauge = Gauge { halt: Some(used_up(meter)), ..FREE };
+        let exhausted = used_up(meter);
+        let mut it = new_loop();
+        it.step(Input::Begin, &FREE);
+        let ending = finish(it.step(reply("text", &[("a", "look")]), &gauge));
+        assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
+        assert_eq!(it.into_said().output, "text");
+        let mut it = calling();
+        let ending = finish(it.step(Input::Answered(vec![answer("x")]), &gauge));
+        assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
+    }
+}
+
+#[test]
+fn a_whole_answer_completes_the_run_even_with_the_last_token() {
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    let gauge = Gauge { halt: Some(used_up(Meter::Tokens)), ..FREE };
+    assert_eq!(finish(it.step(reply("whole", &[]), &gauge)), Ending::completed());
+}
+
+#[test]
+fn a_prompt_that_cannot_fit_the_tokens_is_never_sent() {
+    let mut it = new_loop();
+    it.push(Message::User { text: "x".repeat(1_000) });
+    let gauge = Gauge { tokens_left: 10, ..FREE };
+    assert_eq!(finish(it.step(Input::Begin, &gauge)).status, Status::Partial);
+}
+
+#[test]
+fn an_answer_cut_at_the_models_own_limit_is_partial() {
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    let cut = Reply {
+        text: "half".into(),
+        calls: vec![],
+        usage: Usage::default(),
+        stop: StopReason::MaxTokens,
+    };
+    assert_eq!(finish(it.step(Input::Replied(cut), &FREE)), Ending::partial(RunError::OutputCut));
+}
+
+#[test]
+fn ids_are_made_unique_and_results_pair_in_order() {
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    it.step(reply("", &[("a", "look"), ("a", "nope"), ("", "look")]), &FREE);
+    let answers = vec![answer("1"), answer("2"), answer("3")];
+    it.step(Input::Answered(answers), &FREE);
+    it.step(reply("", &[("a", "look")]), &FREE);
+    let Message::Tool { results } = &it.request().messages[2] else { panic!("no results") };
+    let pairs: Vec<_> = results.iter().map(|r| (&*r.id, &*r.name, &*r.content)).collect();
+    assert_eq!(pairs, [("a", "look", "1"), ("a-2", "nope", "2"), ("call_1_2", "look", "3")]);
+    assert_eq!(it.calls()[0].id, "a-3");
+}
+
+#[test]
+fn an_interrupted_answer_keeps_what_was_heard() {
+    let mut it = calling();
+    it.step(Input::Answered(vec![answer("x")]), &FREE);
+    let ending = Ending::cancelled();
+    let input =
+        Input::Interrupted { heard: "half a sen".into(), answers: vec![], ending: ending.clone() };
+    assert_eq!(finish(it.step(input, &FREE)), ending);
+    assert_eq!(it.into_said().output, "half a sen");
+}
+
+#[test]
+fn an_event_out_of_turn_ends_the_run_instead_of_the_host() {
+    let mut it = new_loop();
+    let ending = finish(it.step(Input::Answered(vec![]), &FREE));
+    assert_eq!(ending.status, Status::Failed);
+}
+
+#[test]
+fn an_interruption_keeps_the_answers_that_are_there() {
+    let mut it = new_loop();
+    it.step(Input::Begin, &FREE);
+    it.step(reply("", &[("a", "look"), ("b", "look")]), &FREE);
+    let answers = vec![Some(answer("done")), None];
+    let input = Input::Interrupted { heard: String::new(), answers, ending: Ending::cancelled() };
+    it.step(input, &FREE);
+    let said = it.into_said();
+    let Some(Message::Tool { results }) = said.messages.last() else { panic!("no results") };
+    let texts: Vec<_> = results.iter().map(|result| result.content.as_str()).collect();
+    assert_eq!(texts, ["done", crate::prompt::frame::INTERRUPTED]);
+}
+
+#[test]
+fn two_messages_of_a_user_in_a_row_become_one() {
+    let mut it = new_loop();
+    let before = it.request().messages.len();
+    it.tell("one".into());
+    it.tell("two".into());
+    assert_eq!(it.request().messages.len(), before);
+    let Some(Message::User { text }) = it.request().messages.last() else { panic!("no user") };
+    assert!(text.ends_with("\n\none\n\ntwo"), "{text}");
+}

@@ -1,0 +1,168 @@
+//! Makes an agent ready for its first model call: its tools, its jar, its first request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
+use belljar_policy::ToolName;
+use belljar_sandbox::{Jar, JarSpec, JarTool};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent_loop::job::Job;
+use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::machine::Loop;
+use crate::limits::MAX_TOOLS;
+use crate::outcome::RunError;
+use crate::prompt::blocks;
+use crate::prompt::frame::{self, FORK_PLACEHOLDER};
+use crate::prompt::skills;
+use crate::rights::delegates::Delegates;
+use crate::tools::alias::Aliases;
+use crate::tools::builtin::spec::spec;
+use crate::tools::builtin::tool::BuiltinTool;
+use crate::tools::dispatch::{Dispatcher, Provider};
+use belljar_catalogue::Offer;
+
+/// A ready agent.
+pub(crate) struct Prepared {
+    pub(crate) machine: Loop,
+    /// Absent where no tool is a component.
+    pub(crate) jar: Option<Jar>,
+    pub(crate) delegates: Delegates,
+    /// The tools whose calls may be made again.
+    pub(crate) repeatable: BTreeSet<ToolName>,
+}
+
+/// The allowlist's first and third places: only permitted tools are advertised, and
+/// the jar is given only the components of permitted tools.
+pub(crate) async fn prepare(
+    job: &Job,
+    ledger: &Ledger,
+    stop: &CancellationToken,
+) -> Result<Prepared, RunError> {
+    let host = &job.shared.host;
+    let Offer { mut specs, jar_tools, repeatable, warnings } =
+        host.tools.offer(&host.sandbox, &job.rights).await;
+    for warning in warnings {
+        job.warn(ledger, warning);
+    }
+    let mut advertised: BTreeMap<_, _> =
+        specs.iter().map(|(name, _)| (name.clone(), Provider::Jar)).collect();
+    let delegates = delegates(job);
+    let listed = delegates.listed();
+    let skills = !host.skills.catalog().entries().is_empty();
+    let offered: Vec<BuiltinTool> = BuiltinTool::ALL
+        .into_iter()
+        .filter(|tool| job.depth.offers(*tool) && (!listed.is_empty() || !tool.delegates()))
+        .filter(|tool| *tool != BuiltinTool::Skill || skills)
+        .collect();
+    for tool in &offered {
+        if let Ok(permit) = job.rights.tool(tool.name()) {
+            specs.push((permit.tool().clone(), spec(*tool)));
+            advertised.insert(permit.tool().clone(), Provider::Host(*tool));
+        }
+    }
+    if specs.len() > MAX_TOOLS {
+        for (name, _) in specs.drain(MAX_TOOLS..) {
+            advertised.remove(&name);
+            job.warn(ledger, format!("tool `{name}` is left out: more than {MAX_TOOLS} tools"));
+        }
+    }
+    let given: Vec<BuiltinTool> =
+        advertised.keys().filter_map(|name| BuiltinTool::of(name.as_str())).collect();
+    let mut specs: Vec<ToolSpec> = specs.into_iter().map(|(_, spec)| spec).collect();
+    let aliases = Aliases::put_up(&job.agent.definition, &mut specs);
+    let jar = if jar_tools.is_empty() { None } else { Some(jar(job, jar_tools, stop)?) };
+    let request = match &job.fork {
+        Some(parent) => forked(parent, &job.first),
+        None => {
+            let mut messages = job.history.clone();
+            messages.push(Message::User { text: job.first.clone() });
+            ChatRequest {
+                system: system(job, ledger, &listed, &given, &aliases),
+                messages,
+                tools: specs,
+                ..ChatRequest::default()
+            }
+        }
+    };
+    let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases);
+    Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates, repeatable })
+}
+
+/// Whom the agent may hand work to; nobody where its place does not allow it.
+fn delegates(job: &Job) -> Delegates {
+    let granted = |tool: BuiltinTool| job.rights.tool(tool.name()).is_ok();
+    if !job.depth.supervises() || !BuiltinTool::ALL.into_iter().any(|t| t.delegates() && granted(t))
+    {
+        return Delegates::none();
+    }
+    let (host, agent) = (&job.shared.host, &job.agent);
+    let said = host.settings.delegation(&agent.id, agent.definition.visibility);
+    Delegates::of(host.listing(&job.shared.workspace), &said, &agent.definition)
+}
+
+/// The body, verbatim, and after it blocks of their own.
+fn system(
+    job: &Job,
+    ledger: &Ledger,
+    listed: &[blocks::ListedAgent],
+    given: &[BuiltinTool],
+    aliases: &Aliases,
+) -> Vec<String> {
+    let definition = &job.agent.definition;
+    let mut system = vec![definition.body.clone()];
+    if job.depth.is_child() {
+        let findings = definition.emit_structured_findings;
+        system.push(frame::contract(job.depth.supervises(), findings));
+    }
+    system.extend(blocks::subagents(listed, given, aliases));
+    let skill = aliases.names(BuiltinTool::Skill.name()).first().copied();
+    let skill = skill.unwrap_or(BuiltinTool::Skill.name());
+    if given.contains(&BuiltinTool::Skill) {
+        system.extend(skills::index_block(&job.shared.host.skills, skill));
+    }
+    if !job.depth.is_child() {
+        let shared = &job.shared;
+        let (text, warning) = blocks::agents_md(&shared.workspace, shared.host.home.as_deref());
+        system.extend(text);
+        if let Some(warning) = warning {
+            job.warn(ledger, warning);
+        }
+    }
+    system
+}
+
+/// The parent's request, byte for byte, with its open calls answered alike and the task after
+/// them. Its tools stay too, for a provider's cache: what the fork may not use is refused when
+/// it is called.
+fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
+    let mut request = parent.clone();
+    if let Some(Message::Assistant { calls, .. }) = request.messages.last() {
+        let placeholder = |call: &ToolCall| ToolResult {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            content: FORK_PLACEHOLDER.to_owned(),
+            is_error: false,
+        };
+        let results: Vec<_> = calls.iter().map(placeholder).collect();
+        if !results.is_empty() {
+            request.messages.push(Message::Tool { results });
+        }
+    }
+    request.messages.push(Message::User { text: first.to_owned() });
+    request
+}
+
+fn jar(job: &Job, tools: Vec<JarTool>, stop: &CancellationToken) -> Result<Jar, RunError> {
+    let spec = JarSpec {
+        rights: job.rights.clone(),
+        budget: job.budget.clone(),
+        tools,
+        secrets: job.shared.host.secrets.clone(),
+        cancel: stop.clone(),
+    };
+    job.shared.host.sandbox.jar(spec).map_err(|error| RunError::Setup {
+        message: error.to_string(),
+        hint: Some("check the workspace and the mounts of this agent's grants".to_owned()),
+    })
+}

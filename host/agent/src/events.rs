@@ -1,0 +1,429 @@
+//! What happens during a run, as it happens: one typed stream for the terminal,
+//! `--output-format stream-json` and the server.
+//!
+//! # The schema, version 2
+//!
+//! Each event is one JSON object. Every one has
+//!
+//! | field | meaning |
+//! | --- | --- |
+//! | `v` | the version of this schema: 2. New events and new fields may come within a version; a reader passes over what it does not know |
+//! | `run` | id of the run |
+//! | `seq` | number of the event in the run, from 0, without gaps |
+//! | `agent` | who it is about: the agent's name; for a subagent behind its parent's and with its spawn index: `main/scout#0` |
+//! | `type` | which event; decides the other fields |
+//!
+//! and, by `type`,
+//!
+//! | type | fields |
+//! | --- | --- |
+//! | `run_started` | `id`, `model`, `tools` (names advertised), `workspace` |
+//! | `run_resumed` | `kept`: how many things were kept of the run when its process died. What was told of a step that has no result yet is told again |
+//! | `history_compacting` | `turns`, `model`; comes before `run_started`. A model summarises so many of the session's turns, because they have grown too large to be sent |
+//! | `history_compacted` | `turns`, `tokens_before`, `tokens_after` (of the history, estimated), `used`; the summary is in their place from now on. Without it a `warning` says why there is none |
+//! | `step_started` | `step` (from 1), `last` (no tools any more) |
+//! | `text_delta` | `text` |
+//! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
+//! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `message`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
+//! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `error` (why it is not ok, cut; absent where it is), `fuel`, `micros`, `denials`, `bytes` |
+//! | `team_started` | `id`, `stages` (how many), `workspace`; first event of a team's run. Its agents follow as `team/scout#0`, each with a `run_started` of its own |
+//! | `team_stage_started` | `stage` (from 1), `of`, `agents` (names); they follow as a `subagent_batch_start` with `batch` = `stage-N` |
+//! | `team_stage_finished` | `stage`, `status`, `error` |
+//! | `subagent_batch_start` | `batch` (the id of the call that started them), `children` (`child`: its path, and `task`, cut), `background`, `max_concurrent` |
+//! | `subagent_update` | `batch`, `child` (it runs now), `counts` |
+//! | `subagent_done` | `batch`, `child`, `status`, `steps`, `tokens`, `error`, `counts` |
+//! | `permission_asked` | `id`, `call_id`, `tool`, `arguments` (cut) |
+//! | `permission_answered` | `id`, `call_id`, `tool`, `answer` (`yes`, `for_run`, `no`, `nobody`) |
+//! | `question_asked` | `id`, `question`, `options`; from `clarify` |
+//! | `question_answered` | `id`, `answered` |
+//! | `todos` | `items` (`content`, `status`) |
+//! | `hook_ran` | `event` (`PreToolUse`, ...), `tool` (absent where it is not about one), `hook` (its command or path, cut), `decision` (`pass`, `allow`, `ask`, `deny`, `narrow`, `halt`, `error`), `micros` |
+//! | `retry` | `attempt`, `after_ms`, `reason` |
+//! | `warning` | `message` |
+//! | `budget_warning` | `meter`, `used`, `limit` |
+//! | `run_finished` | `status`, `error`, `usage`, `total`; the outcome itself follows from the run |
+//!
+//! `counts` are those of the batch: `total`, `queued`, `running`, `completed`, `partial`, `failed`,
+//! `cancelled`. Within a batch each child is started (or not), and done once.
+//!
+//! Texts of models, tools and agent files stand in events as they came. Whoever shows them
+//! to a person escapes them (`belljar_policy::Shown`). Secrets never get here: the sandbox
+//! withholds them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use belljar_policy::Meter;
+use serde::Serialize;
+
+use crate::clock::RunId;
+use crate::outcome::{Status, Usage};
+use crate::tools::approval::asker::Approval;
+
+/// The version of the schema.
+pub const EVENT_VERSION: u32 = 2;
+
+/// Characters of arguments and tasks that an event repeats: enough to see what is going on.
+pub(crate) const MAX_SHOWN: usize = 2_000;
+
+/// One event with its place in the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Event {
+    /// [`EVENT_VERSION`].
+    pub v: u32,
+    /// The run.
+    pub run: RunId,
+    /// Its number, from 0.
+    pub seq: u64,
+    /// Who it is about.
+    #[serde(serialize_with = "as_text")]
+    pub agent: Arc<str>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened. The module's documentation is the schema.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the table in the module's documentation says it once")]
+pub enum EventKind {
+    RunStarted {
+        id: String,
+        model: String,
+        tools: Vec<String>,
+        workspace: String,
+    },
+    RunResumed {
+        kept: usize,
+    },
+    HistoryCompacting {
+        turns: usize,
+        model: String,
+    },
+    HistoryCompacted {
+        turns: usize,
+        tokens_before: u64,
+        tokens_after: u64,
+        used: Usage,
+    },
+    StepStarted {
+        step: u64,
+        last: bool,
+    },
+    TextDelta {
+        text: String,
+    },
+    ToolCallStarted {
+        step: u64,
+        call_id: String,
+        tool: String,
+        arguments: String,
+    },
+    ToolProgress {
+        call_id: String,
+        tool: String,
+        done: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<u64>,
+        message: String,
+    },
+    ToolCallFinished {
+        step: u64,
+        call_id: String,
+        tool: String,
+        ok: bool,
+        ending: String,
+        /// What went wrong, for the person; foreign text, cut at 2,000 characters.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        fuel: u64,
+        micros: u64,
+        denials: usize,
+        bytes: u64,
+    },
+    SubagentBatchStart {
+        batch: String,
+        children: Vec<BatchChild>,
+        background: bool,
+        max_concurrent: usize,
+    },
+    SubagentUpdate {
+        batch: String,
+        child: String,
+        counts: Counts,
+    },
+    SubagentDone {
+        batch: String,
+        child: String,
+        status: Status,
+        steps: u64,
+        tokens: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        counts: Counts,
+    },
+    PermissionAsked {
+        id: u64,
+        call_id: String,
+        tool: String,
+        arguments: String,
+    },
+    PermissionAnswered {
+        id: u64,
+        call_id: String,
+        tool: String,
+        answer: Approval,
+    },
+    QuestionAsked {
+        id: u64,
+        question: String,
+        options: Vec<String>,
+    },
+    QuestionAnswered {
+        id: u64,
+        answered: bool,
+    },
+    Todos {
+        items: Vec<TodoItem>,
+    },
+    HookRan {
+        event: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        hook: String,
+        decision: String,
+        micros: u64,
+    },
+    TeamStarted {
+        id: String,
+        stages: usize,
+        workspace: String,
+    },
+    TeamStageStarted {
+        stage: usize,
+        of: usize,
+        agents: Vec<String>,
+    },
+    TeamStageFinished {
+        stage: usize,
+        status: Status,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    Retry {
+        attempt: u32,
+        after_ms: u64,
+        reason: String,
+    },
+    Warning {
+        message: String,
+    },
+    BudgetWarning {
+        meter: Meter,
+        used: u64,
+        limit: u64,
+    },
+    RunFinished {
+        status: Status,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        usage: Usage,
+        total: Usage,
+    },
+}
+
+impl EventKind {
+    /// The `type` of the event.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RunStarted { .. } => "run_started",
+            Self::RunResumed { .. } => "run_resumed",
+            Self::HistoryCompacting { .. } => "history_compacting",
+            Self::HistoryCompacted { .. } => "history_compacted",
+            Self::StepStarted { .. } => "step_started",
+            Self::TextDelta { .. } => "text_delta",
+            Self::ToolCallStarted { .. } => "tool_call_started",
+            Self::ToolProgress { .. } => "tool_progress",
+            Self::ToolCallFinished { .. } => "tool_call_finished",
+            Self::SubagentBatchStart { .. } => "subagent_batch_start",
+            Self::SubagentUpdate { .. } => "subagent_update",
+            Self::SubagentDone { .. } => "subagent_done",
+            Self::PermissionAsked { .. } => "permission_asked",
+            Self::PermissionAnswered { .. } => "permission_answered",
+            Self::QuestionAsked { .. } => "question_asked",
+            Self::QuestionAnswered { .. } => "question_answered",
+            Self::Todos { .. } => "todos",
+            Self::HookRan { .. } => "hook_ran",
+            Self::TeamStarted { .. } => "team_started",
+            Self::TeamStageStarted { .. } => "team_stage_started",
+            Self::TeamStageFinished { .. } => "team_stage_finished",
+            Self::Retry { .. } => "retry",
+            Self::Warning { .. } => "warning",
+            Self::BudgetWarning { .. } => "budget_warning",
+            Self::RunFinished { .. } => "run_finished",
+        }
+    }
+}
+
+/// A subagent of a batch that starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BatchChild {
+    /// Its path.
+    pub child: String,
+    /// Its task, cut.
+    pub task: String,
+}
+
+/// How the subagents of a batch are doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the words of the statuses")]
+pub struct Counts {
+    pub total: usize,
+    pub queued: usize,
+    pub running: usize,
+    pub completed: usize,
+    pub partial: usize,
+    pub failed: usize,
+    pub cancelled: usize,
+}
+
+/// One thing on an agent's list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TodoItem {
+    /// What is to be done.
+    pub content: String,
+    /// `pending`, `in_progress`, `completed` or `cancelled`.
+    pub status: &'static str,
+}
+
+type Listener = dyn Fn(&Event) + Send + Sync;
+
+/// Where events go: to one function, or nowhere. The function is called in the run's own
+/// task, so it returns soon and waits for nothing; it may be called from several threads.
+#[derive(Clone, Default)]
+pub struct EventSink(Option<Arc<Listener>>);
+
+/// A run's events: numbers them and skips making them when nobody listens.
+#[derive(Clone)]
+pub struct Events {
+    sink: EventSink,
+    run: RunId,
+    seq: Arc<AtomicU64>,
+    questions: Arc<AtomicU64>,
+}
+
+fn as_text<S: serde::Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+impl EventSink {
+    /// Nobody listens; events are not even made.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Calls `listener` with each event.
+    pub fn to(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+}
+
+impl EventSink {
+    /// Calls `listener` too, before the one that is there.
+    pub fn and(self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        match self.0 {
+            None => Self::to(listener),
+            Some(other) => Self::to(move |event| {
+                listener(event);
+                other(event);
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "EventSink(listened to)" } else { "EventSink(none)" })
+    }
+}
+
+impl Events {
+    /// `first`: the number of the first event.
+    pub fn new(sink: EventSink, run: RunId, first: u64) -> Self {
+        // Numbers of questions that were asked before are not used again.
+        let questions = Arc::new(AtomicU64::new(first));
+        Self { sink, run, seq: Arc::new(AtomicU64::new(first)), questions }
+    }
+
+    /// The number of the next event.
+    pub fn next(&self) -> u64 {
+        self.seq.load(Ordering::Relaxed)
+    }
+
+    /// The number of the next question to a person, from 1.
+    pub(crate) fn question(&self) -> u64 {
+        self.questions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether somebody listens.
+    pub(crate) fn listened(&self) -> bool {
+        self.sink.0.is_some()
+    }
+
+    /// Sends what `make` makes, if somebody listens.
+    pub fn emit(&self, agent: &Arc<str>, make: impl FnOnce() -> EventKind) {
+        let Some(listener) = &self.sink.0 else { return };
+        listener(&Event {
+            v: EVENT_VERSION,
+            run: self.run.clone(),
+            seq: self.seq.fetch_add(1, Ordering::Relaxed),
+            agent: Arc::clone(agent),
+            kind: make(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::FixedClock;
+    use std::sync::Mutex;
+
+    #[test]
+    fn an_event_is_one_flat_object_tagged_by_type() {
+        let clock = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&lines);
+        let sink = EventSink::to(move |event| {
+            kept.lock().unwrap().push(serde_json::to_string(event).unwrap());
+        });
+        let events = Events::new(sink, RunId::new(&clock), 0);
+        let agent: Arc<str> = "main".into();
+        events.emit(&agent, || EventKind::StepStarted { step: 1, last: false });
+        events.emit(&agent, || EventKind::TextDelta { text: "hi".into() });
+        let run = "20261120T100000000Z-0000000000000";
+        assert_eq!(
+            *lines.lock().unwrap(),
+            [
+                format!(
+                    r#"{{"v":2,"run":"{run}","seq":0,"agent":"main","type":"step_started","step":1,"last":false}}"#
+                ),
+                format!(
+                    r#"{{"v":2,"run":"{run}","seq":1,"agent":"main","type":"text_delta","text":"hi"}}"#
+                ),
+            ]
+        );
+        let kind = EventKind::RunResumed { kept: 3 };
+        let json = serde_json::to_value(&kind).unwrap();
+        assert_eq!(json["type"], kind.name());
+    }
+
+    #[test]
+    fn nothing_is_made_when_nobody_listens() {
+        let clock = FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap());
+        let events = Events::new(EventSink::none(), RunId::new(&clock), 0);
+        events.emit(&"main".into(), || unreachable!("made for nobody"));
+    }
+}

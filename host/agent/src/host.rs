@@ -1,0 +1,130 @@
+//! What a process has one of: everything that a run needs and does not own.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_definition::Catalog;
+use belljar_definition::Settings;
+use belljar_model::Models;
+use belljar_sandbox::{Sandbox, SecretStore};
+
+use crate::clock::{Clock, SystemClock};
+use crate::replay::journal::{Journal, NoJournal};
+use crate::rights::delegates::Listing;
+use crate::rights::resolve::ResolvedAgent;
+use crate::tools::approval::asker::{Asker, NoAsker};
+use crate::tools::hooks::Hooks;
+use belljar_catalogue::ToolCatalogue;
+use belljar_catalogue::{Library, SkillLibrary, TeamLibrary};
+
+/// What a process has one of. Cloning shares all of it.
+#[derive(Clone)]
+pub struct Host {
+    /// Runs the tools.
+    pub sandbox: Sandbox,
+    /// The configured models.
+    pub models: Arc<Models>,
+    /// `belljar.toml`, home and workspace.
+    pub settings: Arc<Settings>,
+    /// The tools that exist.
+    pub tools: Arc<ToolCatalogue>,
+    /// The agents that exist.
+    pub library: Arc<Library>,
+    /// The operator's hooks. Default: those of the settings.
+    pub hooks: Arc<Hooks>,
+    /// The teams that exist. Default: none.
+    pub teams: Arc<TeamLibrary>,
+    /// The skills that exist. Default: none.
+    pub skills: Arc<SkillLibrary>,
+    /// The values of secrets.
+    pub secrets: SecretStore,
+    /// Who is asked where a grant says `ask`. Default: nobody.
+    pub asker: Arc<dyn Asker>,
+    /// Where the outcomes of subagents are kept as soon as they are there. Default: nowhere.
+    pub journal: Arc<dyn Journal>,
+    /// The operator's home, for its AGENTS.md. Default: none.
+    pub home: Option<PathBuf>,
+    /// The tenant whose host this is, for the commands that hints name. Default: none.
+    pub tenant: Option<String>,
+    /// Time and random ids. Default: the machine's.
+    pub clock: Arc<dyn Clock>,
+    /// The agents that may be delegated to, for the catalogue and workspace they were made for.
+    listing: Arc<Mutex<Option<CachedListing>>>,
+}
+
+struct CachedListing {
+    catalog: Arc<Catalog>,
+    workspace: PathBuf,
+    listing: Arc<Listing>,
+}
+
+impl Host {
+    /// A host with nobody to ask, no secrets, and the machine's clock.
+    pub fn new(
+        sandbox: Sandbox,
+        models: Arc<Models>,
+        settings: Arc<Settings>,
+        tools: Arc<ToolCatalogue>,
+        library: Arc<Library>,
+    ) -> Self {
+        Self {
+            sandbox,
+            models,
+            hooks: Arc::new(Hooks::of(&settings)),
+            settings,
+            tools,
+            library,
+            teams: Arc::new(TeamLibrary::of(Vec::new(), Vec::new(), (), false)),
+            skills: Arc::new(SkillLibrary::of(Vec::new(), Vec::new(), (), false)),
+            secrets: SecretStore::default(),
+            asker: Arc::new(NoAsker),
+            journal: Arc::new(NoJournal),
+            home: None,
+            tenant: None,
+            clock: Arc::new(SystemClock),
+            listing: Arc::default(),
+        }
+    }
+
+    /// A command of the operator's, for the home that this host's settings come from.
+    pub(crate) fn for_its_tenant(&self, command: String) -> String {
+        match &self.tenant {
+            Some(tenant) => format!("{command} --tenant {tenant}"),
+            None => command,
+        }
+    }
+
+    /// This host for one run that begins with these agents. What they delegate to has no rights
+    /// but theirs, so their secrets are all that a tool of the run may be sent: they are looked
+    /// for in every reply to every one of them.
+    pub(crate) fn for_run<'a>(&self, agents: impl IntoIterator<Item = &'a ResolvedAgent>) -> Self {
+        let names = agents.into_iter().flat_map(|agent| agent.rights.secrets()).cloned();
+        Self { secrets: self.secrets.for_run(&names.collect()), ..self.clone() }
+    }
+
+    /// The agents that may be delegated to in this workspace; made anew only when the library
+    /// has changed.
+    pub(crate) fn listing(&self, workspace: &Path) -> Arc<Listing> {
+        let catalog = self.library.catalog();
+        let mut cached = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*cached
+            && Arc::ptr_eq(&known.catalog, &catalog)
+            && known.workspace == workspace
+        {
+            return Arc::clone(&known.listing);
+        }
+        let listing = Arc::new(Listing::of(self, &catalog, workspace));
+        *cached = Some(CachedListing {
+            catalog,
+            workspace: workspace.to_owned(),
+            listing: Arc::clone(&listing),
+        });
+        listing
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
+}

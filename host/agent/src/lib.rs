@@ -1,0 +1,74 @@
+//! Runs one tree of agents: the loop between a model and its tools, subagents, hooks, teams, events.
+//! It knows no store and no tenant; whoever persists a run does so through a [`Journal`].
+//!
+//! ```text
+//! host (what is constant) + run (the entry) ──> rights ──> agent_loop ──> Outcome
+//!                                                  machine decides, driver performs
+//!                                                  ├──> tools (dispatch, execute, built-in, hooks)
+//!                                                  ├──> subagent (plan, spawn, background, team)
+//!                                                  └──> replay (what is persisted, and resumed)
+//! ```
+//!
+//! What this crate promises:
+//!
+//! - [`run()`] always gives an [`Outcome`], with all that was done until then.
+//! - A tool outside the agent's rights is neither advertised nor dispatched, and its component
+//!   is not in the jar.
+//! - A team gives no right: its agents have their own, under one budget.
+//! - A subagent's rights are an intersection with its parent's, its budget stands below its
+//!   parent's, and it shares neither store nor history with anyone.
+//! - The operator's [`Hooks`] see every agent's calls; they refuse, ask or narrow, and add no
+//!   right.
+//! - A run whose process died resumes from what its [`Journal`] persisted ([`Replay`]): no answer
+//!   of a model is asked for again, and no call that may have had an effect is made again.
+//! - After a cancelled run has returned there is no further model call, guest effect or
+//!   receipt of it.
+//!
+//! It decides about no right itself: those come from `belljar_policy`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod agent_loop;
+mod clock;
+pub mod events;
+mod host;
+pub mod limits;
+mod outcome;
+mod prompt;
+mod replay;
+mod rights;
+mod run;
+mod subagent;
+mod tools;
+pub mod trace;
+
+pub use agent_loop::machine::{counted, cut_off, held, message_bytes};
+pub use clock::{Clock, FixedClock, RunId, SystemClock};
+pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
+pub use host::Host;
+pub use outcome::{
+    Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, Status as RunStatus,
+    Usage,
+};
+pub use prompt::blocks::ListedAgent;
+pub use prompt::findings::{Finding, FindingSeverity, Findings};
+pub use prompt::{frame, skills};
+pub use replay::journal::{Journal, NoJournal, QueuedChild};
+pub use replay::log::{Kept, PlannedChild, Replay, StepEntry, StepKind};
+pub use rights::delegates::side_by_side;
+pub use rights::model::model_of;
+pub use rights::resolve::{
+    MAKE_IT, ResolveError, ResolvedAgent, absent_directories, canonical, resolve, resolve_all,
+    resolve_entry, resolve_known,
+};
+pub use run::{Preview, RunSpec, caps_of_run, preview, run};
+pub use subagent::control::Control;
+pub use subagent::team::{
+    MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
+    resolve_team, resolve_team_file, run_team, run_team_as,
+};
+pub use tools::approval::asker::{Approval, Asker, NoAsker, Question};
+pub use tools::builtin::spec::host_tool_specs;
+pub use tools::hooks::{HookCheck, Hooks};
+pub use tools::result::ending_word;
+pub use trace::TRACE_TARGET;

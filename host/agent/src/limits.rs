@@ -1,0 +1,172 @@
+//! Every bound of the agent loop, with its reason.
+
+use std::time::Duration;
+
+/// Most bytes of one call's arguments. `file_write` gets a whole file there; a larger file is
+/// written in parts. The model's own bound is higher, so this one always answers.
+pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
+
+/// Most tool calls of one step that are performed. Real models ask for a handful; each call
+/// past the bound gets an error result and costs no guest.
+pub const MAX_CALLS_PER_STEP: usize = 32;
+
+/// Most bytes kept of one answer's text. Several times what the largest output limit of a
+/// provider gives; a model implementation that ignores its own bound meets this one.
+pub const MAX_REPLY_BYTES: usize = 8 << 20;
+
+/// Most bytes of a call id or of a tool name that a model made up, in records. Providers allow
+/// 64.
+pub const MAX_NAME_BYTES: usize = 128;
+
+/// Subagents of one parent that run at the same time where nothing is said; the next ones wait
+/// their turn. Three keep two cores and a rate-limited provider busy without a stampede.
+pub const PARALLEL_CHILDREN: usize = 3;
+
+/// Subagents that one run may start. Budgets bound what they use; this bounds the records.
+pub const MAX_CHILDREN_PER_RUN: usize = 4_096;
+
+/// Tasks of one `delegate_parallel`. They wait for room; each costs a record.
+pub const MAX_BATCH: usize = 1_024;
+
+/// Most bytes of all conclusions of one `delegate_parallel`: four of the largest.
+pub const MAX_BATCH_CONCLUSIONS: usize = 4 * MAX_CONCLUSION_BYTES;
+
+/// What each conclusion of a large batch may have in any case.
+pub const MIN_CONCLUSION_BYTES: usize = 2 << 10;
+
+/// How long an agent that has said its last word waits for its subagents in the background,
+/// within its own time limit. What runs longer is cancelled and named.
+pub const BACKGROUND_WAIT: Duration = Duration::from_secs(300);
+
+/// How long a person is given to answer one question. Somebody who is there answers within it;
+/// nobody there must not keep a run for ever.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(600);
+
+/// Items of a `todo_write`.
+pub const MAX_TODOS: usize = 100;
+
+/// Bytes of one of them: a line, not a document.
+pub const MAX_TODO_BYTES: usize = 1_000;
+
+/// Bytes of a question to the person, and of one option.
+pub const MAX_QUESTION_BYTES: usize = 4_000;
+
+/// Options of a question.
+pub const MAX_OPTIONS: usize = 10;
+
+/// Most bytes of a person's answer to a question that a model reads.
+pub const MAX_ANSWER_BYTES: usize = 64 << 10;
+
+/// Structured findings of one agent.
+pub const MAX_FINDINGS: usize = 500;
+
+/// Bytes of one text of a finding.
+pub const MAX_FINDING_BYTES: usize = 16 << 10;
+
+/// Most bytes of an AGENTS.md that goes into a prompt: some 16,000 tokens.
+pub const MAX_AGENTS_MD: u64 = 64 << 10;
+
+/// Most bytes of a child's conclusion that its parent reads: some 60,000 tokens, more than any
+/// conclusion should be.
+pub const MAX_CONCLUSION_BYTES: usize = 256 << 10;
+
+/// Most file paths named in the header of a child's conclusion, read and written apart.
+pub const MAX_FRAMED_PATHS: usize = 20;
+
+/// Agents listed for a parent, in the order of their names. Each costs tokens in every
+/// request.
+pub const MAX_LISTED_AGENTS: usize = 64;
+
+/// Characters of an agent's description in that list. Authors put the examples that decide when
+/// an agent is called into it, so it is told whole in all but absurd cases.
+pub const MAX_LISTED_DESCRIPTION: usize = 4_000;
+
+/// Most bytes of a command hook's stdout: arguments at their own bound, escaped, and some
+/// words around them.
+pub const MAX_HOOK_STDOUT: usize = 4 << 20;
+
+/// Most bytes kept of a command hook's stderr.
+pub const MAX_HOOK_STDERR: usize = 16 << 10;
+
+/// Most bytes of a reason, note or message of a hook: some sentences, not a manual, because
+/// the model reads it and a person may.
+pub const MAX_HOOK_TEXT: usize = 8 << 10;
+
+/// Most bytes of a tool's result or of an agent's last text that a hook is told.
+pub const MAX_HOOK_RESPONSE: usize = 256 << 10;
+
+/// Most bytes of a team member's task that an outcome keeps: what it was asked, not the outputs
+/// of the stages before, which stand there already.
+pub const MAX_KEPT_TASK_BYTES: usize = 16 << 10;
+
+/// Skills listed in an agent's context, home before workspace. Each costs some 40 tokens in
+/// every request.
+pub const MAX_LISTED_SKILLS: usize = 64;
+
+/// Characters of a skill's description in that list: when to use it, not how.
+pub const MAX_LISTED_SKILL_DESCRIPTION: usize = 300;
+
+/// Most bytes of a skill that `use_skill` gives to a model: some 16,000 tokens. Longer ones
+/// should name files to read instead.
+pub const MAX_SKILL_BYTES: usize = 64 << 10;
+
+/// Characters of a skill that its trigger adds to a task: nobody asked for it, so it costs
+/// some 1,000 tokens at most.
+pub const MAX_TRIGGERED_SKILL_CHARS: usize = 4_000;
+
+/// Skills that one task brings along by their triggers.
+pub const MAX_TRIGGERED_SKILLS: usize = 3;
+
+/// Most bytes of a task in which triggers are looked for: the request stands at its beginning,
+/// what is piped in behind it is material.
+pub const MAX_TRIGGER_SCAN_BYTES: usize = 16 << 10;
+
+/// Tools that one agent is shown. Providers refuse more than 128.
+pub const MAX_TOOLS: usize = 128;
+
+/// How long a cancellation waits for the calls under way to give their receipts: a guest stops
+/// at its next yield, a file operation on a slow disk ends by itself well within it.
+pub const CALL_CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long closing a jar may take after that. The jar has a limit of ten seconds itself and
+/// names what has not ended by then; this one holds should the jar fail to.
+pub const JAR_CLOSE_LIMIT: Duration = Duration::from_secs(12);
+
+/// How long a parent waits for its cancelled children: both limits above, one after the other,
+/// and some room.
+pub const CHILD_CLOSE_LIMIT: Duration = Duration::from_secs(20);
+
+/// Bytes of prompt that one token stands for at the very most. Used only to refuse a prompt
+/// that cannot fit the token budget before it is sent: English has about four.
+pub const MAX_BYTES_PER_TOKEN: u64 = 16;
+
+/// Share of a budget, in percent, at which one warning event is sent.
+pub const WARN_PERCENT: u64 = 80;
+
+/// `text` cut at `limit` bytes, on a character boundary.
+pub fn cut(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// `text` itself, or its first `limit` bytes.
+pub(crate) fn truncate(mut text: String, limit: usize) -> String {
+    let end = cut(&text, limit).len();
+    text.truncate(end);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cutting_never_splits_a_character() {
+        assert_eq!(cut("aé", 2), "a");
+        assert_eq!(truncate("aé".into(), 3), "aé");
+        assert_eq!(cut("", 0), "");
+    }
+}

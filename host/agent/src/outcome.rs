@@ -1,0 +1,299 @@
+//! How a subagent ended, with all it did: the one result of a run.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::AddAssign;
+
+use belljar_model::Message;
+use belljar_policy::Exhausted;
+use belljar_sandbox::Receipt;
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::RunId;
+use crate::prompt::findings::Findings;
+
+/// How an agent ended. Always made, whatever happened; what was done until then
+/// stands in it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// The conclusion: the last text of the model that is not blank. Foreign text: escape it
+    /// before a person sees it.
+    pub output: String,
+    /// The whole conversation: what came before the task, the task, and all that followed. Each
+    /// tool call in it has a result. Not part of a saved run.
+    #[serde(skip)]
+    pub messages: Vec<Message>,
+    /// Why it did not complete; absent when it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+    /// Files that tools handed over, in the order of the calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// What this agent used, without its children.
+    pub usage: Usage,
+    /// What this agent and its children used.
+    pub total: Usage,
+    /// What it found, where its definition sets `emitStructuredFindings`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Findings>,
+    /// One for each tool call of this agent that began or was refused, in the order asked. A
+    /// call that started a subagent stands in `children` instead.
+    pub receipts: Vec<CallReceipt>,
+    /// The subagents, in the order asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ChildSummary>,
+    /// What a person should know besides: granted less than asked, a truncated answer, a
+    /// tool that could not be offered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Operations that had not ended when the run was given up, after the limits stated in
+    /// [`crate::limits`]. Empty in every ordinary run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
+    /// The run; a subagent has its parent's.
+    pub run: RunId,
+    /// The agent's identity: scope and slug.
+    pub agent: String,
+    /// The model, as provider and name; empty where none was chosen.
+    pub model: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+}
+
+/// How an agent ended, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It said all it had to say.
+    Completed,
+    /// A budget ran out; the output is what there was.
+    Partial,
+    /// Something broke: the model, the setup, the host.
+    Failed,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+/// Why an agent did not complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum RunError {
+    /// A budget is used up: steps, tokens or fuel, of this agent or above it.
+    #[error("{exhausted}")]
+    Budget {
+        /// Which, whose, and its limit.
+        #[serde(flatten)]
+        exhausted: Exhausted,
+    },
+    /// The wall time is used up.
+    #[error("the time limit of {seconds} s is used up")]
+    WallTime {
+        /// The limit, in seconds.
+        seconds: u64,
+    },
+    /// The model's last answer was cut at its own output limit.
+    #[error("the model's answer was cut at its output limit")]
+    OutputCut,
+    /// The model gave no text at all.
+    #[error("the model ended without an answer")]
+    NoAnswer,
+    /// The model, or a filter before it, declined.
+    #[error("the model declined to answer")]
+    Declined,
+    /// The model call failed for good.
+    #[error("{message}")]
+    Model {
+        /// What happened; safe to show.
+        message: String,
+    },
+    /// The agent could not be started: blocked, no model, no workspace.
+    #[error("{message}")]
+    Setup {
+        /// What is missing; safe to show.
+        message: String,
+        /// What the operator can do about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
+    /// A hook of the operator did not let it start, or ended it.
+    #[error("a hook stopped it: {reason}")]
+    Hook {
+        /// What the hook said; escaped.
+        reason: String,
+    },
+    /// Somebody stopped it.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// A bug in belljar.
+    #[error("belljar itself failed: {message}; please report it")]
+    Internal {
+        /// What is known of it.
+        message: String,
+    },
+}
+
+/// What was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Model turns.
+    pub steps: u64,
+    /// Input tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Input tokens that the provider read from its cache.
+    pub cached_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// Tool calls, refused ones included.
+    pub tool_calls: u64,
+    /// Fuel of all tool calls.
+    pub fuel: u64,
+}
+
+/// A file that a tool handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The call that it came from.
+    pub call_id: String,
+    /// Its name without any path. Foreign text.
+    pub name: String,
+    /// Its media type, as the tool states it. Foreign text.
+    pub media_type: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Where the command line put it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_to: Option<std::path::PathBuf>,
+    /// The content; not part of a saved run.
+    #[serde(skip)]
+    pub data: Bytes,
+}
+
+/// What one tool call did, and where in the run it stood.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallReceipt {
+    /// The call's id in the conversation.
+    pub call_id: String,
+    /// The step that asked for it, from 1.
+    pub step: u64,
+    /// The name that the model called, cut at a bound. Foreign text.
+    pub tool: String,
+    /// Who called: the agent's name, for a subagent behind its parent's: `main/scout#0`.
+    pub agent: String,
+    /// Why it did not succeed, cut at a bound. Foreign text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it did.
+    pub receipt: Receipt,
+}
+
+/// One subagent of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ChildSummary {
+    /// The call that started it.
+    pub call_id: String,
+    /// The parent's step, from 1.
+    pub step: u64,
+    /// How many of its name this run had before it.
+    pub spawn_index: u32,
+    /// Its name behind its parent's path; no other of the run has it.
+    #[serde(default)]
+    pub path: String,
+    /// What it started from.
+    #[serde(default)]
+    pub origin: ChildOrigin,
+    /// The task it was given.
+    pub task: String,
+    /// The context it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// How it ended, with its own receipts.
+    pub outcome: Outcome,
+}
+
+impl Outcome {
+    /// The receipts of this agent and of its subagents, each agent's in its own order.
+    pub fn all_receipts(&self) -> Vec<&CallReceipt> {
+        let mut all: Vec<&CallReceipt> = self.receipts.iter().collect();
+        for child in &self.children {
+            all.extend(child.outcome.all_receipts());
+        }
+        all
+    }
+
+    /// Guest paths that this agent and its subagents read, sorted, each once.
+    pub fn paths_read(&self) -> Vec<&str> {
+        self.paths(|receipt| &receipt.paths_read)
+    }
+
+    /// Guest paths that this agent and its subagents created, changed or removed.
+    pub fn paths_written(&self) -> Vec<&str> {
+        self.paths(|receipt| &receipt.paths_written)
+    }
+
+    fn paths(&self, of: impl Fn(&Receipt) -> &Vec<String>) -> Vec<&str> {
+        let receipts = self.all_receipts();
+        let paths: BTreeSet<&str> =
+            receipts.iter().flat_map(|call| of(&call.receipt)).map(String::as_str).collect();
+        paths.into_iter().collect()
+    }
+}
+
+impl RunError {
+    /// The text for a model: no host paths and no recipes, so without hints.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Setup { .. } => "it could not be started".to_owned(),
+            Self::Model { .. } => "its model call failed".to_owned(),
+            Self::Internal { .. } => "the host failed".to_owned(),
+            Self::Budget { .. }
+            | Self::WallTime { .. }
+            | Self::OutputCut
+            | Self::NoAnswer
+            | Self::Declined
+            | Self::Hook { .. }
+            | Self::Cancelled => self.to_string(),
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        let add = |a: &mut u64, b: u64| *a = a.saturating_add(b);
+        add(&mut self.steps, other.steps);
+        add(&mut self.input_tokens, other.input_tokens);
+        add(&mut self.cached_tokens, other.cached_tokens);
+        add(&mut self.output_tokens, other.output_tokens);
+        add(&mut self.tool_calls, other.tool_calls);
+        add(&mut self.fuel, other.fuel);
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Completed => "completed",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}
+
+/// What a subagent starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChildOrigin {
+    /// A definition of its own, and an empty history.
+    #[default]
+    Preset,
+    /// A copy of its parent's conversation.
+    Fork,
+    /// The stage of a team.
+    Team,
+}

@@ -1,0 +1,6 @@
+//! What a model reads beside results: its frame, blocks, skills.
+
+pub(crate) mod blocks;
+pub(crate) mod findings;
+pub mod frame;
+pub mod skills;

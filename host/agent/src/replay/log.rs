@@ -1,0 +1,219 @@
+//! What is kept of a run while it goes on, so that it can go on after its process died: each
+//! answer of a model before anything is done of it, each call that is about to have an effect,
+//! and the result of each call before the model hears of it.
+//!
+//! ```text
+//! agent ──StepEntry──> Journal (kept)          Replay ──> the same agent, in the next process
+//! ```
+//!
+//! Going on means that the loop is fed what is kept, in the same order, instead of asking the
+//! model or a tool again. What is not kept did not happen as far as anybody was told; the one
+//! exception is a call that had begun: it is answered as interrupted, never made again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_model::Reply;
+use serde::{Deserialize, Serialize};
+
+use crate::agent_loop::ledger::Place;
+use crate::outcome::{Attachment, CallReceipt, ChildSummary};
+use crate::tools::call::Answer;
+
+/// One thing that is kept of one agent's step.
+#[derive(Debug, Clone)]
+pub struct StepEntry {
+    /// Which agent: the slug of the one at the top; for a subagent its parent's address, the
+    /// id of the call that started it and its place in that call. Does not depend on timing.
+    pub agent: Arc<str>,
+    /// The agent's step, from 1.
+    pub step: u64,
+    /// The position of the call in its step, from 0; 0 for what is not about a call.
+    pub position: usize,
+    /// What is kept.
+    pub kind: StepKind,
+}
+
+/// What is kept of a step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum StepKind {
+    /// The model has answered.
+    Said {
+        /// What the host told the agent since the answer before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        told: Vec<String>,
+        /// The answer.
+        reply: Reply,
+    },
+    /// A call that may have effects is about to be made, or subagents are about to start.
+    Begun {
+        /// The subagents.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        children: Vec<PlannedChild>,
+    },
+    /// A call has come to something.
+    Result(Box<Kept>),
+    /// A subagent has ended.
+    Child {
+        /// Its place in its call, from 0.
+        place: usize,
+        /// All of it but its conversation.
+        summary: Box<ChildSummary>,
+    },
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Kept {
+    /// What the model reads of it.
+    pub content: String,
+    /// Whether that is an error.
+    pub is_error: bool,
+    /// Its receipt; absent where it started subagents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<CallReceipt>,
+    /// The files that it handed over. Their contents are kept apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// The id of the subagent that it started in the background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<String>,
+}
+
+/// A subagent that is about to start.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PlannedChild {
+    /// Its place in its call, from 0.
+    pub place: usize,
+    /// Its agent's slug, by which spawn indices are counted.
+    pub slug: String,
+    /// Its spawn index.
+    pub spawn_index: u32,
+}
+
+/// What is kept of a run that a process died in.
+#[derive(Debug, Default)]
+pub struct Replay {
+    agents: Mutex<HashMap<Arc<str>, Arc<AgentPast>>>,
+    /// For each slug, how many indices were given.
+    spawned: HashMap<String, u32>,
+    children: usize,
+    entries: usize,
+}
+
+/// What is kept of one agent.
+#[derive(Debug, Default)]
+pub(crate) struct AgentPast {
+    said: HashMap<u64, (Vec<String>, Reply)>,
+    begun: HashMap<(u64, usize), Vec<PlannedChild>>,
+    results: HashMap<(u64, usize), Kept>,
+    children: HashMap<(u64, Place), ChildSummary>,
+}
+
+impl Replay {
+    /// Puts the entries of one run together; the order they were kept in.
+    pub fn of(entries: impl IntoIterator<Item = StepEntry>) -> Self {
+        let mut agents: HashMap<Arc<str>, AgentPast> = HashMap::new();
+        let mut replay = Self::default();
+        for StepEntry { agent, step, position, kind } in entries {
+            replay.entries += 1;
+            let past = agents.entry(agent).or_default();
+            match kind {
+                StepKind::Said { told, reply } => {
+                    past.said.insert(step, (told, reply));
+                }
+                StepKind::Begun { children } => {
+                    replay.children += children.len();
+                    for child in &children {
+                        let next = replay.spawned.entry(child.slug.clone()).or_default();
+                        *next = (*next).max(child.spawn_index.saturating_add(1));
+                    }
+                    past.begun.insert((step, position), children);
+                }
+                StepKind::Result(kept) => {
+                    past.results.insert((step, position), *kept);
+                }
+                StepKind::Child { place, summary } => {
+                    past.children.insert((step, (position, place)), *summary);
+                }
+            }
+        }
+        let agents = agents.into_iter().map(|(agent, past)| (agent, Arc::new(past))).collect();
+        replay.agents = Mutex::new(agents);
+        replay
+    }
+
+    /// How many things are kept.
+    pub fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Whether nothing is: the run begins at its beginning.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// How many subagents were started, and by slug how many spawn indices were given.
+    pub(crate) fn spawned(&self) -> (usize, HashMap<String, u32>) {
+        (self.children, self.spawned.clone())
+    }
+
+    /// What is kept of one agent; once.
+    pub(crate) fn take(&self, agent: &str) -> Option<Arc<AgentPast>> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(agent)
+    }
+}
+
+impl AgentPast {
+    /// What the agent was told before this step's answer, and the answer.
+    pub(crate) fn said(&self, step: u64) -> Option<(&[String], &Reply)> {
+        self.said.get(&step).map(|(told, reply)| (told.as_slice(), reply))
+    }
+
+    /// The result of a call.
+    pub(crate) fn result(&self, step: u64, position: usize) -> Option<&Kept> {
+        self.results.get(&(step, position))
+    }
+
+    /// The subagents that a call was about to start; empty for other calls that had begun.
+    pub(crate) fn begun(&self, step: u64, position: usize) -> Option<&[PlannedChild]> {
+        self.begun.get(&(step, position)).map(Vec::as_slice)
+    }
+
+    /// A subagent that had ended.
+    pub(crate) fn child(&self, step: u64, place: Place) -> Option<&ChildSummary> {
+        self.children.get(&(step, place))
+    }
+
+    /// Whether the subagent in the background with this id had ended.
+    pub(crate) fn ended_in_background(&self, id: &str) -> bool {
+        let mut started = self.results.iter();
+        let of = started.find(|(_, kept)| kept.background.as_deref() == Some(id));
+        of.is_some_and(|((step, at), _)| self.child(*step, (*at, 0)).is_some())
+    }
+
+    /// The subagents that had ended of one call.
+    pub(crate) fn children(&self, step: u64, position: usize) -> Vec<(Place, &ChildSummary)> {
+        let mut all: Vec<_> = self
+            .children
+            .iter()
+            .filter(|((of, (at, _)), _)| (*of, *at) == (step, position))
+            .map(|((_, place), summary)| (*place, summary))
+            .collect();
+        all.sort_by_key(|(place, _)| *place);
+        all
+    }
+}
+
+impl Kept {
+    /// What the model reads.
+    pub(crate) fn answer(&self) -> Answer {
+        Answer { content: self.content.clone(), is_error: self.is_error }
+    }
+}
+
+/// The address of a subagent.
+pub(crate) fn address(parent: &str, call_id: &str, place: usize) -> Arc<str> {
+    format!("{parent}/{call_id}.{place}").into()
+}

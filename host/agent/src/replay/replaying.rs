@@ -1,0 +1,244 @@
+//! An agent that resumes: what was done before its process died is given from the log of steps, in the
+//! same order, and everything after that is done now.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_policy::{Meter, ToolPermit};
+use futures::future::BoxFuture;
+
+use crate::agent_loop::agent::{Agent, Timer};
+use crate::agent_loop::agent::{Effects, Told};
+use crate::agent_loop::job::Job;
+use crate::agent_loop::machine::{Ending, Input, Loop, Turn};
+use crate::events::EventKind;
+use crate::outcome::{ChildSummary, Usage};
+use crate::replay::log::AgentPast;
+use crate::subagent::background::Ended;
+use crate::subagent::planned::Planned;
+use crate::subagent::planned::Starting;
+use crate::subagent::progress::Batch;
+use crate::tools::builtin::arguments::BuiltinCall;
+use crate::tools::call::Answer;
+use crate::tools::call::Call;
+use crate::tools::call::arguments;
+use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::result;
+
+/// Gives what is persisted of one agent, and hands on to `after` what is not.
+pub(crate) struct Replaying<E> {
+    past: Arc<AgentPast>,
+    /// How much is persisted of the whole run.
+    entries: usize,
+    after: E,
+}
+
+impl<E: Effects> Replaying<E> {
+    /// Takes what is persisted of an agent whose run is resumed; once for each.
+    pub(crate) fn of(job: &Job, after: E) -> Self {
+        let replay = &job.shared.replay;
+        let past = replay.take(&job.address).unwrap_or_default();
+        Self { past, entries: replay.len(), after }
+    }
+
+    /// The answer of a call that had one. Whatever it used counts as it did then.
+    async fn answered(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        decision: &Decision,
+        machine: &Loop,
+    ) -> Option<Answer> {
+        let persisted = self.past.result(call.step, call.position)?;
+        if let Some(receipt) = &persisted.receipt {
+            let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
+            let files = persisted.attachments.clone();
+            agent.ledger.executed(call.position, receipt.clone(), files);
+        }
+        match decision {
+            Decision::Host(permit, BuiltinCall::Spawn(order)) if persisted.background.is_some() => {
+                // It resumes in the background, or is told of again.
+                let request = machine.request();
+                agent.spawn(call, permit.clone(), order.clone(), request).await;
+            }
+            Decision::Host(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
+                if self.past.ended_in_background(id) {
+                    agent.background.known(id);
+                }
+            }
+            Decision::Host(..) | Decision::Tool(_) | Decision::Refuse(_) => {
+                for (place, summary) in self.past.children(call.step, call.position) {
+                    bill_child(agent, summary);
+                    agent.ledger.child(place, summary.clone());
+                }
+            }
+        }
+        Some(persisted.answer())
+    }
+
+    /// The answer of a call with effects that had begun and has no result: whoever made it again
+    /// might do twice what was to be done once. `None` = it had not begun, or started subagents,
+    /// which resume by themselves.
+    async fn interrupted(&self, agent: &Agent<'_>, call: Call<'_>) -> Option<Answer> {
+        let begun = self.past.begun(call.step, call.position)?;
+        if !begun.is_empty() {
+            return None;
+        }
+        agent.started(call);
+        let executed = result::of_interrupted(&call.call.name, arguments(call.call));
+        let answer = agent.note(call, executed);
+        agent.persist_result(call, &answer).await;
+        Some(answer)
+    }
+
+    /// Whether the subagents of this call were allowed and announced.
+    fn had_begun(&self, call: Call<'_>) -> bool {
+        self.past.begun(call.step, call.position).is_some()
+    }
+}
+
+#[async_trait]
+impl<E: Effects> Effects for Replaying<E> {
+    fn begin(&self, agent: &Agent<'_>, _: &Loop) {
+        if !agent.job.depth.is_child() {
+            agent.job.emit(|| EventKind::RunResumed { kept: self.entries });
+        }
+    }
+
+    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending> {
+        match self.past.said(1) {
+            Some(_) => Ok(String::new()),
+            None => self.after.start(agent, timer).await,
+        }
+    }
+
+    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> Turn {
+        if self.past.said(machine.current_step() + 1).is_none() {
+            return self.after.take_step(agent, machine);
+        }
+        let budget = &agent.job.budget;
+        let before = budget.exhausted(Meter::Steps);
+        let _ = budget.bill(Meter::Steps, 1);
+        before.map_or(Turn::Whole, Turn::Last)
+    }
+
+    async fn ask_model(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        last: bool,
+        told: &mut Told,
+        timer: &mut Timer,
+    ) -> Input {
+        let Some((before, reply)) = self.past.said(machine.current_step()) else {
+            return self.after.ask_model(agent, machine, last, told, timer).await;
+        };
+        for text in before {
+            agent.background.announced(text);
+            machine.tell(text.clone());
+        }
+        agent.ledger.entries().usage.steps += 1;
+        agent.bill_tokens(machine, reply);
+        Input::Replied(reply.clone())
+    }
+
+    async fn call(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> Answer {
+        if let Some(answer) = self.answered(agent, call, &decision, machine).await {
+            return answer;
+        }
+        if let Some(answer) = self.interrupted(agent, call).await {
+            return answer;
+        }
+        self.after.call(agent, call, decision, machine).await
+    }
+
+    async fn finish(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        told: &mut Told,
+        ending: Ending,
+        again: &mut bool,
+        timer: &mut Timer,
+    ) -> Result<Input, Ending> {
+        if self.past.said(machine.current_step() + 1).is_none() {
+            return self.after.finish(agent, machine, told, ending, again, timer).await;
+        }
+        *again = true;
+        Ok(machine.reopen())
+    }
+
+    fn spawn_index(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        place: usize,
+        slug: &str,
+    ) -> Option<u32> {
+        let before = self.past.begun(call.step, call.position).and_then(|begun| {
+            begun.iter().find(|child| child.place == place && child.slug == slug)
+        });
+        match before {
+            Some(child) => Some(child.spawn_index),
+            None => self.after.spawn_index(agent, call, place, slug),
+        }
+    }
+
+    async fn permit_spawn(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        permit: ToolPermit,
+    ) -> Result<(), Refusal> {
+        if self.had_begun(call) {
+            return Ok(());
+        }
+        self.after.permit_spawn(agent, call, permit).await
+    }
+
+    async fn announce(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        children: &[&Planned],
+        background: bool,
+    ) -> Arc<Batch> {
+        if !self.had_begun(call) {
+            return self.after.announce(agent, call, children, background).await;
+        }
+        agent.persist_queued(call, children, false).await;
+        Batch::unannounced(&agent.job.shared, &agent.job.path, &call.call.id, children.len())
+    }
+
+    fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
+        let before = self.past.result(call.step, call.position);
+        match before.and_then(|persisted| persisted.background.clone()) {
+            Some(id) => id,
+            None => self.after.background_id(agent, call),
+        }
+    }
+
+    fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
+        let Some(summary) = self.past.child(child.step, child.place).cloned() else {
+            return self.after.run_child(agent, child);
+        };
+        bill_child(agent, &summary);
+        Box::pin(async move { child.ended(summary) })
+    }
+}
+
+/// What a subagent used counts as it did then.
+fn bill_child(agent: &Agent<'_>, child: &ChildSummary) {
+    let Usage { steps, input_tokens, output_tokens, fuel, .. } = child.outcome.total;
+    let tokens = input_tokens.saturating_add(output_tokens);
+    for (meter, amount) in [(Meter::Steps, steps), (Meter::Tokens, tokens), (Meter::Fuel, fuel)] {
+        // The gauge tells.
+        let _ = agent.job.budget.bill(meter, amount);
+    }
+}

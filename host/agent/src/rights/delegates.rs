@@ -1,0 +1,249 @@
+//! The agents that a parent may hand work to: user-facing, ready, and not excluded by the
+//! parent's own definition.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use belljar_definition::Catalog;
+use belljar_definition::{AgentDefinition, AgentId, Scope, Slug, SubagentsAsk, Visibility};
+use belljar_policy::ToolName;
+
+use crate::host::Host;
+use crate::limits::{MAX_LISTED_AGENTS, PARALLEL_CHILDREN};
+use crate::prompt::blocks::ListedAgent;
+use crate::rights::resolve;
+use crate::tools::builtin::tool::BuiltinTool;
+
+/// All agents of a library that may be delegated to, by the name to call them by.
+#[derive(Debug, Default)]
+pub(crate) struct Listing(BTreeMap<String, Listed>);
+
+#[derive(Debug, Clone)]
+struct Listed {
+    id: AgentId,
+    description: String,
+    tools: Vec<String>,
+    timeout_seconds: u64,
+}
+
+/// What one parent may delegate, and to whom.
+#[derive(Debug, Default)]
+pub(crate) struct Delegates {
+    listing: Arc<Listing>,
+    /// `None` = all of the listing.
+    only: Option<BTreeSet<String>>,
+    max_concurrent: usize,
+    allowed_tools: Option<Vec<ToolName>>,
+}
+
+impl Listing {
+    /// Asks each agent's definition and grants.
+    pub(crate) fn of(host: &Host, catalog: &Catalog, workspace: &Path) -> Self {
+        let mut listed = BTreeMap::new();
+        for agent in catalog.agents() {
+            if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
+                continue;
+            }
+            // The slug alone means what it means everywhere, whether that can run or not; a
+            // namesake goes by its identity.
+            let meant = catalog.bare(&agent.id.slug).is_some_and(|meant| meant.id == agent.id);
+            let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
+            let name = match meant {
+                true => resolved.id.slug.as_str().to_owned(),
+                false => resolved.id.to_string(),
+            };
+            let tools = resolved.rights.tools().map(|(name, _)| name);
+            let tools = tools.filter(|name| BuiltinTool::of(name.as_str()).is_none());
+            let tools = tools.map(|name| name.as_str().to_owned()).collect();
+            let timeout_seconds = resolved.rights.limits().timeout_seconds;
+            let description = resolved.definition.description.clone();
+            listed.insert(name, Listed { id: resolved.id, description, tools, timeout_seconds });
+        }
+        Self(listed)
+    }
+}
+
+/// How many children run side by side as the operator says. Only the operator raises it.
+fn granted_side_by_side(granted: &[SubagentsAsk]) -> usize {
+    let most = granted.iter().filter_map(|it| it.max_concurrent).min();
+    most.map_or(PARALLEL_CHILDREN, |n| n as usize).max(1)
+}
+
+/// How many children of this parent run side by side at most.
+pub fn side_by_side(granted: &[SubagentsAsk], parent: &AgentDefinition) -> usize {
+    let asked = parent.subagents.as_ref().and_then(|asked| asked.max_concurrent);
+    let granted = granted_side_by_side(granted);
+    asked.map_or(granted, |asked| granted.min(asked as usize)).max(1)
+}
+
+impl Delegates {
+    /// Nobody.
+    pub(crate) fn none() -> Self {
+        Self { max_concurrent: 1, ..Self::default() }
+    }
+
+    /// Those that neither the operator nor `parent`'s definition excludes. `granted` = what each
+    /// file of the operator says.
+    pub(crate) fn of(
+        listing: Arc<Listing>,
+        granted: &[SubagentsAsk],
+        parent: &AgentDefinition,
+    ) -> Self {
+        let mut it = Self { listing, ..Self::default() };
+        it.max_concurrent = granted_side_by_side(granted);
+        for said in granted {
+            it.narrow(said, identified);
+        }
+        if let Some(said) = &parent.subagents {
+            it.narrow(said, named);
+        }
+        it
+    }
+
+    fn narrow(
+        &mut self,
+        said: &SubagentsAsk,
+        meant: impl Fn(&Listing, &[String]) -> BTreeSet<String>,
+    ) {
+        let SubagentsAsk { enabled, max_depth: _, max_concurrent, allowed_agents, allowed_tools } =
+            said;
+        if let Some(names) = allowed_agents {
+            let named = meant(&self.listing, names);
+            self.only = Some(match self.only.take() {
+                Some(only) => only.intersection(&named).cloned().collect(),
+                None => named,
+            });
+        }
+        if *enabled == Some(false) {
+            self.only = Some(BTreeSet::new());
+        }
+        if let Some(most) = max_concurrent {
+            self.max_concurrent = self.max_concurrent.min(*most as usize).max(1);
+        }
+        if let Some(tools) = allowed_tools {
+            let keep = |tool: &&ToolName| {
+                self.allowed_tools.as_ref().is_none_or(|allowed| allowed.contains(tool))
+            };
+            self.allowed_tools = Some(tools.iter().filter(keep).cloned().collect());
+        }
+    }
+
+    /// How many children may run at the same time.
+    pub(crate) fn max_concurrent(&self) -> usize {
+        self.max_concurrent
+    }
+
+    /// The tools that children may have at most; `None` = as granted.
+    pub(crate) fn allowed_tools(&self) -> Option<&[ToolName]> {
+        self.allowed_tools.as_deref()
+    }
+
+    /// What the parent's model is told, by name.
+    pub(crate) fn listed(&self) -> Vec<ListedAgent> {
+        let all = self.entries();
+        all.map(|(name, agent)| ListedAgent {
+            name: name.clone(),
+            description: agent.description.clone(),
+            tools: agent.tools.clone(),
+            timeout_seconds: agent.timeout_seconds,
+        })
+        .collect()
+    }
+
+    /// The agent that goes by this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&AgentId> {
+        let name = name.trim();
+        let by_slug = || {
+            let slug = Slug::of(name)?;
+            self.entries().find(|(listed, _)| listed.as_str() == slug.as_str())
+        };
+        let exact = self.entries().find(|(listed, _)| listed.as_str() == name);
+        exact.or_else(by_slug).map(|(_, agent)| &agent.id)
+    }
+
+    /// The names, for an error.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<String> =
+            self.entries().take(MAX_LISTED_AGENTS).map(|(name, _)| format!("`{name}`")).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+
+    /// Those of libraries come last: where a list is cut, a large library pushes nobody out.
+    fn entries(&self) -> impl Iterator<Item = (&String, &Listed)> {
+        let keep = |name: &String| self.only.as_ref().is_none_or(|only| only.contains(name));
+        let of = move |libraries: bool| {
+            let found = self.listing.0.iter().filter(move |(name, _)| keep(name));
+            found.filter(move |(_, agent)| agent.is_of_library() == libraries)
+        };
+        of(false).chain(of(true))
+    }
+}
+
+/// Whether the operator lets nobody delegate to it.
+fn is_blocked(host: &Host, id: &AgentId) -> bool {
+    let blocked = &host.settings.subagents.blocked_agents;
+    blocked
+        .iter()
+        .any(|name| *name == id.to_string() || Slug::of(name).is_some_and(|slug| slug == id.slug))
+}
+
+/// The listed names of the agents that the operator means: identities, of which a bare name is
+/// one at home, as in grants. A namesake from elsewhere is not meant.
+fn identified(listing: &Listing, names: &[String]) -> BTreeSet<String> {
+    let ids: Vec<AgentId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    let found = listing.0.iter().filter(|(_, agent)| ids.contains(&agent.id));
+    found.map(|(name, _)| name.clone()).collect()
+}
+
+impl Listed {
+    fn is_of_library(&self) -> bool {
+        matches!(self.id.scope, Scope::Library(_))
+    }
+}
+
+/// The listed names that a definition's own spelling means. A library's agent is meant by a bare
+/// name only where that name is its own.
+fn named(listing: &Listing, names: &[String]) -> BTreeSet<String> {
+    let slugs: BTreeSet<Slug> = names.iter().filter_map(|name| Slug::of(name)).collect();
+    let chosen = |name: &String, agent: &Listed| {
+        let bare = !agent.is_of_library() || name.as_str() == agent.id.slug.as_str();
+        bare && slugs.contains(&agent.id.slug) || names.contains(name)
+    };
+    let found = listing.0.iter().filter(|(name, agent)| chosen(name, agent));
+    found.map(|(name, _)| name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(names: &[(&str, &str)]) -> Arc<Listing> {
+        let listed = names.iter().map(|(name, id)| {
+            let id = id.parse().unwrap();
+            let (description, tools) = (String::new(), Vec::new());
+            ((*name).to_owned(), Listed { id, description, tools, timeout_seconds: 1 })
+        });
+        Arc::new(Listing(listed.collect()))
+    }
+
+    #[test]
+    fn libraries_are_listed_last_and_meant_by_their_own_names_only() {
+        let listing = listing(&[
+            ("adder", "library/x/adder"),
+            ("library/x/scout", "library/x/scout"),
+            ("scout", "home/scout"),
+            ("zoo", "workspace:/w/zoo"),
+        ]);
+        let all = Delegates { listing: Arc::clone(&listing), ..Delegates::none() };
+        let names: Vec<_> = all.listed().into_iter().map(|agent| agent.name).collect();
+        assert_eq!(names, ["scout", "zoo", "adder", "library/x/scout"]);
+        assert_eq!(all.find("scout").unwrap().to_string(), "home/scout");
+
+        let meant =
+            |name: &str| named(&listing, &[name.to_owned()]).into_iter().collect::<Vec<_>>();
+        assert_eq!(meant("scout"), ["scout"]);
+        assert_eq!(meant("Adder"), ["adder"]);
+        assert_eq!(meant("library/x/scout"), ["library/x/scout"]);
+    }
+}

@@ -1,0 +1,5 @@
+//! Which rights an agent has in a run, and whom it may call.
+
+pub(crate) mod delegates;
+pub(crate) mod model;
+pub(crate) mod resolve;

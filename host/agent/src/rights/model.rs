@@ -1,0 +1,36 @@
+//! Which model an agent gets.
+
+use belljar_model::Resolved;
+
+use crate::host::Host;
+use crate::outcome::RunError;
+use crate::rights::resolve::ResolvedAgent;
+
+/// Model asked for where neither the caller nor the definition names one.
+const DEFAULT_MODEL: &str = "main";
+
+/// What the definition means by no model, for a subagent.
+const PARENTS_MODEL: &str = "inherit";
+
+/// The model of an agent: what the caller asks for, else its definition, else its parent's,
+/// else `main`.
+pub fn model_of(
+    host: &Host,
+    asked: Option<&str>,
+    agent: &ResolvedAgent,
+    parent: Option<&str>,
+) -> Result<Resolved, RunError> {
+    let default = if parent.is_some() { PARENTS_MODEL } else { DEFAULT_MODEL };
+    let request = asked.or(agent.definition.model.as_deref()).unwrap_or(default);
+    host.models.resolve(request, parent).map_err(|error| RunError::Setup {
+        message: error.to_string(),
+        hint: Some(match asked {
+            Some(_) => "`belljar doctor` lists the models; `[models]` and `[roles]` in `belljar.toml` hold them".to_owned(),
+            None => format!(
+                "agent `{}` asks for model `{}`; configure it under `[models]` or `[roles]` in `belljar.toml`, or choose one with `--model`",
+                agent.id,
+                belljar_policy::Shown::clipped(request, 100)
+            ),
+        }),
+    })
+}

@@ -1,0 +1,211 @@
+//! From an agent's name to its definition, grants, rights and readiness.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_definition::{
+    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Scope, Status, grant_command,
+    status,
+};
+use belljar_policy::{Grants, Narrowing, Rights, Shown, ShownPath as _};
+
+use crate::host::Host;
+use crate::outcome::RunError;
+use belljar_catalogue::API_LIBRARY;
+
+/// An agent together with what the operator gives it.
+#[derive(Debug, Clone)]
+pub struct ResolvedAgent {
+    /// Scope and slug.
+    pub id: AgentId,
+    /// The definition.
+    pub definition: Arc<AgentDefinition>,
+    /// The operator's grants, defaults filled in.
+    pub grants: Grants,
+    /// definition ∩ grants; a subagent's are narrowed once more by its parent's.
+    pub rights: Rights,
+    /// What it asks for and does not get.
+    pub narrowed: Vec<Narrowing>,
+    /// Whether it runs as it stands.
+    pub status: Status,
+    /// The command with which the operator unblocks it; empty where no grant would.
+    pub hint: String,
+    /// Whether a directory that it is granted is not there: it does not start, `--partial` or
+    /// not. Looked at for agents at the top; a subagent hears of it when it starts.
+    pub lacks_directory: bool,
+}
+
+/// Why there is no such agent to run.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ResolveError {
+    /// Nothing goes by that name.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+    /// The workspace is no directory that can be used.
+    #[error("the workspace `{}` cannot be used: {why}", path.shown())]
+    Workspace {
+        /// The path as given.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// It was there a moment ago.
+    #[error("agent `{0}` is no longer there")]
+    Gone(AgentId),
+    /// It is blocked, and nobody delegates to a blocked agent.
+    #[error("agent `{0}` is blocked")]
+    Blocked(AgentId),
+}
+
+/// What to do about a directory that is not there.
+pub const MAKE_IT: &str = "make the directory, or take the mount out of `belljar.toml`";
+
+/// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at
+/// once.
+pub fn resolve(host: &Host, name: &str, workspace: &Path) -> Result<ResolvedAgent, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.library.refresh();
+    let catalog = host.library.catalog();
+    let agent = catalog.find(name)?;
+    Ok(at_the_top(host, agent, &workspace))
+}
+
+/// As [`resolve`], from the library as it stands, in a canonical workspace.
+pub fn resolve_known(
+    host: &Host,
+    name: &str,
+    workspace: &Path,
+) -> Result<ResolvedAgent, ResolveError> {
+    let catalog = host.library.catalog();
+    Ok(at_the_top(host, catalog.find(name)?, workspace))
+}
+
+/// All agents of the library with their status, in the catalogue's order.
+pub fn resolve_all(host: &Host, workspace: &Path) -> Result<Vec<ResolvedAgent>, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.library.refresh();
+    let catalog = host.library.catalog();
+    Ok(catalog.agents().iter().map(|agent| at_the_top(host, agent, &workspace)).collect())
+}
+
+/// An agent that is not in the library: what it would be if it were. The workspace is canonical.
+pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
+    at_the_top(host, agent, workspace)
+}
+
+/// The directories that these rights mount and that are not there, one a line. An agent that
+/// calls a tool does not start without them.
+pub fn absent_directories(rights: &Rights) -> Vec<String> {
+    let absent = rights.mounts().iter().filter(|mount| !mount.host.is_dir());
+    absent
+        .map(|mount| {
+            let host = Shown::new(&mount.host.to_string_lossy()).to_string();
+            format!("there is no directory `{host}`, which is mounted at `{}`", mount.guest)
+        })
+        .collect()
+}
+
+/// The workspace as grants and mounts name it: absolute, without links.
+pub fn canonical(workspace: &Path) -> Result<PathBuf, ResolveError> {
+    let error = |why: String| ResolveError::Workspace { path: workspace.to_owned(), why };
+    let path = workspace.canonicalize().map_err(|found| error(found.to_string()))?;
+    if path.is_dir() { Ok(path) } else { Err(error("it is no directory".to_owned())) }
+}
+
+/// An agent as a subagent, only if it is ready. Tools that its place in the session does not
+/// admit are taken out where it is started; they are no reason to call it blocked.
+pub(crate) fn resolve_child(
+    host: &Host,
+    id: &AgentId,
+    workspace: &Path,
+) -> Result<ResolvedAgent, ResolveError> {
+    let catalog = host.library.catalog();
+    let agent = catalog.get(id).ok_or_else(|| ResolveError::Gone(id.clone()))?;
+    let resolved = resolved(host, agent, workspace);
+    if resolved.status.is_ready() { Ok(resolved) } else { Err(ResolveError::Blocked(resolved.id)) }
+}
+
+impl ResolvedAgent {
+    /// What a person should know before it runs: what is missing, what its author meant
+    /// otherwise.
+    pub fn notes(&self) -> Vec<String> {
+        match &self.status {
+            Status::Ready => Vec::new(),
+            Status::ReadyWithWarnings { warnings } => warnings.clone(),
+            Status::Blocked { reasons } => reasons.clone(),
+        }
+    }
+
+    /// Whether `--partial` helps where it is blocked.
+    pub fn may_be_partial(&self) -> bool {
+        !self.lacks_directory && !self.definition.has_lost_all_tools()
+    }
+
+    /// Whether it may be run. `partial` allows a blocked agent to run with what it is given.
+    pub fn runnable(&self, partial: bool) -> Result<(), RunError> {
+        match &self.status {
+            Status::Ready | Status::ReadyWithWarnings { .. } => Ok(()),
+            Status::Blocked { .. } if partial && self.may_be_partial() => Ok(()),
+            Status::Blocked { reasons } => {
+                let mut hints = Vec::new();
+                if !self.hint.is_empty() {
+                    hints.push(format!("give it what it asks for: `{}`", self.hint));
+                }
+                if self.lacks_directory {
+                    hints.push(MAKE_IT.to_owned());
+                }
+                if self.may_be_partial() {
+                    hints.push("run it with what it is given: `--partial`".to_owned());
+                }
+                Err(RunError::Setup {
+                    message: format!("agent `{}` is blocked: {}", self.id, reasons.join("; ")),
+                    hint: (!hints.is_empty()).then(|| hints.join("\nor ")),
+                })
+            }
+        }
+    }
+}
+
+/// As [`resolved`], with a look at the directories.
+fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
+    let mut agent = resolved(host, agent, workspace);
+    let absent = absent_directories(&agent.rights);
+    if !absent.is_empty() {
+        agent.lacks_directory = true;
+        let reasons = match agent.status {
+            Status::Blocked { reasons } => reasons.into_iter().chain(absent).collect(),
+            Status::Ready | Status::ReadyWithWarnings { .. } => absent,
+        };
+        agent.status = Status::Blocked { reasons };
+    }
+    agent
+}
+
+fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
+    let definition = &agent.definition;
+    let grants = host.settings.grants(&agent.id, definition.visibility, workspace, true);
+    let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
+    let status = status(definition, &grants, &narrowed, &agent.diagnostics);
+    let hint = if status.is_ready() { String::new() } else { command(host, agent, &narrowed) };
+    ResolvedAgent {
+        id: agent.id.clone(),
+        definition: Arc::new(definition.clone()),
+        grants,
+        rights,
+        narrowed,
+        status,
+        hint,
+        lacks_directory: false,
+    }
+}
+
+/// The command that would give the agent what it asks for; none where the file is at fault.
+fn command(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String {
+    let change = GrantChange::for_missing(narrowed);
+    if change.is_empty() {
+        return String::new();
+    }
+    // The command line does not know agents that are made through the API, nor what they ask for.
+    let known = !matches!(&agent.id.scope, Scope::Library(name) if name == API_LIBRARY);
+    host.for_its_tenant(grant_command(&agent.id, &change, known))
+}

@@ -1,0 +1,256 @@
+//! One run: an agent, its task, and all the subagents it starts.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use belljar_definition::host_tools;
+use belljar_model::{ChatRequest, Message};
+use belljar_policy::{Budget, Caps, Level, Limits, LimitsRequest, Meter};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent_loop::driver::run_agent;
+use crate::agent_loop::ended::not_started;
+use crate::agent_loop::job::{Job, Shared, SpawnCount};
+use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::machine::prompt_bytes;
+use crate::agent_loop::prepare::prepare;
+use crate::clock::RunId;
+use crate::events::{EventKind, EventSink, Events};
+use crate::host::Host;
+use crate::limits::MAX_BYTES_PER_TOKEN;
+use crate::outcome::{Outcome, RunError, Status};
+use crate::prompt::frame::first_message;
+use crate::prompt::skills;
+use crate::replay::log::Replay;
+use crate::rights::model::model_of;
+use crate::rights::resolve::ResolvedAgent;
+use crate::subagent::control::Control;
+use crate::tools::builtin::tool::Depth;
+
+/// What is to be run.
+#[derive(Debug, Clone)]
+pub struct RunSpec {
+    /// The agent, resolved against its grants.
+    pub agent: Arc<ResolvedAgent>,
+    /// The task. Sent byte for byte.
+    pub task: String,
+    /// What the agent would otherwise have to find out; blank = none.
+    pub context: Option<String>,
+    /// The model, by name or alias; `None` = what the definition says, else `main`.
+    pub model: Option<String>,
+    /// The workspace: for records, and for the grants of subagents. Its mount is in the rights.
+    pub workspace: PathBuf,
+    /// Limits below those of the grants, as `--max-steps` gives them.
+    pub limits: LimitsRequest,
+    /// Run a blocked agent with the granted subset.
+    pub partial: bool,
+    /// Earlier messages of the conversation, sent before the task as they are.
+    pub history: Vec<Message>,
+    /// What this run uses counts here too: a team's budget, a chat session's. `None` = the run
+    /// has a session budget to itself.
+    pub budget: Option<Budget>,
+    /// The run's id. `None` = a new one.
+    pub run: Option<RunId>,
+    /// What is kept of this run from before its process died. `None` = it begins now. The rest
+    /// of the spec has to be what it was then.
+    pub replay: Option<Arc<Replay>>,
+    /// The number of the run's next event: how many there were before its process died.
+    pub first_event: u64,
+    /// Ends single subagents. Default: one that nobody else has.
+    pub control: Arc<Control>,
+}
+
+impl RunSpec {
+    /// A task for an agent, with everything else at its default.
+    pub fn new(agent: Arc<ResolvedAgent>, task: impl Into<String>, workspace: PathBuf) -> Self {
+        Self {
+            agent,
+            task: task.into(),
+            context: None,
+            model: None,
+            workspace,
+            limits: LimitsRequest::default(),
+            partial: false,
+            history: Vec::new(),
+            budget: None,
+            run: None,
+            replay: None,
+            first_event: 0,
+            control: Arc::default(),
+        }
+    }
+}
+
+/// Exactly what the model would be sent first.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    /// The model, as provider and name.
+    pub model: String,
+    /// System blocks, messages and tools.
+    pub request: ChatRequest,
+    /// What a person should know: rights that were narrowed, tools that are left out.
+    pub notes: Vec<String>,
+}
+
+impl Preview {
+    /// The fewest tokens that a model can count this request as. An agent with fewer left takes no
+    /// step.
+    pub fn least_tokens(&self) -> u64 {
+        prompt_bytes(&self.request) / MAX_BYTES_PER_TOKEN
+    }
+}
+
+/// Runs an agent to its end. There is always an outcome, whatever happens in a model, a guest
+/// or the host itself.
+///
+/// `cancel` ends the run: when this returns, no model call, guest effect or receipt of it
+/// follows. Dropping the future has the same effect, without the waiting and the outcome.
+pub async fn run(
+    host: &Host,
+    spec: RunSpec,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> Outcome {
+    let mut spec = brought_along(host, spec);
+    let run = spec.run.take().unwrap_or_else(|| RunId::new(&*host.clock));
+    let replay = spec.replay.take().unwrap_or_default();
+    let slug = spec.agent.id.slug.as_str();
+    let spawned = SpawnCount::after(&replay, slug);
+    let shared = Arc::new(Shared {
+        host: host.for_run([&*spec.agent]),
+        run: run.clone(),
+        events: Events::new(events, run, spec.first_event),
+        workspace: spec.workspace.clone(),
+        spawned,
+        replay: Arc::clone(&replay),
+        control: Arc::clone(&spec.control),
+        allowed: Mutex::default(),
+    });
+    let path: Arc<str> = spec.agent.id.slug.as_str().into();
+    let outcome = match job(&shared, spec, Arc::clone(&path), 0, cancel) {
+        Ok(job) => {
+            // Also when this future is dropped.
+            let _ended = Ended(job.budget.clone());
+            run_agent(job).await
+        }
+        Err((agent, error)) => not_started(&shared, &agent, String::new(), Status::Failed, error),
+    };
+    shared.events.emit(&path, || EventKind::RunFinished {
+        status: outcome.status,
+        error: outcome.error.as_ref().map(ToString::to_string),
+        usage: outcome.usage,
+        total: outcome.total,
+    });
+    outcome
+}
+
+/// What the model of this run would be sent first. Nothing runs.
+pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
+    let spec = brought_along(host, spec);
+    let run = RunId::new(&*host.clock);
+    let shared = Arc::new(Shared {
+        host: host.clone(),
+        run: run.clone(),
+        events: Events::new(EventSink::none(), run, 0),
+        workspace: spec.workspace.clone(),
+        spawned: SpawnCount::default(),
+        replay: Arc::default(),
+        control: Arc::default(),
+        allowed: Mutex::default(),
+    });
+    let path: Arc<str> = spec.agent.id.slug.as_str().into();
+    let stop = CancellationToken::new();
+    let job = job(&shared, spec, path, 0, stop.clone()).map_err(|(_, error)| error)?;
+    let ledger = Ledger::default();
+    ledger.entries().warnings.extend(job.notes.iter().cloned());
+    let request = prepare(&job, &ledger, &stop).await?.machine.request().clone();
+    Ok(Preview {
+        model: job.model.model.id().to_owned(),
+        request: Arc::unwrap_or_clone(request),
+        notes: ledger.take().warnings,
+    })
+}
+
+/// Cancels a budget when it is dropped: whatever still holds it stops at its next check.
+struct Ended(Budget);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Checks a spec and makes the job of its agent, whose time begins now.
+pub(crate) fn job(
+    shared: &Arc<Shared>,
+    spec: RunSpec,
+    path: Arc<str>,
+    spawn_index: u32,
+    cancel: CancellationToken,
+) -> Result<Job, (Arc<ResolvedAgent>, RunError)> {
+    let RunSpec { agent, task, context, model, limits, partial, history, budget, .. } = spec;
+    if let Err(error) = agent.runnable(partial) {
+        return Err((agent, error));
+    }
+    let model = match model_of(&shared.host, model.as_deref(), &agent, None) {
+        Ok(model) => model,
+        Err(error) => return Err((agent, error)),
+    };
+    let mut notes = agent.notes();
+    notes.extend(model.notes.iter().cloned());
+    let rights = agent.rights.clone().limited(&limits);
+    let depth = Depth::top(shared.host.settings.subagents.max_depth)
+        .bounded(agent.definition.subagents.as_ref());
+    let limits = rights.limits();
+    let caps = Caps::of(limits);
+    let time = Duration::from_secs(limits.timeout_seconds);
+    let now = Instant::now();
+    Ok(Job {
+        shared: Arc::clone(shared),
+        pause: Arc::default(),
+        depth,
+        fork: None,
+        spawn_index,
+        address: Arc::clone(&path),
+        path,
+        budget: budget
+            .unwrap_or_else(|| Budget::root(Level::Session, caps_of_run(limits)))
+            .child(Level::Subagent, caps),
+        // A time limit beyond the clock's range is none.
+        deadline: now.checked_add(time).unwrap_or_else(|| now + FAR_FUTURE),
+        rights,
+        agent,
+        model,
+        history,
+        first: first_message(&task, context.as_deref()),
+        cancel,
+        notes,
+        span: tracing::Span::current(),
+    })
+}
+
+/// The caps of the session of a single run: those of its agent, and a step for its last turn. What
+/// is below the agent cannot take that one.
+pub fn caps_of_run(limits: &Limits) -> Caps {
+    Caps::of(limits).with(Meter::Steps, limits.steps.saturating_add(1))
+}
+
+/// Ten years: further than any run, within every clock.
+const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// A run with the skills that its task calls for in its context, where the agent may use skills
+/// at all.
+fn brought_along(host: &Host, mut spec: RunSpec) -> RunSpec {
+    host.skills.refresh();
+    if spec.agent.rights.tool(host_tools::USE_SKILL).is_err() {
+        return spec;
+    }
+    let Some(text) = skills::triggered(&host.skills, &spec.task) else { return spec };
+    spec.context = Some(match spec.context.filter(|context| !context.trim().is_empty()) {
+        Some(context) => format!("{text}\n\n{context}"),
+        None => text,
+    });
+    spec
+}

@@ -1,0 +1,268 @@
+//! Subagents that run while their parent goes on. Each is announced to the parent once, when
+//! it has ended and its outcome is kept.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use belljar_policy::Shown;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::prompt::frame;
+
+/// Characters of a task in a list.
+const MAX_TASK: usize = 80;
+
+/// The subagents in the background of one agent.
+#[derive(Default)]
+pub(crate) struct Background {
+    entries: Mutex<Vec<Entry>>,
+    changed: Notify,
+}
+
+struct Entry {
+    id: String,
+    /// The call that started it.
+    call: String,
+    agent: String,
+    task: String,
+    cancel: CancellationToken,
+    /// Ends the task with this list, whatever happens to its owner.
+    handle: Option<AbortOnDropHandle<()>>,
+    done: Option<Ended>,
+    /// The parent's model knows of its end.
+    told: bool,
+}
+
+/// What the parent's model reads of one that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) status: crate::outcome::Status,
+    pub(crate) conclusion: String,
+}
+
+/// Where one stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Unknown,
+    Running,
+    Ended(Ended),
+}
+
+impl Background {
+    /// The id that the next one has where it has none yet.
+    pub(crate) fn next_id(&self) -> String {
+        format!("bg-{}", self.entries().len() + 1)
+    }
+
+    /// Makes room for one more.
+    pub(crate) fn add(
+        &self,
+        id: &str,
+        (call, agent, task): (&str, &str, &str),
+        cancel: CancellationToken,
+    ) {
+        self.entries().push(Entry {
+            id: id.to_owned(),
+            call: call.to_owned(),
+            agent: agent.to_owned(),
+            task: Shown::clipped(task, MAX_TASK).to_string(),
+            cancel,
+            handle: None,
+            done: None,
+            told: false,
+        });
+    }
+
+    /// The one that a call started.
+    pub(crate) fn of_call(&self, call: &str) -> Option<String> {
+        self.entries().iter().find(|entry| entry.call == call).map(|entry| entry.id.clone())
+    }
+
+    /// Keeps the task that runs it.
+    pub(crate) fn runs(&self, id: &str, handle: AbortOnDropHandle<()>) {
+        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
+            entry.handle = Some(handle);
+        }
+    }
+
+    /// It has ended, and its outcome is kept.
+    pub(crate) fn ended(&self, id: &str, ended: Ended) {
+        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
+            entry.done = Some(ended);
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// What the parent has not been told yet, each as a message; from now on it has.
+    pub(crate) fn news(&self) -> Vec<String> {
+        let mut news = Vec::new();
+        for entry in self.entries().iter_mut().filter(|entry| !entry.told) {
+            if let Some(done) = &entry.done {
+                entry.told = true;
+                news.push(frame::announcement(&entry.id, &done.conclusion));
+            }
+        }
+        news
+    }
+
+    /// The parent was told this. Of one whose end it tells there is no more news.
+    pub(crate) fn announced(&self, text: &str) {
+        for entry in self.entries().iter_mut().filter(|entry| !entry.told) {
+            entry.told = frame::announces(text, &entry.id);
+        }
+    }
+
+    /// The parent had the end of this one as the result of a call.
+    pub(crate) fn known(&self, id: &str) {
+        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
+            entry.told = true;
+        }
+    }
+
+    /// Where one stands; from now on the parent knows of its end.
+    pub(crate) fn look(&self, id: &str) -> Standing {
+        let mut entries = self.entries();
+        let Some(entry) = entries.iter_mut().find(|entry| entry.id == id) else {
+            return Standing::Unknown;
+        };
+        match &entry.done {
+            Some(done) => {
+                entry.told = true;
+                Standing::Ended(done.clone())
+            }
+            None => Standing::Running,
+        }
+    }
+
+    /// Waits until that one has ended, or is none.
+    pub(crate) async fn wait(&self, id: &str) -> Standing {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            match self.look(id) {
+                Standing::Running => changed.await,
+                standing => return standing,
+            }
+        }
+    }
+
+    /// Waits until none runs.
+    pub(crate) async fn all(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.running().is_empty() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Tells one to end.
+    pub(crate) fn cancel(&self, id: &str) {
+        if let Some(entry) = self.entries().iter().find(|entry| entry.id == id) {
+            entry.cancel.cancel();
+        }
+    }
+
+    /// Ids and agents of those that run.
+    pub(crate) fn running(&self) -> Vec<(String, String)> {
+        let entries = self.entries();
+        let running = entries.iter().filter(|entry| entry.done.is_none());
+        running.map(|entry| (entry.id.clone(), entry.agent.clone())).collect()
+    }
+
+    /// Whether the parent's model has something to wait for or to hear.
+    pub(crate) fn is_open(&self) -> bool {
+        self.entries().iter().any(|entry| entry.done.is_none() || !entry.told)
+    }
+
+    /// A line for each, or for one; `None` = there is no such one.
+    pub(crate) fn list(&self, id: Option<&str>) -> Option<String> {
+        let entries = self.entries();
+        let chosen = entries.iter().filter(|entry| id.is_none_or(|id| entry.id == id));
+        let line = |entry: &Entry| {
+            let status = entry.done.as_ref().map_or("running".to_owned(), |d| d.status.to_string());
+            format!("{} `{}` {status}: {}", entry.id, Shown::clipped(&entry.agent, 64), entry.task)
+        };
+        let lines: Vec<String> = chosen.map(line).collect();
+        match (lines.is_empty(), id) {
+            (true, Some(_)) => None,
+            (true, None) => Some("there are no subagents in the background".to_owned()),
+            (false, _) => Some(lines.join("\n")),
+        }
+    }
+
+    /// The ids, for an error.
+    pub(crate) fn ids(&self) -> String {
+        let ids: Vec<String> =
+            self.entries().iter().map(|entry| format!("`{}`", entry.id)).collect();
+        if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
+    }
+
+    /// Ends every task that is still there. Their runs are over or given up.
+    pub(crate) fn abandon(&self) {
+        let handles: Vec<_> =
+            self.entries().iter_mut().filter_map(|entry| entry.handle.take()).collect();
+        drop(handles);
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Status;
+    use std::sync::Arc;
+
+    fn ended(text: &str) -> Ended {
+        Ended { status: Status::Completed, conclusion: text.to_owned() }
+    }
+
+    #[test]
+    fn an_end_is_told_once() {
+        let it = Background::default();
+        let id = &it.next_id();
+        it.add(id, ("c", "scout", "look"), CancellationToken::new());
+        assert!(it.is_open() && it.news().is_empty());
+        it.ended(id, ended("found"));
+        let news = it.news();
+        assert!(news[0].contains("found") && news[0].contains(id), "{news:?}");
+        assert!(it.news().is_empty() && !it.is_open());
+        assert_eq!(it.look(id), Standing::Ended(ended("found")));
+    }
+
+    #[test]
+    fn an_end_that_was_looked_at_is_no_news() {
+        let it = Background::default();
+        let id = &it.next_id();
+        it.add(id, ("c", "scout", "look"), CancellationToken::new());
+        it.ended(id, ended("found"));
+        assert_ne!(it.look(id), Standing::Running);
+        assert!(it.news().is_empty());
+        assert_eq!(it.look("bg-9"), Standing::Unknown);
+    }
+
+    #[tokio::test]
+    async fn waiting_ends_with_the_one_waited_for() {
+        let it = Arc::new(Background::default());
+        let id = &it.next_id();
+        it.add(id, ("c", "scout", "look"), CancellationToken::new());
+        let other = &it.next_id();
+        it.add(other, ("c", "scout", "look"), CancellationToken::new());
+        let waiting = tokio::spawn({
+            let (it, id) = (Arc::clone(&it), id.clone());
+            async move { it.wait(&id).await }
+        });
+        tokio::task::yield_now().await;
+        it.ended(id, ended("x"));
+        assert_eq!(waiting.await.unwrap(), Standing::Ended(ended("x")));
+        assert_eq!(it.running(), [(other.clone(), "scout".to_owned())]);
+    }
+}

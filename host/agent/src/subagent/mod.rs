@@ -1,0 +1,9 @@
+//! Subagents: planned within their parent's rights and budget, run in its slots.
+
+pub(crate) mod background;
+pub(crate) mod control;
+pub(crate) mod plan;
+pub(crate) mod planned;
+pub(crate) mod progress;
+pub(crate) mod spawn;
+pub(crate) mod team;

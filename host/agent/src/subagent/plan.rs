@@ -1,0 +1,217 @@
+//! One subagent: what it may do, what it starts from, and its life in its parent's slots.
+//!
+//! A fresh child's rights are its own definition ∩ its own grants ∩ the parent's rights; a
+//! fork has those of its parent. Either way the tools that its place in the session does not
+//! admit are taken out. It gets a jar and a history of its own, and a budget below the
+//! parent's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_model::{ChatRequest, Resolved};
+use belljar_policy::{
+    Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, ToolName,
+};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::agent_loop::agent::Agent;
+use crate::agent_loop::driver::run_agent;
+use crate::agent_loop::ended::{not_started, panic_message};
+use crate::agent_loop::job::{Job, Shared};
+use crate::limits::MAX_CHILDREN_PER_RUN;
+use crate::outcome::{Outcome, RunError, Status};
+use crate::prompt::frame;
+use crate::replay::log::address;
+use crate::rights::model::model_of;
+use crate::rights::resolve::ResolvedAgent;
+use crate::subagent::planned::Planned;
+use crate::subagent::progress::Batch;
+use crate::tools::approval::pause::Pause;
+use crate::tools::builtin::arguments::{Mode, SpawnArguments};
+use crate::tools::call::Call;
+use crate::tools::dispatch::{Reason, Refusal};
+
+/// The agent for a task that names none.
+const GENERAL_PURPOSE: &str = "general-purpose";
+
+/// The part of a fork's path that stands for a name.
+const FORK: &str = "fork";
+
+/// The same of an agent that is called so; no slug has a `:`.
+const CALLED_FORK: &str = "agent:fork";
+
+impl Agent<'_> {
+    /// The agent that was asked for and its place, or why there is none. Unknown, internal and
+    /// blocked agents get one answer: the names that would do.
+    /// `place`: the child's in its call.
+    pub(crate) fn plan(
+        &self,
+        call: Call<'_>,
+        place: usize,
+        order: SpawnArguments,
+    ) -> Result<Planned, Refusal> {
+        let job = self.job;
+        let (agent, name) = match order.mode {
+            Mode::Fork if job.depth.forked => {
+                let text = "a fork cannot fork again; do the task yourself".to_owned();
+                return Err(Refusal::malformed(text));
+            }
+            Mode::Fork => (Arc::clone(&job.agent), FORK.to_owned()),
+            Mode::Fresh => self.find(order.agent.as_deref().unwrap_or(GENERAL_PURPOSE))?,
+        };
+        let slug = agent.id.slug.as_str();
+        let index = self.effects.spawn_index(self, call, place, slug).ok_or_else(|| {
+            Refusal::malformed(format!(
+                "too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}"
+            ))
+        })?;
+        let part = match (order.mode, agent.id.slug.as_str()) {
+            (Mode::Fork, _) => FORK,
+            (Mode::Fresh, FORK) => CALLED_FORK,
+            (Mode::Fresh, slug) => slug,
+        };
+        let path = format!("{}/{part}#{index}", job.path).into();
+        let address = address(&job.address, &call.call.id, place);
+        Ok(Planned { agent, path, address, place, spawn_index: index, order, name })
+    }
+
+    fn find(&self, name: &str) -> Result<(Arc<ResolvedAgent>, String), Refusal> {
+        let job = self.job;
+        let found = self.delegates.find(name).and_then(|id| {
+            crate::rights::resolve::resolve_child(&job.shared.host, id, &job.shared.workspace).ok()
+        });
+        if let Some(agent) = found {
+            return Ok((Arc::new(agent), name.trim().to_owned()));
+        }
+        let text = format!("no such agent: the available agents are {}", self.delegates.names());
+        let facts = format!("agent `{}` is unknown, internal or blocked", Shown::clipped(name, 64));
+        let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
+        Err(Refusal { text, reason: Reason::Denied(denied) })
+    }
+
+    /// What is to be run, or the outcome of a child that cannot be. `request` is the parent's,
+    /// for a fork.
+    pub(crate) fn job_of(
+        &self,
+        planned: &Planned,
+        request: &Arc<ChatRequest>,
+        cancel: CancellationToken,
+    ) -> Result<Job, Box<Outcome>> {
+        let job = self.job;
+        let Planned { agent, path, address, spawn_index, order, .. } = planned;
+        let fork = order.mode == Mode::Fork;
+        // A fork is the same agent, one level down: its file has bounded the tree already.
+        let own = agent.definition.subagents.as_ref().filter(|_| !fork);
+        let depth = job.depth.below(fork).bounded(own);
+        let blocked = &job.shared.host.settings.subagents.blocked_tools;
+        let allowed = self.delegates.allowed_tools();
+        let admitted = |name: &ToolName| {
+            depth.admits(name)
+                && !blocked.contains(name)
+                && allowed.is_none_or(|allowed| allowed.contains(name))
+        };
+        job.shared.control.add(path, &cancel);
+        let mut notes = Vec::new();
+        let rights = if fork {
+            attenuated(&job.rights, &Asked::default(), &agent.grants, &admitted).0
+        } else {
+            let asked = &agent.definition.asked;
+            let (rights, narrowed) = attenuated(&job.rights, asked, &agent.grants, &admitted);
+            notes.extend(narrowed.iter().map(Narrowing::to_string));
+            rights
+        };
+        let model = if fork { Ok(job.model.clone()) } else { self.model_of_child(agent) };
+        let model = model.map_err(|error| {
+            let status = Status::Failed;
+            Box::new(not_started(&job.shared, agent, String::new(), status, error))
+        })?;
+        notes.extend(model.notes.iter().cloned());
+        let may_hand_on = depth.supervises();
+        let (context, task) = (order.context.as_deref(), order.task.as_str());
+        let first = if fork {
+            frame::fork_message(task, context, may_hand_on)
+        } else {
+            frame::first_message(task, context)
+        };
+        Ok(Job {
+            shared: Arc::clone(&job.shared),
+            path: Arc::clone(path),
+            address: Arc::clone(address),
+            agent: Arc::clone(agent),
+            budget: job.budget.child(Level::Subagent, Caps::of(rights.limits())),
+            rights,
+            model,
+            history: Vec::new(),
+            first,
+            spawn_index: *spawn_index,
+            // Its time begins with its turn; until then that of its parent holds.
+            deadline: job.deadline.checked_add(job.pause.total()).unwrap_or(job.deadline),
+            pause: Pause::below(&job.pause),
+            cancel,
+            depth,
+            fork: fork.then(|| Arc::clone(request)),
+            notes,
+            span: tracing::Span::current(),
+        })
+    }
+
+    fn model_of_child(&self, agent: &ResolvedAgent) -> Result<Resolved, RunError> {
+        model_of(&self.job.shared.host, None, agent, Some(&self.job.model.name))
+    }
+}
+
+/// Runs a child when there is room for it. It ends with this future.
+pub(crate) async fn run_in_slot(job: Job, slots: Arc<Semaphore>, batch: Arc<Batch>) -> Outcome {
+    let (shared, agent, path) =
+        (Arc::clone(&job.shared), Arc::clone(&job.agent), Arc::clone(&job.path));
+    let model = job.model.model.id().to_owned();
+    let cancel = job.cancel.clone();
+    let Some(Ok(slot)) = cancel.run_until_cancelled(slots.acquire_owned()).await else {
+        let error = RunError::Cancelled;
+        let outcome = not_started(&shared, &agent, model, Status::Cancelled, error);
+        batch.done(&path, &outcome, false);
+        return outcome;
+    };
+    batch.running(&path);
+    shared.persist_running(&path, agent.id.slug.as_str()).await;
+    let outcome = run_now(job, &shared, &agent, model).await;
+    drop(slot);
+    batch.done(&path, &outcome, true);
+    outcome
+}
+
+async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: String) -> Outcome {
+    let own = Duration::from_secs(job.rights.limits().timeout_seconds);
+    // Its parent's own time ends it too, together with what that waits for a person.
+    job.deadline = Instant::now().checked_add(own).unwrap_or(job.deadline);
+    // A task of its own, so that children use all cores; it ends with this future.
+    match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let message = match error.try_into_panic() {
+                Ok(panic) => panic_message(&*panic),
+                Err(error) => error.to_string(),
+            };
+            not_started(shared, agent, model, Status::Failed, RunError::Internal { message })
+        }
+    }
+}
+
+/// The child's rights: never more than the parent's, and only tools that are admitted.
+fn attenuated(
+    parent: &Rights,
+    asked: &Asked,
+    grants: &belljar_policy::Grants,
+    admitted: &dyn Fn(&ToolName) -> bool,
+) -> (Rights, Vec<Narrowing>) {
+    // What the child asks for, else all that its parent has: a list makes it a bound.
+    let wanted: Vec<ToolName> = match &asked.tools {
+        Some(tools) => tools.iter().cloned().collect(),
+        None => parent.tools().map(|(name, _)| name.clone()).collect(),
+    };
+    let tools = wanted.into_iter().filter(|name| admitted(name)).collect();
+    parent.attenuate(&Asked { tools: Some(tools), ..asked.clone() }, grants)
+}

@@ -1,0 +1,46 @@
+//! A subagent before it runs: planned, then with all that it needs.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::agent_loop::job::{Job, Shared};
+use crate::agent_loop::ledger::{Ledger, Place};
+use crate::outcome::Outcome;
+use crate::rights::resolve::ResolvedAgent;
+use crate::subagent::progress::Batch;
+use crate::tools::builtin::arguments::SpawnArguments;
+
+/// A child that is planned: nothing has started, and its spawn index is taken.
+pub(crate) struct Planned {
+    pub(crate) agent: Arc<ResolvedAgent>,
+    pub(crate) path: Arc<str>,
+    /// Its address among what is kept of the run.
+    pub(crate) address: Arc<str>,
+    /// Its place in its call, from 0.
+    pub(crate) place: usize,
+    pub(crate) spawn_index: u32,
+    pub(crate) order: SpawnArguments,
+    /// The name under which the parent's model knows it.
+    pub(crate) name: String,
+}
+
+/// A child that is about to run, in the foreground or in the background.
+pub(crate) struct Starting {
+    /// Its parent's address.
+    pub(crate) parent: Arc<str>,
+    pub(crate) job: Result<Job, Box<Outcome>>,
+    pub(crate) path: Arc<str>,
+    pub(crate) name: String,
+    pub(crate) spawn_index: u32,
+    pub(crate) order: SpawnArguments,
+    pub(crate) call_id: String,
+    pub(crate) step: u64,
+    pub(crate) place: Place,
+    /// Bytes of its conclusion that its parent reads.
+    pub(crate) limit: usize,
+    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) batch: Arc<Batch>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) ledger: Arc<Ledger>,
+}

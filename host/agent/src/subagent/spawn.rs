@@ -1,0 +1,356 @@
+//! Executes the calls that hand work to subagents or look after those in the background.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use belljar_model::ChatRequest;
+use belljar_policy::{Shown, ToolPermit};
+use futures::FutureExt as _;
+use futures::future::join_all;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::agent_loop::agent::Agent;
+use crate::agent_loop::job::Job;
+use crate::events::EventKind;
+use crate::limits::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
+use crate::outcome::{ChildSummary, Outcome, Status};
+use crate::prompt::frame;
+use crate::replay::journal::QueuedChild;
+use crate::replay::log::{PlannedChild, StepEntry, StepKind};
+use crate::subagent::background::{Ended, Standing};
+use crate::subagent::plan::run_in_slot;
+use crate::subagent::planned::{Planned, Starting};
+use crate::subagent::progress::Batch;
+use crate::tools::builtin::arguments::SpawnArguments;
+use crate::tools::call::Answer;
+use crate::tools::call::Call;
+use crate::trace;
+
+/// A child that is about to start.
+enum Start {
+    Ready(Planned),
+    /// The name that was asked for, and why not.
+    Refused(String, String),
+}
+
+impl Agent<'_> {
+    /// Starts one child. Waits for it, unless it goes to the background.
+    pub(crate) async fn spawn(
+        &self,
+        call: Call<'_>,
+        permit: ToolPermit,
+        order: SpawnArguments,
+        request: &Arc<ChatRequest>,
+    ) -> Answer {
+        // Everything up to the first wait happens in the order of the calls, so spawn indices
+        // do not depend on timing.
+        let planned = match self.plan(call, 0, order) {
+            Ok(planned) => planned,
+            Err(refusal) => return self.refuse_begun(call, refusal),
+        };
+        if let Err(refusal) = self.effects.permit_spawn(self, call, permit).await {
+            return self.refuse_begun(call, refusal);
+        }
+        let background = planned.order.background;
+        let batch = self.effects.announce(self, call, &[&planned], background).await;
+        let answer = if background {
+            self.spawn_background(call, planned, request, batch)
+        } else {
+            self.run_child(call, planned, request, batch, MAX_CONCLUSION_BYTES).await
+        };
+        trace::delegated(&answer);
+        answer
+    }
+
+    /// Starts several and waits for all. One that cannot start does not keep the others.
+    pub(crate) async fn parallel(
+        &self,
+        call: Call<'_>,
+        permit: ToolPermit,
+        orders: Vec<SpawnArguments>,
+        request: &Arc<ChatRequest>,
+    ) -> Answer {
+        let mut starts = Vec::with_capacity(orders.len());
+        let mut first = None;
+        for (place, order) in orders.into_iter().enumerate() {
+            let agent = order.agent.clone();
+            starts.push(match self.plan(call, place, order) {
+                Ok(planned) => Start::Ready(planned),
+                Err(refusal) => {
+                    let message = refusal.of_child(agent.as_deref());
+                    self.job.emit(|| EventKind::Warning { message });
+                    first.get_or_insert_with(|| refusal.clone());
+                    Start::Refused(agent.unwrap_or_default(), refusal.text)
+                }
+            });
+        }
+        match first {
+            Some(refusal) if !starts.iter().any(|start| matches!(start, Start::Ready(_))) => {
+                self.refuse_begun(call, refusal)
+            }
+            Some(_) | None => self.run_parallel(call, permit, starts, request).await,
+        }
+    }
+
+    async fn run_parallel(
+        &self,
+        call: Call<'_>,
+        permit: ToolPermit,
+        starts: Vec<Start>,
+        request: &Arc<ChatRequest>,
+    ) -> Answer {
+        if let Err(refusal) = self.effects.permit_spawn(self, call, permit).await {
+            return self.refuse_begun(call, refusal);
+        }
+        let ready: Vec<&Planned> = starts
+            .iter()
+            .filter_map(|start| match start {
+                Start::Ready(planned) => Some(planned),
+                Start::Refused(..) => None,
+            })
+            .collect();
+        let batch = self.effects.announce(self, call, &ready, false).await;
+        let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
+            .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
+        // Each is persisted as it ends; only what the model reads waits for the last one.
+        let running = starts.into_iter().map(|start| {
+            let batch = Arc::clone(&batch);
+            async move {
+                match start {
+                    Start::Refused(name, why) => {
+                        Answer { content: frame::refused_child(&name, &why), is_error: true }
+                    }
+                    Start::Ready(planned) => {
+                        self.run_child(call, planned, request, batch, each).await
+                    }
+                }
+            }
+        });
+        let answers = join_all(running).await;
+        let good = answers.iter().filter(|answer| !answer.is_error).count();
+        let parts: Vec<String> = answers.into_iter().map(|answer| answer.content).collect();
+        let total = parts.len();
+        let head = format!("{good} of {total} subagents gave a conclusion, in the order asked:");
+        let content = format!("{head}\n{}", parts.join("\n"));
+        let answer = Answer { content, is_error: good == 0 };
+        trace::delegated(&answer);
+        answer
+    }
+
+    /// How the subagents in the background are doing.
+    pub(crate) fn status(&self, id: Option<&str>) -> Answer {
+        match self.background.list(id) {
+            Some(content) => Answer { content, is_error: false },
+            None => self.no_such(id.unwrap_or_default()),
+        }
+    }
+
+    /// The conclusion of one of them.
+    pub(crate) async fn result(&self, id: &str, wait: bool) -> Answer {
+        let standing = if wait {
+            self.stop.run_until_cancelled(self.background.wait(id)).await
+        } else {
+            Some(self.background.look(id))
+        };
+        match standing {
+            Some(Standing::Ended(ended)) => answer_of(ended),
+            Some(Standing::Running) => {
+                Answer { content: format!("`{id}` is still running"), is_error: false }
+            }
+            Some(Standing::Unknown) => self.no_such(id),
+            None => Answer { content: "cancelled".to_owned(), is_error: true },
+        }
+    }
+
+    /// Ends one of them and waits until it has.
+    pub(crate) async fn cancel(&self, id: &str) -> Answer {
+        self.background.cancel(id);
+        match self.result(id, true).await {
+            answer if matches!(self.background.look(id), Standing::Unknown) => answer,
+            answer => Answer { is_error: false, ..answer },
+        }
+    }
+
+    fn no_such(&self, id: &str) -> Answer {
+        let (id, ids) = (Shown::clipped(id, 64), self.background.ids());
+        let content = format!("no subagent `{id}` in the background; there are {ids}");
+        Answer { content, is_error: true }
+    }
+
+    fn spawn_background(
+        &self,
+        call: Call<'_>,
+        planned: Planned,
+        request: &Arc<ChatRequest>,
+        batch: Arc<Batch>,
+    ) -> Answer {
+        let cancel = self.stop.child_token();
+        let job = self.job_of(&planned, request, cancel.clone());
+        let id = self.effects.background_id(self, call);
+        let told = (call.call.id.as_str(), planned.name.as_str(), planned.order.task.as_str());
+        self.background.add(&id, told, cancel);
+        let content = frame::started_in_background(&planned.name, &id);
+        let child = self.starting(call, planned, job, batch, MAX_CONCLUSION_BYTES);
+        let child = self.effects.run_child(self, child);
+        let (background, key) = (Arc::clone(self.background), id.clone());
+        let task = async move {
+            // A panic must not leave the parent waiting for an end that never comes.
+            let ended = AssertUnwindSafe(child).catch_unwind().await;
+            let ended = ended.unwrap_or_else(|_| Ended {
+                status: Status::Failed,
+                conclusion: frame::refused_child("", "the host failed"),
+            });
+            background.ended(&key, ended);
+        };
+        self.background.runs(&id, AbortOnDropHandle::new(tokio::spawn(task)));
+        Answer { content, is_error: false }
+    }
+
+    /// Runs a child to its end, persists its outcome, and gives what the parent's model reads.
+    async fn run_child(
+        &self,
+        call: Call<'_>,
+        planned: Planned,
+        request: &Arc<ChatRequest>,
+        batch: Arc<Batch>,
+        limit: usize,
+    ) -> Answer {
+        let job = self.job_of(&planned, request, self.stop.child_token());
+        let child = self.starting(call, planned, job, batch, limit);
+        answer_of(self.effects.run_child(self, child).await)
+    }
+
+    /// A child with all that it needs to run without this agent's own future.
+    fn starting(
+        &self,
+        call: Call<'_>,
+        planned: Planned,
+        job: Result<Job, Box<Outcome>>,
+        batch: Arc<Batch>,
+        limit: usize,
+    ) -> Starting {
+        let Planned { path, place, name, spawn_index, order, .. } = planned;
+        Starting {
+            parent: Arc::clone(&self.job.address),
+            job,
+            path,
+            name,
+            spawn_index,
+            order,
+            call_id: call.call.id.clone(),
+            step: call.step,
+            place: (call.position, place),
+            limit,
+            slots: Arc::clone(&self.slots),
+            batch,
+            shared: Arc::clone(&self.job.shared),
+            ledger: Arc::clone(self.ledger),
+        }
+    }
+
+    /// Persists that subagents are about to start; `begun`: the step knows of them too, which it
+    /// does not yet.
+    pub(crate) async fn persist_queued(&self, call: Call<'_>, children: &[&Planned], begun: bool) {
+        let queued = || children.iter().map(|planned| self.queued(call, planned)).collect();
+        let begun = (begun && self.job.shared.keeps_steps()).then(|| {
+            let children = children.iter().map(|planned| planned.entry()).collect();
+            self.job.entry(call.step, call.position, StepKind::Begun { children })
+        });
+        self.job.shared.persist_queued(queued, begun).await;
+    }
+
+    /// Tells whoever watches of subagents that are about to start.
+    pub(crate) fn batch(
+        &self,
+        call: Call<'_>,
+        children: &[&Planned],
+        background: bool,
+    ) -> Arc<Batch> {
+        let children: Vec<_> = children
+            .iter()
+            .map(|planned| (Arc::clone(&planned.path), planned.order.task.clone()))
+            .collect();
+        let most = self.delegates.max_concurrent();
+        let (shared, parent, id) = (&self.job.shared, &self.job.path, &call.call.id);
+        Batch::start(shared, parent, id, &children, background, most)
+    }
+
+    fn queued(&self, call: Call<'_>, planned: &Planned) -> QueuedChild {
+        let order = &planned.order;
+        QueuedChild {
+            path: Arc::clone(&planned.path),
+            parent: Arc::clone(&self.job.path),
+            parent_agent: self.job.agent.id.to_string(),
+            depth: self.job.depth.level.saturating_add(1),
+            agent: planned.agent.id.to_string(),
+            origin: order.origin(),
+            spawn_index: planned.spawn_index,
+            call_id: call.call.id.clone(),
+            task: order.task.clone(),
+            context: order.context.clone(),
+        }
+    }
+}
+
+impl Planned {
+    /// What the log has of it before it starts.
+    fn entry(&self) -> PlannedChild {
+        PlannedChild {
+            place: self.place,
+            slug: self.agent.id.slug.to_string(),
+            spawn_index: self.spawn_index,
+        }
+    }
+}
+
+impl Starting {
+    /// The end of one that had ended with this.
+    pub(crate) fn ended(self, child: ChildSummary) -> Ended {
+        let conclusion = frame::conclusion(&self.name, &child.outcome, self.limit);
+        let status = child.outcome.status;
+        self.batch.ended_before(status);
+        self.ledger.child(self.place, child);
+        Ended { status, conclusion }
+    }
+
+    /// Runs it to its end. Its outcome is persisted when this returns: what a parent hears of is
+    /// never lost.
+    pub(crate) async fn run(self) -> Ended {
+        let mut outcome = match self.job {
+            Ok(job) => run_in_slot(job, self.slots, self.batch).await,
+            Err(outcome) => {
+                self.batch.done(&self.path, &outcome, false);
+                *outcome
+            }
+        };
+        let conclusion = frame::conclusion(&self.name, &outcome, self.limit);
+        let status = outcome.status;
+        // Nobody reads a child's conversation, and a fork's is its parent's too.
+        outcome.messages = Vec::new();
+        let origin = self.order.origin();
+        let SpawnArguments { task, context, .. } = self.order;
+        let summary = ChildSummary {
+            call_id: self.call_id,
+            step: self.step,
+            spawn_index: self.spawn_index,
+            path: self.path.to_string(),
+            origin,
+            task,
+            context,
+            outcome,
+        };
+        let with = self.shared.keeps_steps().then(|| {
+            let (position, place) = self.place;
+            let kind = StepKind::Child { place, summary: Box::new(summary.clone()) };
+            StepEntry { agent: self.parent, step: self.step, position, kind }
+        });
+        self.shared.control.remove(&summary.path);
+        self.shared.persist_ended(&summary, with).await;
+        self.ledger.child(self.place, summary);
+        Ended { status, conclusion }
+    }
+}
+
+fn answer_of(ended: Ended) -> Answer {
+    Answer { content: ended.conclusion, is_error: frame::is_error(ended.status) }
+}

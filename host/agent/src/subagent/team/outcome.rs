@@ -1,0 +1,142 @@
+//! How a team ended, with all that its agents did.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::clock::RunId;
+use crate::outcome::ChildOrigin;
+use crate::outcome::{ChildSummary, Outcome, RunError, Status, Usage};
+
+/// How a team ended. Always made, whatever happened.
+#[derive(Debug, Clone, Serialize)]
+pub struct TeamOutcome {
+    /// The run; all its agents share it.
+    pub run: RunId,
+    /// The team's identity: scope and slug.
+    pub team: String,
+    /// `completed` when every stage did; `partial` when one ended early, or a budget of the
+    /// team ran out after some stage; `failed` when a stage failed.
+    pub status: Status,
+    /// The output of the last stage that has one. Foreign text: escape it before a person
+    /// sees it.
+    pub output: String,
+    /// Why it did not complete; absent when it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+    /// The stages that began, in their order.
+    pub stages: Vec<StageOutcome>,
+    /// How many stages the team has.
+    pub planned: usize,
+    /// What all agents used, with their subagents.
+    pub total: Usage,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+}
+
+/// How one stage ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct StageOutcome {
+    /// Its number, from 1.
+    pub stage: usize,
+    /// Whether its agents ran side by side.
+    pub parallel: bool,
+    /// `partial` also when a member of a stage with `join: any` failed.
+    pub status: Status,
+    /// What it says; of several agents, each under a heading, in the order written.
+    pub output: String,
+    /// Its agents, in the order written.
+    pub agents: Vec<MemberOutcome>,
+}
+
+/// How one agent of a stage ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct MemberOutcome {
+    /// Where it stands in events and receipts: `team/scout#0`.
+    pub path: String,
+    /// How many of its name this run had before it.
+    pub spawn_index: u32,
+    /// The task it was given, cut at a bound: the whole of it is the outputs before.
+    pub task: String,
+    /// The context it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// How it ended, with its receipts.
+    pub outcome: Outcome,
+}
+
+impl TeamOutcome {
+    /// The agents, in the order of their stages.
+    pub fn agents(&self) -> impl Iterator<Item = &MemberOutcome> {
+        self.stages.iter().flat_map(|stage| &stage.agents)
+    }
+
+    /// The agents, to note where their files were put.
+    pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut MemberOutcome> {
+        self.stages.iter_mut().flat_map(|stage| &mut stage.agents)
+    }
+
+    /// The agent that decided how the team ended, with its stage, where one did: of the last
+    /// stage that ended so, the first that did not complete.
+    pub fn culprit(&self) -> Option<(usize, &MemberOutcome)> {
+        if self.status == Status::Completed {
+            return None;
+        }
+        let stage = self.stages.iter().rfind(|stage| stage.status == self.status)?;
+        let of = |status: Status| stage.agents.iter().find(|a| a.outcome.status == status);
+        let other = || stage.agents.iter().find(|a| a.outcome.status != Status::Completed);
+        of(self.status).or_else(other).map(|agent| (stage.stage, agent))
+    }
+
+    /// The same as the outcome of one run whose subagents are the team's agents: the form in
+    /// which runs are saved and receipts are shown. `step` is the stage.
+    pub fn to_outcome(&self) -> Outcome {
+        let children: Vec<ChildSummary> = self
+            .stages
+            .iter()
+            .flat_map(|stage| stage.agents.iter().map(|agent| agent.summary(stage.stage)))
+            .collect();
+        let unfinished = children.iter().flat_map(|child| child.outcome.unfinished.clone());
+        Outcome {
+            status: self.status,
+            output: self.output.clone(),
+            messages: Vec::new(),
+            findings: None,
+            error: self.error.clone(),
+            attachments: Vec::new(),
+            usage: Usage::default(),
+            total: self.total,
+            receipts: Vec::new(),
+            unfinished: unfinished.collect(),
+            children,
+            warnings: Vec::new(),
+            run: self.run.clone(),
+            agent: format!("team {}", self.team),
+            model: String::new(),
+            started: self.started,
+            ended: self.ended,
+        }
+    }
+}
+
+impl MemberOutcome {
+    /// The same as a subagent of the team; `step` is the stage.
+    pub(crate) fn summary(&self, stage: usize) -> ChildSummary {
+        ChildSummary {
+            call_id: stage_id(stage),
+            step: u64::try_from(stage).unwrap_or(u64::MAX),
+            spawn_index: self.spawn_index,
+            path: self.path.clone(),
+            origin: ChildOrigin::Team,
+            task: self.task.clone(),
+            context: self.context.clone(),
+            outcome: self.outcome.clone(),
+        }
+    }
+}
+
+/// What stands for the call that started a stage's agents.
+pub(crate) fn stage_id(stage: usize) -> String {
+    format!("stage-{stage}")
+}

@@ -1,0 +1,202 @@
+//! From a team's name to its agents with their rights, and what stands in the way.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use belljar_definition::{
+    AgentId, Diagnostic, GrantChange, Member, Scope, Severity, Stage, Status, TeamDefinition,
+    Visibility, grant_command,
+};
+use belljar_policy::{Narrowing, Shown};
+
+use crate::host::Host;
+use crate::rights::resolve::{MAKE_IT, ResolveError, ResolvedAgent, canonical, resolve_known};
+
+/// A team together with its agents.
+#[derive(Debug, Clone)]
+pub struct ResolvedTeam {
+    /// Scope and slug.
+    pub id: AgentId,
+    /// The definition.
+    pub definition: Arc<TeamDefinition>,
+    /// The agents of each stage, in the order written; fewer where there are problems.
+    pub(crate) stages: Vec<Vec<Arc<ResolvedAgent>>>,
+    /// Why the team cannot run: an agent that nobody knows, or one that is blocked. Each names
+    /// its line and, where there is one, the way out.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// Finds a team and its agents: refreshes the libraries first, so that an edit counts at once.
+pub fn resolve_team(
+    host: &Host,
+    name: &str,
+    workspace: &Path,
+) -> Result<ResolvedTeam, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.teams.refresh();
+    host.library.refresh();
+    let catalog = host.teams.catalog();
+    let team = catalog.find(name)?;
+    Ok(resolved(host, team.id.clone(), team.definition.clone(), &workspace))
+}
+
+/// All teams of the library, in the catalogue's order.
+pub fn resolve_all_teams(host: &Host, workspace: &Path) -> Result<Vec<ResolvedTeam>, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.teams.refresh();
+    host.library.refresh();
+    let catalog = host.teams.catalog();
+    let teams = catalog.entries().iter();
+    Ok(teams.map(|t| resolved(host, t.id.clone(), t.definition.clone(), &workspace)).collect())
+}
+
+/// As [`resolve_team`], for a definition that need not be in a library.
+pub fn resolve_team_file(
+    host: &Host,
+    id: AgentId,
+    definition: TeamDefinition,
+    workspace: &Path,
+) -> Result<ResolvedTeam, ResolveError> {
+    let workspace = canonical(workspace)?;
+    host.library.refresh();
+    Ok(resolved(host, id, definition, &workspace))
+}
+
+impl ResolvedTeam {
+    /// The code of a problem with an agent that is there and may not run.
+    pub const BLOCKED: &str = "blocked-agent";
+
+    /// Whether all of what stands in the way are missing rights.
+    pub fn is_only_blocked(&self) -> bool {
+        !self.problems.is_empty()
+            && self.problems.iter().all(|problem| problem.code == Self::BLOCKED)
+    }
+}
+
+fn resolved(
+    host: &Host,
+    id: AgentId,
+    definition: TeamDefinition,
+    workspace: &Path,
+) -> ResolvedTeam {
+    let mut problems = Vec::new();
+    let stages = definition
+        .stages
+        .iter()
+        .map(|stage| agents(host, &id, &definition, stage, workspace, &mut problems))
+        .collect();
+    ResolvedTeam { id, definition: Arc::new(definition), stages, problems }
+}
+
+fn agents(
+    host: &Host,
+    team: &AgentId,
+    definition: &TeamDefinition,
+    stage: &Stage,
+    workspace: &Path,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Arc<ResolvedAgent>> {
+    let mut agents = Vec::new();
+    for member in &stage.members {
+        let found = match resolve_known(host, &member.agent, workspace) {
+            Ok(agent) => within_team(host, team, agent, workspace),
+            Err(error) => Err(unknown(&error)),
+        };
+        let found = found.and_then(if_ready);
+        match found {
+            Ok(agent) => agents.push(Arc::new(agent)),
+            Err(problem) => problems.push(problem.at(definition, member)),
+        }
+    }
+    agents
+}
+
+/// Why a member cannot run.
+struct Problem {
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Problem {
+    fn at(self, definition: &TeamDefinition, member: &Member) -> Diagnostic {
+        let Self { code, message, hint } = self;
+        let path = definition.path.clone();
+        Diagnostic {
+            path,
+            line: member.line,
+            column: 0,
+            severity: Severity::Error,
+            code,
+            message,
+            hint,
+        }
+    }
+}
+
+/// The error's own text ends with a hint.
+fn unknown(error: &ResolveError) -> Problem {
+    let text = error.to_string();
+    let (message, hint) = match text.split_once("\n  hint: ") {
+        Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
+        None => (text, None),
+    };
+    Problem { code: "unknown-agent", message, hint }
+}
+
+fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, Problem> {
+    let Status::Blocked { reasons } = &agent.status else { return Ok(agent) };
+    let reasons = Shown::new(&reasons.join("; ")).to_string();
+    let message = format!("agent `{}` is blocked: {reasons}", agent.id);
+    let command = &agent.hint;
+    let grant = (!command.is_empty()).then(|| format!("give it what it asks for: `{command}`"));
+    let hint = grant.or_else(|| agent.lacks_directory.then(|| MAKE_IT.to_owned()));
+    Err(Problem { code: ResolvedTeam::BLOCKED, message, hint })
+}
+
+/// The agent with no more than the team's identity is granted, where the team is a stranger's.
+fn within_team(
+    host: &Host,
+    team: &AgentId,
+    mut agent: ResolvedAgent,
+    workspace: &Path,
+) -> Result<ResolvedAgent, Problem> {
+    match team.scope {
+        // The operator wrote it, and says with it what their agents should do.
+        Scope::Home => return Ok(agent),
+        Scope::Library(_) | Scope::Workspace(_) => {}
+    }
+    let visibility = Visibility::UserFacing;
+    let grants = host.settings.grants(team, visibility, workspace, true);
+    let (rights, missing) = agent.rights.attenuate(&agent.definition.asked, &grants);
+    if !missing.is_empty() {
+        let what: Vec<String> = missing.iter().map(Narrowing::to_string).collect();
+        let message = format!(
+            "agent `{}` is blocked in team `{team}`, which is not yours: {}",
+            agent.id,
+            what.join("; ")
+        );
+        let change = GrantChange::for_missing(&missing);
+        let hint = (!change.is_empty()).then(|| {
+            let command = host.for_its_tenant(grant_command(team, &change, false));
+            format!("read the team's file; then `{command}`")
+        });
+        return Err(Problem { code: ResolvedTeam::BLOCKED, message, hint });
+    }
+    if !agent.rights.within(&rights) {
+        let message = format!(
+            "agent `{}` has only the rights of team `{team}`, which is not yours",
+            agent.id
+        );
+        agent.status = match agent.status {
+            Status::Ready => Status::ReadyWithWarnings { warnings: vec![message] },
+            Status::ReadyWithWarnings { mut warnings } => {
+                warnings.push(message);
+                Status::ReadyWithWarnings { warnings }
+            }
+            blocked @ Status::Blocked { .. } => blocked,
+        };
+    }
+    agent.rights = rights;
+    Ok(agent)
+}

@@ -1,0 +1,402 @@
+//! The stages of a team, one after the other.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use belljar_definition::{Diagnostic, Stage};
+use belljar_policy::{Budget, Caps, Exhausted, Level, LimitsRequest, Meter};
+use futures::StreamExt as _;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::outcome::{MemberOutcome, StageOutcome, TeamOutcome, stage_id};
+use super::{ResolvedTeam, pass};
+use crate::agent_loop::driver::run_agent;
+use crate::agent_loop::ended::{not_started, panic_message};
+use crate::agent_loop::job::{Shared, SpawnCount};
+use crate::clock::RunId;
+use crate::events::{EventKind, EventSink, Events};
+use crate::host::Host;
+use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, PARALLEL_CHILDREN, cut};
+use crate::outcome::ChildOrigin;
+use crate::outcome::{Outcome, RunError, Status, Usage};
+use crate::replay::journal::QueuedChild;
+use crate::rights::model::model_of;
+use crate::rights::resolve::ResolvedAgent;
+use crate::run::{RunSpec, job};
+use crate::subagent::progress::Batch;
+use crate::tools::approval::pause::Pause;
+
+/// What a team is to do.
+#[derive(Debug, Clone)]
+pub struct TeamSpec {
+    /// The team with its agents.
+    pub team: Arc<ResolvedTeam>,
+    /// The task. The first stage gets it byte for byte.
+    pub task: String,
+    /// The model of all agents, by name or alias; `None` = each its own.
+    pub model: Option<String>,
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// Steps, tokens, fuel and seconds of the whole below those of the team's file; other
+    /// limits are for each agent.
+    pub limits: LimitsRequest,
+    /// What the team uses counts here too: a chat session's.
+    pub budget: Option<Budget>,
+}
+
+/// Runs a team to its end. There is always an outcome.
+///
+/// `cancel` ends the run: when this returns, no model call, guest effect or receipt of it
+/// follows.
+pub async fn run_team(
+    host: &Host,
+    spec: TeamSpec,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> TeamOutcome {
+    let run = RunId::new(&*host.clock);
+    run_team_as(host, spec, run, events, cancel).await
+}
+
+/// As [`run_team`], with an id that is given already.
+pub async fn run_team_as(
+    host: &Host,
+    spec: TeamSpec,
+    run: RunId,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> TeamOutcome {
+    let path: Arc<str> = spec.team.id.slug.as_str().into();
+    let shared = Arc::new(Shared {
+        host: host.for_run(spec.team.stages.iter().flatten().map(|agent| &**agent)),
+        run: run.clone(),
+        events: Events::new(events, run.clone(), 0),
+        workspace: spec.workspace.clone(),
+        spawned: SpawnCount::default(),
+        replay: Arc::default(),
+        control: Arc::default(),
+        allowed: Mutex::default(),
+    });
+    let started = host.clock.now();
+    let mut run_of = Run::new(&spec, Arc::clone(&shared), Arc::clone(&path), cancel);
+    let ending = match run_of.ready() {
+        Ok(()) => run_of.stages().await,
+        Err(error) => (Status::Failed, Some(error)),
+    };
+    // Whatever may still hold this budget stops at its next check.
+    run_of.budget.cancel();
+    let stages = run_of.done;
+    let mut total = Usage::default();
+    for agent in stages.iter().flat_map(|stage| &stage.agents) {
+        total += agent.outcome.total;
+    }
+    let (status, error) = ending;
+    shared.events.emit(&path, || EventKind::RunFinished {
+        status,
+        error: error.as_ref().map(ToString::to_string),
+        usage: Usage::default(),
+        total,
+    });
+    let said = stages.iter().rev().find(|stage| !stage.output.trim().is_empty());
+    TeamOutcome {
+        run,
+        team: spec.team.id.to_string(),
+        status,
+        output: said.map(|stage| stage.output.clone()).unwrap_or_default(),
+        error,
+        planned: spec.team.definition.stages.len(),
+        stages,
+        total,
+        started,
+        ended: host.clock.now(),
+    }
+}
+
+/// How the team ends.
+type Ending = (Status, Option<RunError>);
+
+/// A member that is to run.
+struct Start {
+    stage: usize,
+    spec: RunSpec,
+    /// Absent where the run has had all the agents it may have.
+    index: Option<u32>,
+    path: Arc<str>,
+}
+
+/// A team that runs.
+struct Run<'a> {
+    spec: &'a TeamSpec,
+    shared: Arc<Shared>,
+    path: Arc<str>,
+    cancel: CancellationToken,
+    budget: Budget,
+    /// When the time of the whole is up, and how much it was in seconds.
+    deadline: Option<(Instant, u64)>,
+    /// The time its agents wait for a person, which the limit does not count.
+    pause: Arc<Pause>,
+    done: Vec<StageOutcome>,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        spec: &'a TeamSpec,
+        shared: Arc<Shared>,
+        path: Arc<str>,
+        cancel: CancellationToken,
+    ) -> Self {
+        let (own, asked) = (&spec.team.definition.budget, &spec.limits);
+        let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, other) => one.or(other),
+        };
+        let mut caps = Caps::unlimited();
+        let meters = [
+            (Meter::Steps, least(own.steps, asked.steps)),
+            (Meter::Tokens, least(own.tokens, asked.tokens)),
+            (Meter::Fuel, least(own.fuel, asked.fuel)),
+        ];
+        for (meter, limit) in meters {
+            if let Some(limit) = limit {
+                caps = caps.with(meter, limit);
+            }
+        }
+        let budget = match &spec.budget {
+            Some(above) => above.child(Level::Team, caps),
+            None => Budget::root(Level::Team, caps),
+        };
+        let now = Instant::now();
+        let deadline = least(own.timeout_seconds, asked.timeout_seconds).and_then(|seconds| {
+            // A time limit beyond the clock's range is none.
+            Some((now.checked_add(Duration::from_secs(seconds))?, seconds))
+        });
+        Self {
+            spec,
+            shared,
+            path,
+            cancel,
+            budget,
+            deadline,
+            pause: Arc::default(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Whether every agent can run, with its model: nothing begins unless all can.
+    fn ready(&self) -> Result<(), RunError> {
+        let team = &self.spec.team;
+        if !team.problems.is_empty() {
+            let lines = |of: fn(&Diagnostic) -> Option<String>| -> Vec<String> {
+                let mut lines: Vec<String> = team.problems.iter().filter_map(of).collect();
+                lines.dedup();
+                lines
+            };
+            let why = lines(|problem| Some(problem.message.clone()));
+            let hints = lines(|problem| problem.hint.clone());
+            return Err(RunError::Setup {
+                message: format!("team `{}` cannot run: {}", team.id, why.join("; ")),
+                hint: (!hints.is_empty()).then(|| hints.join("\n")),
+            });
+        }
+        for agent in team.stages.iter().flatten() {
+            model_of(&self.shared.host, self.spec.model.as_deref(), agent, None)?;
+        }
+        Ok(())
+    }
+
+    async fn stages(&mut self) -> Ending {
+        let team = Arc::clone(&self.spec.team);
+        self.shared.events.emit(&self.path, || EventKind::TeamStarted {
+            id: team.id.to_string(),
+            stages: team.definition.stages.len(),
+            workspace: self.shared.workspace.to_string_lossy().into_owned(),
+        });
+        let mut early = None;
+        let mut input: Option<String> = None;
+        let stages = team.definition.stages.iter().zip(&team.stages);
+        for (number, (stage, agents)) in (1..).zip(stages) {
+            if let Some(ending) = self.used_up() {
+                return ending;
+            }
+            let done = self.stage(number, stage, agents, input.as_deref()).await;
+            input = Some(pass::input(&done.agents));
+            let (status, silent) = (done.status, done.output.trim().is_empty());
+            let error = first_error(&done, status);
+            self.done.push(done);
+            match status {
+                Status::Completed => {}
+                // Without a word there is nothing to resume.
+                Status::Partial if silent => return (Status::Partial, error),
+                Status::Partial => early = early.or(error),
+                Status::Failed | Status::Cancelled => return (status, error),
+            }
+        }
+        match early {
+            Some(error) => (Status::Partial, Some(error)),
+            None => (Status::Completed, None),
+        }
+    }
+
+    /// How the team ends if there is no more of something that each stage needs.
+    fn used_up(&self) -> Option<Ending> {
+        if self.cancel.is_cancelled() || self.budget.is_cancelled() {
+            return Some((Status::Cancelled, Some(RunError::Cancelled)));
+        }
+        let exhausted = |meter| -> Option<Exhausted> { self.budget.exhausted(meter) };
+        let budget = [Meter::Steps, Meter::Tokens, Meter::Fuel].into_iter().find_map(exhausted);
+        if let Some(exhausted) = budget {
+            return Some((Status::Partial, Some(RunError::Budget { exhausted })));
+        }
+        let (left, seconds) = self.time_left()?;
+        let late = left.is_zero();
+        late.then_some((Status::Partial, Some(RunError::WallTime { seconds })))
+    }
+
+    /// What is left of the time of the whole, and the whole in seconds.
+    fn time_left(&self) -> Option<(Duration, u64)> {
+        let (deadline, seconds) = self.deadline?;
+        let deadline = deadline.checked_add(self.pause.total())?;
+        Some((deadline.saturating_duration_since(Instant::now()), seconds))
+    }
+
+    /// Runs the agents of a stage, at most [`PARALLEL_CHILDREN`] at a time, and keeps
+    /// their order.
+    async fn stage(
+        &self,
+        number: usize,
+        stage: &Stage,
+        agents: &[Arc<ResolvedAgent>],
+        input: Option<&str>,
+    ) -> StageOutcome {
+        self.shared.events.emit(&self.path, || EventKind::TeamStageStarted {
+            stage: number,
+            of: self.spec.team.definition.stages.len(),
+            agents: agents.iter().map(|agent| agent.id.slug.to_string()).collect(),
+        });
+        let mut started = Vec::new();
+        for (member, agent) in stage.members.iter().zip(agents) {
+            let task = pass::task(member, input, &self.spec.task);
+            let spec = RunSpec {
+                context: member.context.clone(),
+                model: self.spec.model.clone(),
+                budget: Some(self.budget.clone()),
+                ..RunSpec::new(Arc::clone(agent), task, self.spec.workspace.clone())
+            };
+            // Indices are given here, in the order written, so they do not depend on timing.
+            let index = self.shared.spawned.next(agent.id.slug.as_str());
+            let path = format!("{}/{}#{}", self.path, agent.id.slug, index.unwrap_or(0));
+            let shown = pass::task_shown(member, number, &self.spec.task);
+            started.push((Start { stage: number, spec, index, path: path.into() }, shown));
+        }
+        let children: Vec<_> =
+            started.iter().map(|(start, shown)| (Arc::clone(&start.path), shown.clone())).collect();
+        let (shared, id) = (&self.shared, stage_id(number));
+        shared
+            .persist_queued(|| started.iter().map(|(start, _)| self.queued(start)).collect(), None)
+            .await;
+        let batch = Batch::start(shared, &self.path, &id, &children, false, PARALLEL_CHILDREN);
+        let running = started.into_iter().map(|(start, _)| self.member(start, &batch));
+        let agents: Vec<MemberOutcome> =
+            futures::stream::iter(running).buffered(PARALLEL_CHILDREN).collect().await;
+        let done = StageOutcome {
+            stage: number,
+            parallel: stage.parallel,
+            status: pass::status(&agents, stage.join),
+            output: pass::output(&agents),
+            agents,
+        };
+        self.shared.events.emit(&self.path, || EventKind::TeamStageFinished {
+            stage: number,
+            status: done.status,
+            error: first_error(&done, done.status).map(|error| error.to_string()),
+        });
+        done
+    }
+
+    /// A member as a subagent that has not begun.
+    fn queued(&self, start: &Start) -> QueuedChild {
+        let Start { stage, spec, index, path } = start;
+        QueuedChild {
+            path: Arc::clone(path),
+            parent: Arc::clone(&self.path),
+            parent_agent: format!("team {}", self.spec.team.id),
+            depth: 1,
+            agent: spec.agent.id.to_string(),
+            origin: ChildOrigin::Team,
+            spawn_index: index.unwrap_or(0),
+            call_id: stage_id(*stage),
+            task: cut(&spec.task, MAX_KEPT_TASK_BYTES).to_owned(),
+            context: spec.context.clone(),
+        }
+    }
+
+    /// Runs one agent; its time begins when this is first polled.
+    async fn member(&self, start: Start, batch: &Batch) -> MemberOutcome {
+        let Start { stage, mut spec, index, path } = start;
+        batch.running(&path);
+        self.shared.persist_running(&path, spec.agent.id.slug.as_str()).await;
+        spec.limits = self.limits();
+        let task = cut(&spec.task, MAX_KEPT_TASK_BYTES).to_owned();
+        let context = spec.context.clone();
+        let outcome = match index {
+            Some(index) => self.run(spec, index, Arc::clone(&path)).await,
+            None => {
+                let message =
+                    format!("too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}");
+                let error = RunError::Setup { message, hint: None };
+                not_started(&self.shared, &spec.agent, String::new(), Status::Failed, error)
+            }
+        };
+        let (path, spawn_index) = (path.to_string(), index.unwrap_or(0));
+        let member = MemberOutcome { path, spawn_index, task, context, outcome };
+        self.shared.persist_ended(&member.summary(stage), None).await;
+        batch.done(&member.path, &member.outcome, true);
+        member
+    }
+
+    async fn run(&self, spec: RunSpec, spawn_index: u32, path: Arc<str>) -> Outcome {
+        let agent = Arc::clone(&spec.agent);
+        let not_run =
+            |agent, error| not_started(&self.shared, agent, String::new(), Status::Failed, error);
+        let mut job = match job(&self.shared, spec, path, spawn_index, self.cancel.clone()) {
+            Ok(job) => job,
+            Err((agent, error)) => return not_run(&agent, error),
+        };
+        job.pause = Pause::below(&self.pause);
+        let budget = job.budget.clone();
+        // A task of its own, so that the agents of a stage use all cores; it ends with this
+        // future.
+        let outcome = match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let message = match error.try_into_panic() {
+                    Ok(panic) => panic_message(&*panic),
+                    Err(error) => error.to_string(),
+                };
+                not_run(&agent, RunError::Internal { message })
+            }
+        };
+        budget.cancel();
+        outcome
+    }
+
+    /// The limits of an agent that starts now: no more time than the team has left.
+    fn limits(&self) -> LimitsRequest {
+        let left = self.time_left().map(|(left, _)| {
+            // Whole seconds, rounded up: the check between stages is exact.
+            left.as_secs() + u64::from(left.subsec_nanos() > 0)
+        });
+        LimitsRequest { timeout_seconds: left, ..self.spec.limits }
+    }
+}
+
+/// Why a stage ended as it did: the first of its agents' reasons that fits.
+fn first_error(stage: &StageOutcome, status: Status) -> Option<RunError> {
+    let error = |of: &MemberOutcome| of.outcome.error.clone();
+    let same = stage.agents.iter().filter(|agent| agent.outcome.status == status);
+    let other = stage.agents.iter().filter(|agent| agent.outcome.status != Status::Completed);
+    same.chain(other).find_map(error)
+}

@@ -1,0 +1,306 @@
+//! An agent's tools under the names that its author used: how they are shown to the model, and
+//! how its calls become belljar's. Pure.
+//!
+//! Everything behind this (rights, hooks, receipts, events) knows belljar's names only. A tool
+//! that is shown under another name cannot be called by its own, so what is advertised is still
+//! what can be called.
+
+use std::collections::BTreeMap;
+
+use belljar_definition::{
+    AgentDefinition, Argument, ArgumentKind, Becomes, ForeignTool, Given, SELF,
+};
+use belljar_model::{ToolCall, ToolSpec};
+use belljar_policy::Shown;
+use serde_json::{Map, Value, json};
+
+use crate::tools::call::Answer;
+use crate::tools::call::arguments;
+
+/// The names that an agent's tools have for its model.
+#[derive(Debug, Default)]
+pub(crate) struct Aliases {
+    aliases: BTreeMap<&'static str, &'static ForeignTool>,
+}
+
+impl Aliases {
+    /// Puts each tool under the names that the definition's author has for it; others, and all
+    /// in a file whose dialect is not known, keep their own.
+    pub(crate) fn put_up(definition: &AgentDefinition, specs: &mut Vec<ToolSpec>) -> Self {
+        let mut shown: Vec<_> = std::mem::take(specs)
+            .into_iter()
+            .map(|spec| (aliases(definition, &spec.name), spec))
+            .collect();
+        // A name that one tool keeps is no other's alias.
+        while let Some((tool, name)) = clash(&shown) {
+            for (aliases, spec) in &mut shown {
+                aliases.retain(|alias| spec.name != tool || alias.name != name);
+            }
+        }
+        let mut all = Self::default();
+        for (aliases, spec) in shown {
+            if aliases.is_empty() {
+                specs.push(spec);
+            }
+            for alias in aliases {
+                all.aliases.insert(alias.name, alias);
+                specs.push(ToolSpec {
+                    name: alias.name.to_owned(),
+                    description: alias.description.to_owned(),
+                    schema: schema(alias.arguments),
+                });
+            }
+        }
+        all
+    }
+
+    /// The alias that is called by this name.
+    pub(crate) fn alias(&self, name: &str) -> Option<&'static ForeignTool> {
+        self.aliases.get(name).copied()
+    }
+
+    /// The names under which a tool is shown, if not under its own.
+    pub(crate) fn names(&self, tool: &str) -> Vec<&'static str> {
+        self.aliases.values().filter(|alias| alias.tool == tool).map(|alias| alias.name).collect()
+    }
+
+    /// What the model reads: of a call under another name, an error speaks of that name and its
+    /// arguments.
+    pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
+        let Some(alias) = self.alias(called).filter(|_| answer.is_error) else { return answer };
+        let mut content = answer.content.replace(&quoted(alias.tool), &quoted(alias.name));
+        let mut reword = |arguments: &[Argument]| {
+            for argument in arguments {
+                if let Becomes::Argument(own) = argument.becomes
+                    && own != argument.name
+                {
+                    content = content.replace(&quoted(own), &quoted(argument.name));
+                }
+            }
+        };
+        reword(alias.arguments);
+        for argument in alias.arguments {
+            if let ArgumentKind::Items(members) = argument.kind {
+                reword(members);
+            }
+        }
+        Answer { content, ..answer }
+    }
+}
+
+fn aliases(definition: &AgentDefinition, tool: &str) -> Vec<&'static ForeignTool> {
+    ForeignTool::offered(definition.dialect, tool, &written(definition, tool))
+}
+
+/// A tool and its alias that has the name which another tool keeps.
+fn clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String, &'static str)> {
+    let kept =
+        || shown.iter().filter(|(aliases, _)| aliases.is_empty()).map(|(_, spec)| &spec.name);
+    shown.iter().find_map(|(aliases, spec)| {
+        let alias = aliases.iter().find(|alias| kept().any(|name| name == alias.name))?;
+        Some((spec.name.clone(), alias.name))
+    })
+}
+
+/// The names in the file's `tools` that gave the agent this tool.
+fn written<'d>(definition: &'d AgentDefinition, tool: &str) -> Vec<&'d str> {
+    let all = definition.tools_as_written.iter().flatten();
+    let own = all.map(String::as_str).filter(|name| *name == tool);
+    let translated = definition.translated.iter();
+    let gave = translated.filter(|row| row.tools.iter().any(|it| it.as_str() == tool));
+    // A scope such as `Bash(*)` is no part of the name.
+    let name = |text: &'d str| text.split('(').next().unwrap_or(text).trim();
+    own.chain(gave.map(|row| name(&row.written))).collect()
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{name}`")
+}
+
+/// The call under belljar's name, with belljar's arguments; the error is for the model.
+pub(crate) fn translate(alias: &ForeignTool, call: &ToolCall) -> Result<ToolCall, String> {
+    let given: Map<String, Value> = serde_json::from_str(arguments(call)).map_err(|error| {
+        let shown = Shown::clipped(&error.to_string(), 200).to_string();
+        format!("invalid arguments: {shown}; send one JSON object")
+    })?;
+    let mut own = Map::new();
+    members(alias.arguments, given, &mut own)?;
+    for (name, value) in alias.given {
+        own.entry(*name).or_insert_with(|| match value {
+            Given::Text(text) => json!(text),
+            Given::Flag(flag) => json!(flag),
+        });
+    }
+    let arguments = Value::Object(own).to_string();
+    Ok(ToolCall { id: call.id.clone(), name: alias.tool.to_owned(), arguments })
+}
+
+/// Translates the members of one object.
+fn members(
+    arguments: &[Argument],
+    mut given: Map<String, Value>,
+    own: &mut Map<String, Value>,
+) -> Result<(), String> {
+    for argument in arguments {
+        // Models send `null` for what they leave out.
+        let value = given.shift_remove(argument.name).filter(|value| !value.is_null());
+        match value {
+            Some(value) => place(argument, value, own)?,
+            None if argument.required => {
+                return Err(format!("invalid arguments: `{}` is missing", argument.name));
+            }
+            None => {
+                if let Becomes::IsPattern(of) = argument.becomes {
+                    escape(own, of);
+                }
+            }
+        }
+    }
+    match given.keys().next() {
+        None => Ok(()),
+        Some(unknown) => {
+            let names: Vec<_> = arguments.iter().map(|argument| quoted(argument.name)).collect();
+            let unknown = Shown::clipped(unknown, 60);
+            Err(format!(
+                "invalid arguments: there is no `{unknown}`; there are {}",
+                names.join(", ")
+            ))
+        }
+    }
+}
+
+fn place(argument: &Argument, value: Value, own: &mut Map<String, Value>) -> Result<(), String> {
+    let refuse = |why: &str| Err(format!("invalid arguments: `{}`: {why}", argument.name));
+    match argument.becomes {
+        Becomes::Argument(name) => {
+            own.insert(name.to_owned(), translated(argument, value)?);
+        }
+        Becomes::OnlyElement(name) => match only(value) {
+            Ok(element) => {
+                own.insert(name.to_owned(), element);
+            }
+            Err(why) => return refuse(why),
+        },
+        Becomes::OnlyObject => match (only(value), argument.kind) {
+            (Ok(Value::Object(object)), ArgumentKind::Items(inner)) => {
+                members(inner, object, own)?;
+            }
+            (Ok(_), _) => return refuse("its element is not an object"),
+            (Err(why), _) => return refuse(why),
+        },
+        Becomes::Sites { of, only } => match sites(&value, only) {
+            Some(terms) => {
+                if let Some(Value::String(text)) = own.get_mut(of) {
+                    text.push_str(&terms);
+                }
+            }
+            None => return refuse("it is not a list of host names"),
+        },
+        Becomes::IsPattern(of) => {
+            if value != Value::Bool(true) {
+                escape(own, of);
+            }
+        }
+        Becomes::Nothing(_) => {}
+        Becomes::Never(why) => {
+            if value != Value::Bool(false) {
+                return refuse(why);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value under belljar's names. One of another type is passed on as it is: the tool says
+/// what is wrong with it.
+fn translated(argument: &Argument, value: Value) -> Result<Value, String> {
+    match (argument.kind, value) {
+        (ArgumentKind::Word(words), Value::String(text)) => {
+            let own = words.iter().find(|(theirs, _)| *theirs == text).map(|(_, own)| *own);
+            own.map(|own| json!(own)).ok_or_else(|| {
+                let known: Vec<_> = words.iter().map(|(theirs, _)| quoted(theirs)).collect();
+                let known = known.join(", ");
+                format!("invalid arguments: `{}` is none of {known}", argument.name)
+            })
+        }
+        (ArgumentKind::Items(inner), Value::Array(items)) => {
+            let item = |(place, item): (usize, Value)| {
+                let Value::Object(object) = item else { return Ok(item) };
+                let mut own = Map::new();
+                members(inner, object, &mut own)
+                    .map_err(|why| format!("{why} (item {})", place + 1))?;
+                Ok(own.shift_remove(SELF).unwrap_or(Value::Object(own)))
+            };
+            items.into_iter().enumerate().map(item).collect()
+        }
+        (_, value) => Ok(value),
+    }
+}
+
+fn only(value: Value) -> Result<Value, &'static str> {
+    let Value::Array(mut elements) = value else { return Err("it is not a list") };
+    match (elements.pop(), elements.is_empty()) {
+        (Some(element), true) => Ok(element),
+        (None, _) => Err("it is empty"),
+        (Some(_), false) => Err("one call takes one of them; make a call for each"),
+    }
+}
+
+/// Search terms that hold for these sites only, or for all others.
+fn sites(value: &Value, only: bool) -> Option<String> {
+    let plain = |text: &&str| {
+        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '/' | '_');
+        !text.is_empty() && text.chars().all(fine)
+    };
+    let names = value.as_array()?.iter().map(|it| it.as_str().filter(plain));
+    let names: Vec<&str> = names.collect::<Option<_>>()?;
+    let terms: Vec<String> = match only {
+        true => names.iter().map(|name| format!("site:{name}")).collect(),
+        false => names.iter().map(|name| format!("-site:{name}")).collect(),
+    };
+    let between = if only { " OR " } else { " " };
+    Some(if terms.is_empty() { String::new() } else { format!(" {}", terms.join(between)) })
+}
+
+/// Makes a text that is meant as it is a regular expression.
+fn escape(own: &mut Map<String, Value>, of: &str) {
+    if let Some(Value::String(text)) = own.get_mut(of) {
+        let special = |c: char| r"\.+*?()|[]{}^$#&-~".contains(c);
+        *text =
+            text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect();
+    }
+}
+
+/// The JSON Schema of these arguments.
+fn schema(arguments: &[Argument]) -> Value {
+    let properties: Map<String, Value> =
+        arguments.iter().map(|argument| (argument.name.to_owned(), property(argument))).collect();
+    let required: Vec<_> = arguments.iter().filter(|it| it.required).map(|it| it.name).collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn property(argument: &Argument) -> Value {
+    let mut property = match argument.kind {
+        ArgumentKind::Text => json!({"type": "string"}),
+        ArgumentKind::Number => json!({"type": "integer"}),
+        ArgumentKind::Flag => json!({"type": "boolean"}),
+        ArgumentKind::Word(words) => {
+            let words: Vec<_> = words.iter().map(|(theirs, _)| *theirs).collect();
+            json!({"type": "string", "enum": words})
+        }
+        ArgumentKind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        ArgumentKind::Items(members) => json!({"type": "array", "items": schema(members)}),
+    };
+    if let Value::Object(property) = &mut property {
+        property.insert("description".to_owned(), json!(argument.description));
+    }
+    property
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Asking a person before a call whose tool is granted as `ask`.
+
+use async_trait::async_trait;
+use belljar_policy::ToolName;
+use serde::Serialize;
+
+/// What a person is asked. Foreign text: escape it before it is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// Its number in the run, as the event says it.
+    pub id: u64,
+    /// Who wants to call: the agent's name, for a subagent behind its parent's.
+    pub agent: &'a str,
+    /// The tool.
+    pub tool: &'a ToolName,
+    /// Its arguments, as the model wrote them.
+    pub arguments: &'a str,
+}
+
+/// The person's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// Go on, this once.
+    Yes,
+    /// Go on, and do not ask again about this agent and tool in this run.
+    ForRun,
+    /// Do not.
+    No,
+    /// There is nobody to ask: the same as no, told apart in the refusal.
+    Nobody,
+}
+
+impl Approval {
+    /// The word as events and records spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::ForRun => "for_run",
+            Self::No => "no",
+            Self::Nobody => "nobody",
+        }
+    }
+}
+
+/// Somebody who can be asked.
+#[async_trait]
+pub trait Asker: Send + Sync {
+    /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.
+    async fn ask(&self, question: Question<'_>) -> Approval;
+
+    /// Asks the person what the agent at the root wants to know; `None` = nobody answers. All
+    /// of it but the number is foreign text. Default: nobody.
+    async fn clarify(
+        &self,
+        id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> Option<String> {
+        let _ = (id, agent, question, options);
+        None
+    }
+}
+
+/// Nobody: what stands where no front end offers a person.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoAsker;
+
+#[async_trait]
+impl Asker for NoAsker {
+    async fn ask(&self, _question: Question<'_>) -> Approval {
+        Approval::Nobody
+    }
+}

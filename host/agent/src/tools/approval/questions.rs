@@ -1,0 +1,132 @@
+//! What goes to the person at the root: permission where a grant says `ask`, and questions of
+//! the agent there. Always ends: with an answer, a cancellation, or nobody answering in time.
+
+use std::sync::PoisonError;
+
+use belljar_policy::{Denied, DenyCode, Source, ToolPermit};
+use tokio::time::timeout;
+
+use crate::agent_loop::agent::Agent;
+use crate::events::{EventKind, MAX_SHOWN, TodoItem};
+use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, cut};
+use crate::tools::approval::asker::{Approval, Question};
+use crate::tools::builtin::arguments::{Clarify, Todo, TodoStatus};
+use crate::tools::call::Answer;
+use crate::tools::call::Call;
+use crate::tools::call::arguments;
+use crate::tools::dispatch::{Reason, Refusal};
+
+impl Agent<'_> {
+    /// Asks the person at the root where the grant says so, unless they have said already that
+    /// it holds for the run.
+    pub(crate) async fn permitted(
+        &self,
+        call: Call<'_>,
+        permit: ToolPermit,
+    ) -> Result<ToolPermit, Refusal> {
+        if !permit.needs_answer() {
+            return Ok(permit);
+        }
+        let key = (self.job.agent.id.clone(), permit.tool().clone());
+        let known = |set: &std::collections::HashSet<_>| set.contains(&key);
+        let allowed = &self.job.shared.allowed;
+        if !permit.needs_own_answer()
+            && known(&allowed.lock().unwrap_or_else(PoisonError::into_inner))
+        {
+            return Ok(permit.answered());
+        }
+        let (code, facts) = match self.ask_permission(call, &permit).await {
+            Some(Approval::Yes) => return Ok(permit.answered()),
+            Some(Approval::ForRun) => {
+                allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+                return Ok(permit.answered());
+            }
+            Some(Approval::No) => (DenyCode::ToolNotAllowed, "the person who was asked said no"),
+            Some(Approval::Nobody) => {
+                (DenyCode::NobodyToAsk, "a person has to say yes, as the grant or a hook wants it")
+            }
+            None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
+        };
+        let facts = format!("{facts} (tool `{}`)", permit.tool());
+        let denied = Denied::new(code, Source::Grants, facts);
+        Err(Refusal { text: code.to_string(), reason: Reason::Denied(denied) })
+    }
+
+    /// The person's word; `None` = the run was cancelled meanwhile.
+    async fn ask_permission(&self, call: Call<'_>, permit: &ToolPermit) -> Option<Approval> {
+        let (job, arguments) = (self.job, arguments(call.call));
+        let id = job.shared.events.question();
+        let (call_id, tool) = (&call.call.id, permit.tool().as_str());
+        job.emit(|| EventKind::PermissionAsked {
+            id,
+            call_id: call_id.clone(),
+            tool: tool.to_owned(),
+            arguments: arguments.chars().take(MAX_SHOWN).collect(),
+        });
+        let question = Question { id, agent: &job.path, tool: permit.tool(), arguments };
+        let waiting = job.pause.begin();
+        let asking = timeout(ANSWER_WAIT, job.shared.host.asker.ask(question));
+        let word = self.stop.run_until_cancelled(asking).await;
+        drop(waiting);
+        let word = word.map(|word| word.unwrap_or(Approval::Nobody));
+        job.emit(|| EventKind::PermissionAnswered {
+            id,
+            call_id: call_id.clone(),
+            tool: tool.to_owned(),
+            answer: word.unwrap_or(Approval::Nobody),
+        });
+        word
+    }
+
+    /// Puts the agent's question to the person.
+    pub(crate) async fn clarify(&self, asked: &Clarify) -> Answer {
+        let job = self.job;
+        let id = job.shared.events.question();
+        job.emit(|| EventKind::QuestionAsked {
+            id,
+            question: asked.question.clone(),
+            options: asked.options.clone(),
+        });
+        let waiting = job.pause.begin();
+        let asker = &job.shared.host.asker;
+        let asking =
+            timeout(ANSWER_WAIT, asker.clarify(id, &job.path, &asked.question, &asked.options));
+        let heard = self.stop.run_until_cancelled(asking).await;
+        drop(waiting);
+        let answer = heard.and_then(Result::ok).flatten();
+        job.emit(|| EventKind::QuestionAnswered { id, answered: answer.is_some() });
+        match answer {
+            Some(text) => {
+                Answer { content: cut(&text, MAX_ANSWER_BYTES).to_owned(), is_error: false }
+            }
+            None => {
+                let content = "nobody answers; go on with the likeliest reading and say which";
+                Answer { content: content.to_owned(), is_error: true }
+            }
+        }
+    }
+
+    /// Shows the agent's list to whoever watches.
+    pub(crate) fn todo(&self, todos: &[Todo]) -> Answer {
+        self.job.emit(|| EventKind::Todos { items: todos.iter().map(item).collect() });
+        let count = |status| todos.iter().filter(|todo| todo.status == status).count();
+        let content = format!(
+            "kept {} items: {} completed, {} in progress, {} pending",
+            todos.len(),
+            count(TodoStatus::Completed),
+            count(TodoStatus::InProgress),
+            count(TodoStatus::Pending)
+        );
+        Answer { content, is_error: false }
+    }
+}
+
+fn item(todo: &Todo) -> TodoItem {
+    let status = match todo.status {
+        TodoStatus::Pending => "pending",
+        TodoStatus::InProgress => "in_progress",
+        TodoStatus::Completed => "completed",
+        TodoStatus::Cancelled => "cancelled",
+    };
+    TodoItem { content: todo.content.clone(), status }
+}

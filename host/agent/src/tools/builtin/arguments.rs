@@ -1,0 +1,308 @@
+//! What a model asks of a host tool: its arguments, checked for their form. Whether there is
+//! such an agent, and whether it may be called, is not known here.
+
+use belljar_policy::Shown;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::limits::{MAX_BATCH, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES, MAX_TODOS};
+use crate::outcome::ChildOrigin;
+use crate::tools::builtin::tool::BuiltinTool;
+
+/// A well-formed call of a host tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BuiltinCall {
+    Spawn(SpawnArguments),
+    Parallel(Vec<SpawnArguments>),
+    Status { id: Option<String> },
+    Result { id: String, wait: bool },
+    Cancel { id: String },
+    Skill { name: String },
+    Todo(Vec<Todo>),
+    Clarify(Clarify),
+}
+
+/// A well-formed request for a subagent.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SpawnArguments {
+    /// Absent = the general-purpose agent; a fork has none.
+    #[serde(default)]
+    pub(crate) agent: Option<String>,
+    pub(crate) task: String,
+    #[serde(default)]
+    pub(crate) context: Option<String>,
+    #[serde(default)]
+    pub(crate) background: bool,
+    #[serde(default)]
+    pub(crate) mode: Mode,
+}
+
+impl SpawnArguments {
+    /// What the subagent starts from, for records.
+    pub(crate) fn origin(&self) -> ChildOrigin {
+        match self.mode {
+            Mode::Fresh => ChildOrigin::Preset,
+            Mode::Fork => ChildOrigin::Fork,
+        }
+    }
+}
+
+/// What a subagent starts from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    /// An empty history.
+    #[default]
+    Fresh,
+    /// Its parent's conversation.
+    Fork,
+}
+
+/// One thing to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Todo {
+    pub(crate) content: String,
+    pub(crate) status: TodoStatus,
+    /// How it is called while it is worked on; accepted, and not needed.
+    #[serde(default)]
+    pub(crate) active_form: Option<String>,
+}
+
+/// How far a thing to be done is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TodoStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Cancelled,
+}
+
+/// A question for the person at the root.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Clarify {
+    pub(crate) question: String,
+    /// Answers to choose from; any other answer will do too.
+    #[serde(default)]
+    pub(crate) options: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tasks {
+    tasks: Vec<Task>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Task {
+    #[serde(default)]
+    agent: Option<String>,
+    task: String,
+    #[serde(default)]
+    context: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Todos {
+    todos: Vec<Todo>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MaybeId {
+    #[serde(default)]
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WaitFor {
+    id: String,
+    #[serde(default = "yes")]
+    wait: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Name {
+    name: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl BuiltinCall {
+    /// Reads the arguments; the error is for the model.
+    pub(crate) fn parse(tool: BuiltinTool, arguments: &str) -> Result<Self, String> {
+        match tool {
+            BuiltinTool::Spawn => {
+                read(arguments).and_then(SpawnArguments::checked).map(Self::Spawn)
+            }
+            BuiltinTool::Parallel => read(arguments).and_then(parallel).map(Self::Parallel),
+            BuiltinTool::Status => read(arguments).map(|MaybeId { id }| Self::Status { id }),
+            BuiltinTool::Result => {
+                read(arguments).map(|WaitFor { id, wait }| Self::Result { id, wait })
+            }
+            BuiltinTool::Cancel => match read(arguments)? {
+                MaybeId { id: Some(id) } => Ok(Self::Cancel { id }),
+                MaybeId { id: None } => Err(invalid("missing field `id`")),
+            },
+            BuiltinTool::Skill => read(arguments).map(|Name { name }| Self::Skill { name }),
+            BuiltinTool::Todo => read(arguments).and_then(todos).map(Self::Todo),
+            BuiltinTool::Clarify => read(arguments).and_then(Clarify::checked).map(Self::Clarify),
+        }
+    }
+
+    /// Whether it starts subagents.
+    pub(crate) fn spawns(&self) -> bool {
+        matches!(self, Self::Spawn(_) | Self::Parallel(_))
+    }
+}
+
+impl SpawnArguments {
+    fn checked(self) -> Result<Self, String> {
+        if self.task.trim().is_empty() {
+            return Err(invalid("`task` is empty; say what the subagent should do"));
+        }
+        if self.mode == Mode::Fork && self.agent.is_some() {
+            return Err(invalid(
+                "a fork continues as yourself, so it takes no `agent`; leave out one of the two",
+            ));
+        }
+        Ok(self)
+    }
+}
+
+impl Clarify {
+    fn checked(self) -> Result<Self, String> {
+        if self.question.trim().is_empty() {
+            return Err(invalid("`question` is empty"));
+        }
+        let long = |text: &String| text.len() > MAX_QUESTION_BYTES;
+        if long(&self.question) || self.options.iter().any(long) {
+            let text = format!("a question or option is longer than {MAX_QUESTION_BYTES} bytes");
+            return Err(invalid(&text));
+        }
+        if self.options.len() > MAX_OPTIONS {
+            return Err(invalid(&format!("more than {MAX_OPTIONS} options")));
+        }
+        Ok(self)
+    }
+}
+
+fn parallel(Tasks { tasks }: Tasks) -> Result<Vec<SpawnArguments>, String> {
+    if tasks.is_empty() {
+        return Err(invalid("`tasks` is empty"));
+    }
+    if tasks.len() > MAX_BATCH {
+        let text = format!("{} tasks; at most {MAX_BATCH} go into one call", tasks.len());
+        return Err(invalid(&text));
+    }
+    let order = |(place, Task { agent, task, context }): (usize, Task)| {
+        let order = SpawnArguments { agent, task, context, background: false, mode: Mode::Fresh };
+        order.checked().map_err(|error| format!("{error} (task {})", place + 1))
+    };
+    tasks.into_iter().enumerate().map(order).collect()
+}
+
+fn todos(Todos { todos }: Todos) -> Result<Vec<Todo>, String> {
+    if todos.len() > MAX_TODOS {
+        return Err(invalid(&format!("{} items; at most {MAX_TODOS} are kept", todos.len())));
+    }
+    for (place, todo) in todos.iter().enumerate() {
+        if todo.content.trim().is_empty() {
+            return Err(invalid(&format!("item {} has no content", place + 1)));
+        }
+        if todo.content.len() > MAX_TODO_BYTES {
+            let text = format!("item {} is longer than {MAX_TODO_BYTES} bytes", place + 1);
+            return Err(invalid(&text));
+        }
+    }
+    Ok(todos)
+}
+
+fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
+    serde_json::from_str(arguments).map_err(|error| invalid(&error.to_string()))
+}
+
+fn invalid(why: &str) -> String {
+    format!("invalid arguments: {}", Shown::clipped(why, 200))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(tool: BuiltinTool, arguments: &str) -> String {
+        let error = BuiltinCall::parse(tool, arguments).unwrap_err();
+        assert!(error.starts_with("invalid arguments: "), "{error}");
+        error
+    }
+
+    #[test]
+    fn a_spawn_needs_a_task_and_nothing_unknown() {
+        for bad in [
+            r#"{}"#,
+            r#"{"agent":"a"}"#,
+            r#"{"agent":"a","task":" \n"}"#,
+            r#"{"agent":"a","task":"t","rights":"all"}"#,
+            r#"{"agent":1,"task":"t"}"#,
+            r#"{"task":"t","mode":"clone"}"#,
+        ] {
+            wrong(BuiltinTool::Spawn, bad);
+        }
+        let order =
+            BuiltinCall::parse(BuiltinTool::Spawn, r#"{"task":"t","context":null}"#).unwrap();
+        let BuiltinCall::Spawn(order) = order else { panic!("{order:?}") };
+        assert_eq!((order.agent, order.context, order.mode), (None, None, Mode::Fresh));
+    }
+
+    #[test]
+    fn a_fork_names_no_agent() {
+        let error = wrong(BuiltinTool::Spawn, r#"{"agent":"a","task":"t","mode":"fork"}"#);
+        assert!(error.contains("takes no `agent`"), "{error}");
+        assert!(BuiltinCall::parse(BuiltinTool::Spawn, r#"{"task":"t","mode":"fork"}"#).is_ok());
+    }
+
+    #[test]
+    fn a_batch_is_neither_empty_nor_endless_and_a_bad_task_is_named() {
+        wrong(BuiltinTool::Parallel, r#"{"tasks":[]}"#);
+        let bad = r#"{"tasks":[{"agent":"a","task":"t"},{"agent":"a","task":""}]}"#;
+        assert!(wrong(BuiltinTool::Parallel, bad).ends_with("(task 2)"));
+        let many = vec![r#"{"agent":"a","task":"t"}"#; MAX_BATCH + 1].join(",");
+        let many = wrong(BuiltinTool::Parallel, &format!("{{\"tasks\":[{many}]}}"));
+        assert!(many.contains("at most"), "{many}");
+    }
+
+    #[test]
+    fn a_todo_without_content_or_with_an_unknown_status_is_rejected() {
+        let todo = |item: &str| format!(r#"{{"todos":[{item}]}}"#);
+        for bad in [
+            r#"{"content":" ","status":"pending"}"#,
+            r#"{"status":"pending"}"#,
+            r#"{"content":"a","status":"someday"}"#,
+            r#"{"content":"a"}"#,
+        ] {
+            wrong(BuiltinTool::Todo, &todo(bad));
+        }
+        let good = r#"{"content":"a","status":"in_progress","activeForm":"doing a"}"#;
+        assert!(BuiltinCall::parse(BuiltinTool::Todo, &todo(good)).is_ok());
+    }
+
+    #[test]
+    fn a_question_is_not_empty_and_an_id_is_needed_where_something_is_done() {
+        wrong(BuiltinTool::Clarify, r#"{"question":""}"#);
+        wrong(BuiltinTool::Cancel, "{}");
+        wrong(BuiltinTool::Result, "{}");
+        assert_eq!(
+            BuiltinCall::parse(BuiltinTool::Status, "{}"),
+            Ok(BuiltinCall::Status { id: None })
+        );
+    }
+}

@@ -1,0 +1,5 @@
+//! The tools that the host itself provides.
+
+pub(crate) mod arguments;
+pub(crate) mod spec;
+pub(crate) mod tool;

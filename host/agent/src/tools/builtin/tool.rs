@@ -1,0 +1,161 @@
+//! The tools that the host itself provides, and the one place that says which of them an agent
+//! is offered: they depend on where it stands in the session. They are granted like all other
+//! tools, so being offered one is no right to it.
+
+use belljar_definition::{SubagentsAsk, host_tools};
+use belljar_policy::ToolName;
+
+/// A tool that acts on the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum BuiltinTool {
+    Spawn,
+    Parallel,
+    Status,
+    Result,
+    Cancel,
+    Skill,
+    Todo,
+    Clarify,
+}
+
+/// Where an agent stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Depth {
+    /// Agents above it; 0 = a person started it.
+    pub(crate) level: u32,
+    /// The deepest that a subagent may stand.
+    pub(crate) max_depth: u32,
+    /// It carries on a copy of its parent's conversation.
+    pub(crate) forked: bool,
+}
+
+impl BuiltinTool {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Spawn,
+        Self::Parallel,
+        Self::Status,
+        Self::Result,
+        Self::Cancel,
+        Self::Skill,
+        Self::Todo,
+        Self::Clarify,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Spawn => host_tools::SPAWN_AGENT,
+            Self::Parallel => host_tools::DELEGATE_PARALLEL,
+            Self::Status => host_tools::AGENT_STATUS,
+            Self::Result => host_tools::AGENT_RESULT,
+            Self::Cancel => host_tools::AGENT_CANCEL,
+            Self::Skill => host_tools::USE_SKILL,
+            Self::Todo => host_tools::TODO_WRITE,
+            Self::Clarify => host_tools::CLARIFY,
+        }
+    }
+
+    /// The host tool of this name.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// Whether it hands work to other agents, or looks after work that was handed on.
+    pub(crate) fn delegates(self) -> bool {
+        match self {
+            Self::Spawn | Self::Parallel | Self::Status | Self::Result | Self::Cancel => true,
+            Self::Skill | Self::Todo | Self::Clarify => false,
+        }
+    }
+}
+
+impl Depth {
+    /// An agent that a person started.
+    pub(crate) fn top(max_depth: u32) -> Self {
+        Self { level: 0, max_depth, forked: false }
+    }
+
+    /// One level further down.
+    pub(crate) fn below(self, forked: bool) -> Self {
+        Self { level: self.level.saturating_add(1), forked: self.forked || forked, ..self }
+    }
+
+    /// The same for an agent whose own file allows so many levels below it at most.
+    pub(crate) fn bounded(self, asked: Option<&SubagentsAsk>) -> Self {
+        let levels = asked.and_then(|asked| asked.max_depth);
+        let deepest = levels.map_or(u32::MAX, |levels| self.level.saturating_add(levels));
+        Self { max_depth: self.max_depth.min(deepest), ..self }
+    }
+
+    /// Whether another agent started it.
+    pub(crate) fn is_child(self) -> bool {
+        self.level > 0
+    }
+
+    /// Whether it may hand work on.
+    pub(crate) fn supervises(self) -> bool {
+        self.level < self.max_depth
+    }
+
+    /// Whether an agent here is offered the tool, if it is granted.
+    pub(crate) fn offers(self, tool: BuiltinTool) -> bool {
+        match tool {
+            BuiltinTool::Clarify => !self.is_child(),
+            BuiltinTool::Todo | BuiltinTool::Skill => !self.is_child() || self.supervises(),
+            BuiltinTool::Spawn
+            | BuiltinTool::Parallel
+            | BuiltinTool::Status
+            | BuiltinTool::Result
+            | BuiltinTool::Cancel => self.supervises(),
+        }
+    }
+
+    /// Whether a name may stand in the rights of an agent here.
+    pub(crate) fn admits(self, name: &ToolName) -> bool {
+        BuiltinTool::of(name.as_str()).is_none_or(|tool| self.offers(tool))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(depth: Depth) -> Vec<&'static str> {
+        BuiltinTool::ALL.into_iter().filter(|t| depth.offers(*t)).map(BuiltinTool::name).collect()
+    }
+
+    #[test]
+    fn every_host_tool_has_a_name_of_the_definitions_list() {
+        assert_eq!(BuiltinTool::ALL.map(BuiltinTool::name), belljar_definition::HOST_TOOLS);
+        assert!(BuiltinTool::ALL.iter().all(|tool| BuiltinTool::of(tool.name()) == Some(*tool)));
+    }
+
+    #[test]
+    fn a_child_delegates_only_where_its_depth_allows_and_never_asks_the_person() {
+        let top = Depth::top(1);
+        assert_eq!(offered(top).len(), BuiltinTool::ALL.len());
+        assert!(offered(top.below(false)).is_empty());
+        let middle = Depth::top(2).below(false);
+        assert!(middle.supervises() && !offered(middle).contains(&"clarify"));
+        assert!(offered(middle.below(false)).is_empty());
+        assert_eq!(offered(Depth::top(0)), ["use_skill", "todo_write", "clarify"]);
+    }
+
+    #[test]
+    fn a_files_depth_bounds_the_tree_below_it_and_never_deepens_it() {
+        let ask = |max_depth| SubagentsAsk { max_depth, ..SubagentsAsk::default() };
+        let top = Depth::top(4).bounded(Some(&ask(Some(2))));
+        assert_eq!(top.max_depth, 2);
+        let child = top.below(false).bounded(Some(&ask(Some(5))));
+        assert!(child.supervises() && !child.below(false).supervises());
+        let last = Depth::top(4).below(false).bounded(Some(&ask(Some(0))));
+        assert!(!last.supervises() && offered(last) == offered(Depth::top(0).below(false)));
+        assert_eq!(Depth::top(4).bounded(Some(&ask(None))), Depth::top(4));
+        assert_eq!(Depth::top(4).bounded(None), Depth::top(4));
+    }
+
+    #[test]
+    fn what_comes_from_a_fork_stays_one() {
+        let below = Depth::top(4).below(true).below(false);
+        assert!(below.forked && below.supervises());
+    }
+}

@@ -1,0 +1,286 @@
+//! What becomes of a tool call that a model asked for: the second of the three places where
+//! the allowlist is enforced. Pure.
+//!
+//! A name that is unknown, misspelt or not granted gets the same answer, which names only the
+//! tools that were advertised anyway: nothing here tells a model what it may not use, nor how
+//! to get it.
+
+use std::collections::BTreeMap;
+
+use belljar_model::ToolCall;
+use belljar_policy::{Denied, DenyCode, Rights, Shown, Source, ToolName, ToolPermit};
+use serde::de::IgnoredAny;
+
+use crate::limits::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
+use crate::tools::alias::{self, Aliases};
+use crate::tools::builtin::arguments::BuiltinCall;
+use crate::tools::builtin::tool::BuiltinTool;
+use crate::tools::call::{Answer, arguments};
+
+/// What carries out an advertised tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Provider {
+    /// A component in the jar.
+    Jar,
+    /// The host itself.
+    Host(BuiltinTool),
+}
+
+/// The tools that this agent was shown, and the rights that bound them.
+#[derive(Debug)]
+pub(crate) struct Dispatcher {
+    rights: Rights,
+    advertised: BTreeMap<ToolName, Provider>,
+    aliases: Aliases,
+}
+
+/// One call's fate, before anything happened.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// Call the component.
+    Tool(ToolPermit),
+    /// Do it here, with the permit for the host tool itself.
+    Host(ToolPermit, BuiltinCall),
+    /// Answer at once.
+    Refuse(Refusal),
+}
+
+/// A call that is answered without being executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What the model reads.
+    pub(crate) text: String,
+    /// Why, as the receipt says it.
+    pub(crate) reason: Reason,
+}
+
+/// Why a call was not executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// A right is missing.
+    Denied(Denied),
+    /// The call itself is malformed, or past a bound.
+    Malformed(String),
+}
+
+impl Dispatcher {
+    /// `advertised` is narrowed to what `rights` allow, so that a mistake above cannot widen.
+    /// `aliases` says under which names the model was shown them.
+    pub(crate) fn new(
+        rights: Rights,
+        advertised: BTreeMap<ToolName, Provider>,
+        aliases: Aliases,
+    ) -> Self {
+        let mut advertised = advertised;
+        advertised.retain(|name, _| rights.tool(name.as_str()).is_ok());
+        Self { rights, advertised, aliases }
+    }
+
+    /// The names that the model may call.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.advertised.keys().flat_map(|tool| {
+            let shown = self.aliases.names(tool.as_str());
+            if shown.is_empty() { vec![tool.as_str()] } else { shown }
+        })
+    }
+
+    /// A call of the model as belljar's own; `None` where it is that already.
+    pub(crate) fn translate(&self, call: &ToolCall) -> Result<Option<ToolCall>, Refusal> {
+        match self.aliases.alias(&call.name) {
+            Some(alias) if self.advertised.contains_key(alias.tool) => {
+                check_arguments(&call.arguments)?;
+                alias::translate(alias, call).map(Some).map_err(Refusal::malformed)
+            }
+            None if self.aliases.names(&call.name).is_empty() => Ok(None),
+            Some(_) | None => {
+                // The name is cut where it is shown.
+                let facts = format!("tool `{}` is not offered by that name", call.name);
+                let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
+                Err(self.not_allowed(denied))
+            }
+        }
+    }
+
+    /// What a tool may be called by those who speak of it: its own name, and those under which the
+    /// model was shown it.
+    pub(crate) fn names_of<'a>(&self, tool: &'a str) -> Vec<&'a str> {
+        std::iter::once(tool).chain(self.aliases.names(tool)).collect()
+    }
+
+    /// What the model reads as the answer to `called`.
+    pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
+        self.aliases.reword(called, answer)
+    }
+
+    /// Decides on the call at `position` (from 0) of its step, which is under belljar's name.
+    pub(crate) fn decide(&self, call: &ToolCall, position: usize) -> Decision {
+        if position >= MAX_CALLS_PER_STEP {
+            let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
+            return Decision::Refuse(Refusal::malformed(text));
+        }
+        match self.check(call) {
+            Ok(decision) => decision,
+            Err(refusal) => Decision::Refuse(refusal),
+        }
+    }
+
+    fn check(&self, call: &ToolCall) -> Result<Decision, Refusal> {
+        let permit = self.rights.tool(&call.name).map_err(|denied| self.not_allowed(denied))?;
+        let Some(provider) = self.advertised.get(call.name.as_str()) else {
+            let facts = format!("tool `{}` is granted, but there is no such tool", permit.tool());
+            let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
+            return Err(self.not_allowed(denied));
+        };
+        check_arguments(&call.arguments)?;
+        match provider {
+            Provider::Jar => Ok(Decision::Tool(permit)),
+            Provider::Host(tool) => {
+                let order =
+                    BuiltinCall::parse(*tool, arguments(call)).map_err(Refusal::malformed)?;
+                Ok(Decision::Host(permit, order))
+            }
+        }
+    }
+
+    fn not_allowed(&self, denied: Denied) -> Refusal {
+        let names: Vec<String> = self.names().map(|name| format!("`{name}`")).collect();
+        let text = if names.is_empty() {
+            format!("{}: no tools are available", denied.code)
+        } else {
+            format!("{}: the available tools are {}", denied.code, names.join(", "))
+        };
+        Refusal { text, reason: Reason::Denied(denied) }
+    }
+}
+
+impl Decision {
+    /// The permit of a call that may go on.
+    pub(crate) fn permit(&self) -> Option<&ToolPermit> {
+        match self {
+            Self::Tool(permit) | Self::Host(permit, _) => Some(permit),
+            Self::Refuse(_) => None,
+        }
+    }
+
+    /// The same decision with another permit for the same tool.
+    pub(crate) fn with_permit(self, change: impl FnOnce(ToolPermit) -> ToolPermit) -> Self {
+        match self {
+            Self::Tool(permit) => Self::Tool(change(permit)),
+            Self::Host(permit, order) => Self::Host(change(permit), order),
+            Self::Refuse(refusal) => Self::Refuse(refusal),
+        }
+    }
+}
+
+impl Refusal {
+    /// What the person hears of one of several subagents that was refused: the others go on, so
+    /// the call itself does not fail.
+    pub(crate) fn of_child(&self, agent: Option<&str>) -> String {
+        let agent = Shown::clipped(agent.unwrap_or("general-purpose"), 64);
+        let why = match &self.reason {
+            Reason::Denied(denied) => &denied.facts,
+            Reason::Malformed(text) => text,
+        };
+        format!("subagent `{agent}` was not started: {why}")
+    }
+
+    /// The call is at fault; `text` says how.
+    pub(crate) fn malformed(text: String) -> Self {
+        Self { reason: Reason::Malformed(text.clone()), text }
+    }
+}
+
+/// The arguments are one JSON object within the bound. They are not rewritten: the tool gets
+/// the model's own bytes.
+fn check_arguments(arguments: &str) -> Result<(), Refusal> {
+    if arguments.len() > MAX_ARGUMENT_BYTES {
+        let text = format!(
+            "invalid arguments: {} bytes, at most {MAX_ARGUMENT_BYTES} are accepted",
+            arguments.len()
+        );
+        return Err(Refusal::malformed(text));
+    }
+    let trimmed = arguments.trim();
+    if trimmed.is_empty() {
+        return Ok(());
+    }
+    let parsed = serde_json::from_str::<IgnoredAny>(arguments);
+    if let Err(error) = parsed {
+        // serde_json's messages hold positions and expectations; some quote a character.
+        let shown = Shown::clipped(&error.to_string(), 200).to_string();
+        return Err(Refusal::malformed(format!(
+            "invalid arguments: not valid JSON ({shown}); send one JSON object"
+        )));
+    }
+    if !trimmed.starts_with('{') {
+        let text = "invalid arguments: not a JSON object; send one, such as {\"path\": \"a\"}";
+        return Err(Refusal::malformed(text.to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_policy::{Asked, Grants, Permission};
+
+    fn dispatcher(granted: &[&str], shown: &[&str]) -> Dispatcher {
+        let mut grants = Grants::none();
+        for name in granted {
+            grants.tools.insert(ToolName::new(name).unwrap(), Permission::Allow);
+        }
+        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+        let advertised = shown.iter().map(|name| (ToolName::new(name).unwrap(), Provider::Jar));
+        Dispatcher::new(rights, advertised.collect(), Aliases::default())
+    }
+
+    fn call(name: &str, arguments: &str) -> ToolCall {
+        ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() }
+    }
+
+    fn refusal(dispatcher: &Dispatcher, call: &ToolCall) -> Refusal {
+        match dispatcher.decide(call, 0) {
+            Decision::Refuse(refusal) => refusal,
+            decision => panic!("not refused: {decision:?}"),
+        }
+    }
+
+    #[test]
+    fn unknown_and_forbidden_names_get_one_answer_without_a_recipe() {
+        let it = dispatcher(&["file_read", "gone"], &["file_read", "file_write"]);
+        let texts: Vec<String> = ["file_write", "gone", "File_Read", "file_read ", "", "../x"]
+            .iter()
+            .map(|name| refusal(&it, &call(name, "{}")).text)
+            .collect();
+        for text in &texts {
+            assert_eq!(text, "tool not allowed: the available tools are `file_read`");
+        }
+        let bare = dispatcher(&[], &["file_read"]);
+        let text = refusal(&bare, &call("file_read", "{}")).text;
+        assert_eq!(text, "tool not allowed: no tools are available");
+    }
+
+    #[test]
+    fn arguments_must_be_one_object_within_the_bound() {
+        let it = dispatcher(&["t"], &["t"]);
+        for bad in ["{", "[]", "1", "null", "{} {}", "{\"a\":}", "\u{feff}{}"] {
+            let refused = refusal(&it, &call("t", bad));
+            assert!(refused.text.starts_with("invalid arguments: "), "{bad}: {}", refused.text);
+        }
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_ARGUMENT_BYTES));
+        assert!(refusal(&it, &call("t", &long)).text.contains("at most"));
+        // Deep nesting costs the host no stack; what the tool makes of it is its own affair.
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        for good in ["", " ", "{}", " {\"a\": 1}\n", deep.as_str()] {
+            assert!(matches!(it.decide(&call("t", good), 0), Decision::Tool(_)));
+        }
+    }
+
+    #[test]
+    fn calls_past_the_bound_of_a_step_are_answered_and_not_performed() {
+        let it = dispatcher(&["t"], &["t"]);
+        let call = call("t", "{}");
+        assert!(matches!(it.decide(&call, MAX_CALLS_PER_STEP - 1), Decision::Tool(_)));
+        assert!(matches!(it.decide(&call, MAX_CALLS_PER_STEP), Decision::Refuse(_)));
+    }
+}

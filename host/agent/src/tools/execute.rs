@@ -1,0 +1,320 @@
+//! Executes the calls of one step. Calls to the jar start together, in the order asked: the
+//! jar decides which of them overlap. Subagents start together too, but not beside
+//! tools, because they promise nothing about what they change. What acts on the session itself
+//! is done one after the other. Answers keep the order asked.
+
+use std::sync::Arc;
+
+use belljar_model::{ChatRequest, ToolCall};
+use belljar_policy::{Shown, ToolPermit};
+use belljar_sandbox::{Progress, ProgressSink};
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::{Sleep, sleep};
+
+use crate::agent_loop::agent::{Agent, Timer};
+use crate::agent_loop::machine::{Ending, Input, Loop};
+use crate::events::{EventKind, MAX_SHOWN};
+use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
+use crate::outcome::CallReceipt;
+use crate::prompt::skills;
+use crate::replay::log::StepKind;
+use crate::tools::builtin::arguments::BuiltinCall;
+use crate::tools::call::arguments;
+use crate::tools::call::{Answer, Call};
+use crate::tools::dispatch::{Decision, Reason, Refusal};
+use crate::tools::result::{self, Executed};
+use crate::trace;
+
+type Group<'a> = Vec<(Call<'a>, Decision)>;
+
+/// What may run side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tools,
+    Agents,
+    /// Alone.
+    Session,
+}
+
+impl Agent<'_> {
+    /// Executes all calls of the step, or says how the agent was interrupted.
+    pub(crate) async fn execute_all(
+        &self,
+        machine: &Loop,
+        decisions: Vec<Decision>,
+        timer: &mut Timer,
+    ) -> Input {
+        let calls = machine.calls();
+        let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
+        for group in groups(machine.current_step(), &calls, decisions) {
+            if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
+                return Input::Interrupted { heard: String::new(), answers, ending };
+            }
+        }
+        // A call without an answer cannot be; the loop would notice.
+        Input::Answered(answers.into_iter().flatten().collect())
+    }
+
+    /// Executes calls side by side. After a cancellation it waits for what is in flight, up
+    /// to a limit, and names what is not done by then.
+    async fn together(
+        &self,
+        group: Group<'_>,
+        machine: &Loop,
+        timer: &mut Timer,
+        answers: &mut [Option<Answer>],
+    ) -> Result<(), Ending> {
+        if self.stop.is_cancelled() {
+            return Err(Ending::cancelled());
+        }
+        let spawns = group.iter().any(|(_, decision)| match decision {
+            Decision::Host(_, order) => order.spawns(),
+            Decision::Tool(_) | Decision::Refuse(_) => false,
+        });
+        let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
+        let places: Vec<Call<'_>> = group.iter().map(|(call, _)| *call).collect();
+        let mut running: FuturesUnordered<_> =
+            group.into_iter().map(|(call, decision)| self.one(call, decision, machine)).collect();
+        let mut late = false;
+        let mut grace: Option<std::pin::Pin<Box<Sleep>>> = None;
+        loop {
+            tokio::select! {
+                biased;
+                done = running.next() => {
+                    let Some((position, answer)) = done else { break };
+                    if let Some(slot) = answers.get_mut(position) {
+                        *slot = Some(answer);
+                    }
+                }
+                () = self.stop.cancelled(), if grace.is_none() => {
+                    grace = Some(Box::pin(sleep(limit)));
+                }
+                () = self.time_up(timer), if !late && grace.is_none() => {
+                    late = true;
+                    self.stop.cancel();
+                }
+                () = over(&mut grace) => {
+                    drop(running);
+                    self.abandon(&places, answers);
+                    break;
+                }
+            }
+        }
+        if late {
+            Err(self.job.late())
+        } else if self.stop.is_cancelled() {
+            Err(Ending::cancelled())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Notes the calls that were still under way when the limit passed.
+    fn abandon(&self, places: &[Call<'_>], answers: &[Option<Answer>]) {
+        self.job.budget.cancel();
+        for call in places {
+            if answers.get(call.position).is_some_and(Option::is_none) {
+                let tool = Shown::clipped(&call.call.name, MAX_NAME_BYTES);
+                let unfinished = format!("`{tool}` of `{}`", self.job.path);
+                self.ledger.entries().unfinished.push(unfinished);
+                let executed = result::of_abandoned(&call.call.name, arguments(call.call));
+                self.note(*call, executed);
+            }
+        }
+    }
+
+    async fn one(&self, call: Call<'_>, decision: Decision, machine: &Loop) -> (usize, Answer) {
+        (call.position, self.effects.call(self, call, decision, machine).await)
+    }
+
+    /// Executes one call, with the hooks around it, and persists its result.
+    pub(crate) async fn execute(
+        &self,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> Answer {
+        let (mut changed, mut notes) = (None, String::new());
+        let dispatcher = machine.dispatcher();
+        let decision = self.before_call(call, decision, dispatcher, &mut changed, &mut notes).await;
+        let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
+        let answer = match decision {
+            Decision::Host(permit, order) => {
+                self.host(call, permit, order, machine.request()).await
+            }
+            Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
+            Decision::Tool(permit) => {
+                self.started(call);
+                self.call_tool(call, permit).await
+            }
+        };
+        let mut answer = self.after_call(call, answer, dispatcher).await;
+        answer.content.push_str(&notes);
+        let called = machine.asked().get(call.position).map_or("", |asked| &asked.name);
+        let answer = dispatcher.reword(called, answer);
+        self.persist_result(call, &answer).await;
+        answer
+    }
+
+    async fn call_tool(&self, call: Call<'_>, permit: ToolPermit) -> Answer {
+        let permit = match self.permitted(call, permit).await {
+            Ok(permit) => permit,
+            Err(refusal) => return self.refuse(call, refusal),
+        };
+        if !self.repeatable.contains(permit.tool()) {
+            let begun = || StepKind::Begun { children: Vec::new() };
+            self.job.persist_step(call.step, call.position, begun).await;
+        }
+        let executed = match self.jar {
+            Some(jar) => {
+                let progress = self.progress(call, &permit);
+                let arguments = arguments(call.call);
+                let result = jar.call_with_progress(permit, arguments, progress).await;
+                result::of_call(&call.call.id, result)
+            }
+            // A tool was advertised, so there is a jar; if not, nothing happens.
+            None => result::of_abandoned(&call.call.name, arguments(call.call)),
+        };
+        self.note(call, executed)
+    }
+
+    /// Where the tool's own reports go; nowhere when nobody listens. The sandbox bounds their
+    /// number and their length.
+    fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
+        let events = &self.job.shared.events;
+        if !events.listened() {
+            return None;
+        }
+        let (events, agent) = (events.clone(), Arc::clone(&self.job.path));
+        let (call_id, tool) = (call.call.id.clone(), permit.tool().to_string());
+        Some(Arc::new(move |Progress { done, total, message }| {
+            let (call_id, tool) = (call_id.clone(), tool.clone());
+            let report = || EventKind::ToolProgress { call_id, tool, done, total, message };
+            events.emit(&agent, report);
+        }))
+    }
+
+    /// Does what a host tool is asked for.
+    pub(crate) async fn host(
+        &self,
+        call: Call<'_>,
+        permit: ToolPermit,
+        order: BuiltinCall,
+        request: &Arc<ChatRequest>,
+    ) -> Answer {
+        let order = match order {
+            BuiltinCall::Spawn(order) => return self.spawn(call, permit, order, request).await,
+            BuiltinCall::Parallel(orders) => {
+                return self.parallel(call, permit, orders, request).await;
+            }
+            order => order,
+        };
+        self.started(call);
+        if let Err(refusal) = self.permitted(call, permit).await {
+            return self.refuse(call, refusal);
+        }
+        let answer = match &order {
+            BuiltinCall::Status { id } => self.status(id.as_deref()),
+            BuiltinCall::Result { id, wait } => self.result(id, *wait).await,
+            BuiltinCall::Cancel { id } => self.cancel(id).await,
+            BuiltinCall::Todo(todos) => self.todo(todos),
+            BuiltinCall::Clarify(asked) => self.clarify(asked).await,
+            BuiltinCall::Skill { name } => match skills::load(&self.job.shared.host.skills, name) {
+                Ok(content) => Answer { content, is_error: false },
+                Err(content) => Answer { content, is_error: true },
+            },
+            // Executed out above.
+            BuiltinCall::Spawn(_) | BuiltinCall::Parallel(_) => {
+                Answer { content: "the host failed".to_owned(), is_error: true }
+            }
+        };
+        self.note(call, result::of_host(&call.call.name, arguments(call.call), answer))
+    }
+
+    /// As [`Agent::refuse`], for a call that was not announced yet.
+    pub(crate) fn refuse_begun(&self, call: Call<'_>, refusal: Refusal) -> Answer {
+        self.started(call);
+        self.refuse(call, refusal)
+    }
+
+    /// Answers a call that is not executed.
+    pub(crate) fn refuse(&self, call: Call<'_>, refusal: Refusal) -> Answer {
+        if let Reason::Denied(denied) = &refusal.reason {
+            tracing::info!(target: "belljar::denied", agent = %self.job.path, "{denied}");
+        }
+        let executed = result::of_refusal(&call.call.name, arguments(call.call), refusal);
+        self.note(call, executed)
+    }
+
+    pub(crate) fn started(&self, call: Call<'_>) {
+        self.job.emit(|| EventKind::ToolCallStarted {
+            step: call.step,
+            call_id: call.call.id.clone(),
+            tool: cut(&call.call.name, MAX_NAME_BYTES).to_owned(),
+            arguments: call.call.arguments.chars().take(MAX_SHOWN).collect(),
+        });
+    }
+
+    /// Keeps what a call did, and gives back what the model reads.
+    pub(crate) fn note(&self, call: Call<'_>, executed: Executed) -> Answer {
+        let error = result::error_of(&executed);
+        let Executed { answer, attachments, receipt } = executed;
+        trace::called(&receipt);
+        self.job.emit(|| EventKind::ToolCallFinished {
+            step: call.step,
+            call_id: call.call.id.clone(),
+            tool: receipt.tool.clone(),
+            ok: !answer.is_error,
+            ending: result::ending_word(&receipt.ending),
+            error: error.clone(),
+            fuel: receipt.fuel,
+            micros: receipt.times.total,
+            denials: receipt.denials.len(),
+            bytes: receipt.bytes.output,
+        });
+        let receipt = CallReceipt {
+            call_id: call.call.id.clone(),
+            step: call.step,
+            tool: receipt.tool.clone(),
+            agent: self.job.path.to_string(),
+            error,
+            receipt,
+        };
+        self.ledger.executed(call.position, receipt, attachments);
+        answer
+    }
+}
+
+/// Splits the calls where their kind changes. A refusal goes with whatever it stands beside.
+fn groups<'c>(step: u64, calls: &[&'c ToolCall], decisions: Vec<Decision>) -> Vec<Group<'c>> {
+    let mut groups: Vec<(Option<Kind>, Group<'c>)> = Vec::with_capacity(1);
+    for ((position, call), decision) in calls.iter().copied().enumerate().zip(decisions) {
+        let kind = match &decision {
+            Decision::Tool(_) => Some(Kind::Tools),
+            Decision::Host(_, order) if order.spawns() => Some(Kind::Agents),
+            Decision::Host(..) => Some(Kind::Session),
+            Decision::Refuse(_) => None,
+        };
+        let entry = (Call { step, position, call }, decision);
+        match groups.last_mut() {
+            Some((group, entries))
+                if group.is_none()
+                    || kind.is_none()
+                    || (*group == kind && kind != Some(Kind::Session)) =>
+            {
+                *group = group.or(kind);
+                entries.push(entry);
+            }
+            Some(_) | None => groups.push((kind, vec![entry])),
+        }
+    }
+    groups.into_iter().map(|(_, entries)| entries).collect()
+}
+
+/// Ends when the grace is over; never without one.
+async fn over(grace: &mut Option<std::pin::Pin<Box<Sleep>>>) {
+    match grace {
+        Some(grace) => grace.as_mut().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,79 @@
+//! What a hook is told: one JSON object, with the names of Claude Code's.
+
+use std::path::Path;
+
+use belljar_definition::HookEvent;
+use belljar_policy::WORKSPACE;
+use serde_json::{Map, Value, json};
+
+use crate::agent_loop::job::Job;
+use crate::limits::{MAX_HOOK_RESPONSE, cut};
+use crate::tools::call::Call;
+
+/// One event, without the directory, which depends on who is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Input(Map<String, Value>);
+
+impl Input {
+    fn new(job: &Job, event: HookEvent) -> Self {
+        let mut fields = Map::new();
+        fields.insert("session_id".into(), job.shared.run.as_str().into());
+        fields.insert("hook_event_name".into(), event.as_str().into());
+        fields.insert("agent".into(), (&*job.path).into());
+        if job.depth.is_child() {
+            fields.insert("agent_id".into(), (&*job.path).into());
+            fields.insert("agent_type".into(), job.agent.definition.name.as_str().into());
+        }
+        Self(fields)
+    }
+
+    pub(crate) fn call(
+        job: &Job,
+        event: HookEvent,
+        call: Call<'_>,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Self {
+        let mut input = Self::new(job, event);
+        input.0.insert("tool_name".into(), tool.into());
+        input.0.insert("tool_input".into(), Value::Object(arguments));
+        input.0.insert("tool_use_id".into(), call.call.id.as_str().into());
+        input
+    }
+
+    /// With what the call returned, up to a bound.
+    pub(crate) fn with_response(mut self, content: &str) -> Self {
+        let kept = cut(content, MAX_HOOK_RESPONSE);
+        let response = json!({ "content": kept, "truncated": kept.len() < content.len() });
+        self.0.insert("tool_response".into(), response);
+        self
+    }
+
+    pub(crate) fn start(job: &Job) -> Self {
+        Self::new(job, HookEvent::SubagentStart)
+    }
+
+    pub(crate) fn stop(job: &Job, event: HookEvent, said: &str, again: bool) -> Self {
+        let mut input = Self::new(job, event);
+        let said = cut(said, MAX_HOOK_RESPONSE);
+        input.0.insert("last_assistant_message".into(), said.into());
+        input.0.insert("stop_hook_active".into(), again.into());
+        input
+    }
+
+    /// For a command: the directory is the operator's.
+    pub(crate) fn for_command(&self, workspace: &Path) -> String {
+        self.text(&workspace.to_string_lossy())
+    }
+
+    /// For a component, which learns no path of this machine.
+    pub(crate) fn for_component(&self) -> String {
+        self.text(WORKSPACE)
+    }
+
+    fn text(&self, directory: &str) -> String {
+        let mut fields = self.0.clone();
+        fields.insert("cwd".into(), directory.into());
+        Value::Object(fields).to_string()
+    }
+}

@@ -1,0 +1,77 @@
+//! Asks one hook about one event, whichever kind it is.
+
+use std::path::Path;
+
+use belljar_definition::HookEvent;
+use belljar_sandbox::{HookVerdict, Sandbox, Wasm};
+use tokio::io::AsyncReadExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::input::Input;
+use super::{Action, Component, Hook, Judgement, Verdict, command, output};
+
+/// Most bytes of a hook component: a Rust hook has 100 KiB, a script engine some MiB.
+const MAX_COMPONENT: u64 = 64 << 20;
+
+impl Hook {
+    /// What it says. An error says for the person why it gave no answer.
+    pub(crate) async fn ask(
+        &self,
+        sandbox: &Sandbox,
+        input: &Input,
+        workspace: &Path,
+        stop: &CancellationToken,
+    ) -> Result<Judgement, String> {
+        match &self.action {
+            Action::Command { text, broker } => {
+                let input = input.for_command(workspace);
+                let child = command::start(text, workspace, broker.as_ref()).await?;
+                let ran = command::run(child, &input, self.timeout, stop).await?;
+                output::read(self.event, &ran)
+            }
+            Action::Component(component) => {
+                let wasm = component.wasm().await?;
+                let event = input.for_component();
+                let verdict = sandbox.judge(wasm, &event, self.timeout, stop).await;
+                self.judgement(verdict.map_err(|error| error.to_string())?)
+            }
+        }
+    }
+
+    fn judgement(&self, verdict: HookVerdict) -> Result<Judgement, String> {
+        let before_call = self.event == HookEvent::PreToolUse;
+        Ok(match verdict {
+            HookVerdict::Pass => Judgement::default(),
+            HookVerdict::Deny(why) => Judgement::of(Verdict::Deny(why)),
+            HookVerdict::Ask(_) if before_call => Judgement::of(Verdict::Ask),
+            HookVerdict::Narrow(arguments) if before_call => {
+                Judgement { arguments: Some(arguments), ..Judgement::default() }
+            }
+            HookVerdict::Ask(_) | HookVerdict::Narrow(_) => {
+                return Err(format!("it answers `{}` as if it were a call", self.event));
+            }
+        })
+    }
+}
+
+impl Component {
+    /// The component, read once. A failure is not kept: the file may come.
+    async fn wasm(&self) -> Result<&Wasm, String> {
+        self.wasm.get_or_try_init(|| self.read()).await
+    }
+
+    pub(crate) async fn read(&self) -> Result<Wasm, String> {
+        let failed = |error: std::io::Error| format!("the component cannot be read: {error}");
+        let file = tokio::fs::File::open(&self.path).await.map_err(failed)?;
+        let mut bytes = Vec::new();
+        file.take(MAX_COMPONENT + 1).read_to_end(&mut bytes).await.map_err(failed)?;
+        let wasm = Wasm::new(bytes);
+        let digest = format!("sha256:{}", wasm.digest());
+        match &self.digest {
+            Some(pinned) if *pinned != digest => {
+                Err(format!("the component is not the one that is pinned: it is {digest}"))
+            }
+            Some(_) | None => Ok(wasm),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Hooks: commands and components of the operator that see tool calls before and after they
+//! happen, and agents when they start and stop. They take away or ask; nothing that a hook
+//! says adds a right.
+//!
+//! ```text
+//! apply (when) ──> judge (one hook) ──> command ──> output (what its answer means)
+//!    └──> input (what it is told)  └──> a component in the sandbox
+//! ```
+//!
+//! The hooks of one call run one after another in the order of `belljar.toml`, each with the
+//! arguments that those before it left, and so do those of one step's calls: a call is never
+//! overtaken because its hook is slow.
+
+mod apply;
+mod check;
+mod command;
+mod input;
+mod judge;
+mod output;
+pub(crate) mod state;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use belljar_definition::{HookAction, HookEvent, HookMatcher, HookSetting, Settings};
+use belljar_os_sandbox::Broker;
+use belljar_policy::Shown;
+use belljar_sandbox::Wasm;
+use tokio::sync::OnceCell;
+
+pub use check::HookCheck;
+
+/// Characters of a command that stand for it in events and warnings.
+const MAX_HOOK_NAME: usize = 80;
+
+/// The operator's hooks, ready to run. The default has none.
+#[derive(Debug, Default)]
+pub struct Hooks(Vec<Hook>);
+
+/// One hook.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    event: HookEvent,
+    matcher: HookMatcher,
+    /// The command, or the component's path; escaped and cut.
+    name: String,
+    action: Action,
+    timeout: Duration,
+}
+
+#[derive(Debug)]
+enum Action {
+    Command {
+        text: String,
+        /// Starts it; absent where this process may do so itself.
+        broker: Option<Broker>,
+    },
+    Component(Component),
+}
+
+/// A hook component, read when it is first needed and kept.
+#[derive(Debug)]
+struct Component {
+    path: PathBuf,
+    digest: Option<String>,
+    wasm: OnceCell<Wasm>,
+}
+
+/// What one hook said, whichever kind it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    verdict: Verdict,
+    /// New arguments: a JSON object.
+    arguments: Option<String>,
+    /// The agent has to end, and why.
+    halt: Option<String>,
+    /// For the person.
+    message: Option<String>,
+    /// For the model, beside the call's result.
+    context: Option<String>,
+    /// What went wrong and stops nothing; for the person.
+    fault: Option<String>,
+}
+
+/// What a hook says to an event. Texts are foreign.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Verdict {
+    #[default]
+    Pass,
+    /// The answer to a pending question, and no more.
+    Allow,
+    Ask,
+    Deny(String),
+}
+
+impl Hooks {
+    /// The hooks of the settings. Reads no file yet.
+    pub fn of(settings: &Settings) -> Self {
+        Self(settings.hooks.iter().map(Hook::of).collect())
+    }
+
+    /// The same hooks, with commands started by the broker: for a process behind the second
+    /// wall.
+    #[must_use]
+    pub fn through(mut self, broker: &Broker) -> Self {
+        for hook in &mut self.0 {
+            if let Action::Command { broker: by, .. } = &mut hook.action {
+                *by = Some(broker.clone());
+            }
+        }
+        self
+    }
+
+    /// Those for this event and one of these names, in the order of the file.
+    fn matching(&self, event: HookEvent, names: &[&str]) -> impl Iterator<Item = &Hook> {
+        self.0.iter().filter(move |hook| hook.event == event && hook.matcher.matches(names))
+    }
+
+    fn any(&self, event: HookEvent, names: &[&str]) -> bool {
+        self.matching(event, names).next().is_some()
+    }
+}
+
+impl Hook {
+    fn of(setting: &HookSetting) -> Self {
+        let HookSetting { event, matcher, action, timeout } = setting.clone();
+        let (name, action) = match action {
+            HookAction::Command(text) => (text.clone(), Action::Command { text, broker: None }),
+            HookAction::Component { path, digest } => {
+                let name = path.to_string_lossy().into_owned();
+                (name, Action::Component(Component { path, digest, wasm: OnceCell::new() }))
+            }
+        };
+        let name = Shown::clipped(name.trim(), MAX_HOOK_NAME).to_string();
+        Self { event, matcher, name, action, timeout }
+    }
+
+    /// Whether the event does not happen when the hook gives no answer. After the event, or
+    /// where a command has no say, there is nothing to keep from happening.
+    fn fails_closed(&self) -> bool {
+        match (self.event, &self.action) {
+            (HookEvent::PreToolUse, _) | (HookEvent::SubagentStart, Action::Component(_)) => true,
+            (HookEvent::SubagentStart, Action::Command { .. })
+            | (HookEvent::PostToolUse | HookEvent::SubagentStop | HookEvent::Stop, _) => false,
+        }
+    }
+}
+
+impl Judgement {
+    fn of(verdict: Verdict) -> Self {
+        Self { verdict, ..Self::default() }
+    }
+
+    fn fault(why: String) -> Self {
+        Self { fault: Some(why), ..Self::default() }
+    }
+
+    /// The judgement in one word, for events.
+    fn word(&self) -> &'static str {
+        match (&self.verdict, &self.halt, &self.arguments) {
+            (_, Some(_), _) => "halt",
+            (Verdict::Deny(_), None, _) => "deny",
+            (Verdict::Ask, None, _) => "ask",
+            (Verdict::Pass | Verdict::Allow, None, Some(_)) => "narrow",
+            (Verdict::Allow, None, None) => "allow",
+            (Verdict::Pass, None, None) if self.fault.is_some() => "error",
+            (Verdict::Pass, None, None) => "pass",
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What a command's exit and output mean, as Claude Code's users know it. Pure.
+//!
+//! | exit | meaning |
+//! | --- | --- |
+//! | 0 | stdout is read, if it is a JSON object; other text means nothing |
+//! | 2 | no: stderr says why. Before a call it is not made; after one the model reads it; an agent that wants to stop goes on; a subagent's start cannot be kept back |
+//! | 126, 127, 128 and more, a signal | the command did not run to its end: an error |
+//! | other | something went wrong that stops nothing; the person reads stderr |
+
+use belljar_definition::HookEvent;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::command::Ran;
+use super::{Judgement, Verdict};
+use crate::limits::{MAX_HOOK_TEXT, cut};
+
+/// What stands where a hook gives no reason.
+const NO_REASON: &str = "no reason given";
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Output {
+    #[serde(rename = "continue")]
+    go_on: Option<bool>,
+    stop_reason: Option<String>,
+    system_message: Option<String>,
+    decision: Option<String>,
+    reason: Option<String>,
+    hook_specific_output: Option<Specific>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Specific {
+    hook_event_name: Option<String>,
+    permission_decision: Option<String>,
+    permission_decision_reason: Option<String>,
+    updated_input: Option<Value>,
+    additional_context: Option<String>,
+}
+
+/// The judgement of a command that ran; an error = it gave no answer that can be understood.
+pub(crate) fn read(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
+    match ran.code {
+        Some(0) => parse(event, ran),
+        Some(2) => Ok(block(event, said(&ran.stderr))),
+        Some(code) if code < 126 => {
+            Ok(Judgement::fault(format!("it ended with status {code}: {}", said(&ran.stderr))))
+        }
+        Some(127) => Err(format!("it was not found: {}", said(&ran.stderr))),
+        Some(126) => Err(format!("it cannot be executed: {}", said(&ran.stderr))),
+        Some(code) => Err(format!("it was ended by signal {}", code - 128)),
+        None => Err("it was ended by a signal".to_owned()),
+    }
+}
+
+fn parse(event: HookEvent, ran: &Ran) -> Result<Judgement, String> {
+    if ran.cut {
+        return Err("it wrote more than is read".to_owned());
+    }
+    let text = String::from_utf8_lossy(&ran.stdout);
+    if !text.trim_start().starts_with('{') {
+        return Ok(Judgement::default());
+    }
+    let output: Output = serde_json::from_str(&text)
+        .map_err(|error| format!("its output is not understood: {error}"))?;
+    let specific = output.hook_specific_output.unwrap_or_default();
+    if specific.hook_event_name.as_deref().is_some_and(|name| name != event.as_str()) {
+        return Err(format!("its output is not for `{event}`"));
+    }
+    let mut judgement = match event {
+        HookEvent::PreToolUse => {
+            let word = specific.permission_decision.or(output.decision);
+            let reason = specific.permission_decision_reason.or(output.reason);
+            Judgement::of(before_call(word.as_deref(), reason)?)
+        }
+        HookEvent::PostToolUse
+        | HookEvent::SubagentStart
+        | HookEvent::SubagentStop
+        | HookEvent::Stop => match output.decision.as_deref() {
+            Some("block") => block(event, reason(output.reason)),
+            None | Some("approve") => Judgement::default(),
+            Some(_) => return Err("its `decision` is not understood".to_owned()),
+        },
+    };
+    match specific.updated_input {
+        None | Some(Value::Null) => {}
+        Some(input) if event == HookEvent::PreToolUse && input.is_object() => {
+            judgement.arguments = Some(input.to_string());
+        }
+        Some(_) if event == HookEvent::PreToolUse => {
+            return Err("its `updatedInput` is not an object".to_owned());
+        }
+        Some(_) => judgement.fault = Some("`updatedInput` has no place here".to_owned()),
+    }
+    match specific.additional_context.filter(|text| !text.trim().is_empty()) {
+        Some(text) if takes_context(event) => judgement.context = Some(said(&text)),
+        Some(_) => judgement.fault = Some("`additionalContext` has no place here".to_owned()),
+        None => {}
+    }
+    judgement.message = output.system_message.map(|text| said(&text));
+    if output.go_on == Some(false) {
+        judgement.halt = Some(reason(output.stop_reason));
+    }
+    Ok(judgement)
+}
+
+/// Whether there is a model that reads on after the event.
+fn takes_context(event: HookEvent) -> bool {
+    match event {
+        HookEvent::PreToolUse | HookEvent::PostToolUse | HookEvent::SubagentStart => true,
+        HookEvent::SubagentStop | HookEvent::Stop => false,
+    }
+}
+
+fn before_call(word: Option<&str>, text: Option<String>) -> Result<Verdict, String> {
+    Ok(match word {
+        None => Verdict::Pass,
+        Some("allow" | "approve") => Verdict::Allow,
+        Some("ask") => Verdict::Ask,
+        Some("deny" | "block") => Verdict::Deny(reason(text)),
+        Some(_) => return Err("its `permissionDecision` is not understood".to_owned()),
+    })
+}
+
+fn block(event: HookEvent, reason: String) -> Judgement {
+    match event {
+        HookEvent::SubagentStart => {
+            Judgement::fault(format!("it cannot keep a subagent from starting: {reason}"))
+        }
+        HookEvent::PreToolUse
+        | HookEvent::PostToolUse
+        | HookEvent::SubagentStop
+        | HookEvent::Stop => Judgement::of(Verdict::Deny(reason)),
+    }
+}
+
+fn reason(text: Option<String>) -> String {
+    said(&text.unwrap_or_default())
+}
+
+/// The text within the bound.
+fn said(text: &str) -> String {
+    let text = text.trim();
+    if text.is_empty() { NO_REASON.to_owned() } else { cut(text, MAX_HOOK_TEXT).to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(code: i32, stdout: &str, stderr: &str) -> Ran {
+        let stdout = stdout.as_bytes().to_vec();
+        Ran { code: Some(code), stdout, cut: false, stderr: stderr.to_owned() }
+    }
+
+    fn json(event: HookEvent, stdout: &str) -> Judgement {
+        read(event, &ran(0, stdout, "")).unwrap()
+    }
+
+    fn before(stdout: &str) -> Judgement {
+        json(HookEvent::PreToolUse, stdout)
+    }
+
+    #[test]
+    fn exit_codes_mean_what_claude_codes_mean() {
+        let pass = read(HookEvent::PreToolUse, &ran(0, "all fine", "noise")).unwrap();
+        assert_eq!(pass, Judgement::default());
+        let no = |event| read(event, &ran(2, r#"{"decision":"approve"}"#, " not that\n")).unwrap();
+        for event in [HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::Stop] {
+            assert_eq!(no(event).verdict, Verdict::Deny("not that".into()), "{event}");
+        }
+        let start = no(HookEvent::SubagentStart);
+        assert_eq!(start.verdict, Verdict::Pass);
+        assert!(start.fault.unwrap().contains("not that"));
+        let other = read(HookEvent::PreToolUse, &ran(1, "", "oops")).unwrap();
+        assert_eq!((other.verdict.clone(), other.word()), (Verdict::Pass, "error"));
+        assert!(other.fault.unwrap().contains("oops"));
+    }
+
+    #[test]
+    fn a_command_that_is_missing_or_was_killed_gave_no_answer() {
+        for code in [126, 127, 137, 139] {
+            assert!(read(HookEvent::PreToolUse, &ran(code, "", "")).is_err(), "{code}");
+        }
+        let killed = Ran { code: None, ..ran(0, "", "") };
+        assert!(read(HookEvent::PreToolUse, &killed).is_err());
+    }
+
+    #[test]
+    fn decisions_reasons_and_new_input_are_read() {
+        let specific = |rest: &str| {
+            before(&format!(
+                r#"{{"hookSpecificOutput":{{"hookEventName":"PreToolUse",{rest}}},"other":1}}"#
+            ))
+        };
+        assert_eq!(specific(r#""permissionDecision":"allow""#).verdict, Verdict::Allow);
+        assert_eq!(specific(r#""permissionDecision":"ask""#).verdict, Verdict::Ask);
+        let denied =
+            specific(r#""permissionDecision":"deny","permissionDecisionReason":"because""#);
+        assert_eq!(denied.verdict, Verdict::Deny("because".into()));
+        let narrowed = specific(r#""updatedInput":{"b":1,"a":2}"#);
+        assert_eq!(narrowed.arguments.as_deref(), Some(r#"{"b":1,"a":2}"#));
+        assert_eq!(narrowed.word(), "narrow");
+        assert_eq!(
+            before(r#"{"decision":"block","reason":"old form"}"#).verdict,
+            Verdict::Deny("old form".into())
+        );
+        let both =
+            before(r#"{"decision":"approve","hookSpecificOutput":{"permissionDecision":"deny"}}"#);
+        assert_eq!(both.verdict, Verdict::Deny(NO_REASON.into()));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_understood_is_an_error() {
+        for bad in [
+            "{",
+            r#"{"decision": 1}"#,
+            r#"{"decision": "perhaps"}"#,
+            r#"{"hookSpecificOutput":{"permissionDecision":"defer"}}"#,
+            r#"{"hookSpecificOutput":{"hookEventName":"Stop"}}"#,
+            r#"{"hookSpecificOutput":{"updatedInput":["a"]}}"#,
+        ] {
+            assert!(read(HookEvent::PreToolUse, &ran(0, bad, "")).is_err(), "{bad}");
+        }
+        let cut = Ran { cut: true, ..ran(0, "{}", "") };
+        assert!(read(HookEvent::PreToolUse, &cut).is_err());
+    }
+
+    #[test]
+    fn the_rest_of_the_fields_is_read_where_it_has_a_place() {
+        let stop = json(
+            HookEvent::Stop,
+            r#"{"continue":false,"stopReason":"enough","decision":"block","systemMessage":"hi"}"#,
+        );
+        assert_eq!(stop.halt.as_deref(), Some("enough"));
+        assert_eq!((stop.message.as_deref(), stop.word()), (Some("hi"), "halt"));
+        let context = r#"{"hookSpecificOutput":{"additionalContext":"note"}}"#;
+        for event in [HookEvent::PreToolUse, HookEvent::PostToolUse, HookEvent::SubagentStart] {
+            assert_eq!(json(event, context).context.as_deref(), Some("note"), "{event}");
+        }
+        assert!(json(HookEvent::Stop, context).fault.is_some(), "told, not dropped");
+        let input = r#"{"hookSpecificOutput":{"updatedInput":{}}}"#;
+        let late = json(HookEvent::PostToolUse, input);
+        assert!(late.arguments.is_none() && late.fault.is_some());
+    }
+
+    #[test]
+    fn a_long_reason_is_cut() {
+        let long = "x".repeat(MAX_HOOK_TEXT * 2);
+        let Verdict::Deny(reason) = read(HookEvent::Stop, &ran(2, "", &long)).unwrap().verdict
+        else {
+            panic!("not denied")
+        };
+        assert_eq!(reason.len(), MAX_HOOK_TEXT);
+    }
+}

@@ -1,0 +1,14 @@
+//! What hooks have said about one agent.
+
+use std::sync::OnceLock;
+
+use tokio::sync::Mutex;
+
+/// What hooks have done to one agent.
+#[derive(Debug, Default)]
+pub(crate) struct HookState {
+    /// Whose hooks run now. First come, first served, so calls keep their order.
+    pub(crate) turn: Mutex<()>,
+    /// Why the agent has to end.
+    pub(crate) halted: OnceLock<String>,
+}

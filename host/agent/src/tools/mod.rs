@@ -1,0 +1,10 @@
+//! A tool call, from the model's words to the result that it reads.
+
+pub(crate) mod alias;
+pub(crate) mod approval;
+pub(crate) mod builtin;
+pub(crate) mod call;
+pub(crate) mod dispatch;
+pub(crate) mod execute;
+pub(crate) mod hooks;
+pub(crate) mod result;

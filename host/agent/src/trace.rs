@@ -1,0 +1,239 @@
+//! What a tracer of the operator's is told: turns, agents, answers of models and tool calls, each
+//! a span.
+//!
+//! INV-98: a span holds ids that this program made, names that somebody was granted or configured
+//! by, words of fixed lists, and counts. What a person, a model, a tool or a peer said is in none,
+//! so a tool that was refused has no name here: the model may have made that up.
+//!
+//! Where nobody listens, a span is one load from memory: what it would hold is not even made.
+
+use belljar_model::{ModelError, Reply, Resolved};
+use belljar_policy::Shown;
+use belljar_sandbox::{Ending, Receipt};
+use tracing::field::Empty;
+use tracing::{Span, info_span};
+
+use crate::agent_loop::job::Job;
+use crate::outcome::{Outcome, RunError, Status};
+use crate::tools::call::Answer;
+use crate::tools::dispatch::Decision;
+
+/// The target of belljar's spans, by which whoever listens tells them from lines of the log.
+pub const TRACE_TARGET: &str = "belljar::trace";
+
+/// Most characters of a name.
+const MAX_NAME: usize = 64;
+
+/// Most characters of the path of a subagent, which has a name for each depth.
+const MAX_PATH: usize = 300;
+
+/// The name of the span of a tool call.
+const TOOL: &str = "execute_tool";
+
+/// How a turn ended: what it used is that of its subagents too.
+pub fn turn_ended(span: &Span, outcome: &Outcome) {
+    if span.is_disabled() {
+        return;
+    }
+    ended(span, outcome);
+    used(span, &outcome.total);
+    span.record("belljar.subagents", count(outcome.children.len()));
+}
+
+/// An agent, below the call that started it.
+pub(crate) fn agent(job: &Job) -> Span {
+    let slug = job.agent.id.slug.as_str();
+    info_span!(
+        target: TRACE_TARGET,
+        parent: &job.span,
+        "invoke_agent",
+        otel.name = %format_args!("invoke_agent {}", name(slug)),
+        gen_ai.operation.name = "invoke_agent",
+        gen_ai.agent.name = %name(slug),
+        gen_ai.request.model = %name(provider_and_model(&job.model).1),
+        belljar.path = %Shown::clipped(&job.path, MAX_PATH),
+        belljar.depth = i64::from(job.depth.level),
+        belljar.status = Empty,
+        belljar.steps = Empty,
+        belljar.tool_calls = Empty,
+        belljar.fuel = Empty,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        error.type = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// How an agent ended, and what it used without its subagents.
+pub(crate) fn agent_ended(span: &Span, outcome: &Outcome) {
+    if span.is_disabled() {
+        return;
+    }
+    ended(span, outcome);
+    used(span, &outcome.usage);
+    span.record("belljar.steps", amount(outcome.usage.steps));
+    span.record("belljar.tool_calls", amount(outcome.usage.tool_calls));
+}
+
+/// A question to the model.
+pub fn model_turn(model: &Resolved, step: u64) -> Span {
+    let (provider, model) = provider_and_model(model);
+    info_span!(
+        target: TRACE_TARGET,
+        "chat",
+        otel.name = %format_args!("chat {}", name(model)),
+        otel.kind = "client",
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = %name(provider),
+        gen_ai.request.model = %name(model),
+        belljar.step = amount(step),
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        gen_ai.usage.cache_read.input_tokens = Empty,
+        belljar.tool_calls = Empty,
+        error.type = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// The model's answer.
+pub fn answered(span: &Span, reply: &Reply) {
+    if span.is_disabled() {
+        return;
+    }
+    span.record("gen_ai.usage.input_tokens", amount(reply.usage.input_tokens));
+    span.record("gen_ai.usage.output_tokens", amount(reply.usage.output_tokens));
+    span.record("gen_ai.usage.cache_read.input_tokens", amount(reply.usage.cached_tokens));
+    span.record("belljar.tool_calls", count(reply.calls.len()));
+}
+
+/// Why the model did not answer. The provider's own words stay out.
+pub fn unanswered(span: &Span, error: &ModelError) {
+    let why = match error {
+        ModelError::Cancelled => "cancelled",
+        ModelError::Timeout { .. } => "timeout",
+        ModelError::RateLimited { .. } => "rate-limited",
+        ModelError::Auth { .. } => "auth",
+        ModelError::Http { .. } => "http",
+        ModelError::Provider { .. } => "provider",
+        ModelError::Network { .. } => "network",
+        ModelError::Cut => "cut",
+        ModelError::Protocol { .. } => "protocol",
+        ModelError::TooLarge { .. } => "too-large",
+        ModelError::Script(_) => "script",
+    };
+    failed(span, why);
+}
+
+/// A tool call. Refused before it is executed, it is called so.
+pub(crate) fn tool_call(decision: &Decision, step: u64) -> Span {
+    let tool = decision.permit().map_or("refused", |permit| permit.tool().as_str());
+    info_span!(
+        target: TRACE_TARGET,
+        TOOL,
+        otel.name = %format_args!("{TOOL} {}", name(tool)),
+        gen_ai.operation.name = TOOL,
+        gen_ai.tool.name = %name(tool),
+        belljar.step = amount(step),
+        belljar.ending = Empty,
+        belljar.fuel = Empty,
+        belljar.denials = Empty,
+        error.type = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// What a tool call did, told to the span that it runs in.
+pub(crate) fn called(receipt: &Receipt) {
+    let span = Span::current();
+    // A call that was given up is noted outside of its own span.
+    if span.metadata().is_none_or(|span| span.target() != TRACE_TARGET || span.name() != TOOL) {
+        return;
+    }
+    let ending = match &receipt.ending {
+        Ending::Completed => "completed",
+        Ending::ToolError(_) => "tool-error",
+        Ending::Trapped(_) => "trapped",
+        Ending::Exhausted(_) => "exhausted",
+        Ending::TimedOut => "timed-out",
+        Ending::Cancelled => "cancelled",
+        Ending::BadOutput(_) => "bad-output",
+        Ending::Refused(_) => "refused",
+        Ending::HostFault(_) => "host-fault",
+    };
+    span.record("belljar.ending", ending);
+    span.record("belljar.fuel", amount(receipt.fuel));
+    span.record("belljar.denials", count(receipt.denials.len()));
+    if receipt.ending != Ending::Completed {
+        failed(&span, ending);
+    }
+}
+
+/// The result of handing work on, which has no receipt, told to the span of that call.
+pub(crate) fn delegated(answer: &Answer) {
+    let span = Span::current();
+    if answer.is_error {
+        span.record("belljar.ending", "tool-error");
+        failed(&span, "tool-error");
+    } else {
+        span.record("belljar.ending", "completed");
+    }
+}
+
+/// That something did not end well, and in which way.
+pub(crate) fn failed(span: &Span, why: &'static str) {
+    span.record("error.type", why);
+    span.record("otel.status_code", "ERROR");
+}
+
+fn ended(span: &Span, outcome: &Outcome) {
+    let status = match outcome.status {
+        Status::Completed => "completed",
+        Status::Partial => "partial",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+    };
+    span.record("belljar.status", status);
+    let Some(error) = &outcome.error else { return };
+    let why = match error {
+        RunError::Budget { .. } => "budget",
+        RunError::WallTime { .. } => "wall-time",
+        RunError::OutputCut => "output-cut",
+        RunError::NoAnswer => "no-answer",
+        RunError::Declined => "declined",
+        RunError::Model { .. } => "model",
+        RunError::Setup { .. } => "setup",
+        RunError::Hook { .. } => "hook",
+        RunError::Cancelled => "cancelled",
+        RunError::Internal { .. } => "internal",
+    };
+    failed(span, why);
+}
+
+fn used(span: &Span, usage: &crate::outcome::Usage) {
+    span.record("gen_ai.usage.input_tokens", amount(usage.input_tokens));
+    span.record("gen_ai.usage.output_tokens", amount(usage.output_tokens));
+    span.record("gen_ai.usage.cache_read.input_tokens", amount(usage.cached_tokens));
+    span.record("belljar.fuel", amount(usage.fuel));
+}
+
+/// The two parts of a model's id; one without a provider is the host's own.
+fn provider_and_model(model: &Resolved) -> (&str, &str) {
+    let id = model.model.id();
+    id.split_once(':').unwrap_or(("belljar", id))
+}
+
+/// A name as a span holds it: shown, and bounded.
+pub fn name(text: &str) -> Shown<'_> {
+    Shown::clipped(text, MAX_NAME)
+}
+
+/// Numbers of spans are signed.
+fn amount(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

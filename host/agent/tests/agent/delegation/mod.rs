@@ -1,0 +1,39 @@
+//! Parents that hand work to subagents.
+
+mod background;
+mod basics;
+mod blocks;
+mod fork;
+mod limits;
+mod parallel;
+mod person;
+mod scenes;
+mod steps;
+
+use belljar_kit::world::{Plan, World, agent};
+
+const SETTINGS: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"file_read\"]\n";
+
+/// Grants `boss` all that has to do with subagents.
+const ALL: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"delegate_parallel\", \
+\"agent_status\", \"agent_result\", \"agent_cancel\", \"file_read\"]\n";
+
+fn world(transcript: &str) -> World {
+    world_with(transcript, SETTINGS)
+}
+
+fn world_with(transcript: &str, settings: &str) -> World {
+    World::new(Plan {
+        transcript,
+        settings,
+        agents: &[
+            ("boss.md", &agent("boss", "")),
+            ("scout.md", &agent("scout", "tools: [file_read]\n")),
+            ("hidden.md", &agent("hidden", "").replace("user-facing", "internal")),
+            ("writer.md", &agent("writer", "tools: [file_read, web_fetch]\n")),
+            ("stuck.md", &agent("stuck", "tools: [file_read, spawn_agent]\n")),
+        ],
+        files: &[("a.txt", "text of a\n"), ("b.txt", "text of b\n")],
+        ..Plan::default()
+    })
+}

@@ -1,0 +1,11 @@
+//! The agent loop, with scripted models, real jars and tools.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod agent_loop;
+mod delegation;
+mod guests;
+mod hook_components;
+mod hooks;
+mod skills;
+mod teams;

@@ -1,0 +1,116 @@
+//! Skills in a run: what a task brings along.
+
+use std::sync::Arc;
+
+use belljar_agent::RunStatus;
+use belljar_catalogue::{Root, SkillLibrary};
+use belljar_definition::Skill;
+use belljar_kit::world::{Plan, World, agent, results, tool_names, write};
+use belljar_model::Message;
+
+const TIDES: &str = "---\nname: tides\ndescription: d\ntriggers: [tide table]\n---\nIn metres.\n";
+
+/// Loads a skill that is there, and one that is not.
+const USING: &str = r#"
+transcript: 1
+agents:
+  - agent: a
+    turns:
+      - calls:
+          - {name: use_skill, arguments: {name: tides}}
+          - {name: use_skill, arguments: {name: nothing}}
+      - say: ok
+"#;
+
+const ANSWER: &str = "transcript: 1\nagents:\n  - agent: a\n    turns: [{say: ok}]\n";
+
+/// A world in which agent `a` is granted these tools and the home has one skill.
+fn world(tools: &str) -> World {
+    world_with(ANSWER, tools)
+}
+
+fn world_with(transcript: &str, tools: &str) -> World {
+    let settings = format!("[grants.a]\ntools = [{tools}]\n");
+    let agents = [("a.md", &*agent("a", ""))];
+    let mut world =
+        World::new(Plan { transcript, settings: &settings, agents: &agents, ..Plan::default() });
+    write(&world.home.path().join("skills/tides/SKILL.md"), TIDES);
+    let workspace = world.workspace.path().canonicalize().unwrap();
+    let roots =
+        vec![Root::in_home::<Skill>(world.home.path()), Root::in_workspace::<Skill>(&workspace)];
+    world.host.skills = Arc::new(SkillLibrary::of(roots, Vec::new(), (), false));
+    world
+}
+
+async fn first(world: &World, task: &str) -> String {
+    let outcome = world.run(world.spec("a", task)).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let sent = world.sent();
+    let [Message::User { text }] = &sent[0].messages[..] else { panic!("{sent:?}") };
+    text.clone()
+}
+
+#[tokio::test]
+async fn a_task_with_a_trigger_brings_its_skill_along_as_context() {
+    let world = world("\"use_skill\"");
+    let text = first(&world, "write the tide table").await;
+    assert!(text.starts_with("Context:\n<skill name=\"tides\" from=\"own\">\n"), "{text}");
+    assert!(text.ends_with("In metres.\n</skill>\n\nTask:\nwrite the tide table"), "{text}");
+}
+
+#[tokio::test]
+async fn a_task_without_a_trigger_is_sent_byte_for_byte() {
+    let task = "write the tides\n table ";
+    assert_eq!(first(&world("\"use_skill\""), task).await, task);
+}
+
+#[tokio::test]
+async fn an_agent_that_may_not_use_skills_gets_none() {
+    let task = "write the tide table";
+    assert_eq!(first(&world(""), task).await, task);
+}
+
+#[tokio::test]
+async fn a_skill_written_during_a_session_counts_and_a_workspaces_is_not_heeded() {
+    let world = world("\"use_skill\"");
+    let path = world.workspace.path().join(".belljar/skills/theirs.md");
+    write(&path, &TIDES.replace("tide table", "forecast").replace("tides", "theirs"));
+    write(&world.home.path().join("skills/new.md"), &TIDES.replace("tides", "new"));
+    let text = first(&world, "tide table and forecast").await;
+    assert_eq!(text.matches("<skill ").count(), 2, "{text}");
+    assert!(text.contains("name=\"new\"") && !text.contains("theirs"), "{text}");
+}
+
+#[tokio::test]
+async fn a_model_sees_names_first_and_loads_the_text_when_it_asks() {
+    let world = world_with(USING, "\"use_skill\"");
+    let outcome = world.go("a").await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let sent = world.sent();
+    assert_eq!(tool_names(&sent[0]), ["use_skill"]);
+    let index = sent[0].system.last().unwrap();
+    assert!(index.starts_with("# Skills") && index.ends_with("- `tides`: d"), "{index}");
+    assert!(!index.contains("In metres."));
+    let answers = results(&sent[1]);
+    assert!(!answers[0].1 && answers[0].0.contains("In metres."), "{answers:?}");
+    let refused = "no such skill: the available skills are `tides`";
+    assert_eq!(answers[1], (refused.to_owned(), true));
+    assert_eq!(outcome.receipts.len(), 2);
+}
+
+#[tokio::test]
+async fn without_skills_there_is_neither_tool_nor_list() {
+    let mut world = world_with(ANSWER, "\"use_skill\"");
+    world.host.skills = Arc::new(SkillLibrary::of(Vec::new(), Vec::new(), (), false));
+    world.go("a").await;
+    let sent = world.sent();
+    assert_eq!(tool_names(&sent[0]), [""; 0]);
+    assert_eq!(sent[0].system, ["You are a.\n"]);
+}
+
+#[tokio::test]
+async fn an_agent_without_the_tool_is_told_of_no_skills() {
+    let world = world("");
+    world.go("a").await;
+    assert_eq!(world.sent()[0].system, ["You are a.\n"]);
+}

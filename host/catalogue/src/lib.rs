@@ -1,0 +1,22 @@
+//! What exists on disk: the agents, teams and skills of a home, a workspace and installed
+//! libraries, and the tools that an agent can be given.
+//!
+//! ```text
+//! roots ──> scan (finds, reads) ──> library (keeps up to date)
+//! stock tools, tools/NAME/ ──> tool_files ──> tools (offers what the rights allow)
+//! ```
+//!
+//! Nothing here runs an agent or decides about a right: `belljar_definition` says what counts of
+//! the files that were found, and `belljar_policy` what may be offered.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod library;
+pub mod limits;
+mod scan;
+mod tool_files;
+mod tools;
+
+pub use library::{API_LIBRARY, Change, Library, Root, SkillLibrary, TeamLibrary};
+pub use tool_files::{ReadError, read_bounded};
+pub use tools::{Offer, Origin, StockTool, ToolCatalogue, ToolComponent};

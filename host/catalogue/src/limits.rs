@@ -1,0 +1,19 @@
+//! Every bound of what is looked for and read on disk, with its reason.
+
+/// Most agent files of one scope that are read. The largest public library has some 600.
+pub const MAX_AGENT_FILES: usize = 5_000;
+
+/// How deep below `agents/` files are looked for.
+pub const MAX_AGENT_DEPTH: usize = 8;
+
+/// Most directory entries looked at in one scope, so that a scan of a wrong directory ends.
+pub const MAX_SCAN_ENTRIES: usize = 50_000;
+
+/// Most bytes of a `tool.toml`: it has a dozen lines.
+pub const MAX_MANIFEST_BYTES: u64 = 256 << 10;
+
+/// Most bytes of a component in `tools/NAME/`. A Python tool has 18 MB.
+pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
+
+/// Most tool directories below `tools/`.
+pub const MAX_TOOL_DIRS: usize = 256;

@@ -1,0 +1,238 @@
+//! Finds the files of agents, teams or skills below a directory and reads them, within bounds.
+//!
+//! Directory links are not followed, so there are no loops. A linked file is read in the
+//! home, which is the operator's own; in a workspace, which may come from a stranger, only if
+//! it ends inside the workspace. `drafts/` folders and hidden ones are passed over. Of an
+//! installed library the files that were agreed to are read, and nothing is looked for.
+
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use belljar_definition::{Content, Diagnostic, Filed, Kind, Scope, Severity, SourceFile};
+use belljar_sandbox::Digest;
+
+use crate::library::Root;
+use crate::limits::{MAX_AGENT_DEPTH, MAX_AGENT_FILES, MAX_SCAN_ENTRIES};
+use crate::tool_files::{ReadError, error, read_bounded};
+
+/// The folder whose files are not offered.
+const DRAFTS: &str = "drafts";
+
+/// What is said of a link that a workspace has no business with.
+const OUTSIDE: &str = "the link leads out of the workspace";
+
+/// A file of the kind that was looked for.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    /// `None` where it cannot be told; the file is then read every time.
+    pub(crate) fingerprint: Option<Fingerprint>,
+}
+
+/// What changes when a file is edited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fingerprint {
+    len: u64,
+    modified: Option<std::time::SystemTime>,
+    /// Inode and change time, where there are such things: an editor that keeps the length
+    /// and sets the time back is still noticed.
+    unix: Option<(u64, i64, i64)>,
+}
+
+struct Walk<'a> {
+    root: &'a Root,
+    /// Whether a file is of the kind looked for, by its path below the root.
+    wants: fn(&Path) -> bool,
+    found: Vec<Found>,
+    entries: usize,
+    problems: &'a mut Vec<Diagnostic>,
+}
+
+/// The files of this kind below the root, in the order of their paths.
+pub(crate) fn find<D: Filed>(root: &Root, problems: &mut Vec<Diagnostic>) -> Vec<Found> {
+    if let Some(files) = &root.pinned {
+        return pinned(root, files.keys(), problems);
+    }
+    let mut walk = Walk { root, wants: D::wants, found: Vec::new(), entries: 0, problems };
+    if walk.leads_out(&root.dir) {
+        walk.problem(&root.dir, "link-outside", OUTSIDE.to_owned());
+        return walk.found;
+    }
+    walk.directory(&root.dir, 0);
+    walk.found.sort_by(|a, b| a.path.cmp(&b.path));
+    if walk.found.len() > MAX_AGENT_FILES {
+        walk.found.truncate(MAX_AGENT_FILES);
+        let Kind { noun, .. } = D::KIND;
+        let message = format!("more than {MAX_AGENT_FILES} {noun} files; the rest is left out");
+        walk.problems.push(error(&root.dir, "too-many", message));
+    }
+    walk.found
+}
+
+/// Reads one file; what is wrong with it is for the catalogue to report.
+pub(crate) fn read<D: Filed>(root: &Root, path: &Path) -> SourceFile {
+    let limit = u64::try_from(D::KIND.max_bytes).unwrap_or(u64::MAX);
+    let content = match read_bounded(path, limit) {
+        // Decided on the bytes that are parsed: what the file says a moment later is not used.
+        Ok(bytes) if is_agreed(root, path, &bytes) => Content::Bytes(bytes),
+        Ok(_) => Content::Altered,
+        Err(ReadError::TooLarge(_)) if root.pinned.is_some() => Content::Altered,
+        Err(ReadError::TooLarge(length)) => Content::TooLarge(length),
+        Err(found) => Content::Unreadable(found.to_string()),
+    };
+    let (scope, root) = (root.scope.clone(), root.dir.clone());
+    SourceFile { scope, root, path: path.to_owned(), content }
+}
+
+/// The files of an installed library that are there.
+fn pinned<'a>(
+    root: &Root,
+    files: impl Iterator<Item = &'a PathBuf>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Found> {
+    let (mut found, mut missing) = (Vec::new(), 0_usize);
+    for below in files {
+        let path = root.dir.join(below);
+        match fs::symlink_metadata(&path) {
+            Ok(meta) => found.push(Found { path, fingerprint: Some(Fingerprint::of(&meta)) }),
+            Err(_) => missing += 1,
+        }
+    }
+    if missing > 0 {
+        let message = format!("{missing} files of an installed library are not there any more");
+        problems.push(error(&root.dir, "library-incomplete", message));
+    }
+    found
+}
+
+/// Whether a file may be used as it is: anywhere but in a library, or with the digest that a
+/// person agreed to.
+fn is_agreed(root: &Root, path: &Path, bytes: &[u8]) -> bool {
+    let Some(files) = &root.pinned else { return true };
+    let below = path.strip_prefix(&root.dir).ok();
+    below.and_then(|below| files.get(below)).is_some_and(|digest| *digest == Digest::of(bytes))
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, dir: &Path, depth: usize) {
+        let entries = match fs::read_dir(dir) {
+            Ok(entries) => entries,
+            Err(found) if found.kind() == io::ErrorKind::NotFound && depth == 0 => return,
+            Err(found) => return self.problem(dir, "read", format!("cannot be read: {found}")),
+        };
+        let mut folders = Vec::new();
+        for entry in entries.flatten() {
+            self.entries += 1;
+            if self.entries > MAX_SCAN_ENTRIES {
+                if self.entries == MAX_SCAN_ENTRIES + 1 {
+                    let message =
+                        format!("more than {MAX_SCAN_ENTRIES} files; the rest is left out");
+                    self.problem(&self.root.dir.clone(), "too-many", message);
+                }
+                return;
+            }
+            if let Some(folder) = self.entry(&entry) {
+                folders.push(folder);
+            }
+        }
+        if depth >= MAX_AGENT_DEPTH {
+            if let Some(folder) = folders.first() {
+                let message = format!("folders more than {MAX_AGENT_DEPTH} deep are left out");
+                self.problem(&folder.clone(), "too-deep", message);
+            }
+            return;
+        }
+        for folder in folders {
+            self.directory(&folder, depth + 1);
+        }
+    }
+
+    /// Whether a file is of the kind looked for.
+    fn wanted(&self, path: &Path) -> bool {
+        (self.wants)(path.strip_prefix(&self.root.dir).unwrap_or(path))
+    }
+
+    /// Keeps a file of the kind; gives back a folder to go into.
+    fn entry(&mut self, entry: &DirEntry) -> Option<PathBuf> {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') {
+            return None;
+        }
+        let path = entry.path();
+        let kind = match entry.file_type() {
+            Ok(kind) => kind,
+            Err(found) => {
+                self.problem(&path, "read", format!("cannot be looked at: {found}"));
+                return None;
+            }
+        };
+        let draft = name.eq_ignore_ascii_case(DRAFTS);
+        if kind.is_dir() {
+            return (!draft).then_some(path);
+        }
+        if kind.is_symlink() {
+            self.link(&path, draft);
+        } else if self.wanted(&path) {
+            // Of a special file too: the catalogue reports that it is no regular file.
+            let fingerprint = entry.metadata().ok().map(|meta| Fingerprint::of(&meta));
+            self.found.push(Found { path, fingerprint });
+        }
+        None
+    }
+
+    fn link(&mut self, path: &Path, draft: bool) {
+        let Ok(meta) = fs::metadata(path) else {
+            if self.wanted(path) {
+                self.problem(path, "dangling-link", "the link leads nowhere".to_owned());
+            }
+            return;
+        };
+        if meta.is_dir() {
+            if !draft {
+                let message = "a linked folder is not followed".to_owned();
+                let mut note = error(path, "linked-folder", message);
+                note.severity = Severity::Note;
+                self.problems.push(note);
+            }
+            return;
+        }
+        if !self.wanted(path) {
+            return;
+        }
+        if self.leads_out(path) {
+            self.problem(path, "link-outside", OUTSIDE.to_owned());
+        } else {
+            let fingerprint = Some(Fingerprint::of(&meta));
+            self.found.push(Found { path: path.to_owned(), fingerprint });
+        }
+    }
+
+    /// Whether an existing path of a workspace ends somewhere else.
+    fn leads_out(&self, path: &Path) -> bool {
+        match &self.root.scope {
+            Scope::Home | Scope::Library(_) => false,
+            Scope::Workspace(workspace) => {
+                path.canonicalize().is_ok_and(|target| !target.starts_with(workspace))
+            }
+        }
+    }
+
+    fn problem(&mut self, path: &Path, code: &'static str, message: String) {
+        self.problems.push(error(path, code, message));
+    }
+}
+
+impl Fingerprint {
+    fn of(meta: &Metadata) -> Self {
+        #[cfg(unix)]
+        let unix = {
+            use std::os::unix::fs::MetadataExt as _;
+            Some((meta.ino(), meta.ctime(), meta.ctime_nsec()))
+        };
+        #[cfg(not(unix))]
+        let unix = None;
+        Self { len: meta.len(), modified: meta.modified().ok(), unix }
+    }
+}

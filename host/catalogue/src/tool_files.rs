@@ -1,0 +1,143 @@
+//! Reads installed tools: `tools/NAME/{tool.wasm,tool.toml}`.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use belljar_definition::{Diagnostic, Severity, ToolManifest};
+use belljar_policy::{Shown, ToolName};
+use belljar_sandbox::Wasm;
+use futures::future::join_all;
+
+use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, MAX_TOOL_DIRS};
+
+/// A tool directory that was read.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    pub(crate) name: ToolName,
+    /// The component's file.
+    pub(crate) path: PathBuf,
+    pub(crate) wasm: Wasm,
+    pub(crate) manifest: ToolManifest,
+}
+
+/// Reads every tool directory below `dir`, at the same time, off the async threads. A missing
+/// `dir` means no tools.
+pub(crate) async fn scan(
+    dir: &Path,
+    reserved: impl Fn(&ToolName) -> bool,
+) -> (Vec<Installed>, Vec<Diagnostic>) {
+    let mut problems = Vec::new();
+    let names = directories(dir, &mut problems);
+    let mut reading = Vec::new();
+    for (name, path) in names {
+        let Ok(name) = ToolName::new(&name) else {
+            let shown = Shown::clipped(&name, 64);
+            problems.push(error(&path, "bad-name", format!("`{shown}` is no tool name")));
+            continue;
+        };
+        if reserved(&name) {
+            let message = format!("tool `{name}` is left out: a built-in tool has that name");
+            problems.push(error(&path, "name-taken", message));
+            continue;
+        }
+        reading.push(tokio::task::spawn_blocking(move || read(name, &path)));
+    }
+    let mut installed = Vec::new();
+    for result in join_all(reading).await {
+        match result {
+            Ok(Ok(tool)) => installed.push(tool),
+            Ok(Err(found)) => problems.extend(found),
+            Err(failed) => {
+                problems.push(error(dir, "read", format!("a tool cannot be read: {failed}")));
+            }
+        }
+    }
+    (installed, problems)
+}
+
+/// A finding about a file as a whole.
+pub(crate) fn error(path: &Path, code: &'static str, message: String) -> Diagnostic {
+    Diagnostic {
+        path: path.to_owned(),
+        line: 0,
+        column: 0,
+        severity: Severity::Error,
+        code,
+        message,
+        hint: None,
+    }
+}
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be opened or read.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// A FIFO, a device, a directory.
+    #[error("it is not a regular file")]
+    Special,
+    /// It is longer than the bound.
+    #[error("it has {0} bytes, which is too much")]
+    TooLarge(u64),
+}
+
+/// Reads a regular file of at most `limit` bytes.
+pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
+    // Looked at before it is opened: opening a FIFO would wait for a writer.
+    let meta = fs::metadata(path)?;
+    if !meta.is_file() {
+        return Err(ReadError::Special);
+    }
+    if meta.len() > limit {
+        return Err(ReadError::TooLarge(meta.len()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
+    // It may have grown since.
+    fs::File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    if length > limit { Err(ReadError::TooLarge(length)) } else { Ok(bytes) }
+}
+
+fn directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, PathBuf)> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(found) if found.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Err(found) => {
+            problems.push(error(dir, "read", format!("cannot be read: {found}")));
+            return Vec::new();
+        }
+    };
+    let mut found: Vec<(String, PathBuf)> = entries
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+        .filter(|(name, _)| !name.starts_with('.'))
+        .take(MAX_TOOL_DIRS + 1)
+        .collect();
+    found.sort();
+    if found.len() > MAX_TOOL_DIRS {
+        found.truncate(MAX_TOOL_DIRS);
+        let message = format!("more than {MAX_TOOL_DIRS} tools; the rest is left out");
+        problems.push(error(dir, "too-many", message));
+    }
+    found
+}
+
+fn read(name: ToolName, dir: &Path) -> Result<Installed, Vec<Diagnostic>> {
+    let toml = dir.join("tool.toml");
+    let one = |path: &Path, found: ReadError| {
+        vec![error(path, "read", format!("tool `{name}` is left out: {found}"))]
+    };
+    let text = read_bounded(&toml, MAX_MANIFEST_BYTES).map_err(|found| one(&toml, found))?;
+    let text = String::from_utf8(text)
+        .map_err(|_| vec![error(&toml, "utf8", format!("tool `{name}` is left out: not UTF-8"))])?;
+    let manifest = ToolManifest::parse(&toml, &text)?;
+    let path = dir.join("tool.wasm");
+    let wasm = read_bounded(&path, MAX_COMPONENT_BYTES).map_err(|found| one(&path, found))?;
+    let wasm = Wasm::new(wasm);
+    // Computed here, off the async threads.
+    let _ = wasm.digest();
+    Ok(Installed { name, path, wasm, manifest })
+}

@@ -1,0 +1,309 @@
+//! The tools that exist: built in, installed in the home, and provided by the host itself.
+//!
+//! A built-in's name cannot be taken. An installed tool counts only once its component's
+//! digest is pinned in the operator's settings. Descriptions come from the sandbox, which
+//! keeps them by digest; they are asked for when an agent is first given the tool.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_definition::{Diagnostic, HOST_TOOLS, KnownTools, Settings, Severity, ToolManifest};
+use belljar_model::ToolSpec;
+use belljar_policy::{Rights, ToolName};
+use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm};
+use futures::future::join_all;
+use tokio::sync::OnceCell;
+
+use crate::tool_files::{self, Installed};
+
+/// One built-in tool, as the program embeds it.
+#[derive(Debug, Clone)]
+pub struct StockTool {
+    /// Its name, and that of its component.
+    pub name: &'static str,
+    /// The component.
+    pub wasm: Wasm,
+    /// The text of its `tool.toml`.
+    pub manifest: &'static str,
+}
+
+/// Where a component comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Embedded in the program.
+    Stock,
+    /// `tools/NAME/` in the home.
+    Home,
+}
+
+/// One component and what is known of it.
+#[derive(Debug)]
+pub struct ToolComponent {
+    /// The name of its directory; its settings stand under `[tools.NAME]`.
+    pub name: ToolName,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The component.
+    pub wasm: Wasm,
+    /// What it asks for.
+    pub manifest: ToolManifest,
+    /// Its settings, as `wasi:config` gives them.
+    pub config: Arc<BTreeMap<String, String>>,
+    infos: OnceCell<Result<Arc<[ToolInfo]>, DescribeError>>,
+}
+
+/// All tools by name.
+#[derive(Debug, Default)]
+pub struct ToolCatalogue {
+    components: Vec<Arc<ToolComponent>>,
+    /// Which component offers a tool.
+    owners: BTreeMap<ToolName, Arc<ToolComponent>>,
+    /// Names that exist and cannot be offered yet: installed without a pin.
+    held: BTreeMap<ToolName, String>,
+    problems: Vec<Diagnostic>,
+}
+
+/// What one agent is given of the tools.
+#[derive(Debug)]
+pub struct Offer {
+    /// To advertise, in the order of the names, so that a prompt's first bytes stay the same.
+    pub specs: Vec<(ToolName, ToolSpec)>,
+    /// For the jar.
+    pub jar_tools: Vec<JarTool>,
+    /// Those that only read, of belljar's own: what others say of themselves is no ground to
+    /// make a call twice.
+    pub repeatable: BTreeSet<ToolName>,
+    /// What a person should know: tools that are granted and cannot be offered.
+    pub warnings: Vec<String>,
+}
+
+impl ToolCatalogue {
+    /// The built-in tools. A manifest that does not parse is a mistake of this program and is
+    /// reported like any other.
+    pub fn stock(tools: impl IntoIterator<Item = StockTool>, settings: &Settings) -> Self {
+        let mut catalogue = Self::default();
+        for tool in tools {
+            let path = PathBuf::from(format!("{}/tool.toml", tool.name));
+            let manifest = match ToolManifest::parse(&path, tool.manifest) {
+                Ok(manifest) => manifest,
+                Err(problems) => {
+                    catalogue.problems.extend(problems);
+                    continue;
+                }
+            };
+            let Ok(name) = ToolName::new(tool.name) else {
+                catalogue.problem(&path, "bad-name", format!("`{}` is no tool name", tool.name));
+                continue;
+            };
+            let component = component(name, Origin::Stock, tool.wasm, manifest, settings);
+            // One tool per stock component, under the component's name: so none has to be
+            // described before it is used.
+            catalogue.owners.insert(component.name.clone(), Arc::clone(&component));
+            catalogue.components.push(component);
+        }
+        catalogue
+    }
+
+    /// Adds the tools installed in `dir` (`~/.belljar/tools`). Reads and describes them at the
+    /// same time; what is wrong with one keeps no other from loading.
+    #[must_use]
+    pub async fn with_home(mut self, dir: &Path, settings: &Settings, sandbox: &Sandbox) -> Self {
+        let (installed, problems) = tool_files::scan(dir, |name| self.reserved(name)).await;
+        self.problems.extend(problems);
+        let mut pinned = Vec::new();
+        for Installed { name, path, wasm, manifest } in installed {
+            let digest = wasm.digest().to_string();
+            let pin = settings.tools.get(name.as_str()).and_then(|tool| tool.digest.clone());
+            match pin {
+                Some(pin) if pin.trim_start_matches("sha256:") == digest => {
+                    pinned.push((path, component(name, Origin::Home, wasm, manifest, settings)));
+                }
+                Some(_) => {
+                    let why = format!("tool `{name}` is not the one that `belljar.toml` pins");
+                    self.hold(name, &path, "changed-tool", why, &digest);
+                }
+                None => {
+                    let why = format!("tool `{name}` is not pinned in `belljar.toml`");
+                    self.hold(name, &path, "unpinned-tool", why, &digest);
+                }
+            }
+        }
+        let described = pinned.iter().map(|(_, component)| component.infos(sandbox));
+        let described = join_all(described).await;
+        let described: Vec<_> = described.into_iter().map(|infos| infos.cloned()).collect();
+        for ((path, component), infos) in pinned.into_iter().zip(described) {
+            self.add(&path, component, infos);
+        }
+        self
+    }
+
+    /// The names that agent files and grants may use.
+    pub fn known(&self) -> KnownTools {
+        let host = HOST_TOOLS.iter().filter_map(|name| ToolName::new(name).ok());
+        let owned = self.owners.keys().chain(self.held.keys()).cloned();
+        KnownTools::new(owned.chain(host))
+    }
+
+    /// What is wrong with tools and their manifests.
+    pub fn problems(&self) -> &[Diagnostic] {
+        &self.problems
+    }
+
+    /// The components, built-in ones first.
+    pub fn components(&self) -> &[Arc<ToolComponent>] {
+        &self.components
+    }
+
+    /// The component that offers a tool.
+    pub fn owner(&self, tool: &str) -> Option<&Arc<ToolComponent>> {
+        self.owners.get(tool)
+    }
+
+    /// What an agent with these rights is shown and given: permitted tools that exist. A tool
+    /// that cannot be described is left out, with a warning.
+    pub async fn offer(&self, sandbox: &Sandbox, rights: &Rights) -> Offer {
+        let mut warnings = Vec::new();
+        let mut wanted: Vec<(&Arc<ToolComponent>, Vec<&ToolName>)> = Vec::new();
+        for (name, _) in rights.tools() {
+            match self.owners.get(name) {
+                Some(owner) => match wanted.iter_mut().find(|(known, _)| Arc::ptr_eq(known, owner))
+                {
+                    Some((_, names)) => names.push(name),
+                    None => wanted.push((owner, vec![name])),
+                },
+                None if HOST_TOOLS.contains(&name.as_str()) => {}
+                None => warnings.push(match self.held.get(name) {
+                    Some(why) => format!("tool `{name}` is left out: {why}"),
+                    None => format!("tool `{name}` is granted, but there is no such tool"),
+                }),
+            }
+        }
+        let infos = join_all(wanted.iter().map(|(owner, _)| owner.infos(sandbox))).await;
+        let (mut specs, mut jar_tools) = (Vec::new(), Vec::new());
+        let mut repeatable = BTreeSet::new();
+        for ((owner, names), infos) in wanted.iter().zip(infos) {
+            match infos {
+                Ok(infos) => {
+                    let tools = owner.take(names, infos, &mut specs, &mut warnings);
+                    if owner.origin == Origin::Stock {
+                        let reading = tools.iter().filter(|(_, hints)| hints.read_only);
+                        repeatable.extend(reading.map(|(name, _)| name.clone()));
+                    }
+                    if !tools.is_empty() {
+                        jar_tools.push(owner.jar_tool(tools));
+                    }
+                }
+                Err(error) => {
+                    warnings.push(format!("tool `{}` is left out: {error}", owner.name));
+                }
+            }
+        }
+        specs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Offer { specs, jar_tools, repeatable, warnings }
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        component: Arc<ToolComponent>,
+        infos: Result<Arc<[ToolInfo]>, DescribeError>,
+    ) {
+        let infos = match infos {
+            Ok(infos) => infos,
+            Err(error) => {
+                self.problem(path, "bad-tool", format!("tool `{}`: {error}", component.name));
+                return;
+            }
+        };
+        for info in infos.iter() {
+            if self.reserved(&info.name) {
+                let message = format!(
+                    "tool `{}` of `{}` is left out: the name is taken",
+                    info.name, component.name
+                );
+                self.problem(path, "name-taken", message);
+            } else {
+                self.owners.insert(info.name.clone(), Arc::clone(&component));
+            }
+        }
+        self.components.push(component);
+    }
+
+    fn hold(&mut self, name: ToolName, path: &Path, code: &'static str, why: String, digest: &str) {
+        self.problems.push(Diagnostic {
+            path: path.to_owned(),
+            line: 0,
+            column: 0,
+            severity: Severity::Warning,
+            code,
+            message: why.clone(),
+            hint: Some(format!(
+                "if you trust it, add `digest = \"sha256:{digest}\"` under `[tools.{name}]`"
+            )),
+        });
+        self.held.insert(name, why);
+    }
+
+    fn reserved(&self, name: &ToolName) -> bool {
+        HOST_TOOLS.contains(&name.as_str()) || self.owners.contains_key(name)
+    }
+
+    fn problem(&mut self, path: &Path, code: &'static str, message: String) {
+        self.problems.push(tool_files::error(path, code, message));
+    }
+}
+
+impl ToolComponent {
+    /// Its tools, described once.
+    pub async fn infos(&self, sandbox: &Sandbox) -> Result<&Arc<[ToolInfo]>, DescribeError> {
+        let infos = self.infos.get_or_init(|| sandbox.describe(&self.wasm)).await;
+        infos.as_ref().map_err(Clone::clone)
+    }
+
+    /// Adds the specs of the tools named, and gives their hints.
+    fn take(
+        &self,
+        names: &[&ToolName],
+        infos: &[ToolInfo],
+        specs: &mut Vec<(ToolName, ToolSpec)>,
+        warnings: &mut Vec<String>,
+    ) -> BTreeMap<ToolName, Hints> {
+        let mut tools = BTreeMap::new();
+        for name in names {
+            let Some(info) = infos.iter().find(|info| info.name == **name) else {
+                warnings.push(format!("component `{}` offers no tool `{name}`", self.name));
+                continue;
+            };
+            tools.insert(info.name.clone(), info.hints);
+            let spec = ToolSpec {
+                name: info.name.as_str().to_owned(),
+                description: info.description.clone(),
+                schema: info.schema.clone(),
+            };
+            specs.push((info.name.clone(), spec));
+        }
+        tools
+    }
+
+    fn jar_tool(&self, tools: BTreeMap<ToolName, Hints>) -> JarTool {
+        JarTool {
+            tools,
+            wasm: self.wasm.clone(),
+            ask: self.manifest.ask.clone(),
+            config: Arc::clone(&self.config),
+        }
+    }
+}
+
+fn component(
+    name: ToolName,
+    origin: Origin,
+    wasm: Wasm,
+    manifest: ToolManifest,
+    settings: &Settings,
+) -> Arc<ToolComponent> {
+    let config = settings.tools.get(name.as_str()).map(|tool| tool.config.clone());
+    let config = Arc::new(config.unwrap_or_default());
+    Arc::new(ToolComponent { name, origin, wasm, manifest, config, infos: OnceCell::new() })
+}

@@ -1,0 +1,6 @@
+//! What exists on disk.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod agents_on_disk;
+mod installed_tools;

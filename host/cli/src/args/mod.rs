@@ -1,0 +1,529 @@
+//! The command line. Doc comments here are what `--help` says.
+
+pub(crate) mod library;
+pub(crate) mod server;
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use crate::args::library::LibraryCommand;
+use crate::args::server::{DataArg, KeysArgs, ServeArgs, SessionsArgs, TenantsArgs};
+
+/// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
+/// only the files and hosts that you granted.
+#[derive(Debug, Parser)]
+#[command(name = "belljar", version, after_help = crate::setup::exit::help(), max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Global {
+    /// Print results and errors, and nothing else
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// The directory that agents work on [default: the current directory]
+    #[arg(long, short = 'C', global = true, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Leave out the OS sandbox, which keeps this process from files and system calls that no
+    /// tool was granted
+    #[arg(long, global = true)]
+    pub(crate) no_os_sandbox: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what belljar does: a scripted model, real sandboxed tools, no configuration
+    Demo,
+    /// Run an agent on a task
+    Run(Box<RunArgs>),
+    /// Talk with an agent; sessions are saved, and resumed with `--resume`
+    Chat(Box<ChatArgs>),
+    /// Serve sessions over HTTP and WebSockets, on this machine unless told otherwise
+    Serve(ServeArgs),
+    /// Make, list and revoke the keys of the server
+    Keys(KeysArgs),
+    /// Make, list, disable and delete the tenants of the server
+    Tenants(TenantsArgs),
+    /// List, show, export and delete stored sessions
+    Sessions(SessionsArgs),
+    /// List saved runs, or show what the tool calls of one did
+    Receipts(ReceiptsArgs),
+    /// Write a configuration, the stock agents and an AGENTS.md, and set up the model that this
+    /// machine has; never overwrites. With
+    /// `--workspace`, write what belongs into that workspace instead
+    Init(InitArgs),
+    /// Look at agents; add, update and remove libraries of them
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// Look at and run teams: pipelines of agents
+    #[command(subcommand)]
+    Teams(TeamsCommand),
+    /// Look at skills: instructions that agents load when they need them
+    #[command(subcommand)]
+    Skills(SkillsCommand),
+    /// Look at drafts of agents, teams and skills, and take them into use
+    #[command(subcommand)]
+    Drafts(DraftsCommand),
+    /// Look at, call and make tools
+    #[command(subcommand)]
+    Tools(ToolsCommand),
+    /// Give an agent rights, in your own belljar.toml
+    Grant(GrantArgs),
+    /// Say whether an agent may use a tool, and who decided
+    Explain(ExplainArgs),
+    /// Check this installation: places, configuration, sandbox, toolchain
+    Doctor(DoctorArgs),
+    /// Attack the sandbox of this machine in some hundred ways, and show what stopped each
+    Prove(ProveArgs),
+    /// List the default limits of a subagent
+    Limits {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the page of the manual; releases hold it, with one for each command
+    #[command(hide = true)]
+    Man {
+        /// Write all pages into this directory instead
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Options of `init`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InitArgs {
+    /// Of several models that were found, take the first without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Ask this server for its models, and look nowhere else; repeatable [default: the keys in the
+    /// environment, and the usual ports of this machine]
+    #[arg(long, value_name = "URL")]
+    pub(crate) model_at: Vec<String>,
+    /// Look for no model
+    #[arg(long, conflicts_with = "model_at")]
+    pub(crate) no_model: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::setup::exit::help())]
+pub(crate) struct RunArgs {
+    /// The task; `-` or nothing reads it from stdin
+    pub(crate) task: Option<String>,
+    /// The agent [default: the stock agent general-purpose]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// What the agent should know beside the task
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) context: Option<String>,
+    /// A model from belljar.toml, or a role, instead of the agent's own choice
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Run a blocked agent with those of its tools that are granted
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Most model turns
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_steps: Option<u64>,
+    /// Most tokens, input and output of all turns together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Most fuel of all tool calls together
+    #[arg(long, alias = "fuel", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_fuel: Option<u64>,
+    /// Most seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// Play this transcript instead of asking a model
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) transcript: Option<PathBuf>,
+    /// Write what the model says to a transcript that `--transcript` plays
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) record: Option<PathBuf>,
+    /// Where attached files go [default: sessions/files/RUN in the home]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) attachments: Option<PathBuf>,
+    /// Keep nothing of the run: no receipts, and nothing to go on from if the program dies
+    #[arg(long)]
+    pub(crate) no_save: bool,
+    /// Print one JSON object: the outcome
+    #[arg(long, conflicts_with = "output_format")]
+    pub(crate) json: bool,
+    /// What to print to stdout
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub(crate) output_format: OutputFormat,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::setup::exit::help())]
+pub(crate) struct ChatArgs {
+    /// The agent [default: the session's, else the stock agent general-purpose]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// A model from belljar.toml, or a role, instead of the agent's own choice
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Go on with a session: the latest conversation of this workspace, or the session, also a
+    /// run, whose id begins so
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) resume: Option<String>,
+    /// Send every earlier turn as it was: no summary in the place of the older ones
+    #[arg(long)]
+    pub(crate) whole_history: bool,
+    /// Talk with a blocked agent that has those of its tools that are granted
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Most model turns of the whole session
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_steps: Option<u64>,
+    /// Most tokens of the whole session, input and output together
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Most fuel of all tool calls of the whole session
+    #[arg(long, value_name = "N")]
+    pub(crate) max_fuel: Option<u64>,
+    /// Most seconds from what you say to the end of the answer
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+    /// Play this transcript instead of asking a model
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) transcript: Option<PathBuf>,
+}
+
+/// What `run` prints to stdout.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The agent's last message
+    #[default]
+    Text,
+    /// One object: the outcome
+    Json,
+    /// One line of JSON for each event as it happens
+    StreamJson,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReceiptsArgs {
+    /// A run, by its id or the beginning of it, or `latest` [default: list the runs]
+    pub(crate) run: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// List all agents with their status
+    List {
+        /// Name every tool, and print descriptions in full
+        #[arg(long, short, conflicts_with = "json")]
+        verbose: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one agent: its definition, rights and limits
+    Show {
+        /// The agent
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what agent files are (ready, ready with warnings, blocked, invalid, not an agent), what
+    /// each would get under this machine's grants, and what is wrong. Exits with 2 if a file is
+    /// invalid, else with 4 if one is blocked, else with 0
+    Check(CheckArgs),
+    #[command(flatten)]
+    Library(LibraryCommand),
+}
+
+/// Options of `agents check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// Files, directories or names of agents [default: the agents of home and workspace]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Print a JSON array: path, status, reasons, dialect, name, tools, ask, unavailable, needs
+    /// and diagnostics of each file
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print a table: a row for each folder directly below the given directories
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) by_library: bool,
+    /// Read frontmatter in a code fence or after a heading too, and fields under `meta:`
+    #[arg(long)]
+    pub(crate) lenient: bool,
+    /// Write files of other programs in belljar's own form: FILE.md as FILE.md.fixed
+    #[arg(long, requires = "paths", conflicts_with = "json")]
+    pub(crate) fix: bool,
+    /// With --fix: replace the files themselves
+    #[arg(long, requires = "fix")]
+    pub(crate) in_place: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TeamsCommand {
+    /// List all teams with their stages
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check teams and whether their agents are there
+    Check {
+        /// Names of teams, or files [default: the teams of home and workspace]
+        teams: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a team on a task: each stage's output becomes the next one's task
+    Run(Box<TeamRunArgs>),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::setup::exit::help())]
+pub(crate) struct TeamRunArgs {
+    /// The team
+    pub(crate) name: String,
+    /// The task; `-` or nothing reads it from stdin
+    pub(crate) task: Option<String>,
+    /// A model from belljar.toml, or a role, for all agents instead of their own choices
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Most model turns of the whole team
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_steps: Option<u64>,
+    /// Most tokens of the whole team, input and output
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Most fuel of all tool calls of the whole team
+    #[arg(long, alias = "fuel", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_fuel: Option<u64>,
+    /// Most seconds for the whole team
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// Play this transcript instead of asking a model
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) transcript: Option<PathBuf>,
+    /// Write what the models say to a transcript that `--transcript` plays
+    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
+    pub(crate) record: Option<PathBuf>,
+    /// Where attached files go [default: sessions/files/RUN in the home]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) attachments: Option<PathBuf>,
+    /// Keep nothing of the run: no receipts, and nothing to go on from if the program dies
+    #[arg(long)]
+    pub(crate) no_save: bool,
+    /// Print one JSON object: the outcome with all stages
+    #[arg(long, conflicts_with = "output_format")]
+    pub(crate) json: bool,
+    /// What to print to stdout
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub(crate) output_format: OutputFormat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// List all skills
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check skills
+    Check {
+        /// Names of skills, or files [default: the skills of home and workspace]
+        skills: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DraftsCommand {
+    /// List the drafts below `drafts/` in your home, and what stands in their way
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a draft like any other file and move it to where it is used; never overwrites
+    Promote {
+        /// Which: `agents/NAME`, `teams/NAME` or `skills/NAME`
+        #[arg(value_name = "KIND/NAME")]
+        draft: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List all tools
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a component imports, exports and offers; works on any `.wasm`
+    Inspect {
+        /// A file, or the name of a tool
+        component: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call a tool once, on the workspace, with nothing else granted
+    Call {
+        /// The name of a tool, or a component file
+        tool: String,
+        /// The arguments, a JSON object; `-` reads them from stdin
+        arguments: String,
+        /// Mount the workspace writable
+        #[arg(long)]
+        allow_write: bool,
+        /// A host that the tool may reach, such as `https://example.org`; repeatable
+        #[arg(long, value_name = "RULE")]
+        host: Vec<String>,
+        /// Print one JSON object: the output and the receipt
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what the tool names and arguments of other programs become here
+    Aliases {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Print the page of the documentation
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
+    },
+    /// Start a tool of your own: a Rust project with the SDK
+    New {
+        /// Its name: a letter, then letters, digits and `_`
+        name: String,
+        /// Where to put it [default: a directory of that name]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Build a tool project into a component
+    Build {
+        /// The project
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+        /// Put the component and its manifest where belljar finds them
+        #[arg(long)]
+        install: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GrantArgs {
+    /// The agent: a name, or `library/x/name`, or `workspace:/path/name`
+    #[arg(required_unless_present = "library")]
+    pub(crate) agent: Option<String>,
+    /// Exactly what the agent's own file asks for and is not given
+    #[arg(long, conflicts_with = "tool")]
+    pub(crate) asked: bool,
+    /// With --asked: nothing that changes files
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// To each agent of this library what it asks for
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["agent", "tool", "host", "mount", "secret", "limit"]
+    )]
+    pub(crate) library: Option<String>,
+    /// A tool: `name`, `name=ask` or `name=deny`; repeatable
+    #[arg(long, value_name = "NAME[=ask|deny]")]
+    pub(crate) tool: Vec<String>,
+    /// A host: `https://example.org`, `https://*.example.org`, `https://*`; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) host: Vec<String>,
+    /// A mount: `/workspace:read-write`, `/data:/srv/data:read`; repeatable
+    #[arg(long, value_name = "PATH[:HOST]:ACCESS")]
+    pub(crate) mount: Vec<String>,
+    /// A secret, by its name in belljar.toml; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) secret: Vec<String>,
+    /// A limit: `steps=50`; repeatable (`belljar limits` lists them)
+    #[arg(long, value_name = "KEY=N")]
+    pub(crate) limit: Vec<String>,
+    /// Grant it to an agent of this tenant; a server knows it from its next start
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
+    /// Write without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ExplainArgs {
+    /// The agent
+    pub(crate) agent: String,
+    /// The tool
+    pub(crate) tool: String,
+    /// A path as the agent sees it, or a URL
+    pub(crate) target: Option<String>,
+    /// Ask about writing to the path
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = crate::setup::exit::help())]
+pub(crate) struct ProveArgs {
+    /// Only attacks with this in their names: `files`, `network-redirect`
+    #[arg(value_name = "WORD")]
+    pub(crate) only: Option<String>,
+    /// The sandbox: tools, agents and models under a jar [default: all four parts]
+    #[arg(long)]
+    pub(crate) sandbox: bool,
+    /// Libraries: hostile sources for `agents add`, `update` and `remove`
+    #[arg(long)]
+    pub(crate) libraries: bool,
+    /// The server: a running `belljar serve` with two tenants, attacked over the network
+    #[arg(long)]
+    pub(crate) server: bool,
+    /// The OS sandbox: system calls of a process that was taken over
+    #[arg(long)]
+    pub(crate) wall: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,170 @@
+//! The commands around the server: `serve`, `keys`, `tenants`, `sessions`. Doc comments here are
+//! what `--help` says.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Where the server keeps what it has.
+#[derive(Debug, Args)]
+pub(crate) struct DataArg {
+    /// The data root: the store, and the homes and workspaces of tenants [default: `data` under
+    /// `[server]` in belljar.toml, else `sessions` in your home]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Address and port [default: `listen` under `[server]`, else 127.0.0.1:7411]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// A name that the server goes by, beside those of this machine; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host_name: Vec<String>,
+    /// An origin whose pages may call, such as `https://app.example.org`; repeatable
+    #[arg(long, value_name = "URL")]
+    pub(crate) origin: Vec<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    pub(crate) command: KeysCommand,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make a key and print it; it is shown this once
+    Create {
+        /// Whose it is
+        #[arg(long, value_name = "NAME", default_value = belljar_store::TENANT)]
+        tenant: String,
+        /// What it may do
+        #[arg(long, value_enum)]
+        scope: ScopeArg,
+        /// What you will recognise it by
+        #[arg(long)]
+        name: String,
+    },
+    /// List the keys, without their secrets
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a key: from now on it opens nothing
+    Revoke {
+        /// Its id, as `keys list` shows it
+        id: String,
+    },
+    /// Let everybody on this machine in without a key, after all keys were revoked; holds from
+    /// the next start of the server to the next key
+    OpenToThisMachine {
+        /// Do it without asking
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+/// What a key may do, each with all that those after it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeArg {
+    /// Change agents, delete all sessions, read the audit log
+    Admin,
+    /// Talk, cancel, answer, delete sessions
+    Member,
+    /// Look
+    ReadOnly,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TenantsArgs {
+    #[command(subcommand)]
+    pub(crate) command: TenantsCommand,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TenantsCommand {
+    /// Make a tenant with a home and a workspace of its own, below the data root
+    Add {
+        /// Its name: 1 to 40 of a to z, 0 to 9 and -
+        name: String,
+    },
+    /// List the tenants
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let its keys open nothing any more, or, with --enable, again
+    Disable {
+        /// The tenant
+        name: String,
+        /// Take it back
+        #[arg(long)]
+        enable: bool,
+    },
+    /// Delete a tenant with its keys, sessions and agents; its files stay on disk, and are no other
+    /// tenant's
+    Rm {
+        /// The tenant
+        name: String,
+        /// Delete its files too: settings, agents, tools, workspace
+        #[arg(long)]
+        purge: bool,
+        /// Delete without asking
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    #[command(subcommand)]
+    pub(crate) command: SessionsCommand,
+    /// Whose sessions [default: your own]
+    #[arg(long, value_name = "NAME", global = true, default_value = belljar_store::TENANT)]
+    pub(crate) tenant: String,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, those that were last added to first
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what was said in a session
+    Show {
+        /// The session, by its id or the beginning of it
+        id: String,
+    },
+    /// Print a session with everything of it as one JSON object
+    Export {
+        /// The session, by its id or the beginning of it
+        id: String,
+    },
+    /// Delete a session, or all, with all that belongs to it
+    Rm {
+        /// The session, by its id or the beginning of it
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        id: Option<String>,
+        /// Delete all sessions
+        #[arg(long)]
+        all: bool,
+        /// Delete without asking
+        #[arg(long, short)]
+        yes: bool,
+    },
+}

@@ -1,0 +1,380 @@
+//! `belljar agents`: which agents there are, what each may do, and what is wrong with files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use belljar_agent::{Host, ResolveError, ResolvedAgent, canonical, resolve, resolve_all};
+use belljar_definition::{Diagnostic, FileRead, Filed, Scope, Severity, Status};
+use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _};
+use serde_json::{Value, json};
+
+use crate::args::AgentsCommand;
+use crate::commands::catalogue::check;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, read_bounded};
+use crate::setup::host::Assembly;
+use crate::setup::walls::Walls;
+use crate::term::out::{Out, Style};
+use crate::term::table::{self, Table, plain, styled};
+
+/// Characters of a description in the list.
+const MAX_DESCRIPTION: usize = 60;
+
+/// Characters of the names of tools in the list: two or three of them.
+const MAX_TOOLS: usize = 36;
+
+pub(crate) fn run(
+    command: &AgentsCommand,
+    places: Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    match command {
+        AgentsCommand::List { verbose, json } => {
+            let most = if *verbose { usize::MAX } else { MAX_DESCRIPTION };
+            list(*json, most, &walls.around(places)?, out)
+        }
+        AgentsCommand::Show { name, json } => show(name, *json, &walls.around(places)?, out),
+        AgentsCommand::Check(args) => check::run(args, places, walls, out),
+        AgentsCommand::Library(command) => {
+            crate::commands::libraries::run(command, places, walls, out)
+        }
+    }
+}
+
+/// An agent that was not found, or a workspace that cannot be used.
+pub(crate) fn not_found(error: ResolveError) -> Failure {
+    // Its text ends with a hint of its own.
+    Failure::from(anyhow::Error::new(error)).exit(Exit::Usage)
+}
+
+/// Lists the agents, with at most `most` characters of each description. Where that is no bound,
+/// every tool is named too.
+fn list(json: bool, most: usize, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let agents = resolve_all(&host, &places.workspace).map_err(not_found)?;
+    if json {
+        let rows: Vec<Value> = agents.iter().map(summary).collect();
+        out.json(&rows)?;
+    } else {
+        let mut table = Table::new(out, &["agent", "scope", "status", "tools", "description"]);
+        for agent in &agents {
+            table.row([
+                plain(&agent.id.slug),
+                plain(scope(&agent.id.scope)),
+                status_cell(&agent.status),
+                plain(tools(agent, if most == usize::MAX { most } else { MAX_TOOLS })),
+                plain(Shown::clipped(&agent.definition.description, most)),
+            ]);
+        }
+        table.print(out);
+        limited(&agents, out);
+        reasons(&agents, out);
+    }
+    let problems = host.library.problems();
+    // One line each: the list stays readable with a hundred broken files; `check` shows more. Of
+    // an installed library, what stops no agent was shown when it was added.
+    let libraries = places.libraries();
+    let quiet = |problem: &&Diagnostic| {
+        problem.severity < Severity::Error && problem.path.starts_with(&libraries)
+    };
+    problems.iter().filter(|problem| !quiet(problem)).for_each(|problem| out.diagnostic(problem));
+    let left = problems.iter().filter(quiet).count();
+    if left > 0 {
+        out.note(format_args!(
+            "{left} findings in installed libraries stop no agent: `belljar agents check {}` shows \
+             them",
+            libraries.shown()
+        ));
+    }
+    Ok(exit(&problems))
+}
+
+/// Which fields of their own files take tools away from agents that would have them.
+fn limited(agents: &[ResolvedAgent], out: &Out) {
+    for agent in agents {
+        for line in limits(agent) {
+            out.line(format_args!("{}: {}", agent.id.slug, Shown::new(&line)));
+        }
+    }
+}
+
+/// The same of one agent: a line for each field that decides about a tool that is granted.
+fn limits(agent: &ResolvedAgent) -> Vec<String> {
+    let mut by: BTreeMap<(u32, &str), Vec<&str>> = BTreeMap::new();
+    for (tool, granted) in &agent.grants.tools {
+        let decided = agent.definition.decided_by(tool.as_str());
+        if let Some(it) = decided.filter(|it| it.most(tool.as_str()) < *granted) {
+            by.entry((it.line, &it.field)).or_default().push(tool.as_str());
+        }
+    }
+    let line = |((line, field), tools): ((u32, &str), Vec<&str>)| {
+        let field = Shown::clipped(field, 64);
+        format!(
+            "`{field}` on line {line} of its file withholds, or has asked for: {}",
+            tools.join(", ")
+        )
+    };
+    by.into_iter().map(line).collect()
+}
+
+/// Why agents are blocked, or are ready with warnings.
+fn reasons(agents: &[ResolvedAgent], out: &Out) {
+    for agent in agents {
+        let (style, lines) = match &agent.status {
+            Status::Ready => continue,
+            Status::ReadyWithWarnings { warnings } => (Style::Yellow, warnings),
+            Status::Blocked { reasons } => (Style::Red, reasons),
+        };
+        out.line("");
+        out.line(format_args!("{}: {}", agent.id.slug, out.paint(style, agent.status.as_str())));
+        for line in lines {
+            out.line(format_args!("  {}", Shown::new(line)));
+        }
+        if !agent.hint.is_empty() {
+            out.line(format_args!("  to give it what it asks for: {}", Shown::new(&agent.hint)));
+        }
+    }
+}
+
+fn show(name: &str, json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let agent = resolve(&host, name, &places.workspace).map_err(not_found)?;
+    if json {
+        let mut object = summary(&agent);
+        if let Some(object) = object.as_object_mut() {
+            object.insert("body".to_owned(), json!(agent.definition.body));
+            object.insert("grants".to_owned(), json!(agent.grants));
+            object.insert("limits".to_owned(), json!(agent.rights.limits()));
+        }
+        out.json(&object)?;
+        return Ok(Exit::Completed);
+    }
+    print_definition(&agent, out);
+    print_rights(&agent, out);
+    limited(std::slice::from_ref(&agent), out);
+    reasons(std::slice::from_ref(&agent), out);
+    out.line("");
+    out.line(out.paint(Style::Bold, "system prompt"));
+    out.text(&Shown::multiline(&agent.definition.body).to_string());
+    Ok(Exit::Completed)
+}
+
+fn print_definition(agent: &ResolvedAgent, out: &Out) {
+    let definition = &agent.definition;
+    out.line(out.paint(Style::Bold, Shown::new(&definition.name)));
+    out.line(Shown::new(&definition.description));
+    out.line("");
+    let mut table = Table::new(out, &["", ""]);
+    let mut row = |name: &str, value: String| table.row([styled(Style::Dim, name), plain(value)]);
+    row("identity", Shown::new(&agent.id.to_string()).to_string());
+    row("file", Shown::new(&definition.path.to_string_lossy()).to_string());
+    row("written for", definition.dialect.to_string());
+    row("visibility", definition.visibility.to_string());
+    row("status", agent.status.as_str().to_owned());
+    let model = definition.model.as_deref().map_or_else(
+        || "main (it names none)".to_owned(),
+        |model| Shown::clipped(model, 100).to_string(),
+    );
+    row("model", model);
+    for translated in &definition.translated {
+        let tools: Vec<&str> = translated.tools.iter().map(|tool| tool.as_str()).collect();
+        let limits = translated.limits.map_or(String::new(), |limits| format!(" ({limits})"));
+        let name = Shown::new(&translated.written);
+        row("its tool", format!("{name} is {}{limits}", tools.join(", ")));
+    }
+    table.print(out);
+}
+
+fn print_rights(agent: &ResolvedAgent, out: &Out) {
+    out.line("");
+    let mut rights = Table::new(out, &["right", "", ""]);
+    for (tool, permission) in agent.rights.tools() {
+        let style = if permission == Permission::Allow { Style::Green } else { Style::Yellow };
+        rights.row([plain("tool"), plain(tool), styled(style, word(permission))]);
+    }
+    for mount in agent.rights.mounts() {
+        let host = Shown::new(&mount.host.to_string_lossy()).to_string();
+        rights.row([
+            plain("mount"),
+            plain(&mount.guest),
+            plain(format!("{}, {host}", mount.access)),
+        ]);
+    }
+    for list in agent.rights.hosts().lists() {
+        let rules: Vec<String> = list.rules.iter().map(ToString::to_string).collect();
+        let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };
+        rights.row([plain("hosts"), plain(rules), plain(format!("by {}", list.source))]);
+    }
+    for secret in agent.rights.secrets() {
+        rights.row([plain("secret"), plain(secret), plain("")]);
+    }
+    rights.print(out);
+    out.line("");
+    let mut limits = Table::new(out, &["limit", ">", "unit"]);
+    for row in LIMITS {
+        let value = agent.rights.limits().get(row.key).unwrap_or(row.default);
+        limits.row([plain(row.key), plain(table::count(value)), plain(row.unit)]);
+    }
+    limits.print(out);
+}
+
+/// A finding as an object.
+pub(crate) fn as_json(found: &Diagnostic) -> Value {
+    json!({
+        "path": found.path,
+        "line": found.line,
+        "column": found.column,
+        "severity": found.severity.to_string(),
+        "code": found.code,
+        "message": found.message,
+        "hint": found.hint,
+    })
+}
+
+/// A warning for each agent that the configuration names and that is not there.
+pub(crate) fn unknown(host: &Host, workspace: &Path) -> Vec<Diagnostic> {
+    let workspace = canonical(workspace).unwrap_or_else(|_| workspace.to_path_buf());
+    let (agents, teams) = (host.library.catalog(), host.teams.catalog());
+    host.settings.check_agents(&agents, &teams, &workspace)
+}
+
+/// Reads a team or a skill from a file of any place.
+pub(crate) fn read_file<D: Filed<Context = ()>>(path: &Path) -> FileRead<D> {
+    match read_bounded(path, D::KIND.max_bytes as u64) {
+        Ok(bytes) => D::read(path, &bytes, &()),
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
+            FileRead::Invalid { diagnostics: D::too_large(path, length) }
+        }
+        Err(error) => FileRead::Invalid { diagnostics: vec![unreadable(path, &error)] },
+    }
+}
+
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+    of_file(path, "read", format!("cannot be read: {error}"))
+}
+
+/// An error that concerns the file as a whole.
+pub(crate) fn of_file(path: &Path, code: &'static str, message: String) -> Diagnostic {
+    Diagnostic {
+        path: path.to_path_buf(),
+        line: 0,
+        column: 0,
+        severity: Severity::Error,
+        code,
+        message,
+        hint: None,
+    }
+}
+
+/// Shows what is wrong with files; the code says whether anything is.
+pub(crate) fn report(found: &[Diagnostic], out: &Out) -> Exit {
+    out.diagnostics(found);
+    exit(found)
+}
+
+/// Whether anything is wrong.
+fn exit(found: &[Diagnostic]) -> Exit {
+    if found.iter().any(|found| found.severity == Severity::Error) {
+        Exit::Usage
+    } else {
+        Exit::Completed
+    }
+}
+
+fn summary(agent: &ResolvedAgent) -> Value {
+    let definition = &agent.definition;
+    let reasons = match &agent.status {
+        Status::Ready => &Vec::new(),
+        Status::ReadyWithWarnings { warnings } => warnings,
+        Status::Blocked { reasons } => reasons,
+    };
+    let tools: serde_json::Map<String, Value> = agent
+        .rights
+        .tools()
+        .map(|(tool, permission)| (tool.to_string(), json!(permission)))
+        .collect();
+    json!({
+        "id": agent.id.to_string(),
+        "name": definition.name,
+        "description": definition.description,
+        "path": definition.path,
+        "dialect": definition.dialect,
+        "visibility": definition.visibility,
+        "model": definition.model,
+        "status": agent.status.as_str(),
+        "reasons": reasons,
+        "limited_by": limits(agent),
+        "tools": tools,
+    })
+}
+
+pub(crate) fn status_cell(status: &Status) -> (String, Option<Style>) {
+    let style = match status {
+        Status::Ready => Style::Green,
+        Status::ReadyWithWarnings { .. } => Style::Yellow,
+        Status::Blocked { .. } => Style::Red,
+    };
+    styled(style, status.as_str())
+}
+
+/// `home`, `library/x`, `workspace`.
+pub(crate) fn scope(scope: &Scope) -> String {
+    match scope {
+        Scope::Home => "home".to_owned(),
+        Scope::Library(name) => format!("library/{}", Shown::new(name)),
+        Scope::Workspace(_) => "workspace".to_owned(),
+    }
+}
+
+/// How many tools it has, and the names that `most` characters hold: `4: file_find, file_list, …`.
+fn tools(agent: &ResolvedAgent, most: usize) -> String {
+    let names = agent.rights.tools().map(|(tool, permission)| match permission {
+        Permission::Allow | Permission::Deny => tool.to_string(),
+        Permission::Ask => format!("{tool} (ask)"),
+    });
+    first_names(&names.collect::<Vec<_>>(), most)
+}
+
+fn first_names(names: &[String], most: usize) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let mut text = format!("{}: ", names.len());
+    for (at, name) in names.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        // The first is named in any case.
+        if at > 0 && text.len() + comma.len() + name.len() > most {
+            return text + ", …";
+        }
+        text.push_str(comma);
+        text.push_str(name);
+    }
+    text
+}
+
+fn word(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Allow => "allow",
+        Permission::Ask => "ask",
+        Permission::Deny => "deny",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_counts_tools_and_names_as_many_as_fit() {
+        let names = ["file_find", "file_list", "file_read", "file_search"].map(str::to_owned);
+        assert_eq!(
+            first_names(&names, usize::MAX),
+            "4: file_find, file_list, file_read, file_search"
+        );
+        assert_eq!(first_names(&names, 30), "4: file_find, file_list, …");
+        assert_eq!(first_names(&names, 3), "4: file_find, …");
+        assert_eq!(first_names(&[], 3), "none");
+    }
+}

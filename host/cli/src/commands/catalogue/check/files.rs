@@ -1,0 +1,87 @@
+//! Finds the files to check, and reads them on all cores.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use belljar_catalogue::limits;
+use belljar_policy::ShownPath as _;
+
+use super::verdict::{Judge, Verdict};
+use crate::setup::exit::Failure;
+
+/// How deep `check` looks below a directory: a cloned repository keeps its agents deeper than
+/// the folder of agents itself.
+const MAX_DEPTH: usize = 2 * limits::MAX_AGENT_DEPTH;
+
+/// Threads that read files. More do not help a disk.
+const MAX_THREADS: usize = 8;
+
+/// Files that one thread is worth starting for.
+const FILES_FOR_A_THREAD: usize = 64;
+
+/// A folder in which nobody keeps agents and git keeps much.
+const GIT: &str = ".git";
+
+/// The file itself, or the `.md` files below the directory, in the order of their paths.
+pub(crate) fn find(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let mut files = Vec::new();
+    let mut left = vec![(path.to_path_buf(), 0)];
+    while let Some((directory, depth)) = left.pop() {
+        let entries = std::fs::read_dir(&directory).map_err(|error| {
+            Failure::new(format!("failed to list `{}`: {error}", directory.shown()))
+        })?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_dir && depth < MAX_DEPTH && entry.file_name() != GIT {
+                left.push((path, depth + 1));
+            } else if !is_dir && is_markdown(&path) {
+                files.push(path);
+            }
+            if files.len() > limits::MAX_AGENT_FILES {
+                return Err(Failure::usage(format!(
+                    "more than {} agent files below `{}`",
+                    limits::MAX_AGENT_FILES,
+                    directory.shown()
+                )));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn is_markdown(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
+}
+
+/// Judges all files, in their order.
+pub(crate) fn judge(files: &[PathBuf], judge: &Judge<'_>) -> Vec<Verdict> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = (files.len() / FILES_FOR_A_THREAD).clamp(1, cores.min(MAX_THREADS));
+    if threads == 1 {
+        return files.iter().map(|file| judge.file(file)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::with_capacity(files.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut own = Vec::new();
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(file) = files.get(at) else { break };
+                    own.push((at, judge.file(file)));
+                }
+                found.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
+            });
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, verdict)| verdict).collect()
+}

@@ -1,0 +1,243 @@
+//! What a file is, and what its agent would get under the operator's policy.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use belljar_agent::{Host, absent_directories};
+use belljar_definition::{
+    AgentDefinition, AgentId, Catalog, CatalogEntry, Diagnostic, GrantChange, MAX_DEFINITION,
+    Parsed, Scope, Severity, Shapes, SkipReason, Status, grant_command, parse_agent_in,
+    parse_too_large, status,
+};
+use belljar_policy::{LIMITS, Permission, Rights, Shown, Wanted};
+use serde_json::{Map, Value, json};
+
+use crate::commands::catalogue::agents;
+use crate::setup::home::read_bounded;
+
+/// What a file turned out to be; the order is that of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Ready,
+    Warnings,
+    Blocked,
+    Invalid,
+    NotAnAgent,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Ready, Self::Warnings, Self::Blocked, Self::Invalid, Self::NotAnAgent];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Warnings => "ready with warnings",
+            Self::Blocked => "blocked",
+            Self::Invalid => "invalid",
+            Self::NotAnAgent => "not an agent",
+        }
+    }
+}
+
+/// A file that was looked at.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Kind,
+    /// Why it is what it is, one a line; the first one serves where there is one line only.
+    pub(crate) reasons: Vec<String>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) agent: Option<Judged>,
+}
+
+/// An agent and what it would get.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) definition: AgentDefinition,
+    tools: Vec<(String, Permission)>,
+    needs: Vec<Wanted>,
+    /// The command that grants what it asks for; only of an agent that grants can name.
+    pub(crate) grant: Option<String>,
+}
+
+/// Judges files under one policy.
+pub(crate) struct Judge<'a> {
+    host: &'a Host,
+    workspace: &'a Path,
+    known: belljar_definition::KnownTools,
+    shapes: Shapes,
+    /// Who the agents of home and workspace are, by their files.
+    ids: BTreeMap<PathBuf, AgentId>,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(host: &'a Host, workspace: &'a Path, lenient: bool) -> Self {
+        let shapes = if lenient { Shapes::Lenient } else { host.settings.shapes };
+        let catalog = host.library.catalog();
+        let ids = catalog.agents().iter().filter_map(|entry| {
+            Some((entry.definition.path.canonicalize().ok()?, entry.id.clone()))
+        });
+        Self { host, workspace, known: host.tools.known(), shapes, ids: ids.collect() }
+    }
+
+    pub(crate) fn known(&self) -> &belljar_definition::KnownTools {
+        &self.known
+    }
+
+    /// Reads a file of any place.
+    pub(crate) fn file(&self, path: &Path) -> Verdict {
+        let parsed = match read_bounded(path, MAX_DEFINITION as u64) {
+            Ok(bytes) => parse_agent_in(path, &bytes, &self.known, self.shapes),
+            Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+                parse_too_large(path, std::fs::metadata(path).map_or(0, |meta| meta.len()))
+            }
+            Err(error) => return Verdict::invalid(path, vec![agents::unreadable(path, &error)]),
+        };
+        match parsed {
+            Parsed::Agent { definition, diagnostics } => {
+                let id = self.id(path, &definition);
+                self.agent(&id, *definition, diagnostics)
+            }
+            Parsed::Invalid { diagnostics } => Verdict::invalid(path, diagnostics),
+            Parsed::NotAnAgent { reason } => Verdict {
+                path: path.to_path_buf(),
+                kind: Kind::NotAnAgent,
+                reasons: vec![reason.as_str().to_owned()],
+                diagnostics: Vec::new(),
+                agent: None,
+            },
+        }
+    }
+
+    /// An agent that the catalogue has.
+    pub(crate) fn entry(&self, entry: &CatalogEntry) -> Verdict {
+        let CatalogEntry { id, definition, diagnostics } = entry;
+        self.agent(id, definition.clone(), diagnostics.clone())
+    }
+
+    /// Everything in home and workspace, as the catalogue has it.
+    pub(crate) fn catalog(&self, catalog: &Catalog) -> Vec<Verdict> {
+        let entries = catalog.agents().iter().map(|entry| self.entry(entry));
+        let skipped = catalog.skipped().iter().filter_map(|skipped| match &skipped.reason {
+            SkipReason::Invalid(found) => Some(Verdict::invalid(&skipped.path, found.clone())),
+            SkipReason::Duplicate(other) => {
+                let other = Shown::new(&other.to_string_lossy()).to_string();
+                let message = format!("`{other}` already has its name");
+                Some(Verdict::invalid(
+                    &skipped.path,
+                    vec![agents::of_file(&skipped.path, "duplicate-name", message)],
+                ))
+            }
+            SkipReason::Quarantined | SkipReason::NotAnAgent(_) => None,
+        });
+        let mut all: Vec<Verdict> = entries.chain(skipped).collect();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        all
+    }
+
+    /// The identity that the catalogue knows, else one that no grant can name: a file that is
+    /// not installed is judged by the defaults.
+    fn id(&self, path: &Path, definition: &AgentDefinition) -> AgentId {
+        let known = || self.ids.get(&path.canonicalize().ok()?).cloned();
+        let nobody =
+            || AgentId { scope: Scope::Library(String::new()), slug: definition.slug.clone() };
+        if self.ids.is_empty() { nobody() } else { known().unwrap_or_else(nobody) }
+    }
+
+    fn agent(
+        &self,
+        id: &AgentId,
+        definition: AgentDefinition,
+        diagnostics: Vec<Diagnostic>,
+    ) -> Verdict {
+        let grants = self.host.settings.grants(id, definition.visibility, self.workspace, true);
+        let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
+        let status = status(&definition, &grants, &narrowed, &diagnostics);
+        let (kind, reasons) = match status {
+            Status::Ready => (Kind::Ready, Vec::new()),
+            Status::ReadyWithWarnings { warnings } => (Kind::Warnings, warnings),
+            Status::Blocked { reasons } => (Kind::Blocked, reasons),
+        };
+        let absent = absent_directories(&rights);
+        let (kind, reasons) = match (kind, absent.is_empty()) {
+            (kind, true) => (kind, reasons),
+            (Kind::Blocked, false) => (kind, reasons.into_iter().chain(absent).collect()),
+            (_, false) => (Kind::Blocked, absent),
+        };
+        let tools = rights.tools().map(|(tool, may)| (tool.to_string(), may)).collect();
+        let missing = GrantChange::for_missing(&narrowed);
+        let named = !matches!(&id.scope, Scope::Library(name) if name.is_empty());
+        let grant = (named && !missing.is_empty()).then(|| grant_command(id, &missing, true));
+        let needs = narrowed.into_iter().map(|narrowing| narrowing.wanted).collect();
+        Verdict {
+            path: definition.path.clone(),
+            kind,
+            reasons,
+            diagnostics,
+            agent: Some(Judged { definition, tools, needs, grant }),
+        }
+    }
+}
+
+impl Verdict {
+    fn invalid(path: &Path, diagnostics: Vec<Diagnostic>) -> Self {
+        let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
+        let reasons = errors.map(|found| match found.line {
+            0 => found.message.clone(),
+            line => format!("line {line}: {}", found.message),
+        });
+        Self {
+            path: path.to_path_buf(),
+            kind: Kind::Invalid,
+            reasons: reasons.collect(),
+            diagnostics,
+            agent: None,
+        }
+    }
+
+    /// A file that was asked for by its own path has to be an agent.
+    pub(crate) fn must_be_an_agent(&mut self) {
+        if self.kind == Kind::NotAnAgent {
+            let reasons = self.reasons.join("; ");
+            let message = format!("not an agent: {reasons}");
+            self.diagnostics.push(agents::of_file(&self.path, "not-an-agent", message));
+        }
+    }
+
+    /// As an entry of `--json`. Its fields are part of the command's interface.
+    pub(crate) fn as_json(&self) -> Value {
+        let agent = self.agent.as_ref();
+        let definition = agent.map(|agent| &agent.definition);
+        let asking = |may: &Permission| *may == Permission::Ask;
+        let tools = agent.map_or(&[][..], |agent| agent.tools.as_slice());
+        let names = |keep: &dyn Fn(&Permission) -> bool| -> Vec<&str> {
+            tools.iter().filter(|(_, may)| keep(may)).map(|(tool, _)| tool.as_str()).collect()
+        };
+        let unknown = definition.iter().flat_map(|agent| &agent.unknown_tools);
+        let unknown = unknown.map(|name| json!({ "name": name, "why": "it does not exist" }));
+        let unavailable = definition.iter().flat_map(|agent| &agent.unavailable);
+        let unavailable = unavailable.map(|tool| json!({ "name": tool.name, "why": tool.why }));
+        json!({
+            "path": self.path,
+            "status": self.kind.as_str(),
+            "reasons": self.reasons,
+            "dialect": definition.map(|agent| agent.dialect),
+            "name": definition.map(|agent| &agent.name),
+            "tools": names(&|_| true),
+            "ask": names(&asking),
+            "limits": definition.map_or_else(Map::new, limits),
+            "writes": definition.map(|agent| agent.asked.writes),
+            "max_depth": definition.and_then(|agent| agent.subagents.as_ref()?.max_depth),
+            "unavailable": unknown.chain(unavailable).collect::<Vec<_>>(),
+            "needs": agent.map_or(&[][..], |agent| agent.needs.as_slice()),
+            "diagnostics": self.diagnostics.iter().map(agents::as_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// The limits that its own file states.
+fn limits(agent: &AgentDefinition) -> Map<String, Value> {
+    let stated = |key: &str| Some((key.to_owned(), json!(agent.asked.limits.get(key)?)));
+    LIMITS.iter().filter_map(|row| stated(row.key)).collect()
+}

@@ -1,0 +1,291 @@
+//! `belljar drafts`: agents, teams and skills that wait in `drafts/` of the home until a person
+//! takes them into use.
+
+use std::path::{Path, PathBuf};
+
+use belljar_agent::{Host, resolve_team_file};
+use belljar_catalogue::{Library, Root};
+use belljar_definition::{
+    AgentContext, AgentDefinition, CatalogEntry, Diagnostic, Filed, Scope, Severity, Skill,
+    SkipReason, Slug, TeamDefinition,
+};
+use belljar_policy::{Shown, ShownPath as _};
+use serde_json::{Value, json};
+
+use crate::args::DraftsCommand;
+use crate::commands::catalogue::agents;
+use crate::commands::catalogue::drafts_move::move_new;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, create_private};
+use crate::setup::host::Assembly;
+use crate::setup::ours::make_private;
+use crate::term::out::{Out, Style};
+use crate::term::table::{Table, plain, styled};
+
+pub(crate) fn run(command: &DraftsCommand, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let desk = Desk { host: &host, places, out };
+    match command {
+        DraftsCommand::List { json } => desk.list(*json),
+        DraftsCommand::Promote { draft } => desk.promote_one(draft),
+    }
+}
+
+/// What the checks need.
+struct Desk<'a> {
+    host: &'a Host,
+    places: &'a Places,
+    out: &'a Out,
+}
+
+/// A draft, and what stands in the way of its use.
+struct Draft {
+    kind: &'static str,
+    name: String,
+    /// The file that was read.
+    file: PathBuf,
+    /// Why it cannot be promoted: errors. Warnings and notes do not stand in the way.
+    findings: Vec<Diagnostic>,
+}
+
+impl Draft {
+    fn is_ready(&self) -> bool {
+        self.findings.iter().all(|found| found.severity < Severity::Error)
+    }
+
+    /// What is moved: for a skill in a folder of its own, the folder.
+    fn unit(&self) -> &Path {
+        let is_skill =
+            self.file.file_name().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"));
+        let folder = self.file.parent().filter(|_| is_skill);
+        folder.unwrap_or(&self.file)
+    }
+}
+
+impl Desk<'_> {
+    fn list(&self, json: bool) -> Result<Exit, Failure> {
+        let out = self.out;
+        let drafts = self.all()?;
+        if json {
+            let row = |draft: &Draft| {
+                json!({
+                    "draft": format!("{}/{}", draft.kind, draft.name),
+                    "path": draft.file,
+                    "ready": draft.is_ready(),
+                    "findings": draft.findings.iter().map(agents::as_json).collect::<Vec<_>>(),
+                })
+            };
+            out.json(&drafts.iter().map(row).collect::<Vec<Value>>())?;
+            return Ok(Exit::Completed);
+        }
+        if drafts.is_empty() {
+            out.note(format_args!("no drafts in {}", self.places.drafts().shown()));
+            return Ok(Exit::Completed);
+        }
+        let mut table = Table::new(out, &["draft", "status", "file"]);
+        for draft in &drafts {
+            let (style, word) = match draft.is_ready() {
+                true => (Style::Green, "ready to promote"),
+                false => (Style::Red, "cannot be promoted"),
+            };
+            table.row([
+                plain(Shown::new(&format!("{}/{}", draft.kind, draft.name))),
+                styled(style, word),
+                plain(Shown::new(&draft.file.to_string_lossy())),
+            ]);
+        }
+        table.print(out);
+        drafts.iter().flat_map(|draft| &draft.findings).for_each(|found| out.diagnostic(found));
+        Ok(Exit::Completed)
+    }
+
+    fn all(&self) -> Result<Vec<Draft>, Failure> {
+        let mut drafts = self.drafts::<AgentDefinition>(&self.host.library, self.context())?;
+        drafts.extend(self.drafts::<TeamDefinition>(&self.host.teams, ())?);
+        drafts.extend(self.drafts::<Skill>(&self.host.skills, ())?);
+        Ok(drafts)
+    }
+
+    fn context(&self) -> AgentContext {
+        let shapes = self.host.settings.shapes;
+        AgentContext { known: self.host.tools.known(), shapes }
+    }
+
+    fn promote_one(&self, draft: &str) -> Result<Exit, Failure> {
+        let wrong = || {
+            Failure::usage(format!("`{}` names no draft", Shown::clipped(draft, 100)))
+                .hint("write `agents/NAME`, `teams/NAME` or `skills/NAME`")
+        };
+        let (kind, name) = draft.split_once('/').ok_or_else(wrong)?;
+        match kind {
+            "agents" | "agent" => self.promote(&*self.host.library, self.context(), name),
+            "teams" | "team" => self.promote(&*self.host.teams, (), name),
+            "skills" | "skill" => self.promote(&*self.host.skills, (), name),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// The drafts of one kind: checked like any other file, and for their names.
+    fn drafts<D>(&self, live: &Library<D>, context: D::Context) -> Result<Vec<Draft>, Failure>
+    where
+        D: Filed + PartialEq + Check,
+    {
+        let kind = D::KIND.folder;
+        let dir = self.places.drafts().join(kind);
+        let waiting = Library::<D>::of(
+            vec![Root { scope: Scope::Home, dir, pinned: None }],
+            Vec::new(),
+            context,
+            false,
+        );
+        let catalog = waiting.catalog();
+        let mut drafts = Vec::new();
+        for entry in catalog.entries() {
+            let mut findings = entry.diagnostics.clone();
+            findings.extend(taken(live, entry));
+            findings.extend(D::more(self, entry)?);
+            let file = entry.definition.path().to_path_buf();
+            drafts.push(Draft { kind, name: entry.id.slug.to_string(), file, findings });
+        }
+        for skipped in catalog.skipped() {
+            let findings = match &skipped.reason {
+                SkipReason::Invalid(found) => found.clone(),
+                SkipReason::Duplicate(_) => {
+                    let own = catalog.diagnostics().filter(|found| found.path == skipped.path);
+                    own.cloned().collect()
+                }
+                SkipReason::Quarantined | SkipReason::NotAnAgent(_) => continue,
+            };
+            let name = D::name_of_path(&skipped.path).unwrap_or_default();
+            let name = Slug::of(&name).map_or(name, |slug| slug.to_string());
+            drafts.push(Draft { kind, name, file: skipped.path.clone(), findings });
+        }
+        Ok(drafts)
+    }
+
+    fn promote<D>(
+        &self,
+        live: &Library<D>,
+        context: D::Context,
+        name: &str,
+    ) -> Result<Exit, Failure>
+    where
+        D: Filed + PartialEq + Check,
+    {
+        let noun = D::KIND.noun;
+        let slug = Slug::of(name).map(|slug| slug.to_string());
+        let mut found = self.drafts(live, context)?;
+        found.retain(|draft| Some(&draft.name) == slug.as_ref());
+        let shown = Shown::clipped(name, 100).to_string();
+        // Of two of one name, the list shows the second as a duplicate with its reason.
+        let Some(draft) = found.into_iter().next() else {
+            let message = format!("no draft of {} is called `{shown}`", D::KIND.a_noun);
+            return Err(Failure::usage(message).hint("`belljar drafts list` shows all"));
+        };
+        if !draft.is_ready() {
+            let message = format!("{noun} `{shown}` stays a draft");
+            return Err(Failure::diagnostics(message, draft.findings));
+        }
+        for finding in &draft.findings {
+            self.out.diagnostic(finding);
+        }
+        let to = self.move_live(&draft)?;
+        let word = self.out.paint(Style::Green, "promoted");
+        self.out.line(format_args!("{word} {}", Shown::new(&to.to_string_lossy())));
+        // The file may have been written to since it was read.
+        live.refresh();
+        let is_live = |entry: &CatalogEntry<D>| entry.definition.path().starts_with(&to);
+        if !live.catalog().entries().iter().any(is_live) {
+            let message = format!("{noun} `{shown}` was changed meanwhile and is not in use");
+            return Err(Failure::diagnostics(message, live.problems()));
+        }
+        Ok(Exit::Completed)
+    }
+
+    fn move_live(&self, draft: &Draft) -> Result<PathBuf, Failure> {
+        let from = draft.unit();
+        let shown = |path: &Path| Shown::new(&path.to_string_lossy()).to_string();
+        let meta = std::fs::symlink_metadata(from).map_err(|error| {
+            Failure::new(format!("failed to look at `{}`: {error}", shown(from)))
+        })?;
+        if meta.is_symlink() {
+            let message = format!("`{}` is a link; a draft is a file or folder", shown(from));
+            return Err(Failure::usage(message));
+        }
+        let name = from.file_name().ok_or_else(|| Failure::usage("the draft has no name"))?;
+        let folder = self.places.home.join(draft.kind);
+        let to = folder.join(name);
+        let moved = create_private(&folder)
+            .and_then(|()| move_new(from, &to))
+            .and_then(|()| make_private(&to));
+        match moved {
+            Ok(()) => Ok(to),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                Err(Failure::usage(format!("`{}` is there already", shown(&to)))
+                    .hint("rename the draft, or remove what is there"))
+            }
+            Err(error) => {
+                let (from, to) = (shown(from), shown(&to));
+                Err(Failure::new(format!("failed to move `{from}` to `{to}`: {error}")))
+            }
+        }
+    }
+}
+
+/// Why the name of a draft is taken: by what is in use, by what comes with belljar, or by a
+/// file in the home that cannot be understood.
+fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Option<Diagnostic> {
+    let catalog = live.catalog();
+    let used = catalog.get(&draft.id).map(|entry| entry.definition.path().to_path_buf());
+    let broken = || {
+        let same = |path: &Path| {
+            D::name_of_path(path).and_then(|name| Slug::of(&name)).as_ref() == Some(&draft.id.slug)
+        };
+        let skipped = catalog.skipped().iter().find(|skipped| {
+            skipped.scope == Scope::Home
+                && matches!(skipped.reason, SkipReason::Invalid(_))
+                && same(&skipped.path)
+        });
+        skipped.map(|skipped| skipped.path.clone())
+    };
+    let path = used.or_else(broken)?;
+    Some(Diagnostic {
+        path: draft.definition.path().to_path_buf(),
+        line: 0,
+        column: 0,
+        severity: Severity::Error,
+        code: "name-taken",
+        message: format!(
+            "the name `{}` is taken by `{}`",
+            draft.id.slug,
+            Shown::new(&path.to_string_lossy())
+        ),
+        hint: Some("give the draft another `name`".to_owned()),
+    })
+}
+
+/// What is checked of a kind besides its text.
+trait Check: Sized {
+    fn more(desk: &Desk<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure>;
+}
+
+impl Check for AgentDefinition {
+    fn more(_: &Desk<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+        Ok(Vec::new())
+    }
+}
+
+impl Check for Skill {
+    fn more(_: &Desk<'_>, _: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+        Ok(Vec::new())
+    }
+}
+
+impl Check for TeamDefinition {
+    fn more(desk: &Desk<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure> {
+        let (host, workspace) = (desk.host, &desk.places.workspace);
+        let team = resolve_team_file(host, draft.id.clone(), draft.definition.clone(), workspace)
+            .map_err(agents::not_found)?;
+        Ok(team.problems.into_iter().map(crate::commands::catalogue::teams::mild).collect())
+    }
+}

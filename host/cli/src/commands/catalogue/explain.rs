@@ -1,0 +1,216 @@
+//! `belljar explain`: may this agent use that tool there, and which of the four sources says so.
+
+use belljar_agent::{ResolvedAgent, resolve};
+use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines};
+use belljar_policy::{
+    Access, Explanation, GuestPath, HostRule, Permission, Question, Scheme, Shown, Source, Target,
+    TargetHost, ToolName, Verdict, Vote, WORKSPACE,
+};
+use serde_json::{Value, json};
+
+use crate::args::ExplainArgs;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host::Assembly;
+use crate::term::out::{Out, Style};
+use crate::term::table::{Table, plain, styled};
+
+pub(crate) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let agent = resolve(&host, &args.agent, &places.workspace)
+        .map_err(crate::commands::catalogue::agents::not_found)?;
+    let manifest = crate::commands::tools::manifest_of(&host, &args.tool)?;
+    // A tool that asks to write is there to write: saying that it may read would mislead.
+    let write = args.write || manifest.mounts == Some(Access::ReadWrite);
+    let question = question(args, write)?;
+    let mut answer = belljar_policy::explain(
+        &args.tool,
+        &question,
+        &agent.definition.asked,
+        &manifest,
+        &agent.grants,
+        None,
+    );
+    name_the_field(&mut answer, &agent, &args.tool);
+    let change = match answer.decided_by {
+        Some(Source::Grants) if answer.permission == Permission::Deny => {
+            missing(&agent, &args.tool, &question)
+        }
+        _ => None,
+    };
+    let command = change.as_ref().map(|change| grant_command(&agent.id, change, false));
+    let id = agent.id.to_string();
+    if args.json {
+        let lines = change.as_ref().map(|change| {
+            grant_lines(&host.settings, &agent.id, agent.definition.visibility, change)
+        });
+        out.json(&told(args, &id, &answer, lines.as_deref(), command.as_deref()))?;
+    } else {
+        headline(args, &id, answer.permission, out);
+        votes(&answer, out);
+        advise(answer.decided_by, command.as_deref(), out);
+    }
+    Ok(match answer.permission {
+        Permission::Allow | Permission::Ask => Exit::Completed,
+        Permission::Deny => Exit::NotAllowed,
+    })
+}
+
+/// The answer for programs.
+fn told(
+    args: &ExplainArgs,
+    agent: &str,
+    answer: &Explanation,
+    lines: Option<&str>,
+    command: Option<&str>,
+) -> Value {
+    let vote = |vote: &Vote| {
+        let verdict = vote.verdict.to_string();
+        json!({ "source": vote.source, "verdict": verdict, "why": vote.why })
+    };
+    json!({
+        "agent": agent,
+        "tool": args.tool,
+        "target": args.target,
+        "permission": answer.permission,
+        "decided_by": answer.decided_by,
+        "votes": answer.votes.iter().map(vote).collect::<Vec<_>>(),
+        "grant": lines,
+        "command": command,
+    })
+}
+
+/// Who voted how, and which vote decided.
+fn votes(answer: &Explanation, out: &Out) {
+    let mut table = Table::new(out, &["source", "vote", "why"]);
+    for vote in &answer.votes {
+        let style = match vote.verdict {
+            Verdict::Allows => Style::Green,
+            Verdict::Asks => Style::Yellow,
+            Verdict::Refuses => Style::Red,
+            Verdict::Silent => Style::Dim,
+        };
+        let decided = answer.decided_by == Some(vote.source);
+        let why = if decided { format!("{} (this decided)", vote.why) } else { vote.why.clone() };
+        table.row([plain(vote.source), styled(style, vote.verdict), plain(Shown::new(&why))]);
+    }
+    table.print(out);
+}
+
+/// Says which line of the agent's own file withholds a tool, or has it asked for.
+fn name_the_field(answer: &mut Explanation, agent: &ResolvedAgent, tool: &str) {
+    let by = agent.definition.decided_by(tool);
+    let withheld = |vote: &&mut Vote| {
+        let (Verdict::Refuses | Verdict::Asks) = vote.verdict else { return false };
+        vote.source == Source::Definition
+    };
+    for vote in answer.votes.iter_mut().filter(withheld) {
+        if let Some(it) = agent.definition.not_kept.first() {
+            vote.why = format!("line {}, `{}`, is not understood", it.line, it.text);
+        } else if let Some(by) = by {
+            let field = Shown::clipped(&by.field, 64);
+            vote.why = format!("{}: `{field}` on line {}", vote.why, by.line);
+        }
+    }
+}
+
+/// A path as the agent sees it, or a URL; none = the call itself.
+fn question(args: &ExplainArgs, write: bool) -> Result<Question, Failure> {
+    let Some(target) = &args.target else { return Ok(Question::Call) };
+    if target.contains("://") {
+        let parsed = Target::parse(target).map_err(|error| {
+            Failure::usage(format!("`{}`: {error}", Shown::clipped(target, 200)))
+        })?;
+        return Ok(Question::Url(parsed));
+    }
+    let path =
+        if target.starts_with('/') { target.clone() } else { format!("{WORKSPACE}/{target}") };
+    if path.split('/').any(|part| part == "..") {
+        return Err(Failure::usage(format!(
+            "`{}` leaves its directory",
+            Shown::clipped(target, 200)
+        ))
+        .hint("name the path without `..`"));
+    }
+    let access = if write { Access::ReadWrite } else { Access::Read };
+    Ok(Question::Path(path, access))
+}
+
+fn headline(args: &ExplainArgs, agent: &str, permission: Permission, out: &Out) {
+    let (style, word) = match permission {
+        Permission::Allow => (Style::Green, "allowed"),
+        Permission::Ask => (Style::Yellow, "allowed after asking you"),
+        Permission::Deny => (Style::Red, "not allowed"),
+    };
+    let target = args.target.as_ref().map_or(String::new(), |target| {
+        let to = if args.write { "writing to" } else { "on" };
+        format!(" {to} {}", Shown::clipped(target, 200))
+    });
+    let tool = Shown::clipped(&args.tool, 80);
+    out.line(format_args!(
+        "{}: {} calling {tool}{target}",
+        out.paint(style, word),
+        Shown::new(agent)
+    ));
+    out.line("");
+}
+
+/// What would allow it, where the grants are what is missing.
+fn missing(agent: &ResolvedAgent, tool: &str, question: &Question) -> Option<GrantChange> {
+    let asked_tools = agent.definition.asked.tools.clone();
+    let mut change = GrantChange { asked_tools, ..GrantChange::default() };
+    if agent.grants.permission(tool) == Permission::Deny {
+        change.tools.push((ToolName::new(tool).ok()?, Permission::Allow));
+    }
+    match question {
+        Question::Call => {}
+        Question::Path(path, access) => change.mounts.extend(mount(path, *access)),
+        Question::Url(target) => change.hosts.push(rule(target)?),
+    }
+    (!change.is_empty()).then_some(change)
+}
+
+/// The mount that would hold the path: the workspace, or the first directory of the path.
+fn mount(path: &str, access: Access) -> Option<MountSpec> {
+    if GuestPath::workspace().covers(path) {
+        return Some(MountSpec { guest: GuestPath::workspace(), host: None, access });
+    }
+    let first = path.split('/').find(|part| !part.is_empty())?;
+    let guest = GuestPath::new(&format!("/{first}")).ok()?;
+    Some(MountSpec { guest, host: Some(HOST_PLACEHOLDER.into()), access })
+}
+
+/// The rule for exactly this scheme, host and port.
+fn rule(target: &Target) -> Option<HostRule> {
+    let host = match target.host() {
+        TargetHost::Name(name) => name.clone(),
+        TargetHost::Ip(std::net::IpAddr::V4(ip)) => ip.to_string(),
+        TargetHost::Ip(std::net::IpAddr::V6(ip)) => format!("[{ip}]"),
+    };
+    let scheme: Scheme = target.scheme();
+    let port = target.port();
+    let port = if port == scheme.default_port() { String::new() } else { format!(":{port}") };
+    format!("{}://{host}{port}", scheme.as_str()).parse().ok()
+}
+
+/// What the operator can do about a refusal.
+fn advise(decided_by: Option<Source>, command: Option<&str>, out: &Out) {
+    let Some(source) = decided_by else { return };
+    out.line("");
+    match (source, command) {
+        (Source::Definition, _) => {
+            out.line("the agent's own file decides: it does not ask for this, so nothing else can give it");
+        }
+        (Source::Manifest, _) => {
+            out.line("the tool's own manifest decides: it does not ask for this, whoever calls it");
+        }
+        (Source::Hook, _) => out.line("a hook decides about single calls"),
+        (Source::Parent, _) => out.line("a child never has more than its parent"),
+        (Source::Grants, Some(command)) => {
+            out.line(format_args!("to allow it: {}", Shown::new(command)));
+        }
+        (Source::Grants, None) => {
+            out.line("the grants ask for your word before each call");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What exists: agents, teams, skills, drafts, and what each may do.
+
+pub(crate) mod agents;
+pub(crate) mod check;
+pub(crate) mod drafts;
+pub(crate) mod drafts_move;
+pub(crate) mod explain;
+pub(crate) mod limits;
+pub(crate) mod skills;
+pub(crate) mod teams;

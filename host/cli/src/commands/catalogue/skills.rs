@@ -1,0 +1,131 @@
+//! `belljar skills`: which skills there are, and what is wrong with their files.
+
+use std::path::{Path, PathBuf};
+
+use belljar_agent::ResolveError;
+use belljar_definition::{CatalogEntry, Diagnostic, FileRead, Filed as _, Severity, Skill};
+use belljar_policy::{Shown, ShownPath as _};
+use serde_json::{Value, json};
+
+use crate::args::SkillsCommand;
+use crate::commands::catalogue::agents;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host::Assembly;
+use crate::setup::walls::Walls;
+use crate::term::out::Out;
+use crate::term::table::{Table, plain};
+
+/// Characters of a description, or of the triggers, in the list.
+const MAX_DESCRIPTION: usize = 80;
+
+pub(crate) fn run(
+    command: &SkillsCommand,
+    places: Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    match command {
+        SkillsCommand::List { json } => list(*json, &walls.around(places)?, out),
+        SkillsCommand::Check { skills, json } => {
+            let read = skills.iter().map(PathBuf::from).collect();
+            check(skills, *json, &walls.reading(places, read)?, out)
+        }
+    }
+}
+
+fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let catalog = host.skills.catalog();
+    if json {
+        let rows: Vec<Value> = catalog.entries().iter().map(summary).collect();
+        out.json(&rows)?;
+    } else if catalog.entries().is_empty() {
+        out.note(format_args!("no skills in {}", places.home.join("skills").shown()));
+    } else {
+        let mut table = Table::new(out, &["skill", "scope", "triggers", "description"]);
+        for skill in catalog.entries() {
+            let Skill { description, triggers, .. } = &skill.definition;
+            table.row([
+                plain(&skill.id.slug),
+                plain(agents::scope(&skill.id.scope)),
+                plain(Shown::clipped(&triggers.join(", "), MAX_DESCRIPTION)),
+                plain(Shown::clipped(description, MAX_DESCRIPTION)),
+            ]);
+        }
+        table.print(out);
+    }
+    Ok(agents::report(&host.skills.problems(), out))
+}
+
+/// Checks skills by name or file; without any, all of the library.
+fn check(skills: &[String], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let host = Assembly::new(places, out)?.host()?;
+    let catalog = host.skills.catalog();
+    let mut found = Vec::new();
+    if skills.is_empty() {
+        found = host.skills.problems();
+        if !json {
+            let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
+            out.line(format_args!("{} skills, {errors} errors", catalog.entries().len()));
+        }
+    }
+    for word in skills {
+        if is_file(word) {
+            file(Path::new(word), json, &mut found, out);
+            continue;
+        }
+        let not_found = |error| agents::not_found(ResolveError::NotFound(error));
+        let skill = catalog.find(word).map_err(not_found)?;
+        found.extend(skill.diagnostics.iter().cloned());
+        if !json {
+            good(&skill.definition, out);
+        }
+    }
+    if json {
+        let rows: Vec<Value> = found.iter().map(agents::as_json).collect();
+        out.json(&rows)?;
+    }
+    Ok(agents::report(&found, out))
+}
+
+/// Whether a word on the command line is a file rather than a name.
+fn is_file(word: &str) -> bool {
+    let path = Path::new(word);
+    Skill::wants(path) || path.is_file()
+}
+
+/// Reads a skill file; what is wrong with it goes to `found`.
+fn file(path: &Path, json: bool, found: &mut Vec<Diagnostic>, out: &Out) {
+    match agents::read_file::<Skill>(path) {
+        FileRead::Item { item, diagnostics } => {
+            found.extend(diagnostics);
+            if !json {
+                good(&item, out);
+            }
+        }
+        FileRead::Invalid { diagnostics } => found.extend(diagnostics),
+        FileRead::Other { reason } => {
+            let shown = Shown::new(&path.to_string_lossy()).to_string();
+            let text = format!("{shown}: not a skill: {}", reason.as_str());
+            if json { out.note(text) } else { out.line(text) }
+        }
+    }
+}
+
+fn good(skill: &Skill, out: &Out) {
+    let path = skill.path.to_string_lossy();
+    out.line(format_args!("{}: skill `{}`", Shown::new(&path), Shown::new(&skill.name)));
+}
+
+fn summary(skill: &CatalogEntry<Skill>) -> Value {
+    let Skill { name, description, triggers, body, path, .. } = &skill.definition;
+    json!({
+        "id": skill.id.to_string(),
+        "name": name,
+        "description": description,
+        "triggers": triggers,
+        "bytes": body.len(),
+        "path": path,
+    })
+}

@@ -1,0 +1,62 @@
+//! The tenants of the server on this machine: which of them could not be served, and why.
+
+use belljar_definition::Settings;
+use belljar_policy::Shown;
+use belljar_store::Store;
+
+use super::{Check, Finding, bad, check};
+use crate::args::server::DataArg;
+use crate::commands::serve::tenancy::Tenancy;
+use crate::setup::data::{Data, failed};
+use crate::setup::exit::Failure;
+use crate::setup::home::Places;
+use crate::setup::host;
+use crate::setup::walls::Through;
+
+/// The data root that the settings name, if there is a store in it. Nothing is made.
+pub(super) fn data(places: &Places) -> Option<Data> {
+    let data = Data::find(&DataArg { data: None }, &host::settings(places).ok()?, places).ok()?;
+    data.store().is_file().then_some(data)
+}
+
+/// What looking at tenants needs of the OS sandbox besides.
+pub(super) fn through(data: Option<&Data>, mut through: Through) -> Through {
+    if let Some(data) = data {
+        through.read.push(data.tenants());
+        through.write.push(data.store_directory());
+    }
+    through
+}
+
+/// One line for all tenants, where there are any beside the operator's own.
+pub(super) fn check_all(settings: Settings, places: &Places, data: Data) -> Option<Check> {
+    match find(settings, places, data) {
+        Ok((0, _)) => None,
+        Ok((count, refused)) if refused.is_empty() => {
+            Some(check("tenants", Finding::Good, format!("{count} can be served")))
+        }
+        Ok((count, refused)) => {
+            let text = format!("{} of {count} cannot be served", refused.len());
+            Some(Check { details: refused, ..check("tenants", Finding::Bad, text) })
+        }
+        Err(failure) => Some(bad("tenants", &failure)),
+    }
+}
+
+/// How many tenants there are, and what is said of each that cannot be served.
+fn find(settings: Settings, places: &Places, data: Data) -> Result<(usize, Vec<String>), Failure> {
+    let store = data.store();
+    let tenancy = Tenancy { settings, places: places.clone(), data, written: Vec::new() };
+    let checked = host::small_runtime()?.block_on(async {
+        let store = Store::open(&store).await.map_err(failed)?;
+        let checked = tenancy.check_all(&store.registry()).await.map_err(failed);
+        store.close().await;
+        checked
+    })?;
+    let count = checked.len();
+    let refused = checked.into_iter().filter_map(|(tenant, error)| {
+        let why = error?.to_string();
+        Some(format!("`{}`: {}", tenant.name, Shown::multiline(&why)))
+    });
+    Ok((count, refused.collect()))
+}

@@ -1,0 +1,76 @@
+//! `belljar sessions export`: one JSON object with everything that is stored of a session.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belljar_store::{MAX_EVENTS, MAX_LISTED, Store, StoredSession};
+use serde_json::{Value, json};
+
+use crate::setup::data::failed;
+use crate::setup::exit::Failure;
+use crate::term::out::Out;
+
+/// The version of the object's form.
+const EXPORT_VERSION: u32 = 1;
+
+/// Everything of a session.
+pub(crate) async fn export(
+    store: &Store,
+    session: StoredSession,
+    out: &Out,
+) -> Result<Value, Failure> {
+    let id = session.id.as_str();
+    let messages = store.messages(id).await.map_err(failed)?;
+    let mut receipts = Vec::new();
+    for message in &messages {
+        let of_message = store.receipts(id, Some(&message.id), MAX_LISTED).await.map_err(failed)?;
+        warn_if_cut("receipts", of_message.len(), out);
+        receipts.extend(of_message);
+    }
+    let answers = store.answers(id).await.map_err(failed)?;
+    warn_if_cut("answers", answers.len(), out);
+    Ok(json!({
+        "export": EXPORT_VERSION,
+        "messages": messages,
+        "subagents": store.subagents(id).await.map_err(failed)?,
+        "receipts": receipts,
+        "answers": answers,
+        "attachments": attachments(store, id, out).await?,
+        "summary": store.compaction(id).await.map_err(failed)?,
+        "events": events(store, id).await?,
+        "session": session,
+    }))
+}
+
+/// The files, their bytes in base64.
+async fn attachments(store: &Store, session: &str, out: &Out) -> Result<Vec<Value>, Failure> {
+    let listed = store.attachments(session).await.map_err(failed)?;
+    warn_if_cut("attachments", listed.len(), out);
+    let mut files = Vec::with_capacity(listed.len());
+    for about in listed {
+        let (about, data) = store.attachment(session, &about.id).await.map_err(failed)?;
+        files.push(json!({ "about": about, "base64": STANDARD.encode(data) }));
+    }
+    Ok(files)
+}
+
+async fn events(store: &Store, session: &str) -> Result<Vec<Value>, Failure> {
+    let (mut events, mut after) = (Vec::new(), 0);
+    loop {
+        let page = store.events_after(session, after, MAX_EVENTS).await.map_err(failed)?;
+        let Some(last) = page.last() else { return Ok(events) };
+        after = last.seq;
+        for event in page {
+            let value = serde_json::from_str(&event.body).map_err(|error| {
+                Failure::new(format!("event {} of the session is no JSON: {error}", event.seq))
+            })?;
+            events.push(value);
+        }
+    }
+}
+
+/// The store gives the latest of them only.
+fn warn_if_cut(what: &str, count: usize, out: &Out) {
+    if u32::try_from(count).is_ok_and(|count| count >= MAX_LISTED) {
+        out.warning(format_args!("there may be more {what}: only the latest {count} are exported"));
+    }
+}

@@ -1,0 +1,82 @@
+//! `belljar man`: the manual, made of what `--help` says.
+
+use std::fs;
+use std::path::Path;
+
+use belljar_policy::ShownPath as _;
+use clap::{Command, CommandFactory as _};
+use clap_mangen::Man;
+
+use crate::args::Args;
+use crate::setup::exit::{Exit, Failure};
+use crate::term::out::Out;
+
+/// The section of the manual for programs that a person starts.
+const SECTION: &str = "1";
+
+/// Prints the page of `belljar` itself, or writes it and one for each command into `dir`.
+pub(crate) fn run(dir: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+    let pages = pages();
+    match (dir, pages.first()) {
+        (Some(dir), _) => write(&pages, dir)?,
+        (None, Some((_, page))) => out.text(page),
+        (None, None) => {}
+    }
+    Ok(Exit::Completed)
+}
+
+fn write(pages: &[(String, String)], dir: &Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(format!("failed to write the manual to `{}`: {error}", dir.shown()))
+    };
+    fs::create_dir_all(dir).map_err(failed)?;
+    for (name, page) in pages {
+        fs::write(dir.join(format!("{name}.{SECTION}")), page).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The pages with their names: `belljar`, `belljar-agents`, `belljar-agents-list`.
+fn pages() -> Vec<(String, String)> {
+    let mut pages = Vec::new();
+    let mut command = Args::command().disable_help_subcommand(true);
+    command.build();
+    collect(&command, &mut pages);
+    pages
+}
+
+fn collect(command: &Command, pages: &mut Vec<(String, String)>) {
+    // Of a subcommand, with those above it: `belljar-agents-list`.
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    let man = Man::new(command.clone())
+        .title(name.to_uppercase())
+        .section(SECTION)
+        .source(concat!("belljar ", env!("CARGO_PKG_VERSION")))
+        .manual("belljar manual");
+    let mut text = Vec::new();
+    // Writing to memory does not fail.
+    if man.render(&mut text).is_ok() {
+        pages.push((name.to_owned(), String::from_utf8_lossy(&text).into_owned()));
+    }
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        collect(below, pages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_that_help_names_has_a_page_with_its_options() {
+        let pages = pages();
+        for name in ["belljar", "belljar-run", "belljar-agents-list", "belljar-tools-call"] {
+            let found = pages.iter().find(|(page, _)| page == name);
+            let (_, text) = found.unwrap_or_else(|| panic!("no page {name}"));
+            assert!(text.contains(".SH OPTIONS"), "{text}");
+        }
+        let (_, main) = &pages[0];
+        assert!(main.contains("belljar\\-agents(1)") && main.contains("Exit codes"), "{main}");
+        assert!(!pages.iter().any(|(name, _)| name == "belljar-man"), "it is hidden");
+    }
+}

@@ -1,0 +1,335 @@
+//! `belljar receipts`: the runs that are kept, and what the tool calls of one did.
+
+use belljar_agent::{CallReceipt, ChildOrigin, ChildSummary, Outcome};
+use belljar_policy::{Shown, ShownPath as _};
+use belljar_sandbox::{Ending, Receipt};
+use belljar_session::RunRecord;
+use belljar_store::{MessageStatus, SessionKind, Store};
+use serde_json::{Value, json};
+
+use crate::args::ReceiptsArgs;
+use crate::setup::data::failed;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host;
+use crate::term::out::{Out, Style};
+use crate::term::progress::{message_style, status_style};
+use crate::term::table::{self, Table, plain, styled};
+
+/// Runs that the list shows; `--json` lists all.
+const MAX_LISTED: usize = 20;
+
+/// Characters of a task in the list.
+const MAX_TASK: usize = 60;
+
+/// Characters of what a failed call said.
+const MAX_WHY: usize = 300;
+
+/// Characters of an ending in the table.
+const MAX_ENDING: usize = 60;
+
+pub(crate) fn run(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    if !places.store().exists() {
+        return none(args, places, out);
+    }
+    host::small_runtime()?.block_on(async {
+        let store = Store::open(&places.store()).await.map_err(failed)?;
+        let done = look(args, &store, places, out).await;
+        store.close().await;
+        done
+    })
+}
+
+async fn look(
+    args: &ReceiptsArgs,
+    store: &Store,
+    places: &Places,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let Some(name) = &args.run else {
+        let most = if args.json { usize::MAX } else { MAX_LISTED };
+        let (runs, more) = RunRecord::newest(store, most).await.map_err(failed)?;
+        if runs.is_empty() {
+            return none(args, places, out);
+        }
+        list(&runs, more, args.json, out)?;
+        return Ok(Exit::Completed);
+    };
+    let record = RunRecord::find(store, name).await.map_err(|error| {
+        let failure = failed(error);
+        let usage = failure.exit == Exit::Usage;
+        if usage { failure.hint("`belljar receipts` lists the runs") } else { failure }
+    })?;
+    if args.json {
+        out.json(&record)?;
+    } else {
+        show(&record, out);
+    }
+    Ok(Exit::Completed)
+}
+
+/// Nothing was run yet.
+fn none(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    match &args.run {
+        None if args.json => out.json(&Vec::<Value>::new())?,
+        None => out.note(format_args!("no runs in {}", places.store().shown())),
+        Some(name) => {
+            let name = Shown::clipped(name, 64);
+            return Err(Failure::usage(format!("there is no run `{name}`"))
+                .hint("`belljar receipts` lists the runs"));
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+fn list(runs: &[RunRecord], more: bool, json: bool, out: &Out) -> Result<(), Failure> {
+    if json {
+        let rows: Vec<_> = runs.iter().map(summary).collect();
+        return out.json(&rows);
+    }
+    let mut table = Table::new(out, &["run", "agent", "status", ">calls", ">tokens", "task"]);
+    for record in runs {
+        let outcome = &record.outcome;
+        let total = outcome.total;
+        table.row([
+            plain(&record.id),
+            // A bare name means the home's.
+            plain(Shown::new(outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent))),
+            styled(message_style(record.status), record.status),
+            plain(table::count(total.tool_calls)),
+            plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
+            plain(Shown::clipped(record.task.trim(), MAX_TASK)),
+        ]);
+    }
+    table.print(out);
+    if more {
+        out.note("there are older runs; `--json` lists all");
+    }
+    Ok(())
+}
+
+fn summary(record: &RunRecord) -> Value {
+    let outcome = &record.outcome;
+    json!({
+        "id": record.id,
+        "agent": outcome.agent,
+        "model": outcome.model,
+        "status": record.status,
+        "session": record.session,
+        "kind": record.kind,
+        "task": record.task,
+        "workspace": record.workspace,
+        "started": outcome.started,
+        "ended": outcome.ended,
+        "total": outcome.total,
+    })
+}
+
+fn show(record: &RunRecord, out: &Out) {
+    let outcome = &record.outcome;
+    let status = out.paint(message_style(record.status), record.status);
+    out.line(format_args!("run     {}", record.id));
+    if record.session != record.id.as_str() {
+        out.line(format_args!("session {}", record.session));
+    }
+    // A team has no model of its own.
+    let on = match outcome.model.as_str() {
+        "" => String::new(),
+        model => format!(" on {}", Shown::new(model)),
+    };
+    out.line(format_args!("agent   {}{on}", Shown::new(&outcome.agent)));
+    out.line(format_args!("task    {}", Shown::clipped(record.task.trim(), 200)));
+    out.line(format_args!("status  {status}"));
+    if let Some(error) = &outcome.error {
+        out.line(format_args!("reason  {}", Shown::new(&error.to_string())));
+    }
+    out.line(format_args!("used    {}", usage(outcome)));
+    out.line("");
+    print(outcome, out);
+    subagents(outcome, out);
+    failures(outcome, out);
+    denials(outcome, out);
+    if let Some(hint) = goes_on(record.status, record.kind, &record.session) {
+        out.note(hint);
+    }
+}
+
+/// How to resume a turn whose program has ended in it.
+pub(crate) fn goes_on(status: MessageStatus, kind: SessionKind, session: &str) -> Option<String> {
+    let team = match kind {
+        SessionKind::Team => " --agent NAME",
+        SessionKind::Chat | SessionKind::Run | SessionKind::Api => "",
+    };
+    (status == MessageStatus::Interrupted).then(|| {
+        format!("the program ended during this; `belljar chat --resume {session}{team}` goes on")
+    })
+}
+
+/// One row for each subagent, whether it called a tool or not.
+fn subagents(outcome: &Outcome, out: &Out) {
+    if outcome.children.is_empty() {
+        return;
+    }
+    out.line("");
+    let headings = ["subagent", "ended", ">steps", ">tokens", ">calls", "task"];
+    let mut table = Table::new(out, &headings);
+    let mut left: Vec<(usize, &ChildSummary)> = Vec::new();
+    left.extend(outcome.children.iter().rev().map(|child| (0, child)));
+    while let Some((depth, child)) = left.pop() {
+        let total = child.outcome.total;
+        let name = child.outcome.agent.rsplit('/').next().unwrap_or_default();
+        let name = match child.origin {
+            ChildOrigin::Fork => format!("fork of {name}"),
+            ChildOrigin::Preset | ChildOrigin::Team => name.to_owned(),
+        };
+        let name = Shown::new(&name);
+        table.row([
+            plain(format!("{}→ {name}#{}", "  ".repeat(depth), child.spawn_index)),
+            styled(status_style(child.outcome.status), child.outcome.status),
+            plain(table::count(total.steps)),
+            plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
+            plain(table::count(total.tool_calls)),
+            plain(Shown::clipped(child.task.trim(), MAX_TASK)),
+        ]);
+        left.extend(child.outcome.children.iter().rev().map(|child| (depth + 1, child)));
+    }
+    table.print(out);
+}
+
+/// Why calls failed that nothing refused.
+fn failures(outcome: &Outcome, out: &Out) {
+    let receipts = outcome.all_receipts().into_iter();
+    let failed: Vec<_> = receipts
+        .filter(|call| call.receipt.denials.is_empty())
+        .filter_map(|call| Some((call, call.error.as_deref()?)))
+        .collect();
+    if failed.is_empty() {
+        return;
+    }
+    out.line("");
+    let mut table = Table::new(out, &["failed", "agent", "why"]);
+    for (call, why) in failed {
+        table.row([
+            styled(Style::Yellow, Shown::new(&call.tool)),
+            plain(below_root(&call.agent)),
+            plain(Shown::clipped(why, MAX_WHY)),
+        ]);
+    }
+    table.print(out);
+}
+
+/// What the sandbox refused, with the facts that only the operator sees.
+pub(crate) fn denials(outcome: &Outcome, out: &Out) {
+    let denials: Vec<_> = outcome
+        .all_receipts()
+        .into_iter()
+        .flat_map(|call| call.receipt.denials.iter().map(move |denial| (call, denial)))
+        .collect();
+    if !denials.is_empty() {
+        out.line("");
+        let mut table = Table::new(out, &["refused", "agent", "operation", "facts"]);
+        for (call, denial) in denials {
+            table.row([
+                styled(Style::Red, denial.code),
+                plain(below_root(&call.agent)),
+                plain(Shown::new(&denial.what)),
+                plain(Shown::new(&denial.facts)),
+            ]);
+        }
+        table.print(out);
+    }
+}
+
+/// What a run used, on one line.
+pub(crate) fn usage(outcome: &Outcome) -> String {
+    let total = outcome.total;
+    let time = outcome.ended.duration_since(outcome.started);
+    let time = u64::try_from(time.as_micros()).unwrap_or(0);
+    format!(
+        "{}, {} tokens in ({} cached), {} out, {}, {} fuel, {}",
+        table::some(total.steps, "step"),
+        table::count(total.input_tokens),
+        table::count(total.cached_tokens),
+        table::count(total.output_tokens),
+        table::some(total.tool_calls, "tool call"),
+        table::fuel(total.fuel),
+        table::micros(time)
+    )
+}
+
+/// The columns of [`print()`]; `>` marks numbers.
+const HEADINGS: &[&str] = &[
+    "agent", "tool", "ended", ">fuel", ">time", ">memory", ">read", ">written", ">sent", ">refused",
+];
+
+type Cell = (String, Option<Style>);
+
+/// One row for each tool call of the run and its subagents.
+pub(crate) fn print(outcome: &Outcome, out: &Out) {
+    let receipts = outcome.all_receipts();
+    if receipts.is_empty() {
+        out.line("no tool was called");
+        return;
+    }
+    let mut rows: Vec<Vec<Cell>> = receipts.into_iter().map(row).collect();
+    let mut headings = HEADINGS.to_vec();
+    // Columns that hold nothing in any row would only make the others narrow.
+    for heading in [">written", ">sent", ">refused"] {
+        let at = headings.iter().position(|found| *found == heading);
+        let Some(at) = at else { continue };
+        let empty =
+            |row: &Vec<Cell>| row.get(at).is_none_or(|(text, _)| text == "0" || text == "0 B");
+        if rows.iter().all(empty) {
+            headings.remove(at);
+            rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+    }
+    let mut table = Table::new(out, &headings);
+    rows.into_iter().for_each(|row| table.row(row));
+    table.print(out);
+}
+
+fn row(call: &CallReceipt) -> Vec<Cell> {
+    let CallReceipt { tool, agent, receipt, .. } = call;
+    let refused = receipt.denials.len() as u64 + receipt.denials_dropped;
+    vec![
+        plain(below_root(agent)),
+        plain(Shown::new(tool)),
+        ending(receipt),
+        plain(table::fuel(receipt.fuel)),
+        plain(table::micros(receipt.times.total)),
+        plain(table::size(receipt.peak_memory)),
+        plain(table::size(receipt.bytes.read)),
+        plain(table::size(receipt.bytes.written)),
+        plain(table::size(receipt.bytes.sent)),
+        if refused == 0 { plain(refused) } else { styled(Style::Red, refused) },
+    ]
+}
+
+/// An agent's path without the name at its root, which all share.
+fn below_root(agent: &str) -> String {
+    match agent.split_once('/') {
+        Some((_, child)) => format!("→ {}", Shown::new(child)),
+        None => Shown::new(agent).to_string(),
+    }
+}
+
+/// How a call ended, in a few words.
+fn ending(receipt: &Receipt) -> (String, Option<Style>) {
+    let (style, word, detail) = match &receipt.ending {
+        Ending::Completed => (Style::Green, "completed", None),
+        Ending::ToolError(kind) => (Style::Yellow, "tool error", Some(kind)),
+        Ending::Trapped(trap) => (Style::Red, "trapped", Some(trap)),
+        Ending::Exhausted(which) => (Style::Red, "exhausted", Some(which)),
+        Ending::TimedOut => (Style::Red, "timed out", None),
+        Ending::Cancelled => (Style::Yellow, "cancelled", None),
+        Ending::BadOutput(why) => (Style::Red, "bad output", Some(why)),
+        Ending::Refused(why) => (Style::Red, "refused", Some(why)),
+        Ending::HostFault(why) => (Style::Red, "host fault", Some(why)),
+    };
+    let text = match detail {
+        None => word.to_owned(),
+        Some(detail) => Shown::clipped(&format!("{word}: {detail}"), MAX_ENDING).to_string(),
+    };
+    styled(style, text)
+}

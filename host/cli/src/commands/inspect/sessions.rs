@@ -1,0 +1,188 @@
+//! `belljar sessions`: what is stored of conversations and runs, shown, exported and deleted.
+
+use belljar_policy::Shown;
+use belljar_session::shown_status;
+use belljar_store::{
+    MessageStatus, Role, Store, StoredMessage, StoredSession, SubagentRecord, SubagentStatus,
+};
+use serde_json::json;
+
+use crate::args::server::{SessionsArgs, SessionsCommand};
+use crate::commands::inspect::export::export;
+use crate::commands::inspect::receipts::goes_on;
+use crate::setup::data::{audit, failed, shown_time, with_store};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::term::out::{Out, Style};
+use crate::term::table::{Table, plain};
+
+/// Sessions that the list shows; `--json` lists all.
+const MAX_SHOWN: u32 = 30;
+
+/// Characters of a title in the list.
+const MAX_TITLE: usize = 60;
+
+/// Characters of what a subagent has concluded.
+const MAX_SUMMARY: usize = 200;
+
+/// Steps by which subagents of subagents are moved to the right.
+const MAX_INDENT: usize = 4;
+
+/// Sessions that are read at once.
+const PAGE: u32 = 500;
+
+pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    with_store(&args.data, places, async |store, _| {
+        let store = store.of_tenant(&args.tenant);
+        if store.registry().tenant(&args.tenant).await.map_err(failed)?.is_none() {
+            let name = Shown::clipped(&args.tenant, 64);
+            return Err(Failure::usage(format!("there is no tenant `{name}`"))
+                .hint("`belljar tenants list` shows them"));
+        }
+        match &args.command {
+            SessionsCommand::List { json: true } => out.json(&all(&store).await?)?,
+            SessionsCommand::List { json: false } => {
+                list(&store.sessions(MAX_SHOWN).await.map_err(failed)?, out);
+            }
+            SessionsCommand::Show { id } => {
+                let session = store.find_session(id).await.map_err(failed)?;
+                let messages = store.messages(&session.id).await.map_err(failed)?;
+                let subagents = store.subagents(&session.id).await.map_err(failed)?;
+                show(&store, &session, messages, &subagents, out);
+            }
+            SessionsCommand::Export { id } => {
+                let session = store.find_session(id).await.map_err(failed)?;
+                out.json(&export(&store, session, out).await?)?;
+            }
+            SessionsCommand::Rm { id, yes, .. } => {
+                remove(id.as_deref(), *yes, &args.tenant, &store, out).await?;
+            }
+        }
+        Ok(Exit::Completed)
+    })
+}
+
+/// Asks before something is deleted; without a person, only `--yes` is a yes.
+pub(crate) fn sure(yes: bool, question: &str, out: &Out) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    match out.ask(question) {
+        Some(true) => Ok(()),
+        Some(false) => Err(Failure::new("nothing was deleted").exit(Exit::Cancelled)),
+        None => Err(Failure::usage("there is nobody to ask whether to delete")
+            .hint("say so on the command line: `--yes`")),
+    }
+}
+
+async fn remove(
+    id: Option<&str>,
+    yes: bool,
+    tenant: &str,
+    store: &Store,
+    out: &Out,
+) -> Result<(), Failure> {
+    let Some(id) = id else {
+        sure(yes, "delete all sessions with all that belongs to them?", out)?;
+        let count = store.delete_all_sessions().await.map_err(failed)?;
+        audit(store, tenant, "delete_sessions", "all", json!({ "deleted": count })).await?;
+        out.note(format_args!("{count} sessions are deleted"));
+        return Ok(());
+    };
+    let session = store.find_session(id).await.map_err(failed)?;
+    let title = Shown::clipped(&session.title, MAX_TITLE);
+    sure(yes, &format!("delete session `{}` ({title})?", session.id), out)?;
+    store.delete_session(&session.id).await.map_err(failed)?;
+    audit(store, tenant, "delete_session", &session.id, json!({})).await?;
+    out.note(format_args!("session `{}` is deleted", session.id));
+    Ok(())
+}
+
+async fn all(store: &Store) -> Result<Vec<StoredSession>, Failure> {
+    let mut sessions: Vec<StoredSession> = Vec::new();
+    loop {
+        let before = sessions.last().map(|session| session.id.clone());
+        let page = store.sessions_page(before.as_deref(), PAGE).await.map_err(failed)?;
+        if page.is_empty() {
+            return Ok(sessions);
+        }
+        sessions.extend(page);
+    }
+}
+
+fn list(sessions: &[StoredSession], out: &Out) {
+    if sessions.is_empty() {
+        out.note("there are no sessions; `belljar chat` and `belljar run` begin some");
+        return;
+    }
+    let mut table = Table::new(out, &["session", "kind", "agent", "last", "title"]);
+    for session in sessions {
+        let agent = session.agent.rsplit('/').next().unwrap_or_default();
+        table.row([
+            plain(&session.id),
+            plain(session.kind),
+            plain(Shown::clipped(agent, 40)),
+            plain(shown_time(session.updated)),
+            plain(Shown::clipped(&session.title, MAX_TITLE)),
+        ]);
+    }
+    table.print(out);
+}
+
+fn show(
+    store: &Store,
+    session: &StoredSession,
+    messages: Vec<StoredMessage>,
+    subagents: &[SubagentRecord],
+    out: &Out,
+) {
+    out.line(out.paint(Style::Bold, Shown::new(&session.title)));
+    out.line(format_args!(
+        "{}  {}  {}  {}",
+        session.id,
+        session.kind,
+        Shown::new(&session.agent),
+        shown_time(session.created)
+    ));
+    for message in messages {
+        let who = match message.role {
+            Role::User => "you",
+            Role::Assistant => "agent",
+        };
+        let status = shown_status(store, &session.id, message.status);
+        out.line("");
+        out.line(out.paint(Style::Dim, format!("{who}, {status}")));
+        let text = message.content["text"].as_str().unwrap_or_default();
+        out.text(&Shown::multiline(text).to_string());
+        match status {
+            MessageStatus::Interrupted | MessageStatus::InFlight => {
+                kept(subagents.iter().filter(|one| one.parent_message_id == message.id), out);
+            }
+            MessageStatus::Completed
+            | MessageStatus::Partial
+            | MessageStatus::Failed
+            | MessageStatus::Cancelled => {}
+        }
+        if let Some(hint) = goes_on(status, session.kind, &session.id) {
+            out.note(hint);
+        }
+    }
+}
+
+/// What the subagents of a turn have come to that has no answer yet.
+fn kept<'a>(subagents: impl Iterator<Item = &'a SubagentRecord>, out: &Out) {
+    for subagent in subagents {
+        let name = Shown::clipped(&subagent.display_name, MAX_TITLE);
+        let indent = "  ".repeat(usize::try_from(subagent.depth).unwrap_or(1).min(MAX_INDENT));
+        let summary = match subagent.status {
+            SubagentStatus::Queued | SubagentStatus::Running => String::new(),
+            SubagentStatus::Completed
+            | SubagentStatus::Partial
+            | SubagentStatus::Failed
+            | SubagentStatus::Cancelled => {
+                format!(": {}", Shown::clipped(subagent.summary.trim(), MAX_SUMMARY))
+            }
+        };
+        out.line(format_args!("{indent}{name} {}{summary}", subagent.status));
+    }
+}

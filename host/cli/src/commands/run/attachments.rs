@@ -1,0 +1,123 @@
+//! Putting the files that tools handed over where the person wants them.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use belljar_agent::{Attachment, Outcome};
+use belljar_policy::{Shown, ShownPath as _};
+
+use crate::setup::home::{Places, create_private};
+use crate::setup::ours::create_new_private;
+use crate::term::out::Out;
+use crate::term::table;
+
+/// Most bytes of a file name; common file systems allow 255.
+const MAX_NAME: usize = 120;
+
+/// Tries at a free name, `report-2.txt` and so on, before one attachment is given up.
+const MAX_TRIES: u32 = 1_000;
+
+/// Saves the attachments of the run and its subagents, and notes in each where it is. One that
+/// cannot be saved is a warning: the rest of the outcome still counts.
+pub(crate) fn save(outcome: &mut Outcome, to: Option<&Path>, places: &Places, out: &Out) {
+    let default = places.files_of(outcome.run.as_str());
+    let directory = to.unwrap_or(&default);
+    each(outcome, &mut |attachment| {
+        let name = Shown::clipped(&attachment.name, MAX_NAME).to_string();
+        match write(attachment, directory, to.is_none()) {
+            Ok(path) => {
+                let size = table::size(attachment.size);
+                out.note(format_args!("attached {name} ({size}): {}", path.shown()));
+                attachment.saved_to = Some(path);
+            }
+            Err(error) => out.warning(format_args!(
+                "attachment `{name}` is not saved in `{}`: {error}",
+                directory.shown()
+            )),
+        }
+    });
+}
+
+fn each(outcome: &mut Outcome, work: &mut dyn FnMut(&mut Attachment)) {
+    outcome.attachments.iter_mut().for_each(&mut *work);
+    for child in &mut outcome.children {
+        each(&mut child.outcome, work);
+    }
+}
+
+/// Writes a new file and never over one that is there, nor through a link.
+fn write(attachment: &Attachment, directory: &Path, private: bool) -> io::Result<PathBuf> {
+    if private {
+        create_private(directory)?
+    } else {
+        fs::create_dir_all(directory)?
+    }
+    let name = file_name(&attachment.name);
+    for number in 1..=MAX_TRIES {
+        let path = directory.join(numbered(&name, number));
+        let opened = match private {
+            true => create_new_private(&path),
+            false => OpenOptions::new().write(true).create_new(true).open(&path),
+        };
+        match opened {
+            Ok(mut file) => return file.write_all(&attachment.data).map(|()| path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many files of that name"))
+}
+
+/// A stranger's name as one plain file name: no separators, no leading dot or dash, nothing
+/// that a shell or a terminal would act on.
+fn file_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let mut plain = String::new();
+    for c in last.chars() {
+        let c = if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+        if plain.len() + c.len_utf8() > MAX_NAME {
+            break;
+        }
+        plain.push(c);
+    }
+    let plain = plain.trim_start_matches(['.', '-']).trim_end_matches('.');
+    if plain.is_empty() { "attachment".to_owned() } else { plain.to_owned() }
+}
+
+/// `report.txt`, `report-2.txt`, ...
+fn numbered(name: &str, number: u32) -> String {
+    match (number, name.rsplit_once('.')) {
+        (1, _) => name.to_owned(),
+        (_, Some((stem, extension))) => format!("{stem}-{number}.{extension}"),
+        (_, None) => format!("{name}-{number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_like_paths_become_plain_names() {
+        for (given, plain) in [
+            ("../../etc/passwd", "passwd"),
+            ("C:\\a\\b.txt", "b.txt"),
+            (".bashrc", "bashrc"),
+            ("-rf", "rf"),
+            ("..", "attachment"),
+            ("", "attachment"),
+            ("a b\u{1b}[2J\u{202e}.txt", "a_b__2J_.txt"),
+        ] {
+            assert_eq!(file_name(given), plain);
+        }
+        assert!(file_name(&"x".repeat(500)).len() <= MAX_NAME);
+    }
+
+    #[test]
+    fn later_files_of_a_name_are_numbered() {
+        assert_eq!(numbered("a.txt", 1), "a.txt");
+        assert_eq!(numbered("a.txt", 2), "a-2.txt");
+        assert_eq!(numbered("a", 3), "a-3");
+    }
+}

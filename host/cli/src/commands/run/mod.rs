@@ -1,0 +1,7 @@
+//! Runs of one agent or one team.
+
+pub(crate) mod agent;
+pub(crate) mod attachments;
+pub(crate) mod demo;
+pub(crate) mod saving;
+pub(crate) mod team;

@@ -1,0 +1,92 @@
+//! The store as runs use it: opened before anything is paid for, and closed when the
+//! outcome of a run is in it and older ones are gone.
+
+use belljar_agent::Outcome;
+use belljar_session::{JournalError, KEEP_RUNS, note_files, prune_runs};
+use belljar_store::{Store, StoreError};
+
+use crate::setup::exit::{Failure, chain};
+use crate::setup::home::{FULL, Places, create_private, not_written};
+use crate::term::out::Out;
+
+/// How a run is made that needs no store.
+const WITHOUT: &str = "`--no-save` runs without keeping anything of it";
+
+/// Makes the directory of the store. Behind the wall it could not be made.
+pub(crate) fn make_ready(places: &Places, no_save: bool) -> Result<(), Failure> {
+    let made = create_private(&places.sessions()).and_then(|()| places.gather_sessions());
+    match made {
+        // Files that agents hand over go there too; who writes one says what is wrong.
+        Ok(()) => Ok(()),
+        Err(_) if no_save => Ok(()),
+        Err(error) => {
+            let path = places.sessions();
+            Err(not_written("create", &path, &error).hint(WITHOUT))
+        }
+    }
+}
+
+/// Opens the store.
+pub(crate) async fn open(places: &Places) -> Result<Store, Failure> {
+    let opened = Store::open(&places.store()).await;
+    opened.map_err(|error| not_run(&error))
+}
+
+/// A run that could not be saved before it began.
+pub(crate) fn not_begun(error: JournalError) -> Failure {
+    not_run(&error)
+}
+
+fn not_run(error: &dyn std::error::Error) -> Failure {
+    let why = chain(error);
+    let failure = Failure::new(format!("nothing was run: {why}"));
+    let failure = if why.contains(DISK_IS_FULL) { failure.hint(FULL) } else { failure };
+    failure.hint(WITHOUT)
+}
+
+/// How SQLite says it.
+const DISK_IS_FULL: &str = "disk is full";
+
+/// A run that has ended, with the store that it is in.
+pub(crate) struct Saved {
+    store: Store,
+    ended: bool,
+}
+
+impl Saved {
+    /// `unsaved`: why its outcome is not in the store.
+    pub(crate) fn new(store: Store, unsaved: Option<StoreError>, out: &Out) -> Self {
+        if let Some(error) = &unsaved {
+            // Also with `--quiet`: what is printed is all that there is of it.
+            let why = chain(error);
+            let hint = if why.contains(DISK_IS_FULL) { format!("; {FULL}") } else { String::new() };
+            out.alarm(format_args!("the outcome of the run is not saved: {why}{hint}"));
+        }
+        Self { store, ended: unsaved.is_none() }
+    }
+
+    /// Notes where its files are, removes the oldest runs past `keep` (absent = the default), and
+    /// closes the store.
+    pub(crate) async fn close(self, outcome: &Outcome, keep: Option<u64>, out: &Out) {
+        if self.ended {
+            conclude(&self.store, outcome.run.as_str(), outcome, keep, out).await;
+        }
+        self.store.close().await;
+    }
+}
+
+/// Notes where the files of a run are that has ended, and removes the oldest runs past `keep`.
+pub(crate) async fn conclude(
+    store: &Store,
+    session: &str,
+    outcome: &Outcome,
+    keep: Option<u64>,
+    out: &Out,
+) {
+    if let Err(error) = note_files(store, session, outcome).await {
+        out.warning(format_args!("where the files are is not saved: {}", chain(&error)));
+    }
+    if let Err(error) = prune_runs(store, keep.unwrap_or(KEEP_RUNS)).await {
+        out.warning(format_args!("older runs are not removed: {}", chain(&error)));
+    }
+}

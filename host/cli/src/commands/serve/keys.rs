@@ -1,0 +1,142 @@
+//! `belljar keys`: the keys of the server, made, listed and revoked.
+
+use belljar_policy::Shown;
+use belljar_server::{NewSecret, has_keys};
+use belljar_store::{KeyScope, NewKey, Store, StoreError, StoredKey, TENANT};
+use serde_json::json;
+
+use crate::args::server::{KeysArgs, KeysCommand, ScopeArg};
+use crate::setup::data::{audit, failed, now, shown_time, with_store};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::term::out::Out;
+use crate::term::table::{Table, plain};
+
+/// Most characters of what a key is recognised by.
+const MAX_NAME: usize = 100;
+
+pub(crate) fn run(args: &KeysArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    with_store(&args.data, places, async |store, _| {
+        let registry = store.registry();
+        match &args.command {
+            KeysCommand::Create { tenant, scope, name } => {
+                let secret = NewSecret::generate().map_err(|error| {
+                    Failure::new(format!("the system gives no random bytes: {error}"))
+                })?;
+                let key = new_key(&secret, tenant, *scope, name)?;
+                registry.create_key(&key).await.map_err(|error| no_tenant(error, tenant))?;
+                let detail = json!({ "scope": key.scope.as_str(), "name": name });
+                audit(store, tenant, "create_key", &key.id, detail).await?;
+                out.line(&secret.text);
+                out.note("this key is shown this once; only a digest of it is kept");
+            }
+            KeysCommand::List { json } => {
+                let keys = registry.keys(None).await.map_err(failed)?;
+                if *json { out.json(&keys)? } else { list(&keys, out) }
+            }
+            KeysCommand::Revoke { id } => {
+                let known = registry.find_key(id).await.map_err(failed)?;
+                let Some(key) = known else {
+                    let id = Shown::clipped(id, 64);
+                    return Err(Failure::usage(format!("there is no key `{id}`"))
+                        .hint("`belljar keys list` shows the ids"));
+                };
+                if registry.revoke_key(id, now()).await.map_err(failed)? {
+                    audit(store, &key.tenant, "revoke_key", id, json!({})).await?;
+                    out.note(format_args!("key `{id}` opens nothing any more"));
+                    if !has_keys(&registry).await.map_err(failed)? {
+                        out.note("it was the last one: the server lets nobody in without a key");
+                    }
+                } else {
+                    out.note(format_args!("key `{id}` was revoked before"));
+                }
+            }
+            KeysCommand::OpenToThisMachine { yes } => open(*yes, store, out).await?,
+        }
+        Ok(Exit::Completed)
+    })
+}
+
+/// Takes back that a key is needed: by a person, in so many words, and never beside a key.
+async fn open(yes: bool, store: &Store, out: &Out) -> Result<(), Failure> {
+    let registry = store.registry();
+    if has_keys(&registry).await.map_err(failed)? {
+        return Err(Failure::usage("there are keys that open; callers need one of them")
+            .hint("revoke them first: `belljar keys list`, `belljar keys revoke ID`"));
+    }
+    if !registry.keys_needed().await.map_err(failed)? {
+        out.note("no key is needed on this machine");
+        return Ok(());
+    }
+    let question = "let everybody on this machine in without a key, as its operator?";
+    match yes.then_some(true).or_else(|| out.ask(question)) {
+        Some(true) => {}
+        Some(false) => return Err(Failure::new("keys are still needed").exit(Exit::Cancelled)),
+        None => {
+            return Err(Failure::usage("there is nobody to ask whether to open the server")
+                .hint("say so on the command line: `--yes`"));
+        }
+    }
+    if registry.open_without_keys().await.map_err(failed)? {
+        audit(store, TENANT, "open_without_keys", "server", json!({})).await?;
+        out.note("the next start of the server lets everybody on this machine in");
+    }
+    Ok(())
+}
+
+fn new_key(
+    secret: &NewSecret,
+    tenant: &str,
+    scope: ScopeArg,
+    name: &str,
+) -> Result<NewKey, Failure> {
+    if name.trim().is_empty() || name.chars().count() > MAX_NAME || name.chars().any(Shown::hides) {
+        return Err(Failure::usage(format!("the name of a key has 1 to {MAX_NAME} characters")));
+    }
+    Ok(NewKey {
+        id: secret.id.clone(),
+        tenant: tenant.to_owned(),
+        label: name.to_owned(),
+        scope: match scope {
+            ScopeArg::Admin => KeyScope::Admin,
+            ScopeArg::Member => KeyScope::Member,
+            ScopeArg::ReadOnly => KeyScope::ReadOnly,
+        },
+        secret_hash: secret.hash.clone(),
+        created: now(),
+    })
+}
+
+fn no_tenant(error: StoreError, tenant: &str) -> Failure {
+    let missing = matches!(error, StoreError::NotFound { .. });
+    let failure = failed(error);
+    if !missing {
+        return failure;
+    }
+    failure.hint(format!("`belljar tenants add {}` makes it", Shown::clipped(tenant, 64)))
+}
+
+fn list(keys: &[StoredKey], out: &Out) {
+    if keys.is_empty() {
+        out.note("there are no keys; `belljar keys create --scope admin --name NAME` makes one");
+        return;
+    }
+    let mut table = Table::new(out, &["id", "tenant", "scope", "name", "made", "used", "state"]);
+    for key in keys {
+        let state = match (key.revoked, key.tenant_disabled) {
+            (Some(_), _) => "revoked",
+            (None, true) => "tenant disabled",
+            (None, false) => "valid",
+        };
+        table.row([
+            plain(&key.id),
+            plain(Shown::new(&key.tenant)),
+            plain(key.scope),
+            plain(Shown::new(&key.label)),
+            plain(shown_time(key.created)),
+            plain(key.last_used.map_or_else(|| "never".to_owned(), shown_time)),
+            plain(state),
+        ]);
+    }
+    table.print(out);
+}

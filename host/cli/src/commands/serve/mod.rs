@@ -1,0 +1,334 @@
+//! `belljar serve`: sessions for many people, over HTTP and WebSockets.
+
+pub(crate) mod keys;
+pub(crate) mod opening;
+pub(crate) mod tenancy;
+pub(crate) mod tenants;
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use belljar_definition::ServerSetting;
+use belljar_os_sandbox::Raised;
+use belljar_policy::Shown;
+use belljar_server::{
+    App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_ADDRESS_FAILURES, DEFAULT_AUDIT_DAYS,
+    DEFAULT_BYTES_IN_FLIGHT, DEFAULT_DRAIN, DEFAULT_KEY_CHECK, DEFAULT_RATE,
+    DEFAULT_STRANGER_NOTES, DEFAULT_TENANT_BYTES_IN_FLIGHT, DEFAULT_TENANT_CHECK, HiddenPlace,
+    NameError, Names, ServerConfig, connections_within, has_keys, may_listen,
+};
+use belljar_session::{Admission, ServiceLimits};
+use belljar_store::{Store, TENANT};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+use self::opening::{Opener, Opening};
+use self::tenancy::Tenancy;
+use crate::args::server::ServeArgs;
+use crate::setup::data::{Data, failed};
+use crate::setup::descriptors;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host::{self, Assembly};
+use crate::setup::log;
+use crate::setup::memory;
+use crate::setup::telemetry::{Collector, Telemetry};
+use crate::setup::walls::{Through, Walls};
+use crate::term::out::Out;
+
+/// Where to listen where nothing is said.
+const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7411);
+
+/// Jars that turns have at a time where nothing is said: some 300 KiB each while they work, and a
+/// turn with three subagents side by side reserves four.
+const DEFAULT_JARS: u32 = 1_024;
+
+/// Turns that wait for a place where nothing is said.
+const DEFAULT_QUEUE: u32 = 1_024;
+
+/// The same for one tenant.
+const DEFAULT_TENANT_TURNS: u32 = 64;
+const DEFAULT_TENANT_QUEUE: u32 = 256;
+
+/// What one tenant may have stored where nothing is said: some hundred thousand turns, or a few
+/// thousand of the largest.
+const DEFAULT_STORAGE_MIB: u32 = 4_096;
+
+pub(crate) fn run(
+    args: &ServeArgs,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    // Before anything is opened or started.
+    let connections = connections_within(descriptors::raise());
+    let settings = host::settings(places)?;
+    let data = Data::find(&args.data, &settings, places)?;
+    data.create(places)?;
+    // Behind the wall nothing can be bound any more.
+    let (listener, address) = bind(args, &settings.server)?;
+    let names = names(args, &settings.server, address)?;
+    let collector = Collector::find(&settings.server, env)?;
+    let tenants = opening::written(&data);
+    let raised = walls.up(places, &through(&data, &tenants))?;
+    let runtime = host::runtime()?;
+    let telemetry = telemetry(collector.as_ref(), &runtime, out)?;
+    let local = Assembly::new(places, out)?.keeping(data.root()).listening_on(address).host()?;
+    for problem in local.tools.problems() {
+        out.diagnostic(problem);
+    }
+    let served = runtime.block_on(async {
+        let store = Store::open(&data.store()).await.map_err(failed)?;
+        let (admission, limits) = admission(&settings.server);
+        let opener = Opener {
+            local,
+            tenancy: Tenancy {
+                settings: settings.clone(),
+                places: places.clone(),
+                data,
+                written: tenants,
+            },
+            store: store.clone(),
+            out: out.clone(),
+            admission: Arc::clone(&admission),
+            limits,
+        };
+        let listening = Listening { address, names, connections };
+        let app = app(opener, &settings.server, store.clone(), listening, admission).await;
+        let served = match app {
+            Ok(app) => serve(&app, listener, &raised, out).await,
+            Err(failure) => Err(failure),
+        };
+        store.close().await;
+        served
+    });
+    if let Some(telemetry) = telemetry {
+        telemetry.stop();
+    }
+    runtime.shutdown_background();
+    served
+}
+
+/// What a server needs of the wall: it writes its store and what tenants' agents were granted.
+pub(crate) fn through(data: &Data, tenants: &[PathBuf]) -> Through {
+    Through {
+        read: vec![data.tenants()],
+        write: tenants.iter().cloned().chain([data.store_directory()]).collect(),
+        required: true,
+        ..Through::default()
+    }
+}
+
+/// Starts the log, and the sending of traces where somebody wants them.
+fn telemetry(
+    collector: Option<&Collector>,
+    runtime: &Runtime,
+    out: &Out,
+) -> Result<Option<Telemetry>, Failure> {
+    let Some(collector) = collector else {
+        log::start_server(out.is_quiet(), None);
+        return Ok(None);
+    };
+    let (telemetry, tracer) = Telemetry::start(collector, runtime.handle(), env)?;
+    log::start_server(out.is_quiet(), Some(tracer));
+    out.note(format_args!("traces go to {}", collector.host()));
+    Ok(Some(telemetry))
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Where a server listens, by which names, and for how many connections.
+struct Listening {
+    address: SocketAddr,
+    names: Names,
+    connections: u32,
+}
+
+/// The server, if it may listen there.
+async fn app(
+    opener: Opener,
+    server: &ServerSetting,
+    store: Store,
+    listening: Listening,
+    admission: Arc<Admission>,
+) -> Result<App, Failure> {
+    let Listening { address, names, connections } = listening;
+    refuse_command_hooks(&opener.tenancy, &store).await?;
+    let keys = has_keys(&store.registry()).await.map_err(failed)?;
+    let open = may_listen(address, keys).map_err(|error| {
+        Failure::usage(error.to_string())
+            .hint("make a key first: `belljar keys create --scope admin --name NAME`")
+            .hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
+    })?;
+    let needed = store.registry().keys_needed().await.map_err(failed)?;
+    say_who_is_let_in(keys, needed, &opener.out);
+    let hidden = hidden(&opener);
+    let config = ServerConfig {
+        hidden,
+        names,
+        open,
+        requests_per_second: server.requests_per_second.unwrap_or(DEFAULT_RATE),
+        drain: DEFAULT_DRAIN,
+        connections,
+        bytes_in_flight: DEFAULT_BYTES_IN_FLIGHT,
+        tenant_bytes_in_flight: DEFAULT_TENANT_BYTES_IN_FLIGHT,
+        address_connections: server
+            .connections_per_address
+            .unwrap_or(DEFAULT_ADDRESS_CONNECTIONS.min(connections / 4).max(1)),
+        address_failures: server.failed_keys_per_minute.unwrap_or(DEFAULT_ADDRESS_FAILURES),
+        key_check: DEFAULT_KEY_CHECK,
+        tenant_check: DEFAULT_TENANT_CHECK,
+        stranger_notes: DEFAULT_STRANGER_NOTES,
+        audit_days: server.audit_days.unwrap_or(DEFAULT_AUDIT_DAYS),
+    };
+    Ok(App::new(config, store, Arc::new(Opening::from(opener)), admission))
+}
+
+/// INV-153: a server with tenants does not start with hooks that it could not run for them.
+async fn refuse_command_hooks(tenancy: &Tenancy, store: &Store) -> Result<(), Failure> {
+    let hooks = tenancy.command_hooks();
+    let Some(hook) = hooks.first() else { return Ok(()) };
+    let mut tenants = store.registry().tenants().await.map_err(failed)?;
+    tenants.retain(|tenant| tenant.name != TENANT && !tenant.disabled);
+    let Some(tenant) = tenants.first() else { return Ok(()) };
+    let names = match tenants.len() {
+        1 => format!("tenant `{}`", tenant.name),
+        many => format!("tenant `{}` and {} more", tenant.name, many - 1),
+    };
+    let more = match hooks.len() {
+        1 => String::new(),
+        many => format!(" ({} more hooks are commands too)", many - 1),
+    };
+    Err(Failure::usage(format!("{hook}, and there is {names}{more}"))
+        .hint("make it a component, which sees each tenant's calls and nothing else: `component = 'FILE.wasm'`")
+        .hint("or serve the operator alone: `belljar tenants disable NAME`"))
+}
+
+/// What a person should know of a server that has no key: anybody is let in, or nobody.
+fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
+    match (keys, needed) {
+        (true, _) => {}
+        (false, false) => out.note("there are no keys: everybody on this machine is let in"),
+        (false, true) => {
+            out.note("there were keys once and none is left: nobody is let in");
+            out.note("`belljar keys create --scope admin --name NAME` makes a key");
+            out.note("`belljar keys open-to-this-machine` lets everybody on this machine in");
+        }
+    }
+}
+
+/// MiB as bytes.
+pub(crate) fn storage(mib: u32) -> u64 {
+    u64::from(mib) << 20
+}
+
+/// The places of this machine that no caller is told of. What lies below the homes and workspaces
+/// of tenants is added when they are opened.
+fn hidden(opener: &Opener) -> Vec<HiddenPlace> {
+    let Tenancy { places, data, .. } = &opener.tenancy;
+    let mut hidden = vec![
+        HiddenPlace::new(&places.workspace, "/workspace"),
+        HiddenPlace::new(&places.home, ""),
+        HiddenPlace::new(data.root(), "data"),
+        HiddenPlace::new(&places.cache, "cache"),
+    ];
+    hidden.extend(std::env::current_exe().map(|path| HiddenPlace::new(path, "belljar")));
+    hidden.extend(places.user_home.as_deref().map(|path| HiddenPlace::new(path, "~")));
+    hidden
+}
+
+fn admission(server: &ServerSetting) -> (Arc<Admission>, ServiceLimits) {
+    let count = |stated: Option<u32>, default: u32| {
+        usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
+    };
+    let jars = count(server.jars, DEFAULT_JARS);
+    let limits = ServiceLimits {
+        concurrent_turns: count(server.tenant_turns, DEFAULT_TENANT_TURNS),
+        queued_turns: count(server.tenant_queue, DEFAULT_TENANT_QUEUE),
+        tokens_per_day: server.tenant_tokens_per_day,
+        fuel_per_day: server.tenant_fuel_per_day,
+        storage_bytes: Some(storage(server.tenant_storage_mib.unwrap_or(DEFAULT_STORAGE_MIB))),
+    };
+    (Admission::new(jars, count(server.queue, DEFAULT_QUEUE)), limits)
+}
+
+async fn serve(
+    app: &App,
+    listener: TcpListener,
+    raised: &Raised,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let address = listener.local_addr().map_err(|error| cannot_listen("its address", &error))?;
+    let stop = CancellationToken::new();
+    host::stop_on_interrupt(&stop, out);
+    let listener = listener
+        .set_nonblocking(true)
+        .and_then(|()| tokio::net::TcpListener::from_std(listener))
+        .map_err(|error| cannot_listen(&address.to_string(), &error))?;
+    let recovered = app.recover().await.map_err(failed)?;
+    if recovered > 0 {
+        out.note(format_args!("{recovered} turns that were cut off go on"));
+    }
+    for (tenant, why) in app.check_tenants().await.map_err(failed)? {
+        let why = why.to_string();
+        out.alarm(format_args!("tenant `{tenant}` is not served: {}", Shown::multiline(&why)));
+    }
+    let (tenants, not_served) = app.tenants().await.map_err(failed)?;
+    out.note(started(address, tenants, not_served, raised));
+    // The one line of the result: whoever starts this knows now that it answers, and where.
+    out.line(format_args!("listening on http://{address}"));
+    let _memory = memory::give_back_regularly();
+    app.serve(listener, stop).await;
+    out.note("stopped");
+    Ok(Exit::Completed)
+}
+
+/// What runs here, in one line.
+fn started(address: SocketAddr, tenants: usize, not_served: usize, raised: &Raised) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let plural = if tenants == 1 { "" } else { "s" };
+    let without =
+        if not_served == 0 { String::new() } else { format!(", {not_served} of them not served") };
+    let sandbox = match raised.missing.as_slice() {
+        [] => "stands".to_owned(),
+        missing => missing.join("; "),
+    };
+    format!(
+        "belljar {version} at http://{address}: {tenants} tenant{plural}{without}; the OS sandbox: {sandbox}"
+    )
+}
+
+fn bind(args: &ServeArgs, server: &ServerSetting) -> Result<(TcpListener, SocketAddr), Failure> {
+    let stated = server.listen.as_deref().and_then(|text| text.parse().ok());
+    let wanted = args.listen.or(stated).unwrap_or(DEFAULT_LISTEN);
+    let failed = |error: std::io::Error| cannot_listen(&wanted.to_string(), &error);
+    let listener = TcpListener::bind(wanted).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+fn cannot_listen(address: &str, error: &std::io::Error) -> Failure {
+    Failure::new(format!("failed to listen on {address}: {error}"))
+        .hint("choose another address: `--listen 127.0.0.1:PORT`")
+}
+
+/// The names of this machine, the address itself where it is a certain one, and those that were
+/// given.
+fn names(args: &ServeArgs, server: &ServerSetting, address: SocketAddr) -> Result<Names, Failure> {
+    let refused = |error: NameError| Failure::usage(error.to_string());
+    let mut names = Names::loopback(address.port());
+    if !address.ip().is_unspecified() {
+        names = names.host(&address.to_string()).map_err(refused)?;
+    }
+    for name in server.host_names.iter().chain(&args.host_name) {
+        names = names.host(name).map_err(refused)?;
+    }
+    for origin in server.origins.iter().chain(&args.origin) {
+        names = names.origin(origin).map_err(refused)?;
+    }
+    Ok(names)
+}

@@ -1,0 +1,172 @@
+//! `belljar tenants`: who shares the server.
+
+use std::path::Path;
+use std::{fs, io};
+
+use belljar_policy::{Shown, ShownPath as _};
+use belljar_store::{Store, TENANT, Tenant};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::server::{TenantsArgs, TenantsCommand};
+use crate::commands::serve::tenancy::Tenancy;
+use crate::setup::data::{Data, audit, failed, now, shown_time, with_store};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, create_private};
+use crate::setup::host;
+use crate::term::out::Out;
+use crate::term::table::{Table, plain};
+
+pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    with_store(&args.data, places, async |store, data| {
+        match &args.command {
+            TenantsCommand::Add { name } => add(name, store, data, out).await?,
+            TenantsCommand::List { json } => {
+                let tenancy = Tenancy {
+                    settings: host::settings(places)?,
+                    places: places.clone(),
+                    data: data.clone(),
+                    written: Vec::new(),
+                };
+                let tenants = store.registry().tenants().await.map_err(failed)?;
+                let listed: Vec<Listed> =
+                    tenants.into_iter().map(|tenant| Listed::of(tenant, &tenancy)).collect();
+                if *json { out.json(&listed)? } else { list(&listed, out) }
+            }
+            TenantsCommand::Disable { name, enable } => {
+                let registry = store.registry();
+                registry.set_tenant_disabled(name, !enable).await.map_err(failed)?;
+                let action = if *enable { "enable_tenant" } else { "disable_tenant" };
+                audit(store, name, action, name, json!({})).await?;
+                let state = if *enable { "may call again" } else { "may not call any more" };
+                out.note(format_args!("tenant `{name}` {state}; what runs goes on to its end"));
+            }
+            TenantsCommand::Rm { name, yes, purge } => {
+                let how = Removal { yes: *yes, purge: *purge };
+                remove(name, how, store, data, out).await?;
+            }
+        }
+        Ok(Exit::Completed)
+    })
+}
+
+async fn add(name: &str, store: &Store, data: &Data, out: &Out) -> Result<(), Failure> {
+    // The row first: it is what checks the name.
+    let tenant = store.registry().create_tenant(name, now()).await.map_err(failed)?;
+    for path in [data.tenant_home(&tenant), data.tenant_workspace(&tenant)] {
+        create_private(&path).map_err(|error| {
+            Failure::new(format!("failed to create `{}`: {error}", path.shown()))
+        })?;
+    }
+    audit(store, name, "create_tenant", name, json!({})).await?;
+    out.note(format_args!(
+        "tenant `{name}`: its belljar.toml and agents go into {}, what its agents work on into {}",
+        data.tenant_home(&tenant).shown(),
+        data.tenant_workspace(&tenant).shown()
+    ));
+    out.note(format_args!(
+        "`belljar keys create --tenant {name} --scope admin --name NAME` makes its first key"
+    ));
+    Ok(())
+}
+
+/// How a tenant is removed.
+#[derive(Debug, Clone, Copy)]
+struct Removal {
+    /// Without asking.
+    yes: bool,
+    /// Its files too.
+    purge: bool,
+}
+
+async fn remove(
+    name: &str,
+    how: Removal,
+    store: &Store,
+    data: &Data,
+    out: &Out,
+) -> Result<(), Failure> {
+    let shown = Shown::clipped(name, 64);
+    let Some(tenant) = store.registry().tenant(name).await.map_err(failed)? else {
+        return Err(Failure::usage(format!("there is no tenant `{shown}`"))
+            .hint("`belljar tenants list` shows them"));
+    };
+    let and = if how.purge { ", and all its files" } else { "" };
+    let question = format!("delete tenant `{shown}` with all its keys, sessions and agents{and}?");
+    crate::commands::inspect::sessions::sure(how.yes, &question, out)?;
+    store.registry().delete_tenant(name).await.map_err(failed)?;
+    let files = data.tenant(&tenant);
+    let left = match how.purge {
+        true => purge(&files),
+        false => Ok(()),
+    };
+    let detail = json!({ "purged": how.purge && left.is_ok() });
+    audit(store, TENANT, "delete_tenant", name, detail).await?;
+    left.map_err(|error| {
+        let why = format!("tenant `{shown}` is deleted, and its files are not: {error}");
+        Failure::new(why).hint(format!("delete what is left of `{}`", files.shown()))
+    })?;
+    if how.purge {
+        out.note(format_args!("tenant `{shown}` is deleted, with all its files"));
+        return Ok(());
+    }
+    out.note(format_args!(
+        "tenant `{shown}` is deleted; what it leaves behind is yours to delete:"
+    ));
+    for (what, path) in [
+        ("its settings, grants, agents and tools", data.tenant_home(&tenant)),
+        ("what its agents worked on", data.tenant_workspace(&tenant)),
+    ] {
+        out.note(format_args!("  {}: {what}", path.shown()));
+    }
+    out.note("its lines of the audit log stay as long as all others; a tenant that is given this name has directories of its own");
+    Ok(())
+}
+
+/// Deletes all that a tenant had on disk. A link in its place is not followed.
+fn purge(files: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(files) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.is_dir() => fs::remove_dir_all(files),
+        Ok(_) => fs::remove_file(files),
+    }
+}
+
+/// A tenant, and why a server would not serve it.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    tenant: Tenant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_served: Option<String>,
+}
+
+impl Listed {
+    fn of(tenant: Tenant, tenancy: &Tenancy) -> Self {
+        let checked = (!tenant.disabled).then(|| tenancy.check(&tenant));
+        let why = checked.and_then(Result::err).map(|error| error.to_string());
+        Self { tenant, not_served: why }
+    }
+}
+
+fn list(tenants: &[Listed], out: &Out) {
+    let mut table = Table::new(out, &["tenant", "made", "state"]);
+    for Listed { tenant, not_served } in tenants {
+        let made =
+            if tenant.created == 0 { "always".to_owned() } else { shown_time(tenant.created) };
+        let state = match (tenant.disabled, not_served) {
+            (true, _) => "disabled",
+            (false, Some(_)) => "not served",
+            (false, None) => "enabled",
+        };
+        table.row([plain(Shown::new(&tenant.name)), plain(made), plain(state)]);
+    }
+    table.print(out);
+    for Listed { tenant, not_served } in tenants {
+        if let Some(why) = not_served {
+            let why = Shown::multiline(why);
+            out.note(format_args!("tenant `{}` is not served: {why}", tenant.name));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `belljar tools inspect`: what a component needs and offers, without trusting it.
+
+use belljar_policy::Shown;
+use belljar_sandbox::{DescribeError, Digest, Inspection, LoadError, Need, ToolInfo, Wasm};
+use serde_json::json;
+
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host;
+use crate::term::out::{Out, Style};
+use crate::term::table::{self, Table, plain, styled};
+
+/// Shows one component. Only `describe` runs guest code, in a throwaway store without any
+/// right.
+pub(crate) fn run(
+    name: &str,
+    wasm: &Wasm,
+    json: bool,
+    places: &Places,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let inspection = belljar_sandbox::inspect(wasm.bytes()).map_err(|error| {
+        let digest = Digest::of(wasm.bytes());
+        not_a_component(name, &error).hint(format!("its digest is sha256:{digest}"))
+    })?;
+    let offered = describe(&inspection, wasm, places, out)?;
+    if json {
+        out.json(&as_json(&inspection, &offered))?;
+    } else {
+        print(name, &inspection, &offered, out);
+    }
+    match offered {
+        Ok(_) => Ok(Exit::Completed),
+        Err(why) => {
+            Err(Failure::new(format!("`{}` cannot be used as a tool: {why}", Shown::new(name))))
+        }
+    }
+}
+
+fn not_a_component(name: &str, error: &LoadError) -> Failure {
+    Failure::usage(format!("`{}`: {error}", Shown::new(name)))
+}
+
+/// The tools that the component offers, or why they cannot be had.
+fn describe(
+    inspection: &Inspection,
+    wasm: &Wasm,
+    places: &Places,
+    out: &Out,
+) -> Result<Result<Vec<ToolInfo>, String>, Failure> {
+    if inspection.tool_export.is_none() && inspection.hook_export.is_some() {
+        let why = "it is a hook; name it as `component` under `[[hooks]]` in `belljar.toml`";
+        return Ok(Err(why.to_owned()));
+    }
+    if inspection.tool_export.is_none() {
+        return Ok(Err("it does not export `belljar:tool/tools`".to_owned()));
+    }
+    let sandbox = host::sandbox(places, out)?;
+    let described = host::small_runtime()?.block_on(sandbox.describe(wasm));
+    Ok(match described {
+        Ok(infos) => Ok(infos.to_vec()),
+        Err(DescribeError::Load(error)) => Err(error.to_string()),
+        Err(error @ (DescribeError::Failed(_) | DescribeError::Invalid(_))) => {
+            Err(error.to_string())
+        }
+    })
+}
+
+fn as_json(inspection: &Inspection, offered: &Result<Vec<ToolInfo>, String>) -> serde_json::Value {
+    let imports: Vec<_> = inspection
+        .imports
+        .iter()
+        .map(|import| json!({ "name": import.name, "needs": import.need.to_string() }))
+        .collect();
+    let mut object = json!({
+        "digest": format!("sha256:{}", inspection.digest),
+        "bytes": inspection.size,
+        "imports": imports,
+        "exports": inspection.exports,
+    });
+    let (key, value) = match offered {
+        Ok(infos) => ("tools", json!(infos)),
+        Err(why) => ("unusable", json!(why)),
+    };
+    if let Some(object) = object.as_object_mut() {
+        object.insert(key.to_owned(), value);
+    }
+    object
+}
+
+fn print(name: &str, inspection: &Inspection, offered: &Result<Vec<ToolInfo>, String>, out: &Out) {
+    out.line(out.paint(Style::Bold, Shown::new(name)));
+    out.line(format_args!("digest  sha256:{}", inspection.digest));
+    out.line(format_args!("size    {}", table::size(inspection.size)));
+    out.line("");
+    let mut imports = Table::new(out, &["imports", "needs"]);
+    for import in &inspection.imports {
+        let style = match import.need {
+            Need::Base | Need::Contract | Need::Config => Style::Dim,
+            Need::Files | Need::Network => Style::Yellow,
+            Need::Denied | Need::Unknown => Style::Red,
+        };
+        imports.row([plain(Shown::new(&import.name)), styled(style, import.need)]);
+    }
+    imports.print(out);
+    out.line("");
+    let mut exports = Table::new(out, &["exports"]);
+    for export in &inspection.exports {
+        exports.row([plain(Shown::new(export))]);
+    }
+    exports.print(out);
+    for info in offered.iter().flatten() {
+        out.line("");
+        print_tool(info, out);
+    }
+}
+
+fn print_tool(info: &ToolInfo, out: &Out) {
+    let hints = [
+        (info.hints.read_only, "read-only"),
+        (info.hints.idempotent, "idempotent"),
+        (info.hints.open_world, "open-world"),
+    ];
+    let hints: Vec<&str> = hints.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect();
+    let hints = if hints.is_empty() { "no hints".to_owned() } else { hints.join(", ") };
+    out.line(format_args!("tool {} ({hints})", out.paint(Style::Bold, &info.name)));
+    out.line(format_args!("  {}", Shown::new(&info.description)));
+    let schema = serde_json::to_string_pretty(&info.schema).unwrap_or_default();
+    for line in Shown::multiline(&schema).to_string().lines() {
+        out.line(format_args!("  {line}"));
+    }
+}

@@ -1,0 +1,73 @@
+//! One tool call outside any run: for `tools call` and the self-test of `doctor`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use belljar_policy::{
+    Access, Asked, Budget, Caps, Grants, GuestPath, HostRule, Level, Limits, Mount, Permission,
+    Rights, ToolAsk, ToolName,
+};
+use belljar_sandbox::{CallResult, JarSpec, JarTool, Sandbox, SecretStore, Wasm};
+use tokio_util::sync::CancellationToken;
+
+use crate::setup::exit::Failure;
+
+/// What is called, with what it gets.
+pub(crate) struct Single<'a> {
+    pub(crate) wasm: &'a Wasm,
+    pub(crate) ask: ToolAsk,
+    pub(crate) config: BTreeMap<String, String>,
+    pub(crate) tool: &'a ToolName,
+    pub(crate) arguments: &'a str,
+    /// Mounted at `/workspace`.
+    pub(crate) workspace: &'a Path,
+    pub(crate) access: Access,
+    pub(crate) hosts: Vec<HostRule>,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Single<'_> {
+    /// Calls the tool in a jar of its own. Secrets are never joined.
+    pub(crate) async fn call(self, sandbox: &Sandbox) -> Result<CallResult, Failure> {
+        let infos = sandbox.describe(self.wasm).await;
+        let infos = infos.map_err(|error| Failure::new(format!("`{}`: {error}", self.tool)))?;
+        let info = infos.iter().find(|info| info.name == *self.tool).ok_or_else(|| {
+            let names: Vec<String> = infos.iter().map(|info| format!("`{}`", info.name)).collect();
+            Failure::usage(format!("the component has no tool `{}`", self.tool))
+                .hint(format!("it has {}", names.join(", ")))
+        })?;
+        let limits = Limits::default();
+        let mount = Mount {
+            guest: GuestPath::workspace(),
+            host: self.workspace.to_path_buf(),
+            access: self.access,
+        };
+        let grants = Grants {
+            tools: [(self.tool.clone(), Permission::Allow)].into(),
+            mounts: vec![mount],
+            hosts: vec![self.hosts],
+            ..Grants::none()
+        };
+        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+        let permit =
+            rights.tool(self.tool.as_str()).map_err(|denied| Failure::new(denied.to_string()))?;
+        let spec = JarSpec {
+            rights,
+            budget: Budget::root(Level::Subagent, Caps::of(&limits)),
+            tools: vec![JarTool {
+                tools: [(info.name.clone(), info.hints)].into(),
+                wasm: self.wasm.clone(),
+                ask: self.ask,
+                config: Arc::new(self.config),
+            }],
+            secrets: SecretStore::default(),
+            cancel: self.cancel,
+        };
+        let jar = sandbox.jar(spec).map_err(|error| Failure::new(error.to_string()))?;
+        let result = jar.call(permit, self.arguments).await;
+        // What has not ended is part of no result; the process ends soon after.
+        let _ = jar.close().await;
+        Ok(result)
+    }
+}

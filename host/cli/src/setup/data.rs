@@ -1,0 +1,154 @@
+//! The data root: the store, and the homes and workspaces of tenants.
+//!
+//! ```text
+//! ROOT/store/belljar.db
+//! ROOT/tenants/ID/home       belljar.toml, agents, tools, skills of a tenant
+//! ROOT/tenants/ID/workspace  what its agents work on
+//! ```
+//!
+//! A directory is its tenant's for ever: the id is random, and a tenant that is given the name of
+//! one that was deleted has another.
+//!
+//! The tenant of the command line has no directory here: it is the person whose home it is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use belljar_agent::RunId;
+use belljar_definition::Settings;
+use belljar_policy::{Shown, ShownPath as _};
+use belljar_store::{AuditEntry, Store, StoreError, TENANT, Tenant, Write};
+use serde_json::Value;
+
+use crate::args::server::DataArg;
+use crate::setup::exit::{Exit, Failure, chain};
+use crate::setup::home::{Places, STORE, STORE_FILE, create_private, gather_store, not_written};
+use crate::setup::host;
+
+/// The data root of this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Data {
+    root: PathBuf,
+    /// Whether it is the directory that `chat` writes to as well.
+    is_own: bool,
+}
+
+impl Data {
+    /// What the command line says, else the settings, else where `chat` keeps its sessions.
+    pub(crate) fn find(
+        arg: &DataArg,
+        settings: &Settings,
+        places: &Places,
+    ) -> Result<Self, Failure> {
+        let own = places.sessions();
+        let root = match arg.data.as_ref().or(settings.server.data.as_ref()) {
+            None => own.clone(),
+            Some(path) => std::path::absolute(path).map_err(|error| {
+                Failure::usage(format!("`{}` is not a usable path: {error}", path.shown()))
+            })?,
+        };
+        Ok(Self { is_own: root == own, root })
+    }
+
+    /// Makes the root where it is not there.
+    pub(crate) fn create(&self, places: &Places) -> Result<(), Failure> {
+        let failed = |path: &Path, error: io::Error| not_written("create", path, &error);
+        create_private(&self.root).map_err(|error| failed(&self.root, error))?;
+        let gathered = match self.is_own {
+            true => places.gather_sessions(),
+            false => gather_store(&[&self.root], &self.store_directory()),
+        };
+        gathered.map_err(|error| failed(&self.store(), error))
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directory of the store, which is all of the root that a server itself writes.
+    pub(crate) fn store_directory(&self) -> PathBuf {
+        self.root.join(STORE)
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.store_directory().join(STORE_FILE)
+    }
+
+    /// The directories of all tenants.
+    pub(crate) fn tenants(&self) -> PathBuf {
+        self.root.join("tenants")
+    }
+
+    /// All that a tenant has on disk, by its id.
+    pub(crate) fn tenant(&self, tenant: &Tenant) -> PathBuf {
+        self.root.join("tenants").join(&tenant.id)
+    }
+
+    pub(crate) fn tenant_home(&self, tenant: &Tenant) -> PathBuf {
+        self.tenant(tenant).join("home")
+    }
+
+    pub(crate) fn tenant_workspace(&self, tenant: &Tenant) -> PathBuf {
+        self.tenant(tenant).join("workspace")
+    }
+}
+
+/// Opens the store for a command that does one thing, and closes it after.
+pub(crate) fn with_store<T>(
+    arg: &DataArg,
+    places: &Places,
+    work: impl AsyncFnOnce(&Store, &Data) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let data = Data::find(arg, &host::settings(places)?, places)?;
+    data.create(places)?;
+    host::small_runtime()?.block_on(async {
+        let store = Store::open(&data.store()).await.map_err(failed)?;
+        let done = work(&store, &data).await;
+        store.close().await;
+        done
+    })
+}
+
+/// What the store says, as a failure of the command.
+pub(crate) fn failed(error: StoreError) -> Failure {
+    match error {
+        StoreError::NotFound { .. }
+        | StoreError::Ambiguous { .. }
+        | StoreError::Invalid { .. }
+        | StoreError::Taken { .. } => Failure::usage(error.to_string()),
+        other => Failure::new(chain(&other)).exit(Exit::Failed),
+    }
+}
+
+/// Writes to the audit log of a tenant what the person at the command line did.
+pub(crate) async fn audit(
+    store: &Store,
+    tenant: &str,
+    action: &str,
+    object: &str,
+    detail: Value,
+) -> Result<(), Failure> {
+    let clock = belljar_agent::SystemClock;
+    let entry = AuditEntry {
+        id: RunId::new(&clock).into(),
+        at: now(),
+        actor: TENANT.to_owned(),
+        action: action.to_owned(),
+        object: Shown::clipped(object, 200).to_string(),
+        detail,
+    };
+    store.of_tenant(tenant).enqueue(vec![Write::Audit(entry)]).await.map_err(failed)
+}
+
+/// Now, in milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// A time of the store, for a person.
+pub(crate) fn shown_time(milliseconds: i64) -> String {
+    match jiff::Timestamp::from_millisecond(milliseconds) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => milliseconds.to_string(),
+    }
+}

@@ -1,0 +1,141 @@
+//! What the binary carries: stock agents, stock tools, the demo, the SDK for tool authors.
+//! `build.rs` writes the tables.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use belljar_policy::ShownPath as _;
+use belljar_sandbox::{Digest, Sandbox, StockCode, ToolInfo, Wasm};
+
+use crate::setup::exit::Failure;
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// A tool component that comes with belljar.
+pub(crate) struct StockTool {
+    /// The directory under `tools/`; for a component with one tool also that tool's name.
+    pub(crate) name: &'static str,
+    /// The component.
+    pub(crate) wasm: &'static [u8],
+    /// Its SHA-256.
+    digest: [u8; 32],
+    /// Its machine code.
+    code: StockCode,
+    /// Its `tool.toml`.
+    pub(crate) manifest: &'static str,
+}
+
+impl StockTool {
+    /// The component.
+    pub(crate) fn wasm(&self) -> Wasm {
+        Wasm::known(self.wasm, Digest::from_bytes(self.digest))
+    }
+}
+
+/// Bytes that begin at a multiple of 64 KiB: code that runs where it lies.
+#[repr(C, align(65536))]
+struct OnAPage<T>(T);
+
+/// What a stock component offers, as it says itself.
+#[derive(serde::Deserialize)]
+pub(crate) struct Described {
+    /// SHA-256 of the component, in hexadecimal.
+    digest: String,
+    tools: Vec<ToolInfo>,
+}
+
+/// Tells a sandbox what the stock components offer and their machine code, so that none is compiled
+/// to be listed or run. A test of `tests/kit` holds the descriptions against the components' own.
+#[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
+pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
+    let described: BTreeMap<String, Described> = serde_json::from_str(DESCRIBED)
+        .map_err(|error| Failure::new(format!("the descriptions of this build: {error}")))?;
+    for (name, Described { digest, tools }) in described {
+        let Some(digest) = Digest::from_hex(&digest) else { continue };
+        sandbox.know_description(digest, tools);
+        if let Some(stock) = STOCK_TOOLS.iter().find(|stock| stock.name == name) {
+            // SAFETY: `build.rs` had the engine make this code of the component of this name, whose
+            // digest a test holds against the one here.
+            unsafe { sandbox.know_code(digest, stock.code) };
+        }
+    }
+    Ok(())
+}
+
+/// The files of an embedded tree below `prefix`, which ends with `/`; paths without it.
+pub(crate) fn below<'a>(
+    tree: &'static [(&'static str, &'static [u8])],
+    prefix: &'a str,
+) -> impl Iterator<Item = (&'static str, &'static [u8])> + 'a {
+    tree.iter().filter_map(move |(path, bytes)| Some((path.strip_prefix(prefix)?, *bytes)))
+}
+
+/// An embedded file, by its path.
+pub(crate) fn file(
+    tree: &'static [(&'static str, &'static [u8])],
+    path: &str,
+) -> Result<&'static [u8], Failure> {
+    let found = tree.iter().find(|(name, _)| *name == path);
+    let (_, bytes) = found.ok_or_else(|| {
+        Failure::new(format!("this build of belljar lacks its embedded file `{path}`"))
+    })?;
+    Ok(bytes)
+}
+
+/// An embedded text, by its path.
+pub(crate) fn text(
+    tree: &'static [(&'static str, &'static [u8])],
+    path: &str,
+) -> Result<&'static str, Failure> {
+    std::str::from_utf8(file(tree, path)?)
+        .map_err(|_| Failure::new(format!("the embedded file `{path}` is not text")))
+}
+
+/// Writes embedded files below a directory that is new or the caller's own.
+pub(crate) fn unpack(
+    files: impl Iterator<Item = (&'static str, &'static [u8])>,
+    to: &Path,
+) -> Result<(), Failure> {
+    for (path, bytes) in files {
+        let to = to.join(path);
+        let write = || {
+            if let Some(parent) = to.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(&to, bytes)
+        };
+        write()
+            .map_err(|error| Failure::new(format!("failed to write `{}`: {error}", to.shown())))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prebuilt_manifest_and_the_embedded_components_agree() {
+        let manifest: toml::Table = PREBUILT.parse().unwrap();
+        let names: Vec<&str> = STOCK_TOOLS.iter().map(|tool| tool.name).collect();
+        assert_eq!(names, manifest.keys().map(String::as_str).collect::<Vec<_>>());
+        for tool in STOCK_TOOLS {
+            let digest = Digest::of(tool.wasm);
+            let stated = manifest[tool.name]["digest"].as_str();
+            assert_eq!(stated, Some(&*digest.to_string()), "{}", tool.name);
+            assert_eq!(tool.wasm().digest(), digest, "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn the_files_that_commands_ask_for_are_there() {
+        for path in ["AGENTS.md", "demo/transcript.yaml", "demo/task.txt"] {
+            assert!(text(AGENTS, path).is_ok(), "{path}");
+        }
+        assert!(below(AGENTS, "agents/").count() >= 4);
+        assert!(below(AGENTS, "demo/workspace/").count() > 0);
+        for path in ["wit/tool.wit", "rust/Cargo.toml", "rust/src/lib.rs"] {
+            assert!(text(SDK, path).is_ok(), "{path}");
+        }
+    }
+}

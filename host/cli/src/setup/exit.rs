@@ -1,0 +1,178 @@
+//! Exit codes, and failures that carry one.
+
+use std::fmt;
+
+use belljar_definition::Diagnostic;
+
+/// How the process ends. [`EXITS`] says what each means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    Completed,
+    Failed,
+    Usage,
+    Partial,
+    NotAllowed,
+    NoModel,
+    Cancelled,
+}
+
+/// A row of the documented table.
+pub(crate) struct ExitRow {
+    pub(crate) exit: Exit,
+    pub(crate) code: u8,
+    pub(crate) meaning: &'static str,
+}
+
+/// Every exit code: the one table behind the code, `--help` and the docs.
+pub(crate) const EXITS: &[ExitRow] = &[
+    ExitRow { exit: Exit::Completed, code: 0, meaning: "done; a run completed" },
+    ExitRow {
+        exit: Exit::Failed,
+        code: 1,
+        meaning: "a run failed, or something could not be done",
+    },
+    ExitRow {
+        exit: Exit::Usage,
+        code: 2,
+        meaning: "the command line, a configuration file or a definition is not valid",
+    },
+    ExitRow { exit: Exit::Partial, code: 3, meaning: "a run ended early, with part of its output" },
+    ExitRow {
+        exit: Exit::NotAllowed,
+        code: 4,
+        meaning: "a right is missing: an agent is blocked, or `explain` says no",
+    },
+    ExitRow { exit: Exit::NoModel, code: 5, meaning: "no model is configured" },
+    ExitRow { exit: Exit::Cancelled, code: 130, meaning: "cancelled" },
+];
+
+impl Exit {
+    /// The number that the shell sees.
+    pub(crate) fn code(self) -> u8 {
+        EXITS.iter().find(|row| row.exit == self).map_or(1, |row| row.code)
+    }
+
+    /// The worse of both, as scripts would want it told: any failure over success.
+    pub(crate) fn worst(self, other: Self) -> Self {
+        self.max(other)
+    }
+}
+
+/// The table as it stands below `--help`.
+pub(crate) fn help() -> String {
+    let mut text = "Exit codes:\n".to_owned();
+    for row in EXITS {
+        text.push_str(&format!("  {:>3}  {}\n", row.code, row.meaning));
+    }
+    text.push_str("\nStart with `belljar demo`: it needs no configuration and no network.");
+    text
+}
+
+/// Why a command ended without doing its work. Printed once, by [`crate::term::out::Out::failure`].
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+    pub(crate) hints: Vec<String>,
+    /// Diagnostics of files, shown before the message.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+impl Failure {
+    /// Something could not be done.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            exit: Exit::Failed,
+            message: message.into(),
+            hints: Vec::new(),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// The caller has to change what was given.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, ..Self::new(message) }
+    }
+
+    /// Files that are not valid.
+    pub(crate) fn diagnostics(message: impl Into<String>, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { diagnostics, ..Self::usage(message) }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Causes are joined with `: `; lines that begin with `hint: ` become hints.
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        let text = format!("{error:#}");
+        let (hints, message): (Vec<&str>, Vec<&str>) =
+            text.lines().partition(|line| line.trim_start().starts_with("hint: "));
+        let mut failure = Self::new(message.join("\n"));
+        let strip = |hint: &str| hint.trim_start().trim_start_matches("hint: ").to_owned();
+        failure.hints = hints.into_iter().map(strip).collect();
+        failure
+    }
+}
+
+/// An error with its causes, none of them twice.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_exit_has_one_row_with_a_code_of_its_own() {
+        let all = [
+            Exit::Completed,
+            Exit::Failed,
+            Exit::Usage,
+            Exit::Partial,
+            Exit::NotAllowed,
+            Exit::NoModel,
+            Exit::Cancelled,
+        ];
+        for exit in all {
+            assert_eq!(EXITS.iter().filter(|row| row.exit == exit).count(), 1, "{exit:?}");
+        }
+        let mut codes: Vec<u8> = EXITS.iter().map(|row| row.code).collect();
+        codes.dedup();
+        assert_eq!(codes.len(), all.len());
+    }
+
+    #[test]
+    fn hint_lines_of_an_error_become_hints() {
+        let failure = Failure::from(anyhow::anyhow!("no toolchain\nhint: install one"));
+        assert_eq!(failure.message, "no toolchain");
+        assert_eq!(failure.hints, ["install one"]);
+    }
+}

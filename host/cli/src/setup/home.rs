@@ -1,0 +1,339 @@
+//! The places: the operator's home, the workspace, and reading files from them with a bound.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use belljar_policy::ShownPath as _;
+use rustix::fs::{Mode, OFlags};
+
+use crate::setup::exit::Failure;
+use crate::setup::ours;
+
+/// Most bytes of a `belljar.toml`. Hand-written ones have a few kilobytes; hundreds of grants
+/// stay far below.
+pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// Most bytes of a tool component that is read at all: the largest useful ones (a Python
+/// runtime) have about 20 MB.
+pub(crate) const MAX_COMPONENT_BYTES: u64 = 128 << 20;
+
+/// Most bytes of a `tool.toml`.
+pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 << 10;
+
+/// Where this process finds and leaves its files.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// `~/.belljar`, or what `BELLJAR_HOME` says.
+    pub(crate) home: PathBuf,
+    /// Compiled components; `cache` in the home, or what `BELLJAR_CACHE` says.
+    pub(crate) cache: PathBuf,
+    /// The workspace, canonical: `--workspace`, or the current directory.
+    pub(crate) workspace: PathBuf,
+    /// The person's own home, for `~` in host paths. Found at first: behind the OS sandbox the
+    /// list of users is out of reach.
+    pub(crate) user_home: Option<PathBuf>,
+}
+
+impl Places {
+    /// Finds the places. Creates nothing.
+    pub(crate) fn find(workspace: Option<&Path>) -> Result<Self, Failure> {
+        let user_home = std::env::home_dir();
+        let home = match variable("BELLJAR_HOME") {
+            Some(home) => absolute(home)?,
+            None => user_home
+                .as_ref()
+                .filter(|home| home.is_absolute())
+                .map(|home| home.join(".belljar"))
+                .ok_or_else(|| {
+                    Failure::usage("there is no home directory")
+                        .hint("set `HOME` or `BELLJAR_HOME`")
+                })?,
+        };
+        let cache = match variable("BELLJAR_CACHE") {
+            Some(cache) => absolute(cache)?,
+            None => home.join("cache"),
+        };
+        let workspace = find_workspace(workspace)?;
+        Ok(Self { home, cache, workspace, user_home })
+    }
+
+    /// The operator's `belljar.toml`.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.home.join("belljar.toml")
+    }
+
+    /// The workspace's `belljar.toml`, which can only narrow.
+    pub(crate) fn workspace_config(&self) -> PathBuf {
+        self.workspace.join(".belljar").join("belljar.toml")
+    }
+
+    /// The operator's agents.
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.home.join("agents")
+    }
+
+    /// Installed libraries of agents, and the lock file that names them.
+    pub(crate) fn libraries(&self) -> PathBuf {
+        self.home.join("libraries")
+    }
+
+    /// Agents, teams and skills that wait for the operator to take them into use.
+    pub(crate) fn drafts(&self) -> PathBuf {
+        self.home.join("drafts")
+    }
+
+    /// Tools that the operator added: `NAME/tool.wasm` with `NAME/tool.toml`.
+    pub(crate) fn tools(&self) -> PathBuf {
+        self.home.join("tools")
+    }
+
+    /// Where sessions and runs are kept, and what the server has of tenants.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.home.join("sessions")
+    }
+
+    /// The directory of the store. One of its own, because the OS sandbox cannot let a process
+    /// write some files of a directory and not the others.
+    pub(crate) fn store_directory(&self) -> PathBuf {
+        self.sessions().join(STORE)
+    }
+
+    /// Sessions and runs.
+    pub(crate) fn store(&self) -> PathBuf {
+        self.store_directory().join(STORE_FILE)
+    }
+
+    /// Lines typed in `chat`.
+    pub(crate) fn chat_history(&self) -> PathBuf {
+        self.store_directory().join("chat_history")
+    }
+
+    /// Makes the directories that sessions and runs are written to, and moves there what an older
+    /// program kept in the home or beside them.
+    pub(crate) fn gather_sessions(&self) -> io::Result<()> {
+        create_private(&self.files())?;
+        gather_store(&[&self.sessions(), &self.home], &self.store_directory())
+    }
+
+    /// Files that agents have handed over, a directory for each run.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.sessions().join("files")
+    }
+
+    /// Files that the agents of one run have handed over.
+    pub(crate) fn files_of(&self, run: &str) -> PathBuf {
+        self.files().join(run)
+    }
+}
+
+/// The directory of a store, in what is kept.
+pub(crate) const STORE: &str = "store";
+
+/// The store itself, in its directory.
+pub(crate) const STORE_FILE: &str = "belljar.db";
+
+/// Makes the directory of a store, and moves a store there that lies in one of these places, the
+/// first that has one. The store itself goes last: until it is there, everything is looked for
+/// once more. Files that others may read are closed to them: behind the OS sandbox no mode is
+/// changed by a path.
+pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()> {
+    const OTHERS: [&str; 4] = ["chat_history", "belljar.locks", "belljar.db-shm", "belljar.db-wal"];
+    create_private(directory)?;
+    let store = directory.join(STORE_FILE);
+    let old = places.iter().find(|place| place.join(STORE_FILE).is_file());
+    if let Some(old) = old.filter(|_| !store.exists()) {
+        for name in OTHERS.iter().chain([&STORE_FILE]) {
+            match fs::rename(old.join(name), directory.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::symlink_metadata(&store).map(|found| (found.is_file(), found.permissions()));
+        if let Ok((true, mode)) = mode
+            && mode.mode() & 0o077 != 0
+        {
+            // Whoever opens it says what is wrong with it.
+            let _ = fs::set_permissions(&store, fs::Permissions::from_mode(0o600));
+        }
+    }
+    Ok(())
+}
+
+/// A file or a directory of ours that could not be written, with what to do about it.
+pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(format!("failed to {what} `{}`: {error}", path.shown()));
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => failure.hint(FULL),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => failure.hint(
+            "it has to be a place that you may write to: `BELLJAR_HOME=DIR` names another home",
+        ),
+        _ => failure,
+    }
+}
+
+/// What to do about a full disk.
+pub(crate) const FULL: &str = "make room there, or name another home with `BELLJAR_HOME=DIR`";
+
+/// Makes a directory that only its owner may enter, with its parents.
+pub(crate) fn create_private(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+/// Reads a regular file whole, unless it has more than `limit` bytes.
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_open(open_file(path)?, limit)
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    // Without waiting for the writer of a FIFO, and asked of what is open: it cannot change.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
+}
+
+fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let why = format!("larger than {limit} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// Reads a workspace's configuration; `None` where there is none.
+pub(crate) fn read_config(path: &Path) -> Result<Option<String>, Failure> {
+    text_of(path, open_file(path))
+}
+
+/// Reads the operator's configuration, unless others could have written it; `None` where there is
+/// none.
+pub(crate) fn read_own_config(path: &Path) -> Result<Option<String>, Failure> {
+    let opened = open_file(path);
+    if let Ok(file) = &opened {
+        // Asked of what is open: what is read is what was judged.
+        ours::check(file, path)?;
+    }
+    text_of(path, opened)
+}
+
+fn text_of(path: &Path, opened: io::Result<File>) -> Result<Option<String>, Failure> {
+    let failure = |why: String| Failure::usage(format!("failed to read `{}`: {why}", path.shown()));
+    match opened.and_then(|file| read_open(file, MAX_CONFIG_BYTES)) {
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                Err(failure(format!("not valid UTF-8 from byte {at} on")))
+            }
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failure(error.to_string())),
+    }
+}
+
+/// Puts a new `belljar.toml` in place at once: a reader sees the old file or the new one.
+pub(crate) fn replace_config(path: &Path, text: &str) -> Result<(), Failure> {
+    if text.len() as u64 > MAX_CONFIG_BYTES {
+        return Err(Failure::new(format!(
+            "`{}` would have more than {MAX_CONFIG_BYTES} bytes, and would not be read",
+            path.shown()
+        ))
+        .hint("nothing is written; take grants out that no agent needs"));
+    }
+    // Through a link, so that a linked file stays linked.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let write = || -> std::io::Result<()> {
+        let directory = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        create_private(&directory)?;
+        let mut file = tempfile::NamedTempFile::new_in(&directory)?;
+        file.write_all(text.as_bytes())?;
+        if let Ok(metadata) = fs::metadata(&path) {
+            file.as_file().set_permissions(metadata.permissions())?;
+        }
+        file.as_file().sync_all()?;
+        file.persist(&path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(|error| not_written("write", &path, &error))
+}
+
+fn find_workspace(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = given.unwrap_or(Path::new("."));
+    let failure = |why: String| {
+        Failure::usage(format!("the workspace `{}` cannot be used: {why}", path.shown()))
+    };
+    let path = path.canonicalize().map_err(|error| failure(error.to_string()))?;
+    if path.is_dir() { Ok(path) } else { Err(failure("not a directory".to_owned())) }
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn absolute(path: PathBuf) -> Result<PathBuf, Failure> {
+    std::path::absolute(&path).map_err(|error| {
+        Failure::usage(format!("`{}` is not a usable path: {error}", path.shown()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_past_the_bound_is_refused_and_one_at_the_bound_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_bounded(&path, 5).unwrap(), b"12345");
+        assert_eq!(read_bounded(&path, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert!(read_bounded(dir.path(), 5).is_err());
+    }
+
+    #[test]
+    fn sessions_of_before_are_moved_once_and_never_over_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().to_path_buf();
+        let (cache, workspace) = (home.join("cache"), home.clone());
+        let places = Places { home, cache, workspace, user_home: None };
+        for name in ["belljar.db", "belljar.db-wal"] {
+            fs::write(dir.path().join(name), name).unwrap();
+        }
+        places.gather_sessions().unwrap();
+        assert_eq!(fs::read_to_string(places.store()).unwrap(), "belljar.db");
+        assert!(places.store_directory().join("belljar.db-wal").exists());
+        fs::write(dir.path().join("belljar.db"), "another").unwrap();
+        places.gather_sessions().unwrap();
+        assert_eq!(fs::read_to_string(places.store()).unwrap(), "belljar.db");
+        assert!(dir.path().join("belljar.db").exists(), "left where it was");
+        fs::remove_file(places.store()).unwrap();
+        fs::write(places.sessions().join("belljar.db"), "a later one").unwrap();
+        places.gather_sessions().unwrap();
+        assert_eq!(fs::read_to_string(places.store()).unwrap(), "a later one");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_directory_is_closed_to_others() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        create_private(&path).unwrap();
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}

@@ -1,0 +1,448 @@
+//! What a process needs to work with: the runtime, the sandbox, and the session's host put
+//! together from the places.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_agent::{Asker, Hooks, Host};
+use belljar_catalogue::{Library, Root, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue};
+use belljar_definition::{
+    AgentContext, Content, Filed, KeySetting, ModelKind, ModelSetting, Scope, Settings, Skill,
+    SourceFile, TeamDefinition,
+};
+use belljar_model::{
+    Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
+};
+use belljar_policy::{Shown, ShownPath as _};
+use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, SlowCompile, Wasm};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use crate::libraries;
+use crate::setup::embedded::{self, AGENTS, STOCK_TOOLS};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, create_private, read_config, read_own_config};
+use crate::setup::ours;
+use crate::setup::secrets;
+use crate::setup::walls;
+use crate::term::out::Out;
+use crate::term::progress::Progress;
+
+/// Puts a host together. Nothing here opens a connection, makes an engine or compiles.
+pub(crate) struct Assembly<'a> {
+    places: &'a Places,
+    out: &'a Out,
+    settings: Settings,
+    models: Option<Models>,
+    recording: Option<Recording>,
+    asker: Option<Arc<dyn Asker>>,
+    slow: SlowCompile,
+    sandbox: Option<Sandbox>,
+    listeners: Vec<SocketAddr>,
+    closed: Vec<PathBuf>,
+}
+
+impl<'a> Assembly<'a> {
+    /// Reads the settings.
+    pub(crate) fn new(places: &'a Places, out: &'a Out) -> Result<Self, Failure> {
+        let settings = settings(places)?;
+        for warning in settings.warnings() {
+            out.diagnostic(warning);
+        }
+        let slow = slow(out);
+        let closed = settings.server.data.iter().cloned().collect();
+        Ok(Self {
+            places,
+            out,
+            settings,
+            models: None,
+            recording: None,
+            asker: None,
+            slow,
+            sandbox: None,
+            listeners: Vec::new(),
+            closed,
+        })
+    }
+
+    /// These models instead of the configured ones.
+    pub(crate) fn with_models(mut self, models: Models) -> Self {
+        self.models = Some(models);
+        self
+    }
+
+    /// Records what the models say.
+    pub(crate) fn recorded(mut self, recording: Recording) -> Self {
+        self.recording = Some(recording);
+        self
+    }
+
+    /// Somebody who answers where a grant says `ask`.
+    pub(crate) fn asking(mut self, asker: Arc<dyn Asker>) -> Self {
+        self.asker = Some(asker);
+        self
+    }
+
+    /// What a person waits for is shown between the lines of a run.
+    pub(crate) fn showing(mut self, progress: &Progress) -> Self {
+        if self.out.explains_waiting() {
+            let progress = progress.clone();
+            self.slow = SlowCompile::to(move |wasm| progress.note(&compiling(wasm)));
+        }
+        self
+    }
+
+    /// This sandbox instead of one of its own: engine, pool and cache are shared, and nothing of a
+    /// jar is.
+    pub(crate) fn sharing(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
+    /// Where this process listens itself: no tool is connected to it, whatever is granted.
+    pub(crate) fn listening_on(mut self, address: SocketAddr) -> Self {
+        self.listeners.push(address);
+        self
+    }
+
+    /// What is kept here is written by no agent either, as the home is not.
+    pub(crate) fn keeping(mut self, directory: &Path) -> Self {
+        self.closed.push(directory.to_path_buf());
+        self
+    }
+
+    /// The host. What is wrong with single tools stands in its catalogue.
+    pub(crate) fn host(self) -> Result<Host, Failure> {
+        let Self { places, out, settings, models, recording, asker, slow, sandbox, .. } = self;
+        let models = match models {
+            Some(models) => models,
+            None => self::models(&settings, places)?,
+        };
+        let models = match recording {
+            Some(recording) => models.recorded(recording),
+            None => models,
+        };
+        let sandbox = match sandbox {
+            Some(sandbox) => sandbox,
+            None => sandbox_telling(places, out, slow, self.listeners)?
+                .with_closed_directories([own_directories(places), self.closed].concat()),
+        };
+        let tools = ToolCatalogue::stock(stock_tools(), &settings);
+        let installed = places.tools();
+        let tools = if installed.is_dir() {
+            small_runtime()?.block_on(tools.with_home(&installed, &settings, &sandbox))
+        } else {
+            tools
+        };
+        let context = AgentContext { known: tools.known(), shapes: settings.shapes };
+        for warning in settings.check_tools(&context.known) {
+            out.diagnostic(&warning);
+        }
+        let mut roots = vec![Root::home(&places.home), Root::workspace(&places.workspace)];
+        match libraries::roots(places) {
+            Ok(installed) => roots.extend(installed),
+            // Without them there is less, never more: the operator's own agents go on.
+            Err(failure) => out.failure(&failure),
+        }
+        let project_override = settings.project_override;
+        let library = Library::open_with_stock(roots, stock_agents(), context, project_override);
+        let teams = TeamLibrary::of(
+            roots_of::<TeamDefinition>(places),
+            stock_files::<TeamDefinition>(),
+            (),
+            project_override,
+        );
+        let skills = SkillLibrary::of(
+            roots_of::<Skill>(places),
+            stock_files::<Skill>(),
+            (),
+            project_override,
+        );
+        let mut host = Host::new(
+            sandbox,
+            Arc::new(models),
+            Arc::new(settings),
+            Arc::new(tools),
+            Arc::new(library),
+        );
+        if let Some(broker) = walls::broker() {
+            host.hooks = Arc::new(Hooks::of(&host.settings).through(broker));
+        }
+        host.teams = Arc::new(teams);
+        host.skills = Arc::new(skills);
+        host.secrets = secrets::store(&host.settings, places, out);
+        host.home = Some(places.home.clone());
+        if let Some(asker) = asker {
+            host.asker = asker;
+        }
+        Ok(host)
+    }
+}
+
+/// Both `belljar.toml` files, read and checked.
+pub(crate) fn settings(places: &Places) -> Result<Settings, Failure> {
+    let (home, workspace) = (places.config(), places.workspace_config());
+    ours::check_home(places)?;
+    let home_text = read_own_config(&home)?;
+    let workspace_text = read_config(&workspace)?;
+    Settings::parse(
+        home_text.as_deref().map(|text| (home.as_path(), text)),
+        workspace_text.as_deref().map(|text| (workspace.as_path(), text)),
+        places.user_home.as_deref(),
+    )
+    .map_err(|diagnostics| Failure::diagnostics("", diagnostics))
+}
+
+/// The configured models. Keys are read when a model is first used.
+pub(crate) fn models(settings: &Settings, places: &Places) -> Result<Models, Failure> {
+    let mut configs = BTreeMap::new();
+    for (name, setting) in &settings.models {
+        configs.insert(name.clone(), model_config(name, setting, places)?);
+    }
+    let role = |role: Role| settings.roles.get(role.name()).cloned();
+    let roles = Roles {
+        main: role(Role::Main),
+        fast: role(Role::Fast),
+        strong: role(Role::Strong),
+        compaction: role(Role::Compaction),
+        fallback: role(Role::Fallback),
+    };
+    Models::new(configs, roles, Box::new(|name| std::env::var(name).ok()))
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn model_config(
+    name: &str,
+    setting: &ModelSetting,
+    places: &Places,
+) -> Result<ModelConfig, Failure> {
+    let wrong = |what: &str, value: &str| {
+        let (name, value) = (Shown::clipped(name, 80), Shown::clipped(value, 200));
+        Failure::usage(format!("model `{name}`: `{value}` is not {what}"))
+            .hint(format!("correct it in {}", places.config().shown()))
+    };
+    let (provider, model) = match setting.kind {
+        ModelKind::OpenAi => (Provider::OpenAi, setting.model.clone()),
+        ModelKind::Anthropic => (Provider::Anthropic, setting.model.clone()),
+        ModelKind::Scripted => {
+            (Provider::Scripted, places.home.join(&setting.model).to_string_lossy().into_owned())
+        }
+    };
+    let mut config = ModelConfig::new(provider, model);
+    config.base_url = match &setting.base_url {
+        None => None,
+        Some(url) => Some(url.parse().map_err(|_| wrong("a URL", url))?),
+    };
+    config.key = match &setting.key {
+        KeySetting::None => KeySource::None,
+        KeySetting::Env(variable) => KeySource::Env(variable.clone()),
+        KeySetting::File(path) => KeySource::File(places.home.join(path)),
+    };
+    config.effort = match setting.effort.as_deref() {
+        None => None,
+        Some("low") => Some(Effort::Low),
+        Some("medium") => Some(Effort::Medium),
+        Some("high") => Some(Effort::High),
+        Some("max") => Some(Effort::Max),
+        Some(other) => return Err(wrong("an effort (low, medium, high, max)", other)),
+    };
+    config.max_output_tokens = setting.max_output_tokens;
+    config.context_tokens = setting.context_tokens;
+    config.temperature = setting.temperature;
+    config.allow_insecure = setting.allow_insecure;
+    config.headers = setting.headers.clone();
+    config.max_tokens_field = match setting.max_tokens_field.as_deref() {
+        None => None,
+        Some("max_tokens") => Some(MaxTokensField::MaxTokens),
+        Some("max_completion_tokens") => Some(MaxTokensField::MaxCompletionTokens),
+        Some(other) => return Err(wrong("`max_tokens` or `max_completion_tokens`", other)),
+    };
+    config.extra_body = setting.extra_body.clone();
+    Ok(config)
+}
+
+/// The agents that are there without `init`.
+fn stock_agents() -> Vec<SourceFile> {
+    let root = Path::new("built-in");
+    let files = embedded::below(AGENTS, "agents/");
+    files
+        .map(|(name, bytes)| SourceFile {
+            scope: Scope::Home,
+            root: root.to_path_buf(),
+            path: root.join(name),
+            content: Content::Bytes(bytes.to_vec()),
+        })
+        .collect()
+}
+
+/// The teams or skills that are there without `init`.
+fn stock_files<D: Filed>() -> Vec<SourceFile> {
+    let folder = D::KIND.folder;
+    let root = Path::new("built-in").join(folder);
+    let files = embedded::below(AGENTS, "").filter_map(|(name, bytes)| {
+        let below = name.strip_prefix(folder)?.strip_prefix('/')?;
+        Some((root.join(below), bytes))
+    });
+    files
+        .map(|(path, bytes)| SourceFile {
+            scope: Scope::Home,
+            root: root.clone(),
+            path,
+            content: Content::Bytes(bytes.to_vec()),
+        })
+        .collect()
+}
+
+/// The folders of home and workspace, in the order of precedence.
+fn roots_of<D: Filed>(places: &Places) -> Vec<Root> {
+    vec![Root::in_home::<D>(&places.home), Root::in_workspace::<D>(&places.workspace)]
+}
+
+fn stock_tools() -> impl Iterator<Item = StockTool> {
+    STOCK_TOOLS.iter().map(|tool| StockTool {
+        name: tool.name,
+        wasm: tool.wasm(),
+        manifest: tool.manifest,
+    })
+}
+
+/// A runtime for one thing after another.
+pub(crate) fn small_runtime() -> Result<Runtime, Failure> {
+    Builder::new_current_thread().enable_all().build().map_err(no_runtime)
+}
+
+/// A runtime for agents side by side.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_multi_thread().enable_all().build().map_err(no_runtime)
+}
+
+/// The first Ctrl-C, or a request to terminate, cancels; the second leaves at once. Call it
+/// inside the runtime.
+pub(crate) fn cancel_on_interrupt(cancel: &CancellationToken, out: &Out) {
+    on_interrupt(cancel, out, "cancelling");
+}
+
+/// The first Ctrl-C, or a request to terminate, asks to stop; the second leaves at once. Call it
+/// inside the runtime.
+pub(crate) fn stop_on_interrupt(stop: &CancellationToken, out: &Out) {
+    on_interrupt(stop, out, "stopping when the turns that run have ended");
+}
+
+fn on_interrupt(cancel: &CancellationToken, out: &Out, doing: &'static str) {
+    let (cancel, out) = (cancel.clone(), out.clone());
+    tokio::spawn(async move {
+        if interrupted().await.is_err() {
+            return;
+        }
+        out.note(format_args!("{doing}; press Ctrl-C again to leave at once"));
+        cancel.cancel();
+        if interrupted().await.is_ok() {
+            std::process::exit(i32::from(Exit::Cancelled.code()));
+        }
+    });
+}
+
+#[cfg(unix)]
+async fn interrupted() -> std::io::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+async fn interrupted() -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+/// The sandbox with its cache in the places. Where the cache cannot be used, a warning says
+/// so, and components are compiled each time.
+pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
+    let sandbox = sandbox_telling(places, out, slow(out), Vec::new())?;
+    Ok(sandbox.with_closed_directories(own_directories(places)))
+}
+
+/// INV-155: where belljar keeps what decides about agents. The home is made where it is missing: what
+/// is not there cannot be closed.
+fn own_directories(places: &Places) -> Vec<PathBuf> {
+    // A place where nothing can be made is one where an agent makes nothing either.
+    let _ = create_private(&places.home);
+    vec![places.home.clone(), places.cache.clone()]
+}
+
+fn sandbox_telling(
+    places: &Places,
+    out: &Out,
+    slow: SlowCompile,
+    listeners: Vec<SocketAddr>,
+) -> Result<Sandbox, Failure> {
+    let mut config = config()?;
+    config.slow = slow;
+    config.http = config.http.with_own_listeners(listeners);
+    let unusable = |why: String| {
+        out.warning(format_args!(
+            "the cache `{}` cannot be used, so components are compiled each time: {why}",
+            places.cache.shown()
+        ));
+    };
+    if let Some(cached) = walls::keeps_cache() {
+        // The broker's, which was said to be unusable where it is.
+        config.cache_dir = cached.then(|| places.cache.clone());
+        return knowing(Sandbox::new(config));
+    }
+    match create_private(&places.cache) {
+        Ok(()) => config.cache_dir = Some(places.cache.clone()),
+        Err(error) => unusable(error.to_string()),
+    }
+    match Sandbox::new(config.clone()) {
+        Err(SandboxError::Cache { why, .. }) => {
+            unusable(why);
+            config.cache_dir = None;
+            knowing(Sandbox::new(config))
+        }
+        made => knowing(made),
+    }
+}
+
+/// A sandbox that knows what the stock tools offer.
+fn knowing(made: Result<Sandbox, SandboxError>) -> Result<Sandbox, Failure> {
+    let sandbox = made.map_err(|error| no_sandbox(&error))?;
+    embedded::bring_stock_tools(&sandbox)?;
+    Ok(sandbox)
+}
+
+/// The sandbox without a cache on disk: for self-tests, which should really compile.
+pub(crate) fn sandbox_without_cache() -> Result<Sandbox, Failure> {
+    Sandbox::new(config()?).map_err(|error| no_sandbox(&error))
+}
+
+/// A line for whoever waits at a terminal.
+fn slow(out: &Out) -> SlowCompile {
+    if !out.explains_waiting() {
+        return SlowCompile::default();
+    }
+    let out = out.clone();
+    SlowCompile::to(move |wasm| out.note(compiling(wasm)))
+}
+
+fn compiling(wasm: &Wasm) -> String {
+    let stock = STOCK_TOOLS.iter().find(|tool| tool.wasm == wasm.bytes());
+    let what = stock.map_or("a component".to_owned(), |tool| format!("`{}`", tool.name));
+    format!("compiling {what} for its first use; later ones find it in the cache")
+}
+
+fn config() -> Result<SandboxConfig, Failure> {
+    Ok(SandboxConfig { compiler: walls::compiler()?, ..SandboxConfig::default() })
+}
+
+fn no_sandbox(error: &SandboxError) -> Failure {
+    Failure::new(format!("the sandbox cannot be set up: {error}"))
+        .hint("`belljar doctor` says more")
+}
+
+fn no_runtime(error: std::io::Error) -> Failure {
+    Failure::new(format!("failed to start the async runtime: {error}"))
+}

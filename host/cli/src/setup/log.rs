@@ -1,0 +1,117 @@
+//! What is logged, and to whom: lines on stderr, and for a server the spans that go to the
+//! operator's collector.
+//!
+//! The two never mix. Lines are no part of a span, and spans print nothing: where there is no
+//! collector, nobody is interested in them, so that they are never made.
+
+use belljar_agent::TRACE_TARGET;
+use opentelemetry_sdk::trace::SdkTracer;
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
+use tracing_subscriber::layer::{Filter, Layer, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::term::out::Out;
+
+/// Whose words about every batch are left out: `telemetry` says now and then what they come to.
+const EXPORTER: &str = "opentelemetry-otlp";
+const EXPORT_ERROR: &str = "BatchSpanProcessor.ExportError";
+
+/// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (`debug`,
+/// `belljar_sandbox=trace`).
+pub(crate) fn start(out: &Out) {
+    if let Some(filter) = asked_for() {
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(out.colours_errors())
+            .with_filter(lines(&filter));
+        tracing_subscriber::registry().with(lines).init();
+    }
+}
+
+/// A server logs without being asked, each line a JSON object; spans go to `tracer`.
+pub(crate) fn start_server(quiet: bool, tracer: Option<SdkTracer>) {
+    let filter = asked_for().or_else(|| (!quiet).then(|| "info".to_owned()));
+    let json = |filter: String| {
+        tracing_subscriber::fmt::layer()
+            .json()
+            .with_writer(std::io::stderr)
+            .with_filter(lines(&filter))
+    };
+    let registry = tracing_subscriber::registry();
+    // One by one: a layer that is `None` is taken for one that wants everything, and spans would be
+    // made for nobody.
+    match (filter, tracer) {
+        (Some(filter), Some(tracer)) => registry.with(json(filter)).with(spans(tracer)).init(),
+        (Some(filter), None) => registry.with(json(filter)).init(),
+        (None, Some(tracer)) => registry.with(spans(tracer)).init(),
+        (None, None) => {}
+    }
+}
+
+fn asked_for() -> Option<String> {
+    Some(std::env::var_os("BELLJAR_LOG")?.to_string_lossy().into_owned())
+}
+
+/// Everything that the operator's filter lets through, but no span for the collector.
+fn lines<S: Subscriber>(filter: &str) -> impl Filter<S> + use<S> {
+    let printed = |data: &Metadata<'_>| {
+        let said_elsewhere = data.target() == EXPORTER && *data.level() <= Level::INFO
+            || data.name() == EXPORT_ERROR;
+        data.target() != TRACE_TARGET && !said_elsewhere
+    };
+    EnvFilter::builder().parse_lossy(filter).and(filter_fn(printed))
+}
+
+/// Spans of belljar's own and nothing else: neither lines of the log nor spans of a library are
+/// put into them, nor where in the source they were made.
+fn spans<S>(tracer: SdkTracer) -> impl Layer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    tracing_opentelemetry::layer()
+        .with_tracer(tracer)
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_level(false)
+        .with_tracked_inactivity(false)
+        .with_context_activation(false)
+        .with_filter(filter_fn(|data| data.is_span() && data.target() == TRACE_TARGET))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use opentelemetry::trace::TracerProvider as _;
+    use opentelemetry_sdk::trace::SdkTracerProvider;
+
+    /// Whether a span is made for this subscriber. For one that is not, its values are not even
+    /// looked at.
+    fn is_made(subscriber: impl Subscriber + Send + Sync + 'static) -> bool {
+        tracing::subscriber::with_default(subscriber, || {
+            let mut looked = false;
+            let mut look = || {
+                looked = true;
+                1
+            };
+            let span = tracing::info_span!(target: TRACE_TARGET, "one", value = look());
+            assert_eq!(looked, !span.is_disabled());
+            assert!(tracing::enabled!(tracing::Level::TRACE), "lines are logged");
+            !span.is_disabled()
+        })
+    }
+
+    #[test]
+    fn a_span_is_made_only_where_there_is_a_collector() {
+        // The lines at their fullest.
+        let all = || {
+            let to = tracing_subscriber::fmt::layer().with_writer(std::io::sink);
+            tracing_subscriber::registry().with(to.with_filter(lines("trace")))
+        };
+        assert!(!is_made(all()));
+        let provider = SdkTracerProvider::builder().build();
+        assert!(is_made(all().with(spans(provider.tracer("test")))));
+    }
+}

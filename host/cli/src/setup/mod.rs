@@ -1,0 +1,14 @@
+//! What a process needs before it does anything: places, settings, the host, the OS sandbox.
+
+pub(crate) mod data;
+pub(crate) mod descriptors;
+pub(crate) mod embedded;
+pub(crate) mod exit;
+pub(crate) mod home;
+pub(crate) mod host;
+pub(crate) mod log;
+pub(crate) mod memory;
+pub(crate) mod ours;
+pub(crate) mod secrets;
+pub(crate) mod telemetry;
+pub(crate) mod walls;

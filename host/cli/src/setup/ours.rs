@@ -1,0 +1,146 @@
+//! Whose the operator's own files are. What the home says is obeyed, hooks that run commands
+//! included: it is only read where nobody else could have written it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use crate::setup::exit::Failure;
+use crate::setup::home::Places;
+
+/// What of the home decides what agents are and may do, beside `belljar.toml`. Who can write
+/// such a directory can put anything there.
+const DECIDES: [&str; 6] = ["", "agents", "skills", "teams", "tools", "libraries"];
+
+/// Refuses a home where others could have written what is obeyed. What is not there is no reason.
+pub(crate) fn check_home(places: &Places) -> Result<(), Failure> {
+    for name in DECIDES {
+        let path = if name.is_empty() { places.home.clone() } else { places.home.join(name) };
+        if let Ok(directory) = File::open(&path) {
+            check(&directory, &path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what is open here unless it belongs to this user or to root, and nobody else writes it.
+#[cfg(unix)]
+pub(crate) fn check(file: &File, path: &Path) -> Result<(), Failure> {
+    use belljar_policy::ShownPath as _;
+    use std::os::unix::fs::MetadataExt as _;
+    let about = file.metadata().map_err(|error| {
+        Failure::usage(format!("failed to look at `{}`: {error}", path.shown()))
+    })?;
+    let us = rustix::process::geteuid().as_raw();
+    let Some((why, hint)) = judge(about.uid(), about.mode(), us) else {
+        return Ok(());
+    };
+    let hint = match hint {
+        Hint::Own => format!("look at what it says, then `chown {us} {}`", path.shown()),
+        Hint::Close => format!("look at what it says, then `chmod go-w {}`", path.shown()),
+    };
+    Err(Failure::usage(format!("`{}` {why}, so nothing in it is obeyed", path.shown())).hint(hint))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn check(_file: &File, _path: &Path) -> Result<(), Failure> {
+    Ok(())
+}
+
+#[cfg(unix)]
+#[derive(Debug, PartialEq, Eq)]
+enum Hint {
+    Own,
+    Close,
+}
+
+/// Why somebody else could have written what has this owner and mode. The sticky bit of a directory
+/// is no help: others replace no file there, but add theirs, and those would be obeyed.
+#[cfg(unix)]
+fn judge(owner: u32, mode: u32, us: u32) -> Option<(String, Hint)> {
+    const OTHERS_WRITE: u32 = 0o022;
+    if owner != us && owner != 0 {
+        return Some((format!("belongs to user {owner}, and you are user {us}"), Hint::Own));
+    }
+    if mode & OTHERS_WRITE != 0 {
+        return Some((format!("may be written by others (mode {:o})", mode & 0o7777), Hint::Close));
+    }
+    None
+}
+
+/// Makes a file that only its owner reads and writes, whatever the umask; fails where something
+/// of that name is.
+pub(crate) fn create_new_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Opens a file to write, with what is in it; one that is made only its owner reads and writes.
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Makes a directory that only its owner enters, whatever the umask, with a name of its own. It is
+/// made so, because behind the OS sandbox nothing changes its mode.
+pub(crate) fn private_directory(prefix: &str, inside: &Path) -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir_in(inside)
+}
+
+/// Closes to others what is there: a file, or a directory with all that is in it. Links are left
+/// alone.
+#[cfg(unix)]
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let kind = std::fs::symlink_metadata(path)?.file_type();
+    if kind.is_dir() || kind.is_file() {
+        let mode = if kind.is_dir() { 0o700 } else { 0o600 };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
+    if kind.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            make_private(&entry?.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn make_private(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_user_owns_or_may_write_is_not_ours() {
+        let file = |owner, mode| judge(owner, mode, 1000).map(|(_, hint)| hint);
+        for mode in [0o600, 0o640, 0o644, 0o444] {
+            assert_eq!(file(1000, mode), None, "{mode:o}");
+            assert_eq!(file(0, mode), None, "{mode:o}: root's");
+            assert_eq!(file(1001, mode), Some(Hint::Own), "{mode:o}");
+        }
+        for mode in [0o666, 0o664, 0o602, 0o1666] {
+            assert_eq!(file(1000, mode), Some(Hint::Close), "{mode:o}");
+            assert_eq!(file(0, mode), Some(Hint::Close), "{mode:o}");
+        }
+        // Directories too, the sticky bit or not.
+        assert_eq!(file(1000, 0o755), None);
+        for mode in [0o775, 0o1777] {
+            assert_eq!(file(1000, mode), Some(Hint::Close), "{mode:o}");
+        }
+        assert_eq!(judge(1000, 0o600, 0).map(|(_, hint)| hint), Some(Hint::Own), "to root");
+    }
+}

@@ -1,0 +1,63 @@
+//! The values of secrets, read where `belljar.toml` says, and bound as it says.
+
+use std::io;
+use std::path::Path;
+
+use belljar_definition::{KeySetting, SecretSetting, Settings};
+use belljar_policy::ShownPath as _;
+use belljar_sandbox::SecretStore;
+use belljar_sandbox::http::Secret;
+use secrecy::SecretString;
+
+use crate::setup::home::{Places, read_bounded};
+use crate::setup::walls;
+use crate::term::out::Out;
+
+/// Most bytes of a secret's file: the longest header that servers take, and a line feed.
+const MAX_SECRET_FILE: u64 = 8 << 10;
+
+/// Reads the values. One that cannot be had is a warning, and tools that need it are told that
+/// it does not exist.
+pub(crate) fn store(settings: &Settings, places: &Places, out: &Out) -> SecretStore {
+    let mut store = SecretStore::default();
+    for (name, setting) in &settings.secrets {
+        match secret(setting, places) {
+            Ok(secret) => store.insert(name.clone(), secret),
+            Err(why) => out.warning(format_args!("secret `{name}` cannot be used: {why}")),
+        }
+    }
+    store
+}
+
+fn secret(setting: &SecretSetting, places: &Places) -> Result<Secret, String> {
+    let value = match &setting.value {
+        KeySetting::None => return Err("it says neither `env` nor `file`".to_owned()),
+        KeySetting::Env(name) => std::env::var(name)
+            .map_err(|_| format!("the environment variable `{name}` is not set"))?,
+        KeySetting::File(path) => {
+            let path = places.home.join(path);
+            let bytes = read_bounded(&path, MAX_SECRET_FILE)
+                .map_err(|error| unread(&path, &error, places))?;
+            String::from_utf8(bytes)
+                .map_err(|_| format!("`{}` is not valid UTF-8", path.shown()))?
+        }
+    };
+    let value = SecretString::from(value.trim().to_owned());
+    let hosts = vec![setting.host.clone()];
+    Secret::new(&value, hosts, &setting.header, &setting.prefix).map_err(|error| error.to_string())
+}
+
+/// Why a file of a secret cannot be read. Behind the OS sandbox a server reads the files of its
+/// tenants in their own directories alone, whoever may read others.
+fn unread(path: &Path, error: &io::Error, places: &Places) -> String {
+    let failed = format!("failed to read `{}`: {error}", path.shown());
+    let denied = error.kind() == io::ErrorKind::PermissionDenied;
+    match denied && walls::broker().is_some() && !path.starts_with(&places.home) {
+        false => failed,
+        true => format!(
+            "{failed}: the OS sandbox lets this process read nothing there; put the file below \
+             `{}` and write `file` from there on, or hand the value over with `env`",
+            places.home.shown()
+        ),
+    }
+}

@@ -1,0 +1,368 @@
+//! Sends the spans of `belljar serve` to the operator's collector: OTLP over HTTP, as protobuf.
+//!
+//! A collector that is slow, broken or gone costs nobody but its reader: spans wait in a queue with
+//! a bound, what does not fit is dropped and counted, and each request has a time limit.
+
+use std::error::Error;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use belljar_definition::ServerSetting;
+use belljar_policy::Shown;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response, ResponseBodyTooLarge};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider,
+};
+use reqwest::Url;
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::setup::exit::Failure;
+
+/// Where `[server]` names the collector.
+const SETTING: &str = "`otlp_endpoint` under `[server]`";
+
+/// Variables of the standard that name it: for traces, with the whole path, and for everything.
+const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// Headers that go with each request, `name=value,name=value`: what a collector that is not one's
+/// own knows its sender by.
+const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
+
+/// The form in which spans are sent; there is one.
+const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+const PROTOCOL: &str = "http/protobuf";
+
+/// What is added to an address that is for everything.
+const TRACES_PATH: &str = "v1/traces";
+
+/// The service's name where nothing else is said.
+const SERVICE: &str = "belljar";
+
+/// How many spans wait where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing: those of some hundred turns
+/// that end in the same second, a few megabytes.
+const MAX_WAITING: usize = 8_192;
+
+/// How long a collector may take to take a batch.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long what still waits may take to be sent when the server stops.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Most bytes of a collector's answer; it has nothing to tell but how many spans it refused.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// An answer of this length or less says that all spans were taken: the field that tells of others
+/// is absent or empty.
+const ALL_TAKEN: usize = 2;
+
+/// How often the log hears of a collector that takes nothing.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// Where spans are sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Collector(Url);
+
+/// Sends spans until it is stopped.
+#[derive(Debug)]
+pub(crate) struct Telemetry(SdkTracerProvider);
+
+/// The HTTP client of the exporter, whose thread is none of the runtime's.
+#[derive(Debug)]
+struct Sender {
+    client: reqwest::Client,
+    runtime: Handle,
+    troubles: Mutex<Troubles>,
+}
+
+/// How often a batch was not taken. The exporter's library tries each again a few times.
+#[derive(Debug, Default)]
+struct Troubles {
+    /// When the log heard of it last; `None` = all is well.
+    said: Option<Instant>,
+    /// How many there were since.
+    unsaid: u64,
+}
+
+impl Collector {
+    /// The collector that the environment names, else the one of `belljar.toml`; `None` = nobody
+    /// wants spans. `env` gives the value of a variable.
+    pub(crate) fn find(
+        server: &ServerSetting,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, Failure> {
+        let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
+        let is = |name: &str, word: &str| {
+            env(name).is_some_and(|value| value.trim().eq_ignore_ascii_case(word))
+        };
+        if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
+            return Ok(None);
+        }
+        let found = env(TRACES_ENDPOINT)
+            .map(|text| (text, TRACES_ENDPOINT, false))
+            .or_else(|| env(ENDPOINT).map(|text| (text, ENDPOINT, true)))
+            .or_else(|| server.otlp_endpoint.clone().map(|text| (text, SETTING, true)));
+        let Some((text, from, whole)) = found else { return Ok(None) };
+        let protocol = PROTOCOLS.into_iter().find_map(|name| Some((name, env(name)?)));
+        if let Some((name, other)) = protocol.filter(|(_, value)| value.trim() != PROTOCOL) {
+            let other = Shown::clipped(&other, 40);
+            return Err(Failure::usage(format!(
+                "{name} is `{other}`, which belljar does not send"
+            ))
+            .hint(format!("set it to `{PROTOCOL}`; collectors take it at port 4318")));
+        }
+        if let Some(name) = HEADERS.into_iter().find(|name| !env(name).is_none_or(fits)) {
+            return Err(Failure::usage(format!("{name} is not a list of headers"))
+                .hint("write it as `name=value,name=value`, values percent-encoded"));
+        }
+        let url = address(text.trim(), whole).map_err(|why| {
+            Failure::usage(format!("the address of the collector in {from} {why}"))
+                .hint("write it as `http://127.0.0.1:4318`")
+        })?;
+        Ok(Some(Self(url)))
+    }
+
+    /// The machine that spans go to, to be shown: what follows in an address may be a secret.
+    pub(crate) fn host(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+}
+
+/// The address of a collector for traces, or what is wrong with it, which does not repeat what may
+/// be a password.
+fn address(text: &str, whole: bool) -> Result<Url, &'static str> {
+    let wrong = "is not one that spans can be sent to: it must begin with `http://` or `https://`";
+    let mut url: Url = text.parse().map_err(|_| wrong)?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(wrong);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not contain a user name or password; use OTEL_EXPORTER_OTLP_HEADERS");
+    }
+    if url.fragment().is_some() {
+        return Err("must not contain `#`");
+    }
+    if whole && let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(TRACES_PATH.split('/'));
+    }
+    Ok(url)
+}
+
+/// Whether each part is a header; the exporter's library leaves out those that are none.
+fn fits(headers: String) -> bool {
+    headers.split(',').filter(|part| !part.trim().is_empty()).all(|part| {
+        let Some((name, value)) = part.split_once('=') else { return false };
+        let value = value.trim();
+        name.trim().parse::<reqwest::header::HeaderName>().is_ok()
+            && !value.is_empty()
+            && reqwest::header::HeaderValue::from_str(value).is_ok()
+    })
+}
+
+impl Telemetry {
+    /// Starts to send, by tasks of this runtime. Gives what makes the spans.
+    pub(crate) fn start(
+        collector: &Collector,
+        runtime: &Handle,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<(Self, SdkTracer), Failure> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::new(format!("traces cannot be sent to `{}`: {error}", collector.host()))
+        };
+        let client = belljar_model::http_client(collector.0.scheme() == "https");
+        let sender = Sender {
+            client: client.map_err(|error| failed(&error))?,
+            runtime: runtime.clone(),
+            troubles: Mutex::default(),
+        };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(sender)
+            .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
+            .with_endpoint(collector.0.as_str())
+            .build()
+            .map_err(|error| failed(&error))?;
+        let mut batches = BatchConfigBuilder::default();
+        if env("OTEL_BSP_MAX_QUEUE_SIZE").is_none() {
+            batches = batches.with_max_queue_size(MAX_WAITING);
+        }
+        let processor =
+            BatchSpanProcessor::builder(exporter).with_batch_config(batches.build()).build();
+        let provider = SdkTracerProvider::builder()
+            .with_span_processor(processor)
+            .with_resource(resource(env))
+            .build();
+        let tracer = provider.tracer(SERVICE);
+        Ok((Self(provider), tracer))
+    }
+
+    /// Sends what waits, for as long as that may take, and ends. Blocks; call it outside of the
+    /// runtime, while that still runs.
+    pub(crate) fn stop(self) {
+        if let Err(error) = self.0.shutdown_with_timeout(FLUSH_TIMEOUT) {
+            tracing::warn!(%error, "not all traces were sent before the end");
+        }
+    }
+}
+
+/// Who sends the spans: as the environment says, else belljar.
+fn resource(env: impl Fn(&str) -> Option<String>) -> Resource {
+    let named = env("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty())
+        || env("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|list| list.contains("service.name="));
+    let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let resource = Resource::builder().with_attribute(version);
+    if named { resource.build() } else { resource.with_service_name(SERVICE).build() }
+}
+
+#[async_trait]
+impl HttpClient for Sender {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let request = reqwest::Request::try_from(request)?;
+        let sending =
+            AbortOnDropHandle::new(self.runtime.spawn(send(self.client.clone(), request)));
+        let sent = match sending.await {
+            Ok(sent) => sent,
+            Err(error) => Err(error.into()),
+        };
+        match &sent {
+            Ok(answer) if !answer.status().is_success() => {
+                self.trouble(&format!("the collector answered HTTP {}", answer.status()));
+            }
+            Ok(answer) if answer.body().len() > ALL_TAKEN => {
+                self.trouble("the collector did not take all spans of a batch");
+            }
+            Ok(_) => self.well(),
+            Err(error) => self.trouble(&chain(&**error)),
+        }
+        sent
+    }
+}
+
+async fn send(
+    client: reqwest::Client,
+    mut request: reqwest::Request,
+) -> Result<Response<Bytes>, HttpError> {
+    *request.timeout_mut() = Some(SEND_TIMEOUT);
+    let mut answer = client.execute(request).await.map_err(reqwest::Error::without_url)?;
+    let mut body = Vec::new();
+    while let Some(part) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
+        if body.len() + part.len() > MAX_ANSWER {
+            return Err(ResponseBodyTooLarge::default().into());
+        }
+        body.extend_from_slice(&part);
+    }
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = answer.status();
+    Ok(response)
+}
+
+impl Sender {
+    /// Tells the log that a batch was not taken, or counts that where the log has just heard of one.
+    fn trouble(&self, why: &str) {
+        let times = {
+            let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+            troubles.unsaid += 1;
+            if troubles.said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
+                return;
+            }
+            troubles.said = Some(Instant::now());
+            std::mem::take(&mut troubles.unsaid)
+        };
+        let why = Shown::clipped(why, 300).to_string();
+        tracing::warn!(
+            times,
+            why,
+            "the collector does not take traces: what it takes too late is lost"
+        );
+    }
+
+    fn well(&self) {
+        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        let Troubles { said, unsaid } = std::mem::take(&mut *troubles);
+        drop(troubles);
+        if said.is_some() {
+            tracing::info!(times = unsaid, "the collector takes traces again");
+        }
+    }
+}
+
+/// An error with what is behind it: what a client says of itself is rarely why.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    anyhow::Chain::new(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn find(setting: Option<&str>, env: &[(&str, &str)]) -> Result<Option<String>, String> {
+        let server =
+            ServerSetting { otlp_endpoint: setting.map(str::to_owned), ..Default::default() };
+        let env: BTreeMap<&str, &str> = env.iter().copied().collect();
+        let found = Collector::find(&server, |name| env.get(name).map(ToString::to_string));
+        found
+            .map(|found| found.map(|collector| collector.0.to_string()))
+            .map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn spans_go_where_the_environment_says_else_where_the_settings_say_else_nowhere() {
+        let ok = |url: &str| Ok(Some(url.to_owned()));
+        let set = Some("http://127.0.0.1:4318");
+        assert_eq!(find(None, &[]), Ok(None));
+        assert_eq!(find(set, &[]), ok("http://127.0.0.1:4318/v1/traces"));
+        assert_eq!(find(set, &[(ENDPOINT, "")]), ok("http://127.0.0.1:4318/v1/traces"));
+        assert_eq!(find(set, &[(ENDPOINT, "https://c.test/a/")]), ok("https://c.test/a/v1/traces"));
+        let both = [(ENDPOINT, "https://c.test"), (TRACES_ENDPOINT, "https://t.test/x")];
+        assert_eq!(find(set, &both), ok("https://t.test/x"));
+        assert_eq!(find(set, &[("OTEL_SDK_DISABLED", "True")]), Ok(None));
+        assert_eq!(find(set, &[("OTEL_TRACES_EXPORTER", "none")]), Ok(None));
+    }
+
+    #[test]
+    fn what_cannot_be_sent_to_is_one_clear_error() {
+        for (text, why) in [
+            ("127.0.0.1:4318", "must begin with `http://`"),
+            ("grpc://c.test", "must begin with `http://`"),
+            ("nonsense", "must begin with `http://`"),
+            ("http://me:hunter2@c.test", "must not contain a user name"),
+            ("http://c.test#x", "must not contain `#`"),
+        ] {
+            let error = find(Some(text), &[]).unwrap_err();
+            assert!(error.contains(why) && error.contains("`otlp_endpoint`"), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+            assert!(find(None, &[(ENDPOINT, text)]).unwrap_err().contains(ENDPOINT));
+        }
+        let set = Some("http://127.0.0.1:4318");
+        let grpc = find(set, &[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).unwrap_err();
+        assert!(grpc.contains("`grpc`"), "{grpc}");
+        assert!(find(set, &[("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]).is_ok());
+        for bad in ["hunter2", "a b=hunter2", "a="] {
+            let error = find(set, &[("OTEL_EXPORTER_OTLP_HEADERS", bad)]).unwrap_err();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        assert!(find(set, &[("OTEL_EXPORTER_OTLP_HEADERS", "a=b%20c, x-key=d")]).is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_log_hears_of_a_collector_that_is_gone_now_and_then() {
+        let client = belljar_model::http_client(false).unwrap();
+        let sender = Sender { client, runtime: Handle::current(), troubles: Mutex::default() };
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        for round in 0..3 {
+            let url = format!("http://{closed}/v1/traces");
+            let request = Request::post(url).body(Bytes::from_static(b"x")).unwrap();
+            assert!(sender.send_bytes(request).await.is_err());
+            let troubles = sender.troubles.lock().unwrap();
+            assert_eq!((troubles.said.is_some(), troubles.unsaid), (true, round));
+        }
+        sender.well();
+        assert!(sender.troubles.lock().unwrap().said.is_none());
+    }
+}

@@ -1,0 +1,311 @@
+//! The OS sandbox of this process: what it lets through, and what is said of it.
+//!
+//! It goes up once, before there is a runtime or any other thread, in every command that runs a
+//! tool. What it lets through is the union of what all agents are granted: a process has one
+//! wall, whichever of them it runs. What runs outside is started by the broker.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
+use belljar_os_sandbox::{Broker, Raised, Setup, Wall};
+use belljar_policy::{Access, ShownPath as _};
+use belljar_sandbox::{Compiler, SandboxError, Vault};
+
+use crate::setup::exit::Failure;
+use crate::setup::home::{Places, create_private};
+use crate::setup::host;
+use crate::term::out::Out;
+
+/// The hidden first argument that makes this binary a compiling child.
+pub(crate) const COMPILE_CHILD: &str = "compile-component";
+
+/// The hidden first argument that makes this binary a broker.
+pub(crate) const BROKER: &str = "start-outside-the-wall";
+
+/// The hidden first argument that makes this binary a describing child.
+pub(crate) const DESCRIBE_CHILD: &str = "describe-component";
+
+/// The hidden first argument that makes this binary the keeper of a hook command.
+pub(crate) const KEEPER: &str = "keep-hook-command";
+
+/// The hidden first argument that makes this binary attack its own OS sandbox.
+pub(crate) const ATTACK: &str = "attack-the-wall";
+
+/// The hidden first argument that makes this binary the process beside such an attack.
+pub(crate) const VICTIM: &str = "be-attacked";
+
+/// The option, also as the word that a compiling child understands.
+pub(crate) const NO_WALL: &str = "--no-os-sandbox";
+
+/// Entries of the home's folders that are looked at for links; past it, links are left out.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Folders below the home's that are looked into.
+const MAX_DEPTH: usize = 8;
+
+/// The one wall that a process has.
+static STATE: OnceLock<State> = OnceLock::new();
+
+enum State {
+    /// By the operator's word.
+    Off,
+    Up {
+        broker: Broker,
+        /// Whether the broker keeps what is compiled.
+        cached: bool,
+    },
+}
+
+/// Puts the wall up when a command asks for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Walls<'a> {
+    out: &'a Out,
+}
+
+/// What a command needs beside what every one does.
+#[derive(Debug, Default)]
+pub(crate) struct Through {
+    /// Files and directories that are read.
+    pub(crate) read: Vec<PathBuf>,
+    /// Files and directories that are written.
+    pub(crate) write: Vec<PathBuf>,
+    /// Directories with a temporary one in them, which is removed at the end.
+    pub(crate) temporary: Vec<PathBuf>,
+    /// The workspace is written whatever the grants say.
+    pub(crate) workspace: bool,
+    /// Nothing is done without the OS sandbox, unless `belljar.toml` says otherwise.
+    pub(crate) required: bool,
+}
+
+impl<'a> Walls<'a> {
+    /// With `off`, no wall ever goes up in this process.
+    pub(crate) fn new(off: bool, out: &'a Out) -> Self {
+        if off {
+            let _ = STATE.set(State::Off);
+        }
+        Self { out }
+    }
+
+    /// Puts the wall up for a command in these places. A `belljar.toml` that is not valid grants
+    /// nothing here; the command itself says what is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// When the OS sandbox is required and does not stand. Where it is not required, a warning
+    /// says what is missing, also with `--quiet`.
+    pub(crate) fn up(&self, places: &Places, through: &Through) -> Result<Raised, Failure> {
+        let settings = host::settings(places).unwrap_or_default();
+        let required = settings.require_os_sandbox.unwrap_or(through.required);
+        let raised = self.raise(places, &settings, through);
+        if !matches!(STATE.get(), Some(State::Off)) && !raised.stands {
+            let missing = raised.all.missing.join("; ");
+            if required {
+                return Err(Failure::new(format!("the OS sandbox does not stand: {missing}"))
+                    .hint("`require_os_sandbox` in belljar.toml, or what this command is, asks for it")
+                    .hint(format!("`{NO_WALL}` runs without it: wasmtime alone holds the tools then")));
+            }
+            self.out.alarm(format_args!("the OS sandbox does not stand: {missing}"));
+        } else if !raised.all.is_whole() && !matches!(STATE.get(), Some(State::Off)) {
+            let missing = raised.all.missing.join("; ");
+            self.out.alarm(format_args!("the OS sandbox is not whole: {missing}"));
+        }
+        Ok(raised.all)
+    }
+
+    /// What stands of it. Says nothing but that it is switched off.
+    pub(crate) fn look(&self, places: &Places, through: &Through) -> Raised {
+        let settings = host::settings(places).unwrap_or_default();
+        self.raise(places, &settings, through).all
+    }
+
+    fn raise(&self, places: &Places, settings: &Settings, through: &Through) -> Stands {
+        match STATE.get() {
+            Some(State::Off) => {
+                let why = format!("switched off by `{NO_WALL}`");
+                self.out.warning(format_args!("the OS sandbox is {why}"));
+                return Stands { stands: false, all: Raised::not(why) };
+            }
+            // A second one would be no wider than the first.
+            Some(State::Up { .. }) => return Stands { stands: true, all: Raised::default() },
+            None => {}
+        }
+        let wall = wall(places, settings, through);
+        let cache = self.cache(places, &wall);
+        let cached = cache.is_some();
+        let broker = match Broker::start(setup(places, settings, cache)) {
+            Ok(broker) => broker,
+            Err(error) => {
+                let why = format!("what has to run outside it cannot be started: {error}");
+                return Stands { stands: false, all: Raised::not(why) };
+            }
+        };
+        let all = wall.raise();
+        let _ = STATE.set(State::Up { broker, cached });
+        Stands { stands: all.landlock.is_some() && all.seccomp, all }
+    }
+
+    /// The cache, if the broker can keep it: nothing behind the wall may write there.
+    fn cache(&self, places: &Places, wall: &Wall) -> Option<PathBuf> {
+        let path = &places.cache;
+        let made = create_private(path).map_err(|error| error.to_string());
+        let ready = made.and_then(|()| {
+            if wall.writes_around(path) {
+                return Err("it lies in a directory that agents may write".to_owned());
+            }
+            belljar_sandbox::prepare_cache(path).map_err(|error| match error {
+                SandboxError::Cache { why, .. } => why,
+                other => other.to_string(),
+            })
+        });
+        match ready {
+            Ok(()) => Some(path.clone()),
+            Err(why) => {
+                self.out.warning(format_args!(
+                    "the cache `{}` cannot be used, so components are compiled each time: {why}",
+                    path.shown()
+                ));
+                None
+            }
+        }
+    }
+
+    /// As [`Walls::up`], for a command that needs nothing of its own.
+    pub(crate) fn around(&self, places: Places) -> Result<Places, Failure> {
+        self.reading(places, Vec::new())
+    }
+
+    /// As [`Walls::up`], for a command that reads some files.
+    pub(crate) fn reading(&self, places: Places, read: Vec<PathBuf>) -> Result<Places, Failure> {
+        self.up(&places, &Through { read, ..Through::default() })?;
+        Ok(places)
+    }
+}
+
+/// The result of putting the wall up.
+struct Stands {
+    /// Files and system calls are both held.
+    stands: bool,
+    all: Raised,
+}
+
+/// The body of a broker.
+pub(crate) fn be_broker() -> ExitCode {
+    let (compiler, describer) = (vec![COMPILE_CHILD.into()], vec![DESCRIBE_CHILD.into()]);
+    let vault = Vault::new(PathBuf::from("/proc/self/exe"), compiler, describer);
+    belljar_os_sandbox::serve(&[KEEPER.into()], &vault)
+}
+
+/// Who starts what has to run outside; absent where there is no wall.
+pub(crate) fn broker() -> Option<&'static Broker> {
+    match STATE.get() {
+        Some(State::Up { broker, .. }) => Some(broker),
+        Some(State::Off) | None => None,
+    }
+}
+
+/// Whether the broker keeps what is compiled; `None` where there is no broker.
+pub(crate) fn keeps_cache() -> Option<bool> {
+    match STATE.get() {
+        Some(State::Up { cached, .. }) => Some(*cached),
+        Some(State::Off) | None => None,
+    }
+}
+
+/// How components are compiled: in a child, which has a wall of its own.
+pub(crate) fn compiler() -> Result<Compiler, Failure> {
+    if let Some(broker) = broker() {
+        return Ok(Compiler::Broker(broker.clone()));
+    }
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(format!(
+            "failed to find the running program, which compiles components: {error}"
+        ))
+    })?;
+    let mut args = vec![OsString::from(COMPILE_CHILD)];
+    if matches!(STATE.get(), Some(State::Off)) {
+        args.push(NO_WALL.into());
+    }
+    Ok(Compiler::Child { program, args })
+}
+
+fn setup(places: &Places, settings: &Settings, cache: Option<PathBuf>) -> Setup {
+    let commands = settings.hooks.iter().filter_map(|hook| match &hook.action {
+        HookAction::Command(command) => Some(command.clone()),
+        HookAction::Component { .. } => None,
+    });
+    Setup {
+        broker: vec![BROKER.into()],
+        hooks: commands.collect(),
+        workspace: places.workspace.clone(),
+        cache,
+    }
+}
+
+/// The union of what the operator granted, of what belljar keeps, and of what a program needs.
+fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
+    let mut wall = Wall::default().with_system();
+    wall.read(&places.home);
+    linked(&places.home, 0, &mut 0, &mut wall);
+    wall.keep_out(&places.cache);
+    configured(places, settings, &mut wall);
+    wall.read(&places.workspace);
+    for mount in settings.mounts(&places.workspace) {
+        match mount.access {
+            Access::Read => wall.read(&mount.host),
+            Access::ReadWrite => wall.write(&mount.host),
+        }
+    }
+    if through.workspace {
+        wall.write(&places.workspace);
+    }
+    through.read.iter().for_each(|path| wall.read(path));
+    through.write.iter().for_each(|path| wall.write(path));
+    through.temporary.iter().for_each(|path| wall.remove_empty(path));
+    wall
+}
+
+/// Files that `belljar.toml` names and that are read when they are first needed.
+fn configured(places: &Places, settings: &Settings, wall: &mut Wall) {
+    let keys = settings.models.values().map(|model| &model.key);
+    for key in keys.chain(settings.secrets.values().map(|secret| &secret.value)) {
+        match key {
+            KeySetting::File(path) => wall.read(&places.home.join(path)),
+            KeySetting::None | KeySetting::Env(_) => {}
+        }
+    }
+    for model in settings.models.values().filter(|model| model.kind == ModelKind::Scripted) {
+        wall.read(&places.home.join(&model.model));
+    }
+    for hook in &settings.hooks {
+        if let HookAction::Component { path, .. } = &hook.action {
+            wall.read(path);
+        }
+    }
+}
+
+/// What links in the home lead to: agents that a person keeps elsewhere, for example. A
+/// directory is looked at as it is; other links of the home are the operator's own too.
+fn linked(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        *entries += 1;
+        if *entries > MAX_ENTRIES {
+            return;
+        }
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => wall.read(&entry.path()),
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !is_kept(&entry.path()) => {
+                linked(&entry.path(), depth + 1, entries, wall);
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// Folders in which belljar itself writes many files and no links.
+fn is_kept(path: &Path) -> bool {
+    ["cache", "libraries", "sessions"].iter().any(|name| path.ends_with(name))
+}

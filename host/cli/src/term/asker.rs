@@ -1,0 +1,105 @@
+//! Asking the person at the terminal where a grant says `ask`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use belljar_agent::{Approval, Asker, Question};
+use belljar_policy::Shown;
+use tokio::sync::Mutex;
+
+use crate::term::out::Out;
+use crate::term::progress::Progress;
+
+/// Characters of arguments that a question shows; the person should see what they allow.
+const MAX_ARGUMENTS: usize = 2_000;
+
+/// How often a question is put.
+const MAX_ASKED: usize = 3;
+
+/// The person at the terminal, if there is one.
+pub(crate) struct Terminal {
+    out: Out,
+    progress: Progress,
+    /// One question at a time.
+    turn: Mutex<()>,
+}
+
+impl Terminal {
+    /// One line from the person; `None` where there is none.
+    async fn line(&self, text: String) -> Option<String> {
+        let (out, progress) = (self.out.clone(), self.progress.clone());
+        // A run that is cancelled drops this future; the thread must not go on reading.
+        let wanted = Wanted::default();
+        let still = Arc::clone(&wanted.0);
+        let asking = move || progress.ask(|| out.ask_line(&text, &still));
+        tokio::task::spawn_blocking(asking).await.ok().flatten()
+    }
+
+    pub(crate) fn new(out: &Out, progress: &Progress) -> Self {
+        Self { out: out.clone(), progress: progress.clone(), turn: Mutex::new(()) }
+    }
+}
+
+/// Whether anybody waits for the answer: no more when it is dropped.
+struct Wanted(Arc<AtomicBool>);
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Asker for Terminal {
+    async fn ask(&self, question: Question<'_>) -> Approval {
+        let _turn = self.turn.lock().await;
+        let mut text = format!(
+            "agent `{}` wants to call `{}` with\n  {}\nallow this call? [y]es, [a]lways in this run, [N]o:",
+            Shown::new(question.agent),
+            question.tool,
+            Shown::clipped(question.arguments, MAX_ARGUMENTS)
+        );
+        // A slip is asked again about; whoever only slips means no.
+        for _ in 0..MAX_ASKED {
+            let Some(line) = self.line(text).await else { return Approval::Nobody };
+            match line.trim().to_ascii_lowercase().as_str() {
+                "y" | "yes" => return Approval::Yes,
+                "a" | "always" => return Approval::ForRun,
+                "" | "n" | "no" => return Approval::No,
+                other => {
+                    let other = Shown::clipped(other, 20);
+                    text = format!("`{other}` is no answer; [y]es, [a]lways in this run, [N]o:");
+                }
+            }
+        }
+        Approval::No
+    }
+
+    async fn clarify(
+        &self,
+        _id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> Option<String> {
+        let _turn = self.turn.lock().await;
+        let mut text = format!("agent `{}` asks: ", Shown::new(agent));
+        text.push_str(&Shown::clipped(question, MAX_ARGUMENTS).to_string());
+        for (number, option) in options.iter().enumerate() {
+            text.push_str(&format!("\n  {}. {}", number + 1, Shown::new(option)));
+        }
+        text.push_str("\nyour answer:");
+        let line = self.line(text).await?;
+        let line = line.trim();
+        let chosen = line.parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
+        let answer = chosen.map_or(line, String::as_str);
+        (!answer.is_empty()).then(|| answer.to_owned())
+    }
+}

@@ -1,0 +1,8 @@
+//! What a person sees: text, tables, progress, questions.
+
+pub(crate) mod asker;
+pub(crate) mod out;
+pub(crate) mod progress;
+pub(crate) mod snippets;
+pub(crate) mod table;
+pub(crate) mod visible;

@@ -1,0 +1,359 @@
+//! All printing: results to stdout, everything about them to stderr.
+//!
+//! Colour only on a terminal, and never with `NO_COLOR` set or `TERM=dumb`. `--quiet` leaves
+//! results, errors and nothing else. Foreign text has to come here escaped (`Shown`); what was
+//! forgotten is escaped here all the same, so that nothing hidden passes this module.
+#![expect(
+    clippy::print_stderr,
+    reason = "the one module that prints; the others hand it what to print"
+)]
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::AtomicBool;
+#[cfg(unix)]
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use belljar_definition::{Diagnostic, Severity};
+use serde::Serialize;
+
+use crate::setup::exit::{Exit, Failure};
+use crate::term::snippets::Snippets;
+use crate::term::visible::{visible_json, visible_text};
+
+/// Where the process prints, and how. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Out {
+    quiet: bool,
+    /// Whether the result is JSON: a program reads it.
+    json: bool,
+    stdout_colour: bool,
+    stderr_colour: bool,
+    /// Why stdout could not be written, the first time.
+    broken: Arc<OnceLock<io::ErrorKind>>,
+}
+
+/// A style of a few characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Bold,
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Style {
+    /// What a terminal is sent for it. The colours are fixed ones of middling brightness, out of
+    /// the table of 256: the yellow and cyan of many palettes cannot be read on white, nor their
+    /// red on black. A style never says anything that the text does not say too.
+    fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Red => "38;5;160",
+            Self::Green => "38;5;28",
+            Self::Yellow => "38;5;130",
+            Self::Cyan => "38;5;31",
+        }
+    }
+}
+
+impl Out {
+    pub(crate) fn new(quiet: bool, json: bool) -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self {
+            quiet,
+            json,
+            stdout_colour: !plain && io::stdout().is_terminal(),
+            stderr_colour: !plain && io::stderr().is_terminal(),
+            broken: Arc::default(),
+        }
+    }
+
+    /// Whether only results and errors are printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Whether stderr takes colour.
+    pub(crate) fn colours_errors(&self) -> bool {
+        self.stderr_colour
+    }
+
+    /// Whether stdout takes colour.
+    pub(crate) fn colours(&self) -> bool {
+        self.stdout_colour
+    }
+
+    /// How many columns the terminal has that stdout is; `None` where it is no terminal.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        if !io::stdout().is_terminal() {
+            return None;
+        }
+        let size = terminal_size::terminal_size_of(io::stdout());
+        // A terminal that nobody has told its size says 0.
+        let columns = size.map(|(terminal_size::Width(columns), _)| usize::from(columns));
+        Some(columns.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS))
+    }
+
+    /// Whether a person watches stderr and wants to: progress may redraw lines.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
+    /// Whether a person waits at the terminal and wants to know what for.
+    pub(crate) fn explains_waiting(&self) -> bool {
+        self.is_live() && !self.json
+    }
+
+    /// A line of the result.
+    pub(crate) fn line(&self, text: impl Display) {
+        self.write(&format!("{text}\n"));
+    }
+
+    /// Text of the result as it is, with a line feed added where the last line lacks one.
+    pub(crate) fn text(&self, text: &str) {
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        self.write(&format!("{text}{end}"));
+    }
+
+    /// A piece of the result, written out at once and without a line feed.
+    pub(crate) fn piece(&self, text: &str) {
+        self.write(text);
+    }
+
+    /// The result as indented JSON.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(not_json)?;
+        self.line(visible_json(&text));
+        Ok(())
+    }
+
+    /// The result as one line of JSON, written out at once.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(value).map_err(not_json)?;
+        self.line(visible_json(&text));
+        Ok(())
+    }
+
+    /// JSON that somebody else wrote, its value as it is.
+    pub(crate) fn foreign_json(&self, text: &str) {
+        self.text(&visible_json(text));
+    }
+
+    /// Something about the work, for a person; nothing with `--quiet`.
+    pub(crate) fn note(&self, text: impl Display) {
+        if !self.quiet {
+            self.err(text);
+        }
+    }
+
+    /// Something that should be looked at; nothing with `--quiet`.
+    pub(crate) fn warning(&self, text: impl Display) {
+        if !self.quiet {
+            self.err(format_args!("{} {text}", self.paint_err(Style::Yellow, "warning:")));
+        }
+    }
+
+    /// Something that must be known, also with `--quiet`.
+    pub(crate) fn alarm(&self, text: impl Display) {
+        self.err(format_args!("{} {text}", self.paint_err(Style::Yellow, "warning:")));
+    }
+
+    /// A diagnostic of a file: errors always, the rest not with `--quiet`.
+    pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
+        self.diagnostic_with(diagnostic, None);
+    }
+
+    /// Diagnostics of files with the lines that they are about.
+    pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        let mut snippets = Snippets::new(self.stderr_colour);
+        for diagnostic in diagnostics {
+            let snippet = snippets.of(diagnostic);
+            self.diagnostic_with(diagnostic, snippet.as_deref());
+        }
+    }
+
+    fn diagnostic_with(&self, diagnostic: &Diagnostic, snippet: Option<&str>) {
+        let (style, word) = match diagnostic.severity {
+            Severity::Error => (Style::Red, "error:"),
+            Severity::Warning => (Style::Yellow, "warning:"),
+            Severity::Note => (Style::Cyan, "note:"),
+        };
+        if self.quiet && diagnostic.severity != Severity::Error {
+            return;
+        }
+        let mut text = diagnostic.headline().replacen(word, &self.paint_err(style, word), 1);
+        if let Some(part) = snippet {
+            text.push('\n');
+            text.push_str(part);
+        }
+        if let Some(hint) = &diagnostic.hint {
+            text.push_str(&format!("\n  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
+        }
+        self.err(text);
+    }
+
+    /// Why the command failed, with its hints.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        self.diagnostics(&failure.diagnostics);
+        if !failure.message.is_empty() {
+            self.err(format_args!("{} {}", self.paint_err(Style::Red, "error:"), failure.message));
+        }
+        for hint in &failure.hints {
+            let hint = hint.replace('\n', "\n    ");
+            self.err(format_args!("  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
+        }
+    }
+
+    /// `text` in a style, where stdout takes colour.
+    pub(crate) fn paint(&self, style: Style, text: impl Display) -> String {
+        paint(self.stdout_colour, style, text)
+    }
+
+    /// `text` in a style, where stderr takes colour.
+    pub(crate) fn paint_err(&self, style: Style, text: impl Display) -> String {
+        paint(self.stderr_colour, style, text)
+    }
+
+    /// Whether there is a terminal at which a person can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks for a yes or no on the terminal; `None` where nobody can answer.
+    pub(crate) fn ask(&self, question: &str) -> Option<bool> {
+        let answer = self.ask_line(&format!("{question} [y/N]"), &AtomicBool::new(true))?;
+        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
+    /// A line from the person at the terminal; `None` where there is none, at its end, or once
+    /// it is not wanted any more. What was typed before the question was there is no answer
+    /// to it.
+    pub(crate) fn ask_line(&self, question: &str, wanted: &AtomicBool) -> Option<String> {
+        if !self.can_ask() {
+            return None;
+        }
+        forget_typed_ahead();
+        eprint!("{} ", self.visible_err(question));
+        if !wait_for_line(wanted) {
+            return None;
+        }
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer).ok()?;
+        (read > 0).then_some(answer)
+    }
+
+    /// What the process ends with: a result that could not be written is a failure, except
+    /// where the reader simply stopped reading.
+    pub(crate) fn finish(&self, exit: Exit) -> Exit {
+        match self.broken.get().copied() {
+            None | Some(io::ErrorKind::BrokenPipe) => exit,
+            Some(kind) => {
+                self.err(format_args!("error: the result could not be written: {kind}"));
+                exit.worst(Exit::Failed)
+            }
+        }
+    }
+
+    /// `text` as stderr gets it: nothing in it is hidden.
+    pub(crate) fn visible_err<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        visible_text(text, self.stderr_colour)
+    }
+
+    fn write(&self, text: &str) {
+        let mut stdout = io::stdout().lock();
+        let text = visible_text(text, self.stdout_colour);
+        let done = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        if let Err(error) = done {
+            // Only the first reason counts.
+            let _ = self.broken.set(error.kind());
+        }
+    }
+
+    fn err(&self, text: impl Display) {
+        // A closed stderr must not end the work.
+        let _ = writeln!(io::stderr().lock(), "{}", self.visible_err(&text.to_string()));
+    }
+}
+
+/// Columns of a terminal that does not say how many it has.
+const USUAL_COLUMNS: usize = 80;
+
+/// How often a question looks whether its answer is still wanted.
+#[cfg(unix)]
+const LOOK: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+#[cfg(unix)]
+fn forget_typed_ahead() {
+    // Where it fails there is no terminal to forget anything.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn forget_typed_ahead() {}
+
+/// Waits until a line can be read. `false` = it is not wanted any more.
+#[cfg(unix)]
+fn wait_for_line(wanted: &AtomicBool) -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let stdin = io::stdin();
+    while wanted.load(Ordering::Relaxed) {
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            // Ready, or broken in a way that reading will tell.
+            Ok(_) | Err(_) => return wanted.load(Ordering::Relaxed),
+        }
+    }
+    false
+}
+
+#[cfg(not(unix))]
+fn wait_for_line(_wanted: &AtomicBool) -> bool {
+    true
+}
+
+/// `text` in a style, if there is colour.
+pub(crate) fn paint(colour: bool, style: Style, text: impl Display) -> String {
+    if colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.to_string() }
+}
+
+fn not_json(error: serde_json::Error) -> Failure {
+    Failure::new(format!("failed to write the result as JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How much brighter one is than the other, as WCAG 2 counts it.
+    fn contrast(a: f64, b: f64) -> f64 {
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// The luminance of a colour of the 6 x 6 x 6 cube in the table of 256.
+    fn luminance(index: u8) -> f64 {
+        let levels = [0.0, 95.0, 135.0, 175.0, 215.0, 255.0];
+        let index = usize::from(index - 16);
+        let linear = |step: usize| {
+            let value: f64 = levels[step] / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(index / 36) + 0.7152 * linear(index / 6 % 6) + 0.0722 * linear(index % 6)
+    }
+
+    #[test]
+    fn every_colour_is_read_on_black_and_on_white() {
+        for style in [Style::Red, Style::Green, Style::Yellow, Style::Cyan] {
+            let index: u8 = style.code().strip_prefix("38;5;").unwrap().parse().unwrap();
+            let on_black = contrast(luminance(index), 0.0);
+            let on_white = contrast(luminance(index), 1.0);
+            assert!(on_black >= 3.5 && on_white >= 3.5, "{style:?}: {on_black:.1}, {on_white:.1}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Tables for people: columns without lines, never wider than the terminal. Where there is none,
+//! one line for each row.
+
+mod layout;
+
+use belljar_policy::Shown;
+
+use self::layout::Layout;
+use crate::term::out::{Out, Style};
+
+/// A text, and the style that it has on a terminal.
+pub(crate) type Cell = (String, Option<Style>);
+
+/// A table being filled.
+pub(crate) struct Table {
+    headings: Vec<String>,
+    /// Which columns are set flush right.
+    numbers: Vec<bool>,
+    rows: Vec<Vec<Cell>>,
+    colour: bool,
+}
+
+impl Table {
+    /// A table with these headings. A heading that begins with `>` marks a column of numbers,
+    /// set flush right.
+    pub(crate) fn new(out: &Out, headings: &[&str]) -> Self {
+        Self::of(headings, out.colours())
+    }
+
+    fn of(headings: &[&str], colour: bool) -> Self {
+        let numbers = headings.iter().map(|heading| heading.starts_with('>')).collect();
+        let headings = headings.iter().map(|it| visible(it.trim_start_matches('>'))).collect();
+        Self { headings, numbers, rows: Vec::new(), colour }
+    }
+
+    /// Adds a row. What a terminal would not show as itself is escaped, be it for a second time.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        let cells = cells.into_iter().map(|(text, style)| (visible(&text), style));
+        self.rows.push(cells.collect());
+    }
+
+    /// Prints it to stdout.
+    pub(crate) fn print(self, out: &Out) {
+        for line in self.lines(out.columns()) {
+            out.line(line);
+        }
+    }
+
+    /// The lines for a terminal of `columns`, or for a file or a program where there is none.
+    fn lines(mut self, columns: Option<usize>) -> Vec<String> {
+        match columns {
+            Some(_) => self.cells(keep_arrow),
+            None => {
+                let headed = self.headings.iter().any(|heading| !heading.is_empty());
+                self.cells(if headed { one_field } else { one_line });
+            }
+        }
+        let Self { headings, numbers, rows, colour } = &self;
+        let layout = Layout { headings, numbers, rows, colour: *colour };
+        match columns {
+            Some(columns) => layout.screen(columns),
+            None => layout.unbounded(),
+        }
+    }
+
+    fn cells(&mut self, change: impl Fn(&str) -> String) {
+        self.rows.iter_mut().flatten().for_each(|(text, _)| *text = change(text));
+    }
+}
+
+/// The text with whatever a terminal would not show spelt out; line feeds stay.
+fn visible(text: &str) -> String {
+    let lines = text.split('\n').map(|line| Shown::new(line).to_string());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// An arrow stays with its name where lines are wrapped.
+fn keep_arrow(text: &str) -> String {
+    text.replace("→ ", "→\u{a0}")
+}
+
+/// A cell that two spaces end, and nothing else: `awk -F '  +'` takes such a line apart.
+fn one_field(text: &str) -> String {
+    match one_line(text) {
+        text if text.is_empty() => "-".to_owned(),
+        text => text,
+    }
+}
+
+/// A cell on one line, with single spaces. Thousands are not grouped, so that a program can read
+/// them.
+fn one_line(text: &str) -> String {
+    let words = text.split([' ', '\n']).filter(|word| !word.is_empty());
+    let text = words.collect::<Vec<_>>().join(" ");
+    let groups = text.split(GROUP).all(|group| group.bytes().all(|byte| byte.is_ascii_digit()));
+    if groups { text.replace(GROUP, "") } else { text }
+}
+
+/// What stands between groups of thousands.
+const GROUP: char = '\u{a0}';
+
+/// A cell without style.
+pub(crate) fn plain(text: impl ToString) -> Cell {
+    (text.to_string(), None)
+}
+
+/// A cell in a style.
+pub(crate) fn styled(style: Style, text: impl ToString) -> Cell {
+    (text.to_string(), Some(style))
+}
+
+/// A count with a space between thousands groups: `1 234 567`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(GROUP);
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number of things: `1 step`, `2 steps`.
+pub(crate) fn some(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", count(number))
+}
+
+/// A size in the largest unit that keeps it above one: `3.2 MiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// A time in microseconds: `820 µs`, `12.4 ms`, `3.20 s`.
+pub(crate) fn micros(time: u64) -> String {
+    match time {
+        0..1_000 => format!("{time} µs"),
+        1_000..1_000_000 => format!("{:.1} ms", time as f64 / 1e3),
+        _ => format!("{:.2} s", time as f64 / 1e6),
+    }
+}
+
+/// An amount of fuel: `608.7 k`, `2.3 M`, `20.0 G`.
+pub(crate) fn fuel(amount: u64) -> String {
+    match amount {
+        0..1_000 => amount.to_string(),
+        1_000..1_000_000 => format!("{:.1} k", amount as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} M", amount as f64 / 1e6),
+        _ => format!("{:.1} G", amount as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests;

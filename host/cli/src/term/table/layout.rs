@@ -1,0 +1,302 @@
+//! How the cells of a table are laid out: in columns as wide as the screen allows, or, where the
+//! columns do not fit side by side, row by row with a line for each cell.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::Cell;
+use crate::term::out::{self, Style};
+
+/// Columns of a word that a table tries to keep in one piece: an id, an agent's path.
+const LONGEST_WORD: usize = 32;
+
+/// Columns of a word below which a table is no table any more: its rows are set one below the other.
+const SHORTEST_PIECE: usize = 8;
+
+/// Columns up to which a text is kept on one line before longer ones get any room.
+const SHORT_TEXT: usize = 18;
+
+/// Columns that the last text has at least, where it is that long: there stand tasks and
+/// descriptions, which would be columns of single words.
+const LAST: usize = 12;
+
+/// Columns of a screen below which nobody is served; lines are never made narrower.
+const NARROWEST: usize = 20;
+
+/// Spaces between two columns.
+const GAP: usize = 2;
+
+/// Where a word that is too long is best broken: after one of these.
+const JOINTS: &[char] = &['-', '/', '_', '.', ':', ',', ';', '=', '@', '?', '&'];
+
+/// What there is to lay out.
+pub(crate) struct Layout<'a> {
+    pub(crate) headings: &'a [String],
+    /// Which columns are set flush right.
+    pub(crate) numbers: &'a [bool],
+    pub(crate) rows: &'a [Vec<Cell>],
+    pub(crate) colour: bool,
+}
+
+impl Layout<'_> {
+    /// The lines for a screen of this many columns: none is longer, whatever the cells hold.
+    pub(crate) fn screen(&self, width: usize) -> Vec<String> {
+        let width = width.max(NARROWEST);
+        match self.widths(width) {
+            Some(widths) => self.side_by_side(&widths),
+            None => self.one_below_the_other(width),
+        }
+    }
+
+    /// The lines for a file or a program: one for each row, and nothing wrapped.
+    pub(crate) fn unbounded(&self) -> Vec<String> {
+        let widths = self.columns().map(|column| self.natural(column)).collect::<Vec<_>>();
+        self.side_by_side(&widths)
+    }
+
+    fn columns(&self) -> std::ops::Range<usize> {
+        0..self.headings.len()
+    }
+
+    /// Whether there is anything to say above the columns.
+    fn has_headings(&self) -> bool {
+        self.headings.iter().any(|heading| !heading.is_empty())
+    }
+
+    fn texts(&self, column: usize) -> impl Iterator<Item = &str> {
+        let cells = self.rows.iter().filter_map(move |row| row.get(column));
+        let heading = self.headings.get(column).map(String::as_str);
+        cells.map(|(text, _)| text.as_str()).chain(heading)
+    }
+
+    fn is_number(&self, column: usize) -> bool {
+        self.numbers.get(column).copied().unwrap_or(false)
+    }
+
+    /// How wide the column is where nothing is wrapped.
+    fn natural(&self, column: usize) -> usize {
+        self.texts(column).flat_map(|text| text.split('\n')).map(width_of).max().unwrap_or(0)
+    }
+
+    /// How wide the column has to be for its longest word; numbers are never wrapped.
+    fn least(&self, column: usize) -> usize {
+        if self.is_number(column) {
+            return self.natural(column);
+        }
+        let words = self.texts(column).flat_map(|text| text.split([' ', '\n']));
+        let longest = words.map(width_of).max().unwrap_or(0);
+        let is_last = column + 1 == self.headings.len();
+        if is_last { longest.max(self.natural(column).min(LAST)) } else { longest }
+    }
+
+    /// How wide each column becomes, so that a line has at most `width` columns. `None` where even
+    /// short pieces of words do not fit side by side.
+    fn widths(&self, width: usize) -> Option<Vec<usize>> {
+        let room = width.checked_sub(GAP * self.headings.len().saturating_sub(1))?;
+        let natural = self.columns().map(|column| self.natural(column)).collect::<Vec<_>>();
+        if natural.iter().sum::<usize>() <= room {
+            return Some(natural);
+        }
+        let least = self.columns().map(|column| self.least(column)).collect::<Vec<_>>();
+        let cut = |piece: usize| {
+            let cut = least.iter().enumerate().map(move |(column, word)| {
+                if self.is_number(column) { *word } else { *word.min(&piece) }
+            });
+            cut.collect::<Vec<_>>()
+        };
+        let fits = |widths: &Vec<usize>| widths.iter().sum::<usize>() <= room;
+        let mut widths = (SHORTEST_PIECE..=LONGEST_WORD).rev().map(cut).find(fits)?;
+        for _ in widths.iter().sum::<usize>()..room {
+            let Some(column) = neediest(&widths, &natural) else { break };
+            if let Some(width) = widths.get_mut(column) {
+                *width += 1;
+            }
+        }
+        Some(widths)
+    }
+
+    fn side_by_side(&self, widths: &[usize]) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.has_headings() {
+            let bold = |heading: &String| (heading.clone(), Some(Style::Bold));
+            let headings = self.headings.iter().map(bold).collect::<Vec<_>>();
+            self.set(&headings, widths, &mut lines);
+        }
+        for row in self.rows {
+            self.set(row, widths, &mut lines);
+        }
+        lines
+    }
+
+    /// One row, in as many lines as its highest cell has.
+    fn set(&self, row: &[Cell], widths: &[usize], lines: &mut Vec<String>) {
+        let cells = row.iter().zip(widths).map(|((text, _), width)| wrapped(text, *width));
+        let cells = cells.collect::<Vec<_>>();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let mut set = String::new();
+            // Spaces are owed until a text follows, so that no line ends in any.
+            let mut owed = 0;
+            for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+                let text = cell.get(line).map_or("", String::as_str);
+                let space = width.saturating_sub(width_of(text));
+                let number = self.is_number(column);
+                if !text.is_empty() {
+                    set.push_str(&" ".repeat(owed + if number { space } else { 0 }));
+                    set.push_str(&self.paint(row, column, text));
+                    owed = 0;
+                }
+                owed += GAP + if number && !text.is_empty() { 0 } else { space };
+                if text.is_empty() {
+                    owed += width - space;
+                }
+            }
+            lines.push(set);
+        }
+    }
+
+    /// Each row as a block of `heading  text`, with a blank line before the next.
+    fn one_below_the_other(&self, width: usize) -> Vec<String> {
+        let label = self.headings.iter().map(|heading| width_of(heading)).max().unwrap_or(0);
+        // On a screen that is narrower than that a heading has a line of its own.
+        let beside = label + GAP + SHORTEST_PIECE <= width;
+        let indent = if beside && label > 0 { label + GAP } else { 0 };
+        let mut lines = Vec::new();
+        for row in self.rows {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            for (column, ((text, _), heading)) in row.iter().zip(self.headings).enumerate() {
+                if text.is_empty() {
+                    continue;
+                }
+                let mut heads = wrapped(heading, width).into_iter().filter(|_| !heading.is_empty());
+                if !beside {
+                    lines.extend(heads.by_ref().map(|head| self.bold(&head)));
+                }
+                for piece in wrapped(text, width.saturating_sub(indent)) {
+                    let head = heads.next().unwrap_or_default();
+                    let space = " ".repeat(indent.saturating_sub(width_of(&head)));
+                    let text = self.paint(row, column, piece.trim_start());
+                    lines.push(format!("{}{space}{text}", self.bold(&head)));
+                }
+            }
+        }
+        lines
+    }
+
+    fn bold(&self, text: &str) -> String {
+        out::paint(self.colour && !text.is_empty(), Style::Bold, text)
+    }
+
+    fn paint(&self, row: &[Cell], column: usize, text: &str) -> String {
+        match row.get(column).and_then(|(_, style)| *style) {
+            Some(style) => out::paint(self.colour, style, text),
+            None => text.to_owned(),
+        }
+    }
+}
+
+/// The column that gets the next bit of room: short texts are made whole first, then the one that
+/// would be highest.
+fn neediest(widths: &[usize], natural: &[usize]) -> Option<usize> {
+    let wanting = || {
+        let all = widths.iter().zip(natural).enumerate();
+        all.filter(|(_, (width, natural))| width < natural)
+    };
+    let short = wanting().filter(|(_, (_, natural))| **natural <= SHORT_TEXT);
+    let short = short.min_by_key(|(_, (width, natural))| **natural - **width);
+    // Lines that a cell takes, in thousandths.
+    let lines = |width: usize, natural: usize| natural * 1_000 / width.max(1);
+    let highest = wanting().max_by_key(|(_, (width, natural))| lines(**width, **natural));
+    short.or(highest).map(|(column, _)| column)
+}
+
+/// The columns that a terminal gives a text: two for a character of Chinese or an emoji.
+pub(crate) fn width_of(text: &str) -> usize {
+    text.width()
+}
+
+/// The text in lines of at most `width` columns: broken at spaces, within a word only where the
+/// word is longer than a line.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        if width_of(paragraph) <= width {
+            lines.push(paragraph.to_owned());
+            continue;
+        }
+        let mut line = String::new();
+        for (at, word) in paragraph.split(' ').enumerate() {
+            let mut pieces = broken(word, width).into_iter();
+            let first = pieces.next().unwrap_or_default();
+            let space = usize::from(at > 0);
+            if width_of(&line) + space + width_of(first) <= width {
+                line.push_str(if at > 0 { " " } else { "" });
+            } else {
+                flush(&mut line, &mut lines);
+            }
+            line.push_str(first);
+            for piece in pieces {
+                flush(&mut line, &mut lines);
+                line.push_str(piece);
+            }
+        }
+        flush(&mut line, &mut lines);
+    }
+    lines
+}
+
+/// Ends the line, unless it holds nothing but the indent of a word that had no room behind it.
+fn flush(line: &mut String, lines: &mut Vec<String>) {
+    let ended = std::mem::take(line);
+    let text = ended.trim_end();
+    if !text.is_empty() {
+        lines.push(text.to_owned());
+    }
+}
+
+/// A word in pieces of at most `width` columns, cut after joints where there are any.
+fn broken(word: &str, width: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while width_of(rest) > width {
+        let fits = |end: &usize| rest.get(..*end).is_some_and(|head| width_of(head) <= width);
+        let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        // A character that is wider than the column stands there all the same.
+        let end = ends.take_while(fits).last().unwrap_or(first);
+        let head = rest.get(..end).unwrap_or(rest);
+        let cut = head.rfind(JOINTS).map_or(end, |at| at + 1);
+        let (piece, more) = rest.split_at(cut);
+        pieces.push(piece);
+        rest = more;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_word_breaks_after_its_last_joint_that_fits() {
+        assert_eq!(broken("general-purpose", 12), ["general-", "purpose"]);
+        assert_eq!(broken("a/bc/def", 5), ["a/bc/", "def"]);
+        assert_eq!(broken("äöüäöü", 4), ["äöüä", "öü"]);
+        assert_eq!(broken("short", 8), ["short"]);
+        assert_eq!(broken("漢字漢字漢", 5), ["漢字", "漢字", "漢"]);
+    }
+
+    #[test]
+    fn a_text_breaks_at_spaces_and_keeps_its_indent() {
+        assert_eq!(wrapped("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrapped("    → one two", 9), ["    → one", "two"]);
+        assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrapped("a\nbc", 4), ["a", "bc"]);
+        assert_eq!(
+            wrapped("to https://host.test/path/file", 12)[..2],
+            ["to https://", "host.test/"]
+        );
+    }
+}

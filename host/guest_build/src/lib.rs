@@ -1,0 +1,243 @@
+//! Building guests for `wasm32-wasip2`: which toolchain is here, and how cargo is called.
+//!
+//! For `belljar tools build` and for `cargo xtask tools`, so that a user's tool and a stock tool are
+//! built the same way.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The target every Rust guest is built for; its output is a component.
+pub const TARGET: &str = "wasm32-wasip2";
+
+/// Where Debian's `rustc-web`, `rust-web-src` and `wasi-libc` put what is needed here.
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
+const DEBIAN_RUST: &str = "/usr/lib/rustlib/src/rust";
+const DEBIAN_LIBC: &str = "/usr/lib/wasm32-wasi";
+
+/// A compiler that can build for [`TARGET`].
+#[derive(Debug)]
+pub enum Toolchain {
+    /// `rustc` on the path has the target installed.
+    Installed {
+        /// What `rustc --version` says.
+        version: String,
+    },
+    /// Debian's compiler builds the standard library from its source package; the linker is
+    /// the one that rustup ships.
+    Debian {
+        /// What `/usr/bin/rustc --version` says.
+        version: String,
+        /// Holds `wasm-component-ld` and `gcc-ld/wasm-ld`.
+        linkers: PathBuf,
+    },
+}
+
+impl Toolchain {
+    /// Finds a toolchain: the installed target first, then Debian's packages.
+    ///
+    /// # Errors
+    ///
+    /// When there is neither; the message says what to install.
+    pub fn detect() -> Result<Toolchain> {
+        if let Some(libraries) = output("rustc", &["--print", "target-libdir", "--target", TARGET])
+            && holds_std(Path::new(&libraries))
+            && let Some(version) = output("rustc", &["--version"])
+        {
+            return Ok(Toolchain::Installed { version });
+        }
+        match debian() {
+            Some(toolchain) => Ok(toolchain),
+            None => bail!(
+                "no Rust toolchain for `{TARGET}` was found\n\
+                 hint: run `rustup target add {TARGET}`; where rustup cannot, on Debian run \
+                 `apt-get install --no-install-recommends rustc-web rust-web-src wasi-libc`"
+            ),
+        }
+    }
+
+    /// One line for people and for the manifest of built components.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Toolchain::Installed { version } => format!("{version}, installed target"),
+            Toolchain::Debian { version, .. } => {
+                format!("{version}, Debian, standard library from source")
+            }
+        }
+    }
+
+    fn configure(&self, cargo: &mut Command, flags: &mut Vec<OsString>) -> Result<()> {
+        match self {
+            Toolchain::Installed { .. } => {}
+            Toolchain::Debian { linkers, .. } => {
+                let mut path = vec![linkers.join("gcc-ld")];
+                path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+                cargo.env("PATH", std::env::join_paths(path)?);
+                cargo.env("RUSTC", DEBIAN_RUSTC);
+                // A released compiler builds its own standard library only with this set.
+                cargo.env("RUSTC_BOOTSTRAP", "1");
+                let linker = linkers.join("wasm-component-ld");
+                cargo.env("CARGO_TARGET_WASM32_WASIP2_LINKER", linker);
+                cargo.arg("-Zbuild-std=std,panic_abort");
+                flags.push(format!("-Lnative={DEBIAN_LIBC}").into());
+                flags.push(format!("--remap-path-prefix={DEBIAN_RUST}=/rust").into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One package to build.
+#[derive(Debug)]
+pub struct Build<'a> {
+    /// The directory with the manifest: of a workspace, or of the one package.
+    pub root: &'a Path,
+    /// The package, when the directory holds more than one.
+    pub package: Option<&'a str>,
+    /// A profile of the manifest; `release` is always there.
+    pub profile: &'a str,
+    /// Kept apart from the host's target directory, so that neither waits for the other.
+    pub target_dir: &'a Path,
+    /// Fails instead of changing `Cargo.lock`.
+    pub locked: bool,
+}
+
+impl Build<'_> {
+    /// Builds and returns the path of the component. Cargo's own messages go to stderr.
+    ///
+    /// Paths of this machine are replaced in the output, so that the same sources and
+    /// toolchain give the same bytes in another directory.
+    ///
+    /// # Errors
+    ///
+    /// When cargo cannot be run or fails, or the package is not a `cdylib`.
+    pub fn run(&self, toolchain: &Toolchain) -> Result<PathBuf> {
+        // The sources must be there before their directories can be listed for remapping.
+        self.fetch()?;
+        let mut cargo = self.cargo("build");
+        cargo.args(["--target", TARGET, "--profile", self.profile, "--lib"]);
+        cargo.arg("--message-format=json-render-diagnostics");
+        cargo.arg("--target-dir").arg(self.target_dir);
+        if let Some(package) = self.package {
+            cargo.args(["--package", package]);
+        }
+        let mut flags = self.remap()?;
+        toolchain.configure(&mut cargo, &mut flags)?;
+        // Flags from the caller's environment would change the output.
+        cargo.env_remove("RUSTFLAGS");
+        cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}".as_ref()));
+        let done =
+            cargo.stderr(Stdio::inherit()).output().context("failed to run `cargo build`")?;
+        if !done.status.success() {
+            bail!("`cargo build` failed for `{}`", self.package.unwrap_or("the tool"));
+        }
+        component(&String::from_utf8_lossy(&done.stdout)).with_context(|| {
+            format!(
+                "`{}` built no component\nhint: set `crate-type = [\"cdylib\"]` under `[lib]`",
+                self.package.unwrap_or("the package")
+            )
+        })
+    }
+
+    fn fetch(&self) -> Result<()> {
+        let status = self.cargo("fetch").arg("--quiet").status();
+        if !status.context("failed to run `cargo fetch`")?.success() {
+            bail!("`cargo fetch` failed in `{}`", self.root.display());
+        }
+        Ok(())
+    }
+
+    fn cargo(&self, subcommand: &str) -> Command {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.arg(subcommand).current_dir(self.root);
+        if self.locked {
+            cargo.arg("--locked");
+        }
+        cargo
+    }
+
+    fn remap(&self) -> Result<Vec<OsString>> {
+        let mut flags = Vec::new();
+        let mut remap = |from: &Path, to: &str| {
+            let mut flag = OsString::from("--remap-path-prefix=");
+            flag.push(from);
+            flag.push("=");
+            flag.push(to);
+            flags.push(flag);
+        };
+        let root = self.root.canonicalize();
+        remap(&root.with_context(|| format!("failed to open `{}`", self.root.display()))?, "/src");
+        if let Some(home) = cargo_home() {
+            remap(&home, "/cargo");
+            // The last match wins; the directory's name is that of this machine's registry.
+            for registry in std::fs::read_dir(home.join("registry/src")).into_iter().flatten() {
+                remap(&registry?.path(), "/crates");
+            }
+        }
+        Ok(flags)
+    }
+}
+
+fn debian() -> Option<Toolchain> {
+    let there = |path: &str| Path::new(path).exists();
+    if !there(DEBIAN_STD) || !Path::new(DEBIAN_LIBC).join("libc.a").exists() {
+        return None;
+    }
+    let version = output(DEBIAN_RUSTC, &["--version"])?;
+    let sysroot = output("rustc", &["--print", "sysroot"])?;
+    let host = output("rustc", &["-vV"])?;
+    let host = host.lines().find_map(|line| line.strip_prefix("host: "))?;
+    let linkers = Path::new(&sysroot).join("lib/rustlib").join(host).join("bin");
+    linkers.join("wasm-component-ld").exists().then_some(Toolchain::Debian { version, linkers })
+}
+
+fn holds_std(directory: &Path) -> bool {
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    files.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
+}
+
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let done = Command::new(program).args(arguments).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(done.stdout).ok()?;
+    done.status.success().then(|| text.trim().to_owned())
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))?;
+    home.canonicalize().ok()
+}
+
+/// The last `.wasm` file that cargo's messages name: dependencies come before the package.
+fn component(messages: &str) -> Option<PathBuf> {
+    let artifact = |line: &str| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let files = message.get("filenames")?.as_array()?.clone();
+        files
+            .iter()
+            .filter_map(|file| file.as_str())
+            .find(|file| file.ends_with(".wasm"))
+            .map(PathBuf::from)
+    };
+    messages.lines().filter_map(artifact).next_back()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::component;
+    use std::path::PathBuf;
+
+    #[test]
+    fn the_component_is_the_last_wasm_file_cargo_names() {
+        let messages = "{\"reason\":\"compiler-artifact\",\"filenames\":[\"/t/liba.rlib\"]}\n\
+            not json\n\
+            {\"reason\":\"compiler-artifact\",\"filenames\":[\"/t/tool.wasm\"]}\n\
+            {\"reason\":\"build-finished\",\"success\":true}\n";
+        assert_eq!(component(messages), Some(PathBuf::from("/t/tool.wasm")));
+        assert_eq!(component(""), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Runs one attack, and judges it by all that it did.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use async_trait::async_trait;
+use futures::FutureExt;
+
+use crate::arena::{Arena, Growth};
+use crate::attack::{Attack, Escape, Kind, Report, Stopped};
+use crate::attacks::attacks;
+use crate::memory::{GROWTH_BOUND, PEAK_BOUND};
+use crate::part::Part;
+
+use crate::suite::Suite;
+
+/// How long an attack may go on before it counts as not stopped.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Suite {
+    /// Runs one attack in an arena of its own. Run one at a time: time and memory are measured
+    /// for the process as a whole.
+    pub async fn run(&self, attack: &Attack<Arena>) -> Report {
+        match Arena::new(self).await {
+            Ok(arena) => judge(attack, arena).await,
+            Err(error) => {
+                let why = format!("there is no arena: {error:#}");
+                report(attack, Duration::ZERO, Growth::default(), Default::default(), Err(why))
+            }
+        }
+    }
+}
+
+/// The part `sandbox`: of all attacks those that end within about a second.
+#[async_trait]
+impl Part for Suite {
+    fn ids(&self) -> Vec<&'static str> {
+        attacks().filter(|attack| attack.embedded).map(|attack| attack.id).collect()
+    }
+
+    async fn prepare(&self) -> Result<()> {
+        Self::prepare(self).await
+    }
+
+    async fn make(&self, id: &'static str) -> Report {
+        match attacks().find(|attack| attack.id == id) {
+            Some(attack) => self.run(attack).await,
+            None => Report::unmade(id, Kind::Component, "there is no such attack"),
+        }
+    }
+}
+
+/// Makes the attack, and looks at all that it did.
+async fn judge(attack: &Attack<Arena>, arena: Arena) -> Report {
+    let Some(neighbour) = arena.neighbour() else {
+        let why = "the neighbour has not moved in".to_owned();
+        return report(attack, Duration::ZERO, Growth::default(), Default::default(), Err(why));
+    };
+    let begun = Instant::now();
+    let attacking = AssertUnwindSafe((attack.run)(&arena)).catch_unwind();
+    // The neighbour asks once right beside the attack, however short that is.
+    let (ended, ()) = futures::join!(tokio::time::timeout(PATIENCE, attacking), neighbour.ask());
+    let stopped = match ended {
+        Ok(Ok(stopped)) => stopped,
+        Ok(Err(_)) => Err(Escape::new("the host panicked")),
+        Err(_) => Err(Escape::new(format!("it went on for {} seconds", PATIENCE.as_secs()))),
+    };
+    let mut faults = arena.close().await;
+    let ended = Instant::now();
+    neighbour.stop().await;
+    let growth = arena.growth();
+    faults.extend(arena.effects().await);
+    faults.extend(grown(growth));
+    let seen = neighbour.seen(begun, ended);
+    if seen.calls == 0 {
+        faults.push("the neighbour did not call meanwhile".to_owned());
+    }
+    faults.extend(neighbour.wrong().map(|wrong| format!("the neighbour suffered: {wrong}")));
+    drop(neighbour);
+    if let Err(error) = arena.remove() {
+        faults.push(format!("{error:#}"));
+    }
+    report(attack, ended - begun, growth, seen, verdict(attack, stopped, faults))
+}
+
+fn verdict(
+    attack: &Attack<Arena>,
+    stopped: Stopped,
+    faults: Vec<String>,
+) -> Result<String, String> {
+    match stopped {
+        Ok(verdict) if !verdict.told.contains(attack.told) => {
+            let told: String = verdict.told.chars().take(500).collect();
+            Err(format!("it was told something else than `{}`: {told}", attack.told))
+        }
+        Ok(verdict) if faults.is_empty() => Ok(verdict.told.chars().take(500).collect()),
+        Ok(_) => Err(faults.join("; ")),
+        Err(escape) => Err(std::iter::once(escape.0).chain(faults).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+fn grown(growth: Growth) -> Option<String> {
+    if growth.left > GROWTH_BOUND {
+        return Some(format!("the process is {} bytes larger than before", growth.left));
+    }
+    (growth.peak > PEAK_BOUND).then(|| format!("the process grew by {} bytes", growth.peak))
+}
+
+fn report(
+    attack: &Attack<Arena>,
+    elapsed: Duration,
+    growth: Growth,
+    seen: crate::neighbour::Seen,
+    result: Result<String, String>,
+) -> Report {
+    Report {
+        id: attack.id,
+        kind: attack.kind,
+        stopped_by: attack.stopped_by,
+        elapsed,
+        memory_growth_bytes: growth.left,
+        memory_peak_bytes: growth.peak,
+        neighbour_calls: seen.calls,
+        neighbour_median: seen.median,
+        neighbour_worst: seen.worst,
+        result,
+    }
+}

@@ -1,0 +1,189 @@
+//! Compiling a component, in a child process or in this one.
+//!
+//! A component can be written so that compiling it takes hours or all memory. In a child, the
+//! system bounds both; the host waits with a limit of its own and ends the child when nobody
+//! waits any more.
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use belljar_os_sandbox::{Made, Running, Wall};
+use belljar_policy::Shown;
+use rustix::process::{Resource, Rlimit, Signal};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+use crate::Compiler;
+use crate::component::artifact::Artifact;
+use crate::component::cache::MAX_ENTRY;
+use crate::component::inspect::MAX_COMPONENT;
+use crate::component::wasm::Wasm;
+use crate::error::LoadError;
+
+/// Address space of the compiler child. The largest known tool peaks at 373 MiB resident;
+/// threads and the allocator reserve a multiple of that.
+const CHILD_MEMORY: u64 = 4 << 30;
+
+/// Processor time of the child, all threads together. The largest known tool takes 14 s.
+const CHILD_CPU_SECONDS: u64 = 120;
+
+/// Files the child may have open: its standard streams and a few of the runtime's.
+const CHILD_FILES: u64 = 32;
+
+/// How much further down in priority the child runs.
+const CHILD_NICE: i32 = 10;
+
+/// Wall time that the host waits for the child.
+const WAIT: Duration = Duration::from_secs(180);
+
+/// Bytes of the child's complaint that are read.
+const MAX_COMPLAINT: u64 = 4 << 10;
+
+/// Turns a component into machine code, in the way that was chosen.
+pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact, LoadError> {
+    let bytes = match compiler {
+        Compiler::Child { program, args } => {
+            let mut command = std::process::Command::new(program);
+            command.args(args).env_clear();
+            in_child(Running::here(command), wasm.bytes()).await?
+        }
+        Compiler::Broker(broker) => {
+            let made = tokio::time::timeout(WAIT, broker.make(Made::Code, wasm.bytes())).await;
+            made.map_err(|_| too_long(WAIT))?
+                .map_err(|error| LoadError::Compile(error.to_string()))?
+        }
+        Compiler::InProcess => {
+            let wasm = wasm.clone();
+            tokio::task::spawn_blocking(move || here(wasm.bytes()))
+                .await
+                .map_err(|_| LoadError::Compile("the compiler crashed".to_owned()))?
+                .map_err(LoadError::Compile)?
+        }
+    };
+    Ok(Artifact::trusted(bytes))
+}
+
+/// The body of a compiler child: reads a component on stdin, writes its machine code to
+/// stdout. The program named in [`crate::Compiler::Child`] calls this first thing in `main`.
+/// Before it reads a byte it lowers its own priority, memory and time and, with `walled`, puts up
+/// a wall that lets nothing through: no file, no network, no other program.
+pub fn compile_child(walled: bool) -> ExitCode {
+    belljar_os_sandbox::conceal();
+    if walled {
+        // A kernel that lacks a part of it lacks it for the host too, which says so.
+        let _ = Wall::default().raise();
+    }
+    match child() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            let _ = io::stderr().write_all(why.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn child() -> Result<(), String> {
+    let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    restrict(CHILD_MEMORY, 0).map_err(step("limiting the compiler"))?;
+    let mut wasm = Vec::new();
+    io::stdin()
+        .lock()
+        .take(MAX_COMPONENT + 1)
+        .read_to_end(&mut wasm)
+        .map_err(step("reading the component"))?;
+    if wasm.len() as u64 > MAX_COMPONENT {
+        return Err("the component is too large".to_owned());
+    }
+    let artifact = here(&wasm)?;
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&artifact).and_then(|()| stdout.flush()).map_err(step("writing the code"))
+}
+
+/// Bounds this process, with this much address space and so many bytes in a file. A limit that is
+/// lower already stays.
+pub(crate) fn restrict(addresses: u64, file: u64) -> io::Result<()> {
+    for (resource, limit) in [
+        (Resource::As, addresses),
+        (Resource::Cpu, CHILD_CPU_SECONDS),
+        (Resource::Nofile, CHILD_FILES),
+        // No core dump of a process that crashed on foreign input.
+        (Resource::Core, 0),
+        (Resource::Fsize, file),
+    ] {
+        let now = rustix::process::getrlimit(resource);
+        let limit = now.maximum.map_or(limit, |maximum| maximum.min(limit));
+        let limit = Rlimit { current: Some(limit), maximum: Some(limit) };
+        rustix::process::setrlimit(resource, limit)?;
+    }
+    let _ = rustix::process::nice(CHILD_NICE);
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    Ok(())
+}
+
+fn here(wasm: &[u8]) -> Result<Vec<u8>, String> {
+    belljar_engine::compile(wasm)
+        .map_err(|error| Shown::clipped(&format!("{error:#}"), 1_000).to_string())
+}
+
+async fn in_child(started: io::Result<Running>, wasm: &[u8]) -> Result<Vec<u8>, LoadError> {
+    talk(started, &[wasm], MAX_ENTRY, WAIT).await
+}
+
+fn too_long(wait: Duration) -> LoadError {
+    LoadError::Compile(format!("it took over {} seconds", wait.as_secs()))
+}
+
+/// Writes these parts to a child and gives what it writes, up to `limit` bytes. Dropping the future
+/// kills the child.
+pub(crate) async fn talk(
+    started: io::Result<Running>,
+    parts: &[&[u8]],
+    limit: u64,
+    wait: Duration,
+) -> Result<Vec<u8>, LoadError> {
+    let failed = |what: &str, error: io::Error| LoadError::Compile(format!("{what}: {error}"));
+    let mut child = started.map_err(|error| failed("the compiler does not start", error))?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let write = async {
+        if let Some(mut stdin) = stdin {
+            // A child that refuses early closes the pipe; its own words follow.
+            for part in parts {
+                let _ = stdin.write_all(part).await;
+            }
+        }
+    };
+    let work = async {
+        let ((), code, complaint) =
+            tokio::join!(write, read(stdout, limit), read(stderr, MAX_COMPLAINT));
+        Ok::<_, io::Error>((child.wait().await?, code?, complaint?))
+    };
+    let (status, code, complaint) = tokio::time::timeout(wait, work)
+        .await
+        .map_err(|_| too_long(wait))?
+        .map_err(|error| failed("talking to the compiler", error))?;
+    let fits = code.len() as u64 <= limit;
+    if status.success() && fits {
+        return Ok(code);
+    }
+    if !fits {
+        let most = limit >> 20;
+        return Err(LoadError::Compile(format!("its machine code has more than {most} MiB")));
+    }
+    let complaint = String::from_utf8_lossy(&complaint);
+    let shown = Shown::clipped(complaint.trim(), 1_000).to_string();
+    Err(LoadError::Compile(if shown.is_empty() {
+        format!("the compiler: {status}")
+    } else {
+        shown
+    }))
+}
+
+/// Reads up to a bound, and one byte more if there is more.
+async fn read(from: Option<impl AsyncRead + Unpin>, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(from) = from {
+        from.take(limit + 1).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,153 @@
+//! What a component says of its tools: asked once per digest, checked, kept.
+//!
+//! `describe` is a stranger's code: it runs in a throwaway store that has nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use belljar_os_sandbox::{Broker, Made};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use crate::component::bindings::exports::belljar::tool::tools::{Definition, Hints as WitHints};
+use crate::component::cache::{Cache, Kind};
+use crate::component::described::{self, Claim, DescribeLimits};
+use crate::component::inspect;
+use crate::component::load::Loader;
+use crate::component::throwaway::{self, Bounds};
+use crate::component::tool_info::{Hints, ToolInfo};
+use crate::component::wasm::{Digest, Wasm};
+use crate::error::DescribeError;
+use crate::jar::store::{Done, Job};
+
+/// How long the broker may take: compiling, and `describe` itself.
+const MAKE_WAIT: Duration = Duration::from_secs(240);
+
+/// Answers that were checked.
+#[derive(Debug)]
+pub(crate) struct Describer {
+    limits: DescribeLimits,
+    loader: Arc<Loader>,
+    cache: Option<Arc<Cache>>,
+    /// Who keeps answers in place of the cache, and has them made: those to the usual limits.
+    broker: Option<Broker>,
+    known: Mutex<HashMap<Digest, Arc<Entry>>>,
+}
+
+type Answer = Result<Arc<[ToolInfo]>, DescribeError>;
+type Entry = OnceCell<Answer>;
+
+impl Describer {
+    /// Knows nothing yet.
+    pub(crate) fn new(
+        limits: DescribeLimits,
+        loader: Arc<Loader>,
+        cache: Option<Arc<Cache>>,
+        broker: Option<Broker>,
+    ) -> Self {
+        let broker = broker.filter(|_| limits == DescribeLimits::default());
+        Self { limits, loader, cache, broker, known: Mutex::default() }
+    }
+
+    /// The tools of a component.
+    pub(crate) async fn describe(&self, wasm: &Wasm) -> Answer {
+        let digest = wasm.digest();
+        let entry = Arc::clone(self.known().entry(digest).or_default());
+        let answer = entry.get_or_init(|| self.ask_once(wasm)).await.clone();
+        if answer.is_err() {
+            let mut known = self.known();
+            if known.get(&digest).is_some_and(|now| Arc::ptr_eq(now, &entry)) {
+                known.remove(&digest);
+            }
+        }
+        answer
+    }
+
+    /// From now on this is the answer of the component with this digest, unasked.
+    pub(crate) fn know(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
+        self.known().insert(digest, Arc::new(Entry::new_with(Some(Ok(tools)))));
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Arc<Entry>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask_once(&self, wasm: &Wasm) -> Answer {
+        if let Some(tools) = self.brokered(wasm).await {
+            return Ok(tools.into());
+        }
+        let name = tools_name(wasm.digest(), &self.limits);
+        let found = self.cache.as_ref().and_then(|cache| cache.get(Kind::Describe, &name));
+        if let Some(found) = found
+            && let Ok(tools) = serde_json::from_slice::<Vec<ToolInfo>>(&found)
+        {
+            return Ok(tools.into());
+        }
+        let claims = self.ask(wasm).await?.into_iter().map(claim).collect();
+        let tools = described::check(claims, &self.limits).map_err(DescribeError::Invalid)?;
+        if let Some(cache) = &self.cache
+            && let Ok(text) = serde_json::to_vec(&tools)
+        {
+            cache.put(Kind::Describe, &name, &text);
+        }
+        Ok(tools.into())
+    }
+
+    /// What the broker keeps, or has made. Where it cannot, the component is asked here, which
+    /// says what is wrong with it, and the answer is not kept.
+    async fn brokered(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
+        let broker = self.broker.as_ref()?;
+        let found = match broker.find(Made::Tools, &wasm.digest().to_string()).await {
+            Ok(Some(found)) => found,
+            Ok(None) => {
+                inspect::check(wasm.bytes()).ok()?;
+                let made = tokio::time::timeout(MAKE_WAIT, broker.make(Made::Tools, wasm.bytes()));
+                made.await.ok()?.ok()?
+            }
+            Err(error) => {
+                tracing::warn!(target: "belljar::sandbox", "the cache is not used: {error}");
+                return None;
+            }
+        };
+        serde_json::from_slice(&found).ok()
+    }
+
+    /// Runs `describe` in a store without any grant.
+    async fn ask(&self, wasm: &Wasm) -> Result<Vec<Definition>, DescribeError> {
+        let limits = &self.limits;
+        let loaded = self.loader.load(wasm).await?;
+        let texts = limits.description_bytes.saturating_add(limits.schema_bytes);
+        let bounds = Bounds {
+            fuel: limits.fuel,
+            memory_bytes: limits.memory_bytes,
+            time: limits.time,
+            answer_bytes: texts.saturating_mul(limits.tools) as u64,
+        };
+        let cancel = CancellationToken::new();
+        match throwaway::run(&self.loader, &loaded, Job::Describe, &bounds, &cancel).await? {
+            Ok(Done::Described(definitions)) => Ok(definitions),
+            Ok(Done::Opened | Done::Invoked(_) | Done::Judged(_)) => {
+                Err(DescribeError::Failed("it answered something else".to_owned()))
+            }
+            Err(why) => Err(DescribeError::Failed(why)),
+        }
+    }
+}
+
+/// What the cache calls a component's descriptions. Narrower limits must not be answered from
+/// what wider ones let in.
+pub(crate) fn tools_name(digest: Digest, limits: &DescribeLimits) -> String {
+    let DescribeLimits { tools, description_bytes, schema_bytes, .. } = limits;
+    format!("{digest}-{tools}-{description_bytes}-{schema_bytes}")
+}
+
+fn claim(definition: Definition) -> Claim {
+    let Definition { name, description, input_schema, hints } = definition;
+    let hints = Hints {
+        read_only: hints.contains(WitHints::READ_ONLY),
+        idempotent: hints.contains(WitHints::IDEMPOTENT),
+        open_world: hints.contains(WitHints::OPEN_WORLD),
+    };
+    Claim { name, description, schema: input_schema, hints }
+}

@@ -1,0 +1,224 @@
+//! The two engines: one over a pool of stores, one that allocates on demand.
+//!
+//! Both are made from one [`belljar_engine::config`], so machine code compiled once loads into either: the
+//! allocator has no part in wasmtime's compatibility hash. Engines come into being with the
+//! first store, because a command that only lists agents must not pay for them.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use crate::component::in_place::InPlace;
+use crate::error::SandboxError;
+use crate::jar::limits::MAX_INSTANCES;
+
+/// Linear memory of one pool slot. The default memory limit of a jar is as large; a store
+/// that may have more opens outside the pool.
+pub(crate) const POOL_MEMORY: usize = 256 << 20;
+
+/// Bytes of each memory that stay resident when a slot is used again: enough for the pages
+/// that a small tool touches, so that its next store faults none of them in.
+const KEEP_MEMORY: usize = 64 << 10;
+
+/// The same for tables.
+const KEEP_TABLE: usize = 16 << 10;
+
+/// The same for fiber stacks, whose top is zeroed by hand instead: instantiating and a small
+/// call use about as much.
+const KEEP_STACK: usize = 16 << 10;
+
+/// Tables for each slot: every stock guest has 2. A component with more takes more slots, so
+/// that a greedy one cannot use up what others were promised.
+pub(crate) const TABLES: u32 = 4;
+
+/// Fewer slots than this are not worth a pool.
+const MIN_SLOTS: u32 = 16;
+
+/// Above this, `PoolingAllocationConfig` counters (core instances) stay within 32 bits and
+/// the address space of any machine is long used up.
+const MAX_SLOTS: u32 = 100_000;
+
+/// Room for one store in the pool, given back when dropped.
+pub(crate) type PoolPermit = OwnedSemaphorePermit;
+
+/// Both engines, made on first need.
+#[derive(Debug)]
+pub(crate) struct Engines {
+    slots: u32,
+    pool: OnceLock<Option<Pool>>,
+    on_demand: OnceLock<Result<Engine, Arc<SandboxError>>>,
+    warnings: Mutex<Vec<String>>,
+}
+
+struct Pool {
+    engine: Engine,
+    free: Arc<Semaphore>,
+}
+
+impl Engines {
+    /// Makes no engine yet.
+    pub(crate) fn new(slots: u32) -> Self {
+        Self {
+            slots: slots.min(MAX_SLOTS),
+            pool: OnceLock::new(),
+            on_demand: OnceLock::new(),
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// The engine over the pool, if there is one.
+    pub(crate) fn pooled(&self) -> Option<&Engine> {
+        self.pool().map(|pool| &pool.engine)
+    }
+
+    /// The engine that opens stores without a pool; it always exists, or nothing works.
+    pub(crate) fn on_demand(&self) -> Result<&Engine, Arc<SandboxError>> {
+        let made = self.on_demand.get_or_init(|| {
+            Engine::new(&config())
+                .map_err(|error| Arc::new(SandboxError::Engine(format!("{error:#}"))))
+        });
+        made.as_ref().map_err(Arc::clone)
+    }
+
+    /// The engine whose settings name compiled code: whichever is there, both agree.
+    pub(crate) fn any(&self) -> Result<&Engine, Arc<SandboxError>> {
+        match self.pool() {
+            Some(pool) => Ok(&pool.engine),
+            None => self.on_demand(),
+        }
+    }
+
+    /// Takes room for a component that needs `slots` memories, without waiting: a store that
+    /// finds the pool full opens outside it.
+    pub(crate) fn take(&self, slots: u32) -> Option<PoolPermit> {
+        let pool = self.pool()?;
+        Arc::clone(&pool.free).try_acquire_many_owned(slots).ok()
+    }
+
+    /// Notes something that the operator should know, once.
+    pub(crate) fn warn(&self, text: String) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warnings.contains(&text) {
+            tracing::warn!(target: "belljar::sandbox", "{text}");
+            warnings.push(text);
+        }
+    }
+
+    /// All warnings so far.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn pool(&self) -> Option<&Pool> {
+        self.pool.get_or_init(|| self.make_pool()).as_ref()
+    }
+
+    /// Asks for fewer slots until the address space holds them.
+    fn make_pool(&self) -> Option<Pool> {
+        let mut slots = self.slots;
+        let mut last = None;
+        while slots >= MIN_SLOTS.min(self.slots) && slots > 0 {
+            match Engine::new(&pooled(slots)) {
+                Ok(engine) => {
+                    if slots < self.slots {
+                        self.warn(format!(
+                            "the pool holds {slots} stores instead of {}: more do not fit this machine's address space",
+                            self.slots
+                        ));
+                    }
+                    return Some(Pool { engine, free: Arc::new(Semaphore::new(slots as usize)) });
+                }
+                Err(error) => last = Some(error),
+            }
+            slots /= 2;
+        }
+        if let Some(error) = last {
+            self.warn(format!("no pool of stores, opening each takes longer: {error:#}"));
+        }
+        None
+    }
+}
+
+/// The name of what the engine's compiled code depends on: settings, processor, version.
+pub(crate) fn compatibility(engine: &Engine) -> [u8; 32] {
+    let mut hasher = Sha(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    hasher.0.finalize().into()
+}
+
+fn config() -> Config {
+    let mut config = belljar_engine::config();
+    config.with_custom_code_memory(Some(Arc::new(InPlace)));
+    config
+}
+
+fn pooled(slots: u32) -> Config {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_memories(slots)
+        .total_stacks(slots)
+        .total_tables(slots.saturating_mul(TABLES))
+        .total_component_instances(slots)
+        .total_core_instances(slots.saturating_mul(MAX_INSTANCES))
+        .max_core_instances_per_component(MAX_INSTANCES)
+        .max_memory_size(POOL_MEMORY)
+        .linear_memory_keep_resident(KEEP_MEMORY)
+        .table_keep_resident(KEEP_TABLE)
+        .async_stack_keep_resident(KEEP_STACK)
+        // Without it, keeping pages resident means touching them all.
+        .pagemap_scan(Enabled::Auto);
+    let mut config = config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}
+
+/// Feeds `Hash` into SHA-256: the standard hasher changes between compiler versions.
+struct Sha(Sha256);
+
+impl Hasher for Sha {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("free", &self.free.available_permits()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_engines_share_compiled_code() {
+        let engines = Engines::new(20);
+        let pool = engines.pooled().unwrap();
+        let other = engines.on_demand().unwrap();
+        assert_eq!(compatibility(pool), compatibility(other));
+        assert_eq!(engines.warnings(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_pool_that_does_not_fit_is_halved_with_a_warning() {
+        let engines = Engines::new(MAX_SLOTS);
+        assert!(engines.pooled().is_some());
+        let warnings = engines.warnings();
+        assert!(warnings.iter().any(|text| text.contains("instead of 100000")), "{warnings:?}");
+    }
+
+    #[test]
+    fn without_slots_there_is_no_pool_and_no_warning() {
+        let engines = Engines::new(0);
+        assert!(engines.pooled().is_none());
+        assert!(engines.any().is_ok());
+        assert!(engines.warnings().is_empty());
+    }
+}

@@ -1,0 +1,172 @@
+//! What a component imports and exports, read from its bytes alone: no engine, no guest code.
+
+use std::fmt;
+
+use belljar_policy::Shown;
+use wasmparser::{BinaryReaderError, ComponentExternalKind, Encoding, Parser, Payload};
+
+use crate::LoadError;
+use crate::component::interfaces::{is_hook_export, is_tool_export, need};
+use crate::component::wasm::Digest;
+
+/// The largest component. A Python tool with its interpreter has 18 MB.
+pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
+
+/// Imports and exports of one component that are read; WASI 0.2 as a whole has about 50.
+const MAX_NAMES: usize = 1_000;
+
+/// Bytes of a name that an error shows.
+const MAX_SHOWN: usize = 128;
+
+/// What a component is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// SHA-256 of the bytes.
+    pub digest: Digest,
+    /// Size in bytes.
+    pub size: u64,
+    /// What it imports, in its order. Foreign text: escape it before a person sees it.
+    pub imports: Vec<Import>,
+    /// Names of what it exports, in its order. Foreign text, too.
+    pub exports: Vec<String>,
+    /// The `belljar:tool/tools` export, as it spells it; `None` = not a belljar tool.
+    pub tool_export: Option<String>,
+    /// The `belljar:hook/hooks` export, as it spells it; `None` = not a belljar hook.
+    pub hook_export: Option<String>,
+}
+
+/// One import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// As the component spells it: `wasi:filesystem/types@0.2.3`.
+    pub name: String,
+    /// What it needs.
+    pub need: Need,
+}
+
+/// What it takes for an import to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Nothing: always there, and empty-handed.
+    Base,
+    /// `log` and `progress`: always there.
+    Contract,
+    /// A mount.
+    Files,
+    /// A host.
+    Network,
+    /// Nothing; it answers from the tool's own settings.
+    Config,
+    /// Known and never given: every call is refused.
+    Denied,
+    /// The host does not know it: such a component does not load.
+    Unknown,
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Base => "always there",
+            Self::Contract => "always there (log, progress)",
+            Self::Files => "a mount",
+            Self::Network => "a host",
+            Self::Config => "always there (the tool's settings)",
+            Self::Denied => "never given; calls are refused",
+            Self::Unknown => "unknown; the component does not load",
+        })
+    }
+}
+
+/// Reads a component's imports and exports. Whether they fit the host is for the caller to
+/// read from the answer; only bytes that are no component at all are an error.
+pub fn inspect(wasm: &[u8]) -> Result<Inspection, LoadError> {
+    let size = wasm.len() as u64;
+    if size > MAX_COMPONENT {
+        return Err(LoadError::TooLarge { size, limit: MAX_COMPONENT });
+    }
+    if !wasm.starts_with(b"\0asm") {
+        return Err(LoadError::NotWasm);
+    }
+    let mut found = Inspection {
+        digest: Digest::of(wasm),
+        size,
+        imports: Vec::new(),
+        exports: Vec::new(),
+        tool_export: None,
+        hook_export: None,
+    };
+    read(wasm, &mut found)?;
+    Ok(found)
+}
+
+/// As [`inspect`], and refuses what cannot load.
+pub(crate) fn check(wasm: &[u8]) -> Result<Inspection, LoadError> {
+    let found = inspect(wasm)?;
+    if let Some(import) = found.imports.iter().find(|import| import.need == Need::Unknown) {
+        return Err(LoadError::UnknownImport(shown(&import.name)));
+    }
+    if found.tool_export.is_none() && found.hook_export.is_none() {
+        let exports: Vec<_> = found.exports.iter().take(8).map(|name| shown(name)).collect();
+        let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
+        return Err(LoadError::WrongWorld(format!(
+            "it exports {exports}, and not `belljar:tool/tools@0.1.0`"
+        )));
+    }
+    Ok(found)
+}
+
+fn shown(name: &str) -> String {
+    Shown::clipped(name, MAX_SHOWN).to_string()
+}
+
+fn malformed(error: &BinaryReaderError) -> LoadError {
+    LoadError::Malformed(Shown::clipped(&error.to_string(), 4 * MAX_SHOWN).to_string())
+}
+
+/// Walks the sections. What is nested (modules, components) is passed over: only the outer
+/// component's names bind the host.
+fn read(wasm: &[u8], found: &mut Inspection) -> Result<(), LoadError> {
+    let mut depth = 0_u32;
+    let mut ended = false;
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.map_err(|error| malformed(&error))? {
+            Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                return Err(LoadError::CoreModule);
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) if depth == 0 => ended = true,
+            Payload::End(_) => depth -= 1,
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    let name = import.map_err(|error| malformed(&error))?.name.name;
+                    bound(found.imports.len())?;
+                    found.imports.push(Import { name: name.to_owned(), need: need(name) });
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section {
+                    let export = export.map_err(|error| malformed(&error))?;
+                    let name = export.name.name;
+                    bound(found.exports.len())?;
+                    if export.kind == ComponentExternalKind::Instance {
+                        if is_tool_export(name) {
+                            found.tool_export = Some(name.to_owned());
+                        } else if is_hook_export(name) {
+                            found.hook_export = Some(name.to_owned());
+                        }
+                    }
+                    found.exports.push(name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    if ended { Ok(()) } else { Err(LoadError::Malformed("it ends too early".to_owned())) }
+}
+
+fn bound(names: usize) -> Result<(), LoadError> {
+    if names < MAX_NAMES {
+        return Ok(());
+    }
+    Err(LoadError::Malformed(format!("it has over {MAX_NAMES} imports or exports")))
+}

@@ -1,0 +1,370 @@
+//! From bytes to something that opens stores: memory, the cache on disk, or the compiler.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use belljar_os_sandbox::{Broker, Made};
+use tokio::sync::OnceCell;
+use wasmtime::component::Component;
+
+use crate::Compiler;
+use crate::component::artifact::{Artifact, StockCode};
+use crate::component::cache::{Cache, Kind};
+use crate::component::compile::compile;
+use crate::component::engine::{Engines, POOL_MEMORY, PoolPermit, TABLES, compatibility};
+use crate::component::inspect::check;
+use crate::component::turns::Turns;
+use crate::component::wasm::{Digest, Wasm};
+use crate::config::SlowCompile;
+use crate::error::LoadError;
+use crate::imports::link::{Bound, Exports, Granted, link};
+
+/// Components kept in memory though no jar uses them.
+const MAX_IDLE: usize = 256;
+
+/// Loads components, each once.
+#[derive(Debug)]
+pub(crate) struct Loader {
+    compiler: Compiler,
+    slow: SlowCompile,
+    cache: Option<Arc<Cache>>,
+    /// Who keeps machine code in place of the cache.
+    broker: Option<Broker>,
+    engines: Arc<Engines>,
+    turns: Turns,
+    entries: Mutex<HashMap<Digest, Arc<Entry>>>,
+    /// What the program brings along.
+    brought: Mutex<HashMap<Digest, StockCode>>,
+}
+
+type Entry = OnceCell<Result<Arc<Loaded>, LoadError>>;
+
+/// A component in one engine or both.
+pub(crate) struct Loaded {
+    pub(crate) wasm: Wasm,
+    /// In the pool's engine, unless there is none or the component does not fit it.
+    pooled: Option<Linked>,
+    /// Slots that one store takes from the pool.
+    slots: u32,
+    http: bool,
+    /// Whether it keeps the hooks' contract instead of the tools'.
+    hook: bool,
+    /// In the other engine, loaded when first needed.
+    on_demand: OnceCell<Result<Linked, LoadError>>,
+}
+
+/// A component in one engine, with its imports bound for each granted set.
+struct Linked {
+    component: Component,
+    without_network: OnceLock<Result<Bound, LoadError>>,
+    with_network: OnceLock<Result<Bound, LoadError>>,
+}
+
+/// What a store opens from: the component bound to its imports, and room for it.
+pub(crate) struct Opening<'a> {
+    pub(crate) bound: &'a Bound,
+    pub(crate) permit: Option<PoolPermit>,
+}
+
+impl Loader {
+    /// Loads nothing yet.
+    pub(crate) fn new(
+        compiler: Compiler,
+        slow: SlowCompile,
+        cache: Option<Arc<Cache>>,
+        broker: Option<Broker>,
+        engines: Arc<Engines>,
+    ) -> Self {
+        let (turns, entries, brought) = (Turns::new(), Mutex::default(), Mutex::default());
+        Self { compiler, slow, cache, broker, engines, turns, entries, brought }
+    }
+
+    /// Takes the caller's word for the machine code of a component.
+    pub(crate) fn bring(&self, digest: Digest, code: StockCode) {
+        self.brought.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, code);
+    }
+
+    /// Loads a component from machine code that is there already.
+    pub(crate) async fn preload(&self, artifact: Artifact, wasm: &Wasm) -> Result<(), LoadError> {
+        let (loaded, _) = self.place_first(artifact, wasm).await?;
+        let entry = self.entry(wasm.digest());
+        entry.get_or_init(|| std::future::ready(Ok(loaded))).await;
+        Ok(())
+    }
+
+    /// A tool; see [`Self::load_any`].
+    pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        let loaded = self.load_any(wasm).await?;
+        if loaded.hook {
+            let why = "it is a hook: name it under `[[hooks]]` in `belljar.toml`";
+            return Err(LoadError::WrongWorld(why.to_owned()));
+        }
+        Ok(loaded)
+    }
+
+    /// A hook; see [`Self::load_any`].
+    pub(crate) async fn load_hook(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        let loaded = self.load_any(wasm).await?;
+        if !loaded.hook {
+            return Err(LoadError::NoHook);
+        }
+        Ok(loaded)
+    }
+
+    /// The component, loaded once for all who ask. A caller that goes away while it compiles
+    /// ends the compiler; the next one waiting begins anew.
+    async fn load_any(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        let digest = wasm.digest();
+        let entry = self.entry(digest);
+        let loaded = entry.get_or_init(|| self.load_once(wasm)).await.clone();
+        if let Err(error) = &loaded
+            && !error.is_lasting()
+        {
+            // Those who wait now share the failure; the next to ask tries again.
+            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            if entries.get(&digest).is_some_and(|now| Arc::ptr_eq(now, &entry)) {
+                entries.remove(&digest);
+            }
+        }
+        loaded
+    }
+
+    /// Where a store with these grants and that much memory opens.
+    pub(crate) async fn place<'a>(
+        &self,
+        loaded: &'a Loaded,
+        granted: Granted,
+        memory: u64,
+    ) -> Result<Opening<'a>, LoadError> {
+        if let Some(pooled) = &loaded.pooled
+            && memory <= POOL_MEMORY as u64
+        {
+            if let Some(permit) = self.engines.take(loaded.slots) {
+                return Ok(Opening { bound: pooled.bind(granted)?, permit: Some(permit) });
+            }
+            self.engines.warn("the pool of stores is full: more of them open slower".to_owned());
+        }
+        self.on_demand(loaded, granted).await
+    }
+
+    /// As [`Self::place`], outside the pool.
+    pub(crate) async fn on_demand<'a>(
+        &self,
+        loaded: &'a Loaded,
+        granted: Granted,
+    ) -> Result<Opening<'a>, LoadError> {
+        let load = || async {
+            let artifact = match self.brought(loaded.wasm.digest()).await? {
+                Some(artifact) => artifact,
+                None => match self.cached(&loaded.wasm).await? {
+                    (_, Some(artifact)) => artifact,
+                    (_, None) => self.compile(&loaded.wasm).await?,
+                },
+            };
+            let engine = self.engines.on_demand().map_err(LoadError::Host)?;
+            artifact.load(engine).map(Linked::new).map_err(unloadable)
+        };
+        let linked = loaded.on_demand.get_or_init(load).await;
+        Ok(Opening { bound: linked.as_ref().map_err(Clone::clone)?.bind(granted)?, permit: None })
+    }
+
+    fn entry(&self, digest: Digest) -> Arc<Entry> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(&digest) {
+            return Arc::clone(entry);
+        }
+        if entries.len() >= MAX_IDLE {
+            entries.retain(|_, entry| !is_idle(entry));
+        }
+        Arc::clone(entries.entry(digest).or_default())
+    }
+
+    async fn load_once(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
+        if let Some(artifact) = self.brought(wasm.digest()).await? {
+            match self.place_first(artifact, wasm).await {
+                Ok((loaded, _)) => return Ok(loaded),
+                Err(LoadError::Artifact(why)) => {
+                    // It was made for a processor that has more than this one.
+                    tracing::debug!(target: "belljar::sandbox", "the code that comes with the program does not load: {why}");
+                    let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
+                    brought.remove(&wasm.digest());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let (name, cached) = self.cached(wasm).await?;
+        if let Some(artifact) = cached {
+            match self.place_first(artifact, wasm).await {
+                Ok((loaded, _)) => return Ok(loaded),
+                Err(LoadError::Artifact(why)) => {
+                    tracing::warn!(target: "belljar::sandbox", "compiled again, as the cached code does not load: {why}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let artifact = self.compile(wasm).await?;
+        let (loaded, artifact) = self.place_first(artifact, wasm).await?;
+        if let Some(cache) = self.cache.clone() {
+            let write = move || cache.put(Kind::Artifact, &name, artifact.bytes());
+            tokio::task::spawn_blocking(write).await.map_err(crashed)?;
+        }
+        Ok(loaded)
+    }
+
+    /// The machine code that the program brings along for a component.
+    async fn brought(&self, digest: Digest) -> Result<Option<Artifact>, LoadError> {
+        let code =
+            self.brought.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).copied();
+        let Some(code) = code else { return Ok(None) };
+        tokio::task::spawn_blocking(move || Artifact::stock(code)).await.map_err(crashed)
+    }
+
+    /// The name of the component's machine code in the cache, and the code if it is there. With
+    /// a broker the name is its to know.
+    async fn cached(&self, wasm: &Wasm) -> Result<(String, Option<Artifact>), LoadError> {
+        if let Some(broker) = &self.broker {
+            let found = broker.find(Made::Code, &wasm.digest().to_string()).await;
+            let found = found.unwrap_or_else(|error| {
+                tracing::warn!(target: "belljar::sandbox", "the cache is not used: {error}");
+                None
+            });
+            return Ok((String::new(), found.map(Artifact::trusted)));
+        }
+        let engines = Arc::clone(&self.engines);
+        let cache = self.cache.clone();
+        let digest = wasm.digest();
+        let look = move || {
+            let name = code_name(digest, &engines)?;
+            let found = cache.and_then(|cache| cache.get(Kind::Artifact, &name));
+            Ok((name, found.map(Artifact::trusted)))
+        };
+        tokio::task::spawn_blocking(look).await.map_err(crashed)?
+    }
+
+    async fn compile(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
+        check(wasm.bytes())?;
+        let work = || self.slow.watch(wasm, compile(&self.compiler, wasm));
+        match self.compiler {
+            Compiler::InProcess => self.turns.keep(work()).await,
+            Compiler::Child { .. } | Compiler::Broker(_) => self.turns.take(work).await,
+        }
+    }
+
+    async fn place_first(
+        &self,
+        artifact: Artifact,
+        wasm: &Wasm,
+    ) -> Result<(Arc<Loaded>, Artifact), LoadError> {
+        let (engines, wasm) = (Arc::clone(&self.engines), wasm.clone());
+        let place = move || place_first(&engines, &artifact, wasm).map(|it| (it, artifact));
+        let (loaded, artifact) = tokio::task::spawn_blocking(place).await.map_err(crashed)??;
+        Ok((Arc::new(loaded), artifact))
+    }
+}
+
+fn crashed(_: tokio::task::JoinError) -> LoadError {
+    LoadError::Artifact("the loader crashed".to_owned())
+}
+
+/// Loads into the pool's engine, or else into the other, and checks the component's world.
+fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loaded, LoadError> {
+    let pooled = engines.pooled().map(|engine| artifact.load(engine).map(Linked::new));
+    let on_demand = match &pooled {
+        Some(Ok(_)) => OnceCell::new(),
+        Some(Err(_)) | None => {
+            let engine = engines.on_demand().map_err(LoadError::Host)?;
+            let linked = artifact.load(engine).map(Linked::new).map_err(unloadable)?;
+            linked.bind(Granted { network: false })?;
+            OnceCell::new_with(Some(Ok(linked)))
+        }
+    };
+    let pooled = pooled.and_then(|pooled| {
+        let outside = |error: &wasmtime::Error| {
+            let digest = wasm.digest();
+            engines.warn(format!("component {digest} opens outside the pool: {error:#}"));
+        };
+        pooled.inspect_err(outside).ok()
+    });
+    let mut slots = 1;
+    if let Some(linked) = &pooled {
+        linked.bind(Granted { network: false })?;
+        if let Some(needs) = linked.component.resources_required() {
+            slots = needs.num_memories.max(needs.num_tables.div_ceil(TABLES)).max(1);
+        }
+    }
+    let any = pooled.as_ref().or_else(|| on_demand.get().and_then(|linked| linked.as_ref().ok()));
+    let http = any.is_some_and(Linked::imports_http);
+    let hook = match any.map(|linked| linked.bind(Granted { network: false })).transpose()? {
+        Some(bound) => matches!(bound.exports, Exports::Hook(_)),
+        None => false,
+    };
+    Ok(Loaded { wasm, pooled, slots, http, hook, on_demand })
+}
+
+impl Linked {
+    fn new(component: Component) -> Self {
+        Self { component, without_network: OnceLock::new(), with_network: OnceLock::new() }
+    }
+
+    fn imports_http(&self) -> bool {
+        let ty = self.component.component_type();
+        let mut imports = ty.imports(self.component.engine());
+        imports.any(|(name, _)| name.starts_with("wasi:http/"))
+    }
+
+    fn bind(&self, granted: Granted) -> Result<&Bound, LoadError> {
+        let cell = if granted.network { &self.with_network } else { &self.without_network };
+        let bound = cell.get_or_init(|| link(self.component.engine(), &self.component, granted));
+        bound.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Loaded {
+    /// Whether the component can send requests at all.
+    pub(crate) fn imports_http(&self) -> bool {
+        self.http
+    }
+
+    /// What an open store was opened from.
+    pub(crate) fn bound(&self, pooled: bool, granted: Granted) -> Result<&Bound, LoadError> {
+        let linked = if pooled {
+            self.pooled.as_ref()
+        } else {
+            self.on_demand.get().and_then(|linked| linked.as_ref().ok())
+        };
+        match linked {
+            Some(linked) => linked.bind(granted),
+            None => Err(LoadError::Artifact("the component is gone".to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Loaded").field(&self.wasm.digest()).finish()
+    }
+}
+
+/// Loaded or failed, and held by no jar.
+fn is_idle(entry: &Arc<Entry>) -> bool {
+    let unused = |loaded: &Result<Arc<Loaded>, _>| match loaded {
+        Ok(loaded) => Arc::strong_count(loaded) == 1,
+        Err(_) => true,
+    };
+    Arc::strong_count(entry) == 1 && entry.get().is_some_and(unused)
+}
+
+fn unloadable(error: wasmtime::Error) -> LoadError {
+    LoadError::Artifact(format!("{error:#}"))
+}
+
+/// What the cache calls a component's machine code.
+pub(crate) fn code_name(digest: Digest, engines: &Engines) -> Result<String, LoadError> {
+    let engine = engines.any().map_err(LoadError::Host)?;
+    Ok(format!("{digest}-{}", short(&compatibility(engine))))
+}
+
+/// Enough of the compatibility hash to tell engines apart in a file name.
+fn short(hash: &[u8; 32]) -> String {
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

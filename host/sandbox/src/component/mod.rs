@@ -1,0 +1,18 @@
+//! From a component's bytes to something that opens stores: inspected, described, compiled, kept.
+
+pub(crate) mod artifact;
+pub(crate) mod bindings;
+pub(crate) mod cache;
+pub(crate) mod compile;
+pub(crate) mod describe;
+pub(crate) mod described;
+pub(crate) mod engine;
+pub(crate) mod in_place;
+pub(crate) mod inspect;
+pub(crate) mod interfaces;
+pub(crate) mod load;
+pub(crate) mod throwaway;
+pub(crate) mod tool_info;
+pub(crate) mod turns;
+pub(crate) mod vault;
+pub(crate) mod wasm;

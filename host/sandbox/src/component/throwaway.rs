@@ -1,0 +1,63 @@
+//! A store for one job, without any grant and with bounds of its own: for code of strangers
+//! that answers a question before or beside any tool call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_policy::{Budget, Caps, Level, Limits, Meter};
+use tokio_util::sync::CancellationToken;
+
+use crate::component::load::{Loaded, Loader};
+use crate::error::LoadError;
+use crate::imports::files::FilesCtx;
+use crate::imports::link::Granted;
+use crate::jar::limits::MemoryLimiter;
+use crate::jar::state::{Guest, Settings};
+use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore};
+use crate::receipt::record::Record;
+
+/// What the job may use.
+pub(crate) struct Bounds {
+    pub(crate) fuel: u64,
+    /// Linear memory and tables.
+    pub(crate) memory_bytes: u64,
+    /// Wall time.
+    pub(crate) time: Duration,
+    /// Bytes of an answer that must pass; the host copies a stated minimum in any case.
+    pub(crate) answer_bytes: u64,
+}
+
+/// Runs the job and drops the store. The inner error says how it failed, escaped.
+pub(crate) async fn run(
+    loader: &Loader,
+    loaded: &Loaded,
+    job: Job,
+    bounds: &Bounds,
+    cancel: &CancellationToken,
+) -> Result<Result<Done, String>, LoadError> {
+    let granted = Granted { network: false };
+    let opening = loader.place(loaded, granted, bounds.memory_bytes).await?;
+    let bound = opening.bound;
+    let caps =
+        Caps::unlimited().with(Meter::Fuel, bounds.fuel).with(Meter::Memory, bounds.memory_bytes);
+    let budget = Budget::root(Level::Call, caps);
+    let record = Arc::new(Record::new(budget.clone(), 0));
+    let none = Limits { open_files: 0, ..Limits::default() };
+    let files = FilesCtx::new(&[], &none, Arc::clone(&record));
+    let memory = MemoryLimiter::new(budget.clone());
+    let guest = Guest::new(files, None, Settings::default(), memory, record, 0);
+    let mut store = OpenStore::new(opening, guest, bounds.answer_bytes);
+    let allowance = Allowance { budget: &budget, time: bounds.time, cancel };
+    let end = store.run(bound, job, &allowance).await.end;
+    Ok(end.map_err(|fault| explain(&fault, bounds)))
+}
+
+fn explain(fault: &Fault, bounds: &Bounds) -> String {
+    match fault {
+        Fault::Trapped { detail, .. } => detail.clone(),
+        Fault::Exhausted(which) => which.to_string(),
+        Fault::TimedOut => format!("it took over {} seconds", bounds.time.as_secs()),
+        Fault::Cancelled => "it was cancelled".to_owned(),
+        Fault::Panicked => "the host failed".to_owned(),
+    }
+}

@@ -1,0 +1,211 @@
+//! What a broker keeps for a process behind the OS sandbox: machine code and checked descriptions,
+//! made and stored outside, where a fault in the sandbox does not reach.
+//!
+//! The process hands over bytes or names a digest; it neither reads the cache's key nor writes an
+//! entry. What is stored under a digest was made of bytes with that digest, by a child behind a
+//! wall of its own: one that compiles and runs nothing of the component, or one that runs its
+//! `describe` and has nothing to reach.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use belljar_os_sandbox::{Made, Making, Running, Wall};
+
+use crate::Compiler;
+use crate::component::artifact::Artifact;
+use crate::component::cache::{Cache, Kind, MAX_ENTRY};
+use crate::component::compile::{compile, restrict, talk};
+use crate::component::describe::{Describer, tools_name};
+use crate::component::described::{self, Claim, DescribeLimits};
+use crate::component::engine::Engines;
+use crate::component::inspect::MAX_COMPONENT;
+use crate::component::load::{Loader, code_name};
+use crate::component::tool_info::ToolInfo;
+use crate::component::wasm::{Digest, Wasm};
+use crate::config::SlowCompile;
+use crate::error::{LoadError, SandboxError};
+
+/// Address space of the child that describes: a component's memories are reserved whole, with
+/// guards around them, and are limited by the store's own limit besides.
+const DESCRIBE_ADDRESSES: u64 = 1 << 40;
+
+/// Bytes of a file without a name, in which the engine keeps what a memory begins with. No other
+/// file is within reach.
+const DESCRIBE_FILE: u64 = 512 << 20;
+
+/// Bytes of checked descriptions: 64 tools at their largest, and what JSON adds.
+const MAX_TOOLS: u64 = 16 << 20;
+
+/// Wall time of the child: that of `describe` itself, and room to start in.
+const DESCRIBE_WAIT: Duration = Duration::from_secs(30);
+
+/// Prepares a cache directory for a [`Vault`], before there is one: makes it private, and its key.
+///
+/// # Errors
+///
+/// When it cannot be used; the text says why.
+pub fn prepare_cache(directory: &Path) -> Result<(), SandboxError> {
+    Cache::open(directory).map(drop)
+}
+
+/// The broker's side of the cache.
+#[derive(Debug)]
+pub struct Vault {
+    program: PathBuf,
+    compiler: Compiler,
+    describer: Vec<OsString>,
+    cache: OnceLock<Option<Cache>>,
+    engines: Engines,
+}
+
+impl Vault {
+    /// `program compiler...` is to call [`crate::compile_child`], and `program describer...`
+    /// [`describe_child`].
+    pub fn new(program: PathBuf, compiler: Vec<OsString>, describer: Vec<OsString>) -> Self {
+        let child = Compiler::Child { program: program.clone(), args: compiler };
+        Self {
+            program,
+            compiler: child,
+            describer,
+            cache: OnceLock::new(),
+            engines: Engines::new(0),
+        }
+    }
+
+    fn get(&self, made: Made, digest: Digest) -> Option<Vec<u8>> {
+        let cache = self.cache.get()?.as_ref()?;
+        match made {
+            Made::Code => cache.get(Kind::Artifact, &code_name(digest, &self.engines).ok()?),
+            Made::Tools => {
+                cache.get(Kind::Describe, &tools_name(digest, &DescribeLimits::default()))
+            }
+        }
+    }
+
+    fn put(&self, made: Made, digest: Digest, bytes: &[u8]) {
+        let Some(Some(cache)) = self.cache.get() else { return };
+        match made {
+            Made::Code => {
+                if let Ok(name) = code_name(digest, &self.engines) {
+                    cache.put(Kind::Artifact, &name, bytes);
+                }
+            }
+            Made::Tools => {
+                let name = tools_name(digest, &DescribeLimits::default());
+                cache.put(Kind::Describe, &name, bytes);
+            }
+        }
+    }
+
+    async fn code(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
+        let made = compile(&self.compiler, wasm).await.map_err(|error| match error {
+            LoadError::Compile(why) => why,
+            other => other.to_string(),
+        })?;
+        self.put(Made::Code, wasm.digest(), made.bytes());
+        Ok(made.into_bytes())
+    }
+
+    /// The child may say what it likes, so it is checked like any component's answer.
+    async fn tools(&self, wasm: &Wasm) -> Result<Vec<u8>, String> {
+        let code = match self.get(Made::Code, wasm.digest()) {
+            Some(code) => code,
+            None => self.code(wasm).await?,
+        };
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.describer).env_clear();
+        let length = (code.len() as u64).to_le_bytes();
+        let parts = [length.as_slice(), &code, wasm.bytes()];
+        let told = talk(Running::here(command), &parts, MAX_TOOLS, DESCRIBE_WAIT).await;
+        let told = told.map_err(|error| error.to_string())?;
+        let tools: Vec<ToolInfo> =
+            serde_json::from_slice(&told).map_err(|error| error.to_string())?;
+        let tools =
+            described::check(tools.into_iter().map(claim).collect(), &DescribeLimits::default())?;
+        let bytes = serde_json::to_vec(&tools).map_err(|error| error.to_string())?;
+        self.put(Made::Tools, wasm.digest(), &bytes);
+        Ok(bytes)
+    }
+}
+
+impl belljar_os_sandbox::Vault for Vault {
+    fn open(&self, directory: Option<&Path>) {
+        // Whoever made the broker has tried it, and has said what is wrong with it.
+        let cache = directory.and_then(|directory| Cache::open(directory).ok());
+        let _ = self.cache.set(cache);
+        // What names machine code, so that the first to ask does not wait for it.
+        let _ = code_name(Digest::of(&[]), &self.engines);
+    }
+
+    fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>> {
+        self.get(made, Digest::from_hex(digest)?)
+    }
+
+    fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a> {
+        Box::pin(async move {
+            if component.len() as u64 > MAX_COMPONENT {
+                return Err("the component is too large".to_owned());
+            }
+            let wasm = Wasm::new(component);
+            match made {
+                Made::Code => self.code(&wasm).await,
+                Made::Tools => self.tools(&wasm).await,
+            }
+        })
+    }
+}
+
+fn claim(tool: ToolInfo) -> Claim {
+    let ToolInfo { name, description, schema, hints } = tool;
+    let (name, schema) = (name.as_str().to_owned(), schema.to_string());
+    Claim { name, description, schema, hints }
+}
+
+/// The body of a describing child: reads machine code and its component on stdin, as the broker
+/// writes them, and writes the component's checked descriptions to stdout. Before it reads a byte
+/// it lowers its limits and puts up a wall that lets nothing through.
+pub fn describe_child() -> ExitCode {
+    belljar_os_sandbox::conceal();
+    // A kernel that lacks a part of it lacks it for the host too, which says so.
+    let _ = Wall::default().raise();
+    let described = describe().and_then(|tools| {
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(&tools).and_then(|()| stdout.flush());
+        written.map_err(|error| error.to_string())
+    });
+    match described {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            let _ = io::stderr().write_all(why.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn describe() -> Result<Vec<u8>, String> {
+    let text = |error: io::Error| error.to_string();
+    restrict(DESCRIBE_ADDRESSES, DESCRIBE_FILE).map_err(text)?;
+    let mut stdin = io::stdin().lock();
+    let mut length = [0; 8];
+    stdin.read_exact(&mut length).map_err(text)?;
+    let (mut code, mut component) = (Vec::new(), Vec::new());
+    let length = u64::from_le_bytes(length).min(MAX_ENTRY);
+    stdin.by_ref().take(length).read_to_end(&mut code).map_err(text)?;
+    stdin.take(MAX_COMPONENT).read_to_end(&mut component).map_err(text)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(text)?.block_on(async {
+        let (engines, wasm) = (Arc::new(Engines::new(0)), Wasm::new(component));
+        let slow = SlowCompile::default();
+        let loader = Arc::new(Loader::new(Compiler::InProcess, slow, None, None, engines));
+        // From the broker's own cache or compiler.
+        let loaded = loader.preload(Artifact::trusted(code), &wasm).await;
+        loaded.map_err(|error| error.to_string())?;
+        let describer = Describer::new(DescribeLimits::default(), loader, None, None);
+        let tools = describer.describe(&wasm).await.map_err(|error| error.to_string())?;
+        serde_json::to_vec(&*tools).map_err(|error| error.to_string())
+    })
+}

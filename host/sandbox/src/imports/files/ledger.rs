@@ -1,0 +1,38 @@
+//! Counts of things that are open, given back when they are dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many may be open at a time, and how many are.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    open: Arc<AtomicU64>,
+    limit: u64,
+}
+
+/// One that is open.
+#[derive(Debug)]
+pub(crate) struct Slot(Arc<AtomicU64>);
+
+impl Counter {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { open: Arc::default(), limit }
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// One more, if it may be.
+    pub(crate) fn take(&self) -> Option<Slot> {
+        let fits = |open: u64| (open < self.limit).then_some(open + 1);
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
+        Some(Slot(Arc::clone(&self.open)))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,65 @@
+//! Which names no guest may write, as file systems would read them.
+
+use belljar_policy::PROTECTED_NAMES;
+
+/// Whether a file name means one of [`PROTECTED_NAMES`] on some file system that a mount
+/// could stand on. Letter case is folded, characters that HFS+ ignores are dropped, and so
+/// are the endings that Windows ignores: `AGENTS.md::$DATA`, `AGENTS.md.`. Too much is
+/// protected rather than too little.
+pub(crate) fn is_protected(name: &str) -> bool {
+    let name = name.split(':').next().unwrap_or(name);
+    let name = name.trim_end_matches(['.', ' ']);
+    // The names themselves are ASCII, so folding is needed only for a spelling that is not.
+    let means = |name: &str| PROTECTED_NAMES.iter().any(|it| it.eq_ignore_ascii_case(name));
+    if name.is_ascii() { means(name) } else { means(&fold(name)) }
+}
+
+/// Upper case first: `ſ` has no lower case other than itself, and yet means `s`.
+fn fold(name: &str) -> String {
+    name.chars()
+        .filter(|c| !is_ignorable(*c))
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+fn is_ignorable(c: char) -> bool {
+    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_protected;
+
+    #[test]
+    fn a_protected_name_is_known_in_every_spelling() {
+        for name in [
+            ".belljar",
+            ".BellJar",
+            "belljar.toml",
+            "BELLJAR.TOML",
+            "AGENTS.md",
+            "agents.MD",
+            "AGENT\u{17f}.md",
+            "AGENTS.md.",
+            "AGENTS.md ",
+            "AGENTS.md::$DATA",
+            ".bell\u{200c}jar",
+        ] {
+            assert!(is_protected(name), "{name:?}");
+        }
+    }
+
+    /// Comparing without folding rests on it.
+    #[test]
+    fn the_protected_names_are_ascii() {
+        assert!(super::PROTECTED_NAMES.iter().all(|name| name.is_ascii()));
+    }
+
+    #[test]
+    fn other_names_are_not_protected() {
+        for name in ["AGENTS.md.bak", "belljar", "agents", "my-AGENTS.md", ".belljarx", "", "..."] {
+            assert!(!is_protected(name), "{name:?}");
+        }
+    }
+}

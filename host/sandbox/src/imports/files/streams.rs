@@ -1,0 +1,223 @@
+//! Streams over files: billed as they move, on the calling thread, without buffers.
+//!
+//! wasmtime-wasi's own streams hand each read to a blocking thread and keep up to 64 KiB of
+//! what came back, for as many streams as a guest cares to make.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use belljar_policy::{DenyCode, Meter};
+use bytes::{Bytes, BytesMut};
+use rustix::io::Errno;
+use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
+
+use super::ledger::Slot;
+use super::{refuse, reserve};
+use crate::receipt::record::Record;
+
+/// Bytes of one read, and of one write through a stream: the guest names a size, and the
+/// host allocates it.
+pub(crate) const MAX_CHUNK: usize = 64 << 10;
+/// Chunks between two pauses in which other tasks run.
+const CHUNKS_PER_PAUSE: u32 = 16;
+
+/// What both kinds of stream hold.
+pub(crate) struct Handle {
+    pub(crate) file: Arc<File>,
+    pub(crate) record: Arc<Record>,
+    /// The guest's path, for the receipt.
+    pub(crate) path: String,
+    /// Keeps the open file counted.
+    pub(crate) _file: Arc<Slot>,
+    /// Keeps the stream counted.
+    pub(crate) _stream: Slot,
+}
+
+/// Reads a file from an offset on.
+pub(crate) struct FileReader {
+    handle: Handle,
+    at: u64,
+    pace: Pace,
+}
+
+/// Writes to a file, from an offset on or at its end.
+pub(crate) struct FileWriter {
+    handle: Handle,
+    /// `None` = append.
+    at: Option<u64>,
+    pace: Pace,
+}
+
+#[derive(Default)]
+struct Pace(u32);
+
+impl Pace {
+    async fn step(&mut self) {
+        self.0 = self.0.wrapping_add(1);
+        if self.0.is_multiple_of(CHUNKS_PER_PAUSE) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl FileReader {
+    pub(crate) fn new(handle: Handle, at: u64) -> Self {
+        Self { handle, at, pace: Pace::default() }
+    }
+}
+
+impl FileWriter {
+    pub(crate) fn new(handle: Handle, at: Option<u64>) -> Self {
+        Self { handle, at, pace: Pace::default() }
+    }
+}
+
+/// Reads and bills. Nothing of what does not fit the budget is handed out.
+pub(crate) fn read_billed(
+    file: &File,
+    record: &Record,
+    path: &str,
+    size: usize,
+    at: u64,
+) -> io::Result<Bytes> {
+    let mut buffer = BytesMut::zeroed(size.min(MAX_CHUNK));
+    let read = loop {
+        match file.read_at(&mut buffer, at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other?,
+        }
+    };
+    buffer.truncate(read);
+    reserve(record, "read", Meter::Read, read as u64).map_err(|()| Errno::NOSPC)?;
+    record.path_read(path);
+    Ok(buffer.freeze())
+}
+
+/// Bills and writes. The hole that a write past the end leaves is billed like its bytes, so
+/// that no file grows past the budget. `at` = `None` appends.
+pub(crate) fn write_billed(
+    file: &File,
+    record: &Record,
+    path: &str,
+    bytes: &[u8],
+    at: Option<u64>,
+) -> io::Result<usize> {
+    let length = bytes.len() as u64;
+    let hole = match at {
+        Some(at) => {
+            let end = at.checked_add(length).ok_or(Errno::FBIG)?;
+            i64::try_from(end).map_err(|_| Errno::FBIG)?;
+            // A write of nothing makes no hole.
+            if length == 0 { 0 } else { at.saturating_sub(file.metadata()?.len()) }
+        }
+        None => 0,
+    };
+    let cost = length.checked_add(hole).ok_or(Errno::FBIG)?;
+    reserve(record, "write", Meter::Write, cost).map_err(|()| Errno::NOSPC)?;
+    record.path_written(path);
+    let (written, result) = write_all(file, bytes, at);
+    if written == 0 {
+        record.refund(Meter::Write, cost);
+    } else {
+        record.refund(Meter::Write, length - written as u64);
+    }
+    match result {
+        Err(error) if written == 0 => Err(error),
+        Ok(()) | Err(_) => Ok(written),
+    }
+}
+
+/// Writes until all is written or an error comes; says how much was.
+fn write_all(file: &File, bytes: &[u8], at: Option<u64>) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+        let result = match at {
+            Some(at) => file.write_at(rest, at + written as u64),
+            None => append(file, rest),
+        };
+        match result {
+            Ok(0) => return (written, Err(io::ErrorKind::WriteZero.into())),
+            Ok(n) => written += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}
+
+/// Writes at the end, wherever it is by now.
+#[cfg(target_os = "linux")]
+fn append(file: &File, bytes: &[u8]) -> io::Result<usize> {
+    use rustix::io::{ReadWriteFlags, pwritev2};
+    Ok(pwritev2(file, &[io::IoSlice::new(bytes)], 0, ReadWriteFlags::APPEND)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn append(file: &File, bytes: &[u8]) -> io::Result<usize> {
+    file.write_at(bytes, file.metadata()?.len())
+}
+
+fn failed(error: io::Error) -> StreamError {
+    // `filesystem-error-code` finds the `io::Error` in it.
+    StreamError::LastOperationFailed(error.into())
+}
+
+#[async_trait::async_trait]
+impl Pollable for FileReader {
+    async fn ready(&mut self) {
+        self.pace.step().await;
+    }
+}
+
+#[async_trait::async_trait]
+impl InputStream for FileReader {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        if size == 0 {
+            return Ok(Bytes::new());
+        }
+        let Handle { file, record, path, .. } = &self.handle;
+        let bytes = read_billed(file, record, path, size, self.at).map_err(failed)?;
+        if bytes.is_empty() {
+            return Err(StreamError::Closed);
+        }
+        self.at += bytes.len() as u64;
+        Ok(bytes)
+    }
+}
+
+#[async_trait::async_trait]
+impl Pollable for FileWriter {
+    async fn ready(&mut self) {
+        self.pace.step().await;
+    }
+}
+
+#[async_trait::async_trait]
+impl OutputStream for FileWriter {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if bytes.len() > MAX_CHUNK {
+            return Err(StreamError::trap("the write is larger than `check-write` allows"));
+        }
+        let Handle { file, record, path, .. } = &self.handle;
+        let written = write_billed(file, record, path, &bytes, self.at).map_err(failed)?;
+        if let Some(at) = &mut self.at {
+            *at += written as u64;
+        }
+        if written < bytes.len() {
+            let facts = format!("{written} of {} bytes were written", bytes.len());
+            refuse(record, "write", DenyCode::LimitReached, facts);
+            return Err(failed(Errno::NOSPC.into()));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(MAX_CHUNK)
+    }
+}

@@ -1,0 +1,318 @@
+//! Resolution of guest paths, one name at a time.
+//!
+//! Each step opens one plain name below a directory that is already open, without following
+//! links, so no step can leave the mount, whatever another process swaps meanwhile. Links
+//! are read and expanded here. The result is an open parent directory and one final name:
+//! what is checked (protected names, access) is then exactly what is acted on. That is why
+//! whole paths are never handed to the operating system, nor to wasmtime-wasi.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::names::is_protected;
+
+/// The longest path taken from a guest, in bytes: Linux's own `PATH_MAX`.
+pub(crate) const MAX_PATH: usize = 4096;
+/// The deepest directory below a descriptor. One file descriptor of the host is open per
+/// level while a path is resolved.
+pub(crate) const MAX_DEPTH: usize = 128;
+/// Links followed in one path, as on Linux.
+const MAX_LINKS: u32 = 40;
+/// Names taken in one path, expanded links included, so that links to long paths cannot
+/// multiply into long work.
+const MAX_STEPS: u32 = 1024;
+
+/// Whether a link in the last place is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Follow {
+    Yes,
+    No,
+}
+
+/// Why a path does not lead anywhere.
+#[derive(Debug)]
+pub(crate) enum WalkError {
+    /// An ordinary failure.
+    Errno(Errno),
+    /// The path leads out of the directory it starts from; why.
+    Escape(&'static str),
+}
+
+impl From<Errno> for WalkError {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+/// Where a walk starts.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    /// The open directory.
+    pub(crate) dir: Arc<File>,
+    /// Its path below the mount, without links; empty for the mount itself.
+    pub(crate) real: Arc<str>,
+    /// Whether it is a protected name or below one.
+    pub(crate) protected: bool,
+}
+
+/// Where a path leads: a directory held open, and one name in it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    dir: Dir,
+    /// The name in the directory; `None` = the directory itself.
+    pub(crate) name: Option<OsString>,
+    /// The path below the mount, without links.
+    pub(crate) real: String,
+    /// Whether it is a protected name or below one.
+    pub(crate) protected: bool,
+    /// The path ended in `/`: only a directory will do.
+    pub(crate) must_be_dir: bool,
+}
+
+#[derive(Debug)]
+enum Dir {
+    Start(Arc<File>),
+    Below(OwnedFd),
+}
+
+impl Place {
+    /// A whole path as the operating system takes it: what is never handed to it otherwise.
+    #[cfg(test)]
+    pub(crate) fn unchecked(start: &Start, path: &str) -> Self {
+        Self {
+            dir: Dir::Start(Arc::clone(&start.dir)),
+            name: Some(path.into()),
+            real: path.to_owned(),
+            protected: false,
+            must_be_dir: false,
+        }
+    }
+
+    /// The directory that holds the name.
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        match &self.dir {
+            Dir::Start(file) => file.as_fd(),
+            Dir::Below(fd) => fd.as_fd(),
+        }
+    }
+
+    /// The name as an argument for the operating system; `.` for the directory itself.
+    pub(crate) fn arg(&self) -> &OsStr {
+        self.name.as_deref().unwrap_or(OsStr::new("."))
+    }
+
+    /// The parent's path below the mount, without links.
+    pub(crate) fn parent_real(&self) -> &str {
+        match (&self.name, self.real.rsplit_once('/')) {
+            (None, _) => &self.real,
+            (Some(_), Some((parent, _))) => parent,
+            (Some(_), None) => "",
+        }
+    }
+
+    /// What stands there now, without following a link.
+    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
+        let stat = statat(self.dir(), self.arg(), AtFlags::SYMLINK_NOFOLLOW)?;
+        if self.must_be_dir && kind(&stat) != FileType::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        Ok(stat)
+    }
+}
+
+/// The type in a file's status.
+pub(crate) fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// Flags for a directory that is only passed through: no right to list it is needed.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const PASS: OFlags = OFlags::PATH;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const PASS: OFlags = OFlags::RDONLY;
+
+/// Resolves a path.
+pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<Place, WalkError> {
+    resolve(start, path, follow, None)
+}
+
+/// Resolves a path, and notes every directory and link that it passes, also where it leads nowhere,
+/// by its path below the mount without links.
+pub(crate) fn walk_noting(
+    start: &Start,
+    path: &str,
+    follow: Follow,
+    way: &mut Vec<String>,
+) -> Result<Place, WalkError> {
+    resolve(start, path, follow, Some(way))
+}
+
+fn resolve(
+    start: &Start,
+    path: &str,
+    follow: Follow,
+    way: Option<&mut Vec<String>>,
+) -> Result<Place, WalkError> {
+    if path.is_empty() {
+        return Err(Errno::NOENT.into());
+    }
+    if path.len() > MAX_PATH {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    if path.contains('\0') {
+        return Err(Errno::INVAL.into());
+    }
+    if path.starts_with('/') {
+        return Err(WalkError::Escape("the path is absolute"));
+    }
+    let mut walk = Walk {
+        start,
+        stack: Vec::new(),
+        queue: VecDeque::new(),
+        links: 0,
+        by_protected_link: false,
+        way,
+    };
+    let must_be_dir = walk.enqueue(OsStr::new(path));
+    walk.run(follow, must_be_dir)
+}
+
+struct Walk<'a> {
+    start: &'a Start,
+    /// The directories passed, each with its name.
+    stack: Vec<(OwnedFd, OsString)>,
+    /// The names still to take.
+    queue: VecDeque<OsString>,
+    links: u32,
+    /// A link with a protected name was followed.
+    by_protected_link: bool,
+    /// Where what is passed is noted.
+    way: Option<&'a mut Vec<String>>,
+}
+
+impl Walk<'_> {
+    fn run(mut self, follow: Follow, mut must_be_dir: bool) -> Result<Place, WalkError> {
+        let mut steps = 0;
+        while let Some(name) = self.queue.pop_front() {
+            steps += 1;
+            if steps > MAX_STEPS {
+                return Err(Errno::NAMETOOLONG.into());
+            }
+            if name == ".." {
+                if self.stack.pop().is_none() {
+                    return Err(WalkError::Escape("the path leads above its start"));
+                }
+                continue;
+            }
+            let last = self.queue.is_empty();
+            if !last {
+                self.enter(name)?;
+                continue;
+            }
+            if follow == Follow::Yes
+                && let Some(target) = self.link_at(&name)?
+            {
+                self.note(&name);
+                must_be_dir |= self.expand(&name, &target)?;
+                continue;
+            }
+            return Ok(self.place(Some(name), must_be_dir));
+        }
+        Ok(self.place(None, must_be_dir))
+    }
+
+    /// Goes into a directory, or replaces a link by its target.
+    fn enter(&mut self, name: OsString) -> Result<(), WalkError> {
+        self.note(&name);
+        let flags = PASS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(self.top(), &*name, flags, Mode::empty()) {
+            Ok(dir) if self.stack.len() < MAX_DEPTH => {
+                self.stack.push((dir, name));
+                Ok(())
+            }
+            Ok(_) => Err(Errno::NAMETOOLONG.into()),
+            Err(Errno::NOTDIR | Errno::LOOP) => match self.link_at(&name)? {
+                Some(target) => self.expand(&name, &target).map(drop),
+                None => Err(Errno::NOTDIR.into()),
+            },
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The target if the name is a link.
+    fn link_at(&self, name: &OsStr) -> Result<Option<OsString>, WalkError> {
+        match readlinkat(self.top(), name, Vec::new()) {
+            Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
+            Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Puts a link's target in front of what is left. Says whether it must be a directory.
+    fn expand(&mut self, name: &OsStr, target: &OsStr) -> Result<bool, WalkError> {
+        self.links += 1;
+        self.by_protected_link |= is_protected(&name.to_string_lossy());
+        if self.links > MAX_LINKS {
+            return Err(Errno::LOOP.into());
+        }
+        if target.as_bytes().starts_with(b"/") {
+            return Err(WalkError::Escape("a link on the path is absolute"));
+        }
+        Ok(self.enqueue(target))
+    }
+
+    /// Puts the names of a path in front. Says whether the path ends like a directory's.
+    fn enqueue(&mut self, path: &OsStr) -> bool {
+        let mut ends_as_dir = false;
+        for name in path.as_bytes().split(|b| *b == b'/').rev() {
+            match name {
+                b"" | b"." => ends_as_dir |= self.queue.is_empty(),
+                name => self.queue.push_front(OsStr::from_bytes(name).to_owned()),
+            }
+        }
+        ends_as_dir
+    }
+
+    fn note(&mut self, name: &OsStr) {
+        let passed = self.way.is_some().then(|| self.real(Some(name)));
+        if let Some(way) = &mut self.way {
+            way.extend(passed);
+        }
+    }
+
+    /// The path below the mount of a name in the directory that was reached.
+    fn real(&self, name: Option<&OsStr>) -> String {
+        let mut real = self.start.real.to_string();
+        for part in self.stack.iter().map(|(_, part)| &**part).chain(name) {
+            if !real.is_empty() {
+                real.push('/');
+            }
+            real.push_str(&part.to_string_lossy());
+        }
+        real
+    }
+
+    fn top(&self) -> BorrowedFd<'_> {
+        self.stack.last().map_or(self.start.dir.as_fd(), |(fd, _)| fd.as_fd())
+    }
+
+    fn place(mut self, name: Option<OsString>, must_be_dir: bool) -> Place {
+        let real = self.real(name.as_deref());
+        let mut parts = self.stack.iter().map(|(_, part)| part).chain(&name);
+        let protected = self.start.protected
+            || self.by_protected_link
+            || parts.any(|part| is_protected(&part.to_string_lossy()));
+        let dir = match self.stack.pop() {
+            Some((fd, _)) => Dir::Below(fd),
+            None => Dir::Start(Arc::clone(&self.start.dir)),
+        };
+        Place { dir, name, real, protected, must_be_dir }
+    }
+}

@@ -1,0 +1,107 @@
+//! Bodies on their way: what a guest sends, what it gets.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use belljar_policy::DenyCode;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep, sleep};
+use wasmtime_wasi_http::{Error, WasiBody};
+
+use super::metered::FaultCell;
+use super::refusal::{broken, deny};
+use crate::receipt::record::Record;
+
+/// A request's body. Trailers are refused: they are headers that come after the check.
+pub(crate) struct RequestBody {
+    pub(crate) inner: WasiBody,
+    pub(crate) record: Arc<Record>,
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
+            Some(Ok(frame)) if frame.is_trailers() => {
+                let facts = "the request has trailers".to_owned();
+                Poll::Ready(Some(Err(deny(&self.record, DenyCode::RequestNotAllowed, facts))))
+            }
+            other => Poll::Ready(other),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// A reply's body as it comes, where no secret is looked for: broken off when it falls silent.
+pub(crate) struct ReplyBody {
+    incoming: Incoming,
+    fault: FaultCell,
+    silence: Duration,
+    alarm: Pin<Box<Sleep>>,
+    ended: bool,
+}
+
+impl ReplyBody {
+    pub(crate) fn new(incoming: Incoming, fault: FaultCell, silence: Duration) -> Self {
+        let alarm = Box::pin(sleep(silence));
+        Self { incoming, fault, silence, alarm, ended: false }
+    }
+
+    fn end(&mut self, error: Error) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        self.ended = true;
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        match Pin::new(&mut self.incoming).poll_frame(cx) {
+            Poll::Pending => {
+                ready!(self.alarm.as_mut().poll(cx));
+                self.end(Error::ConnectionReadTimeout)
+            }
+            Poll::Ready(None) => {
+                self.ended = true;
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(error))) => {
+                let error = broken(&self.fault, &error);
+                self.end(error)
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                let next = Instant::now() + self.silence;
+                self.alarm.as_mut().reset(next);
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended
+    }
+}

@@ -1,0 +1,207 @@
+//! From a permitted target to an open connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_policy::{AddressPermit, DenyCode, Scheme, TargetHost, UrlPermit};
+use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+use wasmtime_wasi_http::{Error, RequestOptions};
+
+use super::metered::Stream;
+use super::options::HttpOptions;
+use super::own::stays_here;
+use crate::receipt::record::Record;
+
+/// Addresses of one name that are looked at.
+const MAX_ADDRESSES: usize = 16;
+
+/// The longest time to resolve a name, connect and agree on TLS.
+const MAX_CONNECT: Duration = Duration::from_secs(30);
+/// The longest wait for the head of a reply, the sending of the request included. The limit
+/// of the tool call stands above it.
+const MAX_FIRST_BYTE: Duration = Duration::from_secs(600);
+/// The longest silence within a reply's body.
+const MAX_BETWEEN_BYTES: Duration = Duration::from_secs(60);
+/// What a guest gets that asks for no time at all.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+
+/// The guest's timeouts, within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Timeouts {
+    pub(crate) connect: Duration,
+    pub(crate) first_byte: Duration,
+    pub(crate) between_bytes: Duration,
+}
+
+impl Timeouts {
+    /// Unstated = the longest.
+    pub(crate) fn of(options: Option<RequestOptions>) -> Self {
+        let options = options.unwrap_or_default();
+        let clamp = |asked: Option<Duration>, most: Duration| {
+            asked.map_or(most, |asked| asked.clamp(MIN_TIMEOUT, most))
+        };
+        Self {
+            connect: clamp(options.connect_timeout, MAX_CONNECT),
+            first_byte: clamp(options.first_byte_timeout, MAX_FIRST_BYTE),
+            between_bytes: clamp(options.between_bytes_timeout, MAX_BETWEEN_BYTES),
+        }
+    }
+}
+
+/// A connection to an address that was checked.
+pub(crate) struct Connected {
+    pub(crate) stream: Box<dyn Stream>,
+    /// Whether the other end is on this machine.
+    pub(crate) here: bool,
+}
+
+/// Resolves, checks every address, connects to one that was checked, and agrees on TLS.
+pub(crate) async fn connect(
+    options: &HttpOptions,
+    permit: &UrlPermit,
+    record: &Record,
+    limit: Duration,
+) -> Result<Connected, Error> {
+    let deadline = Instant::now() + limit;
+    let resolved = timeout_at(deadline, addresses(options, permit, record));
+    let permits = resolved.await.map_err(|_| Error::DnsTimeout)??;
+    let (tcp, target) = dial(&permits, deadline).await?;
+    let here = stays_here(tcp.local_addr(), tcp.peer_addr());
+    // INV-114: before a byte is sent.
+    if here && options.own.hold_here(target) {
+        return Err(own_listener(permit, record));
+    }
+    // Requests are small and answers are waited for.
+    let _ = tcp.set_nodelay(true);
+    let stream: Box<dyn Stream> = match permit.target().scheme() {
+        Scheme::Http => Box::new(tcp),
+        Scheme::Https => {
+            let agreed = timeout_at(deadline, secure(options, permit, tcp));
+            agreed.await.map_err(|_| Error::ConnectionTimeout)??
+        }
+    };
+    Ok(Connected { stream, here })
+}
+
+/// The addresses to which a connection may be made.
+async fn addresses(
+    options: &HttpOptions,
+    permit: &UrlPermit,
+    record: &Record,
+) -> Result<Vec<AddressPermit>, Error> {
+    let found = match permit.target().host() {
+        TargetHost::Ip(ip) => vec![*ip],
+        TargetHost::Name(name) => options.resolver().resolve(name).await.map_err(|error| {
+            tracing::debug!(%error, "name resolution failed");
+            Error::DnsError { rcode: None, info_code: None }
+        })?,
+    };
+    let mut permits: Vec<AddressPermit> = Vec::new();
+    let mut refusal = None;
+    for ip in found.into_iter().take(MAX_ADDRESSES) {
+        match permit.address(ip) {
+            // INV-114: not even as one of several.
+            Ok(address) if options.own.hold(address.socket()) => {
+                return Err(own_listener(permit, record));
+            }
+            Ok(address) if !permits.contains(&address) => permits.push(address),
+            Ok(_) => {}
+            Err(denied) => refusal = Some(denied),
+        }
+    }
+    match refusal {
+        Some(denied) if permits.is_empty() => {
+            record.denied("request", &denied);
+            Err(Error::DestinationIpProhibited)
+        }
+        None if permits.is_empty() => Err(Error::DestinationNotFound),
+        Some(_) | None => Ok(permits),
+    }
+}
+
+fn own_listener(permit: &UrlPermit, record: &Record) -> Error {
+    let facts = format!("`{}` leads to a listener of belljar's own", permit.target());
+    super::refusal::deny(record, DenyCode::AddressNotAllowed, facts);
+    Error::DestinationIpProhibited
+}
+
+/// Tries one address after the other; each gets its share of the time left, so that the
+/// first cannot use up all of it.
+async fn dial(
+    permits: &[AddressPermit],
+    deadline: Instant,
+) -> Result<(TcpStream, SocketAddr), Error> {
+    let mut last = Error::DestinationNotFound;
+    for (tried, permit) in permits.iter().enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let shares = u32::try_from(permits.len() - tried).unwrap_or(1);
+        let until = Instant::now() + left / shares.max(1);
+        match timeout_at(until, TcpStream::connect(permit.socket())).await {
+            Ok(Ok(tcp)) => return Ok((tcp, permit.socket())),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                last = Error::ConnectionRefused;
+            }
+            Ok(Err(_)) => last = Error::DestinationUnavailable,
+            Err(_) => last = Error::ConnectionTimeout,
+        }
+    }
+    Err(last)
+}
+
+async fn secure(
+    options: &HttpOptions,
+    permit: &UrlPermit,
+    tcp: TcpStream,
+) -> Result<Box<dyn Stream>, Error> {
+    let name = match permit.target().host() {
+        TargetHost::Ip(ip) => ServerName::from(*ip),
+        TargetHost::Name(name) => {
+            ServerName::try_from(name.clone()).map_err(|_| Error::HttpRequestUriInvalid)?
+        }
+    };
+    let config = options.tls().await.map_err(|error| {
+        tracing::error!(%error, "TLS cannot be set up");
+        Error::ConfigurationError
+    })?;
+    match TlsConnector::from(config).connect(name, tcp).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(error) => Err(tls_error(&error)),
+    }
+}
+
+fn tls_error(error: &io::Error) -> Error {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            tracing::info!(?why, "a server's certificate is refused");
+            Error::TlsCertificateError
+        }
+        _ => Error::TlsProtocolError,
+    }
+}
+
+/// TLS with the roots that this machine trusts.
+pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_platform_verifier()?
+        .with_no_client_auth();
+    Ok(prepared(config))
+}
+
+/// HTTP/1.1 only, which is what the gate speaks, and no session taken up again: the sessions
+/// of one subagent are nothing to another.
+pub(crate) fn prepared(mut config: ClientConfig) -> ClientConfig {
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.resumption = Resumption::disabled();
+    config
+}

@@ -1,0 +1,23 @@
+//! Headers that a guest neither sets nor sees.
+
+use std::sync::Arc;
+
+use http::HeaderName;
+use wasmtime_wasi_http::{DEFAULT_FORBIDDEN_HEADERS, ForbiddenHeaderFilter};
+
+/// Headers about the connection, which is the host's, beside those that wasmtime-wasi-http
+/// forbids (`host`, `connection`, `transfer-encoding`, `upgrade`, ...).
+const CONNECTION_HEADERS: &[&str] = &["te", "trailer", "expect", "via", "forwarded"];
+
+/// Whether the header is forbidden whatever is granted.
+pub(crate) fn is_always_forbidden(name: &HeaderName) -> bool {
+    let text = name.as_str();
+    DEFAULT_FORBIDDEN_HEADERS.contains(name)
+        || text.starts_with("proxy-")
+        || CONNECTION_HEADERS.contains(&text)
+}
+
+/// The filter of one store: the headers that carry secrets are the host's too.
+pub(crate) fn filter(secret_headers: Vec<HeaderName>) -> ForbiddenHeaderFilter {
+    Arc::new(move |name| is_always_forbidden(name) || secret_headers.contains(name))
+}

@@ -1,0 +1,337 @@
+//! The gate: every request a guest sends, in order — form, allowlist, address, budget,
+//! secret — and every reply on its way back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_policy::{DenyCode, GUEST_MARK, HostScope, SecretName, Shown, Target, UrlPermit};
+use futures::future::{Either, select};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HOST, IF_RANGE, RANGE, TRANSFER_ENCODING};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody};
+
+use super::body::{ReplyBody, RequestBody};
+use super::connect::{Connected, Timeouts, connect};
+use super::metered::{FaultCell, MAX_REPLY, Metered};
+use super::options::{Connections, HttpOptions};
+use super::refusal::{MAX_PATH, broken, deny};
+use super::secrets::{JarSecrets, Secret};
+use super::whole;
+use crate::receipt::record::Record;
+
+/// Methods that pass. `CONNECT` and `TRACE` are about connections, which are the host's.
+const METHODS: [Method; 7] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+/// Headers of a request and of a reply.
+const MAX_HEADERS: usize = 100;
+/// Bytes of all headers of a request, and of the whole head of a reply.
+pub(crate) const MAX_HEADER_BYTES: usize = 64 << 10;
+/// How long a connection may take to close after a reply that was taken whole. It takes longer
+/// only where the request is still being sent, which nobody waits for any more.
+const MAX_CLOSING: Duration = Duration::from_secs(1);
+
+/// The background part of a request, driven while its reply is read.
+pub(crate) type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+/// What every request of one store passes.
+pub(crate) struct Gate {
+    pub(crate) scope: HostScope,
+    pub(crate) secrets: JarSecrets,
+    pub(crate) forbidden: ForbiddenHeaderFilter,
+    pub(crate) record: Arc<Record>,
+    pub(crate) options: HttpOptions,
+    /// Those of the store and those of the jar.
+    pub(crate) connections: [Connections; 2],
+}
+
+/// A request that passed every check that needs no network.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    permit: UrlPermit,
+    path: PathAndQuery,
+    joined: Joined,
+}
+
+/// A place among the open connections of the store and of the jar, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _store: OwnedSemaphorePermit,
+    _jar: OwnedSemaphorePermit,
+}
+
+/// The secrets that go out with one request. Its reply is searched for all of the run.
+#[derive(Debug, Clone, Default)]
+struct Joined(Vec<(SecretName, Arc<Secret>)>);
+
+impl Gate {
+    /// Sends a request. The second half of the result drives the connection, and holds its
+    /// place among the open ones, until the reply is read or dropped.
+    pub(crate) async fn send(
+        self: Arc<Self>,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Result<(Response<WasiBody>, Io), Error> {
+        let checked = self.check(request.uri(), request.method(), request.headers())?;
+        let place = self.place()?;
+        let times = Timeouts::of(options);
+        let connected =
+            connect(&self.options, &checked.permit, &self.record, times.connect).await?;
+        self.exchange(request, checked, connected, times, place).await
+    }
+
+    /// Everything that can be decided before a name is resolved.
+    pub(crate) fn check(
+        &self,
+        uri: &Uri,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Checked, Error> {
+        if !METHODS.contains(method) {
+            let shown = Shown::clipped(method.as_str(), 32).to_string();
+            return Err(self.deny(format!("method `{shown}`")));
+        }
+        let target = self.target(uri)?;
+        let path = origin_form(uri)?;
+        self.check_headers(headers)?;
+        let permit = self.scope.check(&target).map_err(|denied| {
+            self.record.denied("request", &denied);
+            Error::HttpRequestDenied
+        })?;
+        let joined = self.join(&target, headers)?;
+        Ok(Checked { permit, path, joined })
+    }
+
+    fn target(&self, uri: &Uri) -> Result<Target, Error> {
+        let scheme = uri.scheme_str().ok_or(Error::HttpRequestUriInvalid)?;
+        let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.as_str();
+        let url = format!("{scheme}://{authority}/");
+        let shown = Shown::clipped(&url, 256);
+        // A URL parser takes an empty user name for none.
+        if authority.contains('@') {
+            return Err(self.deny(format!("`{shown}`: a user name in the URL")));
+        }
+        Target::parse(&url).map_err(|error| self.deny(format!("`{shown}`: {error}")))
+    }
+
+    /// `host` is ours to write, so a guest's own is refused with the rest: two that differ
+    /// would lead a proxy elsewhere than the check looked.
+    fn check_headers(&self, headers: &HeaderMap) -> Result<(), Error> {
+        if let Some(name) = headers.keys().find(|name| (self.forbidden)(name)) {
+            return Err(self.deny(format!("header `{}`", Shown::clipped(name.as_str(), 64))));
+        }
+        let bytes: usize = headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum();
+        if bytes > MAX_HEADER_BYTES || headers.len() > MAX_HEADERS {
+            let size = u32::try_from(bytes).ok();
+            return Err(Error::HttpRequestHeaderSectionSize(size));
+        }
+        Ok(())
+    }
+
+    /// The secrets bound to the target.
+    fn join(&self, target: &Target, headers: &HeaderMap) -> Result<Joined, Error> {
+        let joined = Joined(self.secrets.bound_to(target));
+        let mut taken = Vec::new();
+        for (name, secret) in &joined.0 {
+            if taken.contains(&secret.header()) {
+                let facts = format!("`{target}`: secret `{name}` needs a header that another has");
+                return Err(self.deny(facts));
+            }
+            taken.push(secret.header());
+        }
+        let watch = self.secrets.watch();
+        // A reply in parts could hold an echo in two halves, which no search finds.
+        let part = headers.contains_key(RANGE) || headers.contains_key(IF_RANGE);
+        if part && !watch.is_empty() {
+            return Err(self.deny(format!("`{target}`: a part of a reply, in a run with secrets")));
+        }
+        if watch.is_used_up() {
+            let facts = format!("`{target}`: too many replies of this run held a secret");
+            return Err(deny(&self.record, DenyCode::LimitReached, facts));
+        }
+        Ok(joined)
+    }
+
+    pub(crate) fn place(&self) -> Result<Place, Error> {
+        let take = |connections: &Connections| Arc::clone(&connections.0).try_acquire_owned().ok();
+        let [store, jar] = &self.connections;
+        match (take(store), take(jar)) {
+            (Some(store), Some(jar)) => Ok(Place { _store: store, _jar: jar }),
+            (None, _) | (_, None) => {
+                let facts = "no more connections may be open at the same time".to_owned();
+                deny(&self.record, DenyCode::LimitReached, facts);
+                Err(Error::ConnectionLimitReached)
+            }
+        }
+    }
+
+    pub(crate) async fn exchange(
+        &self,
+        request: Request<WasiBody>,
+        checked: Checked,
+        connected: Connected,
+        times: Timeouts,
+        place: Place,
+    ) -> Result<(Response<WasiBody>, Io), Error> {
+        let target = checked.permit.target().to_string();
+        let fault = FaultCell::default();
+        let Connected { stream, here } = connected;
+        let metered = Metered::new(stream, Arc::clone(&self.record), fault.clone());
+        let broken = |error: hyper::Error| broken(&fault, &error);
+        let (mut sender, connection) = http1::Builder::new()
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEADER_BYTES)
+            // The buffer's size is where it stops growing: a longer head may fit in.
+            .max_header_size(MAX_HEADER_BYTES)
+            .handshake(TokioIo::new(metered))
+            .await
+            .map_err(broken)?;
+        self.record.host(&target);
+        let request = self.finish(request, &checked, &target, here)?;
+        let answer = Box::pin(timeout(times.first_byte, sender.send_request(request)));
+        let (answer, connection) = match select(answer, Box::pin(connection)).await {
+            Either::Left((answer, connection)) => (answer, Some(connection)),
+            // The connection is over, and the answer is there or never comes.
+            Either::Right((_, answer)) => (answer.await, None),
+        };
+        let reply = answer.map_err(|_| Error::ConnectionReadTimeout)?.map_err(broken)?;
+        self.check_reply(&reply, &target)?;
+        if !self.secrets.watch().is_empty() {
+            let silence = times.between_bytes;
+            let reply = self.whole(reply, sender, connection, silence, &fault).await?;
+            return Ok((reply, Box::new(async { Ok(()) })));
+        }
+        let reply = reply
+            .map(|incoming| ReplyBody::new(incoming, fault, times.between_bytes).boxed_unsync());
+        let io = async move {
+            let _place = place;
+            if let Some(connection) = connection {
+                // Its errors reach the reader of the body.
+                let _ = connection.await;
+            }
+            Ok(())
+        };
+        Ok((reply, Box::new(io)))
+    }
+
+    /// Takes a reply whole, and its connection to its end, before anything is said of either.
+    async fn whole<C: Future + Unpin>(
+        &self,
+        reply: Response<Incoming>,
+        sender: http1::SendRequest<RequestBody>,
+        connection: Option<C>,
+        silence: Duration,
+        fault: &FaultCell,
+    ) -> Result<Response<WasiBody>, Error> {
+        let watch = self.secrets.watch();
+        let broken = |error| broken(fault, &error);
+        let taking = Box::pin(whole::take(reply, watch, &self.record, silence, broken));
+        let (taken, connection) = match connection {
+            None => (taking.await, None),
+            Some(connection) => match select(taking, connection).await {
+                Either::Left((taken, connection)) => (taken, Some(connection)),
+                Either::Right((_, taking)) => (taking.await, None),
+            },
+        };
+        let searched = taken?;
+        // The peer sees how and when its connection ends: alike, whatever the reply held.
+        drop(sender);
+        if let Some(connection) = connection {
+            let _ = timeout(MAX_CLOSING, connection).await;
+        }
+        searched.reply(watch, &self.record)
+    }
+
+    /// The request as it goes out: path only, our `Host`, and the secrets last. One that stays on
+    /// this machine says that a guest made it (INV-114): another belljar may be what it reaches.
+    fn finish(
+        &self,
+        request: Request<WasiBody>,
+        checked: &Checked,
+        target: &str,
+        here: bool,
+    ) -> Result<Request<RequestBody>, Error> {
+        let (mut parts, inner) = request.into_parts();
+        parts.uri = Uri::from(checked.path.clone());
+        let host = target.split_once("://").map_or(target, |(_, host)| host);
+        let host = HeaderValue::from_str(host).map_err(|_| Error::HttpRequestUriInvalid)?;
+        parts.headers.insert(HOST, host);
+        if here {
+            parts.headers.insert(GUEST_MARK, HeaderValue::from_static("1"));
+        }
+        for (name, secret) in &checked.joined.0 {
+            parts.headers.insert(secret.header().clone(), secret.header_value());
+            self.record.secret_used(name.as_str());
+        }
+        if !self.secrets.watch().is_empty() {
+            parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        let record = Arc::clone(&self.record);
+        Ok(Request::from_parts(parts, RequestBody { inner, record }))
+    }
+
+    /// What can be said of a reply by its head, before it is searched: nothing of this depends
+    /// on a secret, and nothing of the head is written down.
+    fn check_reply(&self, reply: &Response<Incoming>, target: &str) -> Result<(), Error> {
+        if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Error::HttpUpgradeFailed);
+        }
+        let length = http_body::Body::size_hint(reply.body()).exact();
+        if let Some(length) = length.filter(|length| *length > MAX_REPLY) {
+            let facts = format!("`{target}`: the reply has {length} bytes");
+            deny(&self.record, DenyCode::LimitReached, facts);
+            return Err(Error::HttpResponseBodySize(Some(length)));
+        }
+        if self.secrets.watch().is_empty() {
+            return Ok(());
+        }
+        // No part of a coding's name is told: it may be a part of the value.
+        if codings(reply.headers()).any(|coding| !matches!(&*coding, "identity" | "chunked" | "")) {
+            let facts = format!("`{target}`: the run has secrets and the reply is compressed");
+            deny(&self.record, DenyCode::SecretInReply, facts);
+            return Err(Error::HttpResponseContentCoding(None));
+        }
+        if reply.status() == StatusCode::PARTIAL_CONTENT {
+            let facts = format!("`{target}`: the run has secrets and the reply is a part");
+            return Err(deny(&self.record, DenyCode::SecretInReply, facts));
+        }
+        Ok(())
+    }
+
+    /// Refuses the form of a request.
+    fn deny(&self, facts: String) -> Error {
+        deny(&self.record, DenyCode::RequestNotAllowed, facts)
+    }
+}
+
+/// The path and query alone, which is what goes into the request line.
+fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
+    let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    if path.len() > MAX_PATH {
+        return Err(Error::HttpRequestUriTooLong);
+    }
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    path.parse().map_err(|_| Error::HttpRequestUriInvalid)
+}
+
+/// All codings that a reply names, lower case.
+fn codings(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    let all = headers.get_all(CONTENT_ENCODING).iter().chain(headers.get_all(TRANSFER_ENCODING));
+    all.flat_map(|value| {
+        let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+        text.split(',').map(|coding| coding.trim().to_owned()).collect::<Vec<_>>()
+    })
+}

@@ -1,0 +1,138 @@
+//! A connection whose bytes are counted as they pass: request lines, headers, framing and
+//! bodies alike, whatever the layer above makes of them.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll, ready};
+
+use belljar_policy::{DenyCode, Exhausted, Meter};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::receipt::Denial;
+use crate::receipt::record::Record;
+
+/// Bytes of one reply, headers included, whatever is left of the budget: one reply should
+/// not use up what others need.
+pub(crate) const MAX_REPLY: u64 = 32 << 20;
+
+/// Both directions of a connection.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Why a metered connection broke off. The layer above makes its own error of it and loses
+/// the reason, so it is kept here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The egress budget is used up.
+    Egress,
+    /// The ingress budget is used up.
+    Ingress,
+    /// The reply is longer than [`MAX_REPLY`].
+    Reply,
+}
+
+/// The first fault of a connection, if any.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FaultCell(Arc<AtomicU8>);
+
+impl FaultCell {
+    pub(crate) fn get(&self) -> Option<Fault> {
+        match self.0.load(Ordering::Relaxed) {
+            1 => Some(Fault::Egress),
+            2 => Some(Fault::Ingress),
+            3 => Some(Fault::Reply),
+            _ => None,
+        }
+    }
+
+    /// Keeps the first. Says whether this is it.
+    fn set(&self, fault: Fault) -> bool {
+        let code = match fault {
+            Fault::Egress => 1,
+            Fault::Ingress => 2,
+            Fault::Reply => 3,
+        };
+        self.0.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// See the module.
+pub(crate) struct Metered {
+    inner: Box<dyn Stream>,
+    record: Arc<Record>,
+    fault: FaultCell,
+    received: u64,
+}
+
+impl Metered {
+    pub(crate) fn new(inner: Box<dyn Stream>, record: Arc<Record>, fault: FaultCell) -> Self {
+        Self { inner, record, fault, received: 0 }
+    }
+
+    fn fail(&self, fault: Fault, facts: String) -> io::Error {
+        if self.fault.set(fault) {
+            let what = "request".to_owned();
+            self.record.deny(Denial { code: DenyCode::LimitReached, what, facts });
+        }
+        io::ErrorKind::QuotaExceeded.into()
+    }
+
+    fn exhausted(&self, fault: Fault, exhausted: Exhausted) -> io::Error {
+        self.fail(fault, exhausted.to_string())
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.fault.get().is_some() {
+            return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
+        }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        let read = buf.filled().len().saturating_sub(before) as u64;
+        self.received = self.received.saturating_add(read);
+        if let Err(exhausted) = self.record.bill(Meter::Ingress, read) {
+            return Poll::Ready(Err(self.exhausted(Fault::Ingress, exhausted)));
+        }
+        if self.received > MAX_REPLY {
+            let facts = format!("the reply has more than {MAX_REPLY} bytes");
+            return Poll::Ready(Err(self.fail(Fault::Reply, facts)));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Metered {
+    /// Takes the bytes from the budget first, so that nothing past it is sent.
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let asked = buf.len() as u64;
+        if let Err(exhausted) = self.record.reserve(Meter::Egress, asked) {
+            return Poll::Ready(Err(self.exhausted(Fault::Egress, exhausted)));
+        }
+        let result = Pin::new(&mut self.inner).poll_write(cx, buf);
+        let written = match &result {
+            Poll::Ready(Ok(written)) => *written as u64,
+            Poll::Ready(Err(_)) | Poll::Pending => 0,
+        };
+        self.record.refund(Meter::Egress, asked.saturating_sub(written));
+        result
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,98 @@
+//! How the network gate behaves, and how many connections there may be.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use belljar_policy::Limits;
+use rustls::ClientConfig;
+use tokio::sync::{OnceCell, Semaphore};
+
+use super::connect;
+use super::own::OwnListeners;
+use super::resolve::{Resolver, SystemResolver};
+
+/// Connections that one jar may have open, whatever its limits say.
+const MAX_CONNECTIONS: usize = 256;
+
+/// How the network gate behaves. Cloning shares what it holds. The default uses the system's
+/// resolver and the certificate roots that this machine trusts.
+#[derive(Clone)]
+pub struct HttpOptions {
+    resolver: Arc<dyn Resolver>,
+    /// Where this process itself listens.
+    pub(crate) own: OwnListeners,
+    tls: Option<Arc<ClientConfig>>,
+    /// Made on first need: reading the machine's roots takes longer than a whole call.
+    system_tls: Arc<OnceCell<Arc<ClientConfig>>>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            resolver: Arc::new(SystemResolver),
+            own: OwnListeners::default(),
+            tls: None,
+            system_tls: Arc::default(),
+        }
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions").field("own_tls", &self.tls.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl HttpOptions {
+    /// Resolves names with another resolver.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: impl Resolver) -> Self {
+        self.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// Uses another TLS configuration, as for a private certificate authority. The gate sets
+    /// its protocol (HTTP/1.1) and switches session resumption off.
+    #[must_use]
+    pub fn with_tls(mut self, config: ClientConfig) -> Self {
+        self.tls = Some(Arc::new(connect::prepared(config)));
+        self
+    }
+
+    /// INV-114: where this process itself listens. No guest is connected to it, by whatever address
+    /// of this machine, whatever is granted. Default: it listens nowhere.
+    #[must_use]
+    pub fn with_own_listeners(mut self, listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.own = OwnListeners::new(listeners);
+        self
+    }
+
+    pub(crate) fn resolver(&self) -> &dyn Resolver {
+        &*self.resolver
+    }
+
+    pub(crate) async fn tls(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
+        if let Some(own) = &self.tls {
+            return Ok(Arc::clone(own));
+        }
+        let make = || async {
+            let made = tokio::task::spawn_blocking(connect::system_tls).await;
+            let failed = |_| rustls::Error::General("the task was cancelled".to_owned());
+            Ok(Arc::new(made.map_err(failed)??))
+        };
+        self.system_tls.get_or_try_init(make).await.cloned()
+    }
+}
+
+/// The connections that may be open at the same time.
+#[derive(Debug, Clone)]
+pub(crate) struct Connections(pub(crate) Arc<Semaphore>);
+
+impl Connections {
+    /// As many as the limits say, none of them open.
+    pub(crate) fn of(limits: &Limits) -> Self {
+        let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
+        Self(Arc::new(Semaphore::new(connections.min(MAX_CONNECTIONS))))
+    }
+}

@@ -1,0 +1,109 @@
+//! Where this process itself listens: never an address for a guest, whatever is granted.
+//!
+//! `http://127.0.0.1:*` in a grant means the operator's other services. A server that runs the
+//! guest answers this machine as its operator, or the guest as whoever's key it was told.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// The ports of this process's listeners. A port is taken for all addresses of this machine: which
+/// of them lead to a listener depends on routes and interfaces that come and go.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OwnListeners(Arc<[u16]>);
+
+impl OwnListeners {
+    pub(crate) fn new(listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Self(listeners.into_iter().map(|address| address.port()).collect())
+    }
+
+    /// Whether an address leads to one of them, as far as the address itself says.
+    pub(crate) fn hold(&self, target: SocketAddr) -> bool {
+        self.have(target.port()) && is_this_machine(target.ip())
+    }
+
+    /// Whether a connection that stays on this machine ([`stays_here`]) leads to one of them.
+    pub(crate) fn hold_here(&self, target: SocketAddr) -> bool {
+        self.have(target.port())
+    }
+
+    fn have(&self, port: u16) -> bool {
+        self.0.contains(&port)
+    }
+}
+
+/// Whether a connection that was just made leads to this machine, by whatever address.
+pub(crate) fn stays_here(
+    local: std::io::Result<SocketAddr>,
+    peer: std::io::Result<SocketAddr>,
+) -> bool {
+    match (local, peer) {
+        (Ok(local), Ok(peer)) => {
+            is_this_machine(peer.ip()) || local.ip().to_canonical() == peer.ip().to_canonical()
+        }
+        // It broke off: whose it was is not known.
+        (Err(_), _) | (_, Err(_)) => true,
+    }
+}
+
+/// Whether an address is this machine's on every machine. The unspecified ones connect to it too.
+fn is_this_machine(ip: IpAddr) -> bool {
+    let embedded = match ip {
+        // `::a.b.c.d`, which some systems still take for the IPv4 address.
+        IpAddr::V6(v6) => v6.to_ipv4().map(IpAddr::from),
+        IpAddr::V4(_) => None,
+    };
+    [Some(ip.to_canonical()), embedded]
+        .into_iter()
+        .flatten()
+        .any(|ip| ip.is_loopback() || ip.is_unspecified() || zero_net(ip))
+}
+
+/// `0.0.0.0/8`: all of it leads to this machine on some systems.
+fn zero_net(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V4(v4) if v4.octets()[0] == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_own_listener_is_known_by_every_form_of_this_machines_address() {
+        for listener in ["127.0.0.1:7411", "0.0.0.0:7411", "[::]:7411", "192.0.2.7:7411"] {
+            let own = OwnListeners::new([at(listener)]);
+            for form in [
+                "127.0.0.1:7411",
+                "127.9.9.9:7411",
+                "0.0.0.0:7411",
+                "0.1.2.3:7411",
+                "[::1]:7411",
+                "[::]:7411",
+                "[::ffff:127.0.0.1]:7411",
+                "[::ffff:0.0.0.0]:7411",
+                "[::127.0.0.1]:7411",
+            ] {
+                assert!(own.hold(at(form)), "{listener} {form}");
+            }
+            for other in ["127.0.0.1:7412", "[::1]:80", "192.0.2.8:7411", "1.1.1.1:7411"] {
+                assert!(!own.hold(at(other)), "{listener} {other}");
+            }
+        }
+        assert!(!OwnListeners::default().hold(at("127.0.0.1:7411")));
+    }
+
+    #[test]
+    fn an_own_listener_is_known_by_the_address_of_an_interface() {
+        let own = OwnListeners::new([at("0.0.0.0:7411")]);
+        let holds = |local: &str, peer: &str| {
+            stays_here(Ok(at(local)), Ok(at(peer))) && own.hold_here(at(peer))
+        };
+        assert!(holds("192.0.2.7:50000", "192.0.2.7:7411"));
+        assert!(holds("[2001:db8::7]:50000", "[2001:db8::7]:7411"));
+        assert!(!holds("192.0.2.7:50000", "192.0.2.8:7411"), "another machine's");
+        assert!(!holds("192.0.2.7:50000", "192.0.2.7:7412"), "another service's");
+    }
+}

@@ -1,0 +1,35 @@
+//! How a request is refused, or fails.
+
+use belljar_policy::DenyCode;
+use wasmtime_wasi_http::Error;
+
+use super::metered::{Fault, FaultCell};
+use crate::receipt::Denial;
+use crate::receipt::record::{Record, clip};
+
+/// The longest path with its query, in bytes. Servers take about as much.
+pub(crate) const MAX_PATH: usize = 8 << 10;
+/// Writes a refusal down and makes the error that the guest gets.
+pub(crate) fn deny(record: &Record, code: DenyCode, facts: String) -> Error {
+    record.deny(Denial { code, what: "request".to_owned(), facts: clip(&facts) });
+    Error::HttpRequestDenied
+}
+
+/// The error of a broken connection, by its true reason where the meter knows it.
+pub(crate) fn broken(fault: &FaultCell, error: &hyper::Error) -> Error {
+    match fault.get() {
+        Some(Fault::Egress) => return Error::HttpRequestBodySize(None),
+        Some(Fault::Ingress | Fault::Reply) => return Error::HttpResponseBodySize(None),
+        None => {}
+    }
+    if error.is_parse_too_large() {
+        Error::HttpResponseHeaderSectionSize(None)
+    } else if error.is_incomplete_message() {
+        Error::HttpResponseIncomplete
+    } else if error.is_user() {
+        // The guest's body broke off, or its trailers were refused.
+        Error::HttpRequestDenied
+    } else {
+        Error::HttpProtocolError
+    }
+}

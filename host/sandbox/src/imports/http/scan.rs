@@ -1,0 +1,143 @@
+//! Finds a secret's value in what a server sends back, or in what a tool says.
+//!
+//! Known forms, each in any letter case: the value itself, of which every byte may stand as it
+//! is or in an escape of JSON, of a URL or of HTML, in any mix (see [`spelled`]); where the value
+//! is base64 itself, what it stands for, likewise; base64 in both alphabets, at each of the three
+//! positions a longer text can put it, also likewise where the value is not long; hexadecimal. A server that transforms the value in
+//! another way on purpose is not stopped: the secret was entrusted to it.
+//!
+//! Whoever sends the text may measure how long the search takes. So it takes the same steps for
+//! the same text, whatever the value (INV-103): a set of states that moves as a whole for each
+//! byte and each escape, and a sum over each window of a form's length, compared with the form's
+//! sum. No branch and no address depends on how much of a form the text holds; a window is
+//! looked at only where its sum is a form's, which is where the whole form stands. What the
+//! work depends on are the text and the lengths of the forms.
+
+mod escapes;
+mod spelled;
+mod sums;
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
+use self::spelled::{Reading, Spelled};
+use self::sums::Sums;
+
+/// The shortest form that is looked for: a shorter one would be found by chance.
+const MIN_FORM: usize = 6;
+
+/// The longest value whose base64 is found in escapes and over the ends of lines too. It has
+/// eight times as many bytes as the value in all, and each of them costs time for every byte.
+const MAX_SPELLED: usize = 128;
+
+/// All forms of one value.
+pub(crate) struct Forms {
+    spelled: Spelled,
+    sums: Sums,
+}
+
+impl Forms {
+    pub(crate) fn of(value: &[u8]) -> Self {
+        let spelled = spelled_forms(value);
+        let spelled = Spelled::of(spelled.iter().map(Vec::as_slice));
+        Self { spelled, sums: Sums::of(coded_forms(value)) }
+    }
+}
+
+/// The forms of which every byte may be escaped.
+fn spelled_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
+    let inner = STANDARD.decode(value).or_else(|_| URL_SAFE_NO_PAD.decode(value));
+    let coded = if value.len() <= MAX_SPELLED { base64_forms(value) } else { Vec::new() };
+    long_enough([value.to_vec()].into_iter().chain(inner.ok()).chain(coded))
+}
+
+/// The forms that stand as they are.
+fn coded_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
+    let hex = value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
+    let coded = if value.len() <= MAX_SPELLED { Vec::new() } else { base64_forms(value) };
+    long_enough(coded.into_iter().chain([hex]))
+}
+
+/// Lower case.
+fn long_enough(forms: impl Iterator<Item = Vec<u8>>) -> BTreeSet<Vec<u8>> {
+    let forms = forms.filter(|form| form.len() >= MIN_FORM);
+    forms.map(|form| form.to_ascii_lowercase()).collect()
+}
+
+/// Searches a text piece by piece, so that a value in two pieces is found too. What was found
+/// is told at the end only.
+pub(crate) struct Scanner<'a> {
+    searches: Vec<Search<'a>>,
+    /// The last bytes, lower case, as many as the longest coded form has; zeros before the text.
+    tail: Vec<u8>,
+    seen: usize,
+    found: bool,
+}
+
+/// The search for one value.
+struct Search<'a> {
+    forms: &'a Forms,
+    reading: Reading,
+    windows: Vec<u64>,
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn of(forms: Vec<&'a Forms>) -> Self {
+        let longest = forms.iter().map(|forms| forms.sums.longest()).max().unwrap_or(0);
+        let searches = forms.into_iter().map(Search::of).collect();
+        Self { searches, tail: vec![0; longest], seen: 0, found: false }
+    }
+
+    /// Takes a piece. Costs a copy of the tail, so pieces should not be small.
+    pub(crate) fn push(&mut self, piece: &[u8]) {
+        let from = self.tail.len();
+        self.tail.extend(piece.iter().map(u8::to_ascii_lowercase));
+        for search in &mut self.searches {
+            self.found |= search.pass(&self.tail, from, self.seen);
+        }
+        self.seen = self.seen.saturating_add(piece.len());
+        self.tail.drain(..piece.len());
+    }
+
+    /// Searches texts that have nothing to do with each other, nor with the pieces.
+    pub(crate) fn apart(&mut self, text: &[u8]) {
+        let mut scanner = Scanner::of(self.searches.iter().map(|search| search.forms).collect());
+        scanner.push(text);
+        self.found |= scanner.found;
+    }
+
+    pub(crate) fn found(&self) -> bool {
+        self.found
+    }
+}
+
+impl<'a> Search<'a> {
+    fn of(forms: &'a Forms) -> Self {
+        Self { forms, reading: forms.spelled.reading(), windows: forms.sums.windows() }
+    }
+
+    /// Searches the text from `from` on; `seen` bytes before it were searched.
+    fn pass(&mut self, text: &[u8], from: usize, seen: usize) -> bool {
+        self.reading.read(&self.forms.spelled, text.get(from..).unwrap_or_default());
+        let coded = self.forms.sums.pass(&mut self.windows, text, from, seen);
+        self.reading.met() | coded
+    }
+}
+
+/// The characters of the value that do not depend on what stands before and after it.
+fn base64_forms(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = Vec::new();
+    for (before, dropped) in [(0, 0), (1, 2), (2, 3)] {
+        let padded = [vec![0; before], value.to_vec()].concat();
+        for text in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
+            let whole = if padded.len().is_multiple_of(3) { text.len() } else { text.len() - 1 };
+            forms.push(text.as_bytes().get(dropped..whole).unwrap_or_default().to_vec());
+        }
+    }
+    forms
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! The escapes in which a byte may stand, read one byte at a time.
+//!
+//! Knows nothing of any secret: what is an escape depends on the text alone, and so does the time
+//! that it takes to read it.
+
+/// An escape of which not all has been read. Lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Escape {
+    /// `\`: what follows may stand for itself.
+    Backslash,
+    /// `\u`: four digits, or any number of them in braces.
+    Unicode,
+    /// `\u{`, and the number so far.
+    Braced(u32),
+    /// `%`, `\x`, `\u`, the digits that are still to come, and the number so far.
+    Digits(u8, u32),
+    /// `&`, and the letters of a name so far, the last one lowest.
+    Name(u64),
+    /// `&#`
+    Number,
+    /// `&#`, and the number so far.
+    Decimal(u32),
+    /// `&#x`, and the number so far.
+    Hexadecimal(u32),
+}
+
+/// What a byte makes of an escape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// There is more to come.
+    Open(Escape),
+    /// It ends here and stands for this byte.
+    Is(u8),
+    /// It was no escape.
+    Nothing,
+}
+
+impl Escape {
+    /// The escape that begins with a byte.
+    pub(crate) fn begun_by(byte: u8) -> Option<Self> {
+        match byte {
+            b'\\' => Some(Self::Backslash),
+            b'%' => Some(Self::Digits(2, 0)),
+            b'&' => Some(Self::Name(0)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn next(self, byte: u8) -> Next {
+        match (self, byte) {
+            (Self::Backslash, b'u') => Next::Open(Self::Unicode),
+            (Self::Backslash, b'x') => Next::Open(Self::Digits(2, 0)),
+            (Self::Backslash, b'n') => Next::Is(b'\n'),
+            (Self::Backslash, b'r') => Next::Is(b'\r'),
+            (Self::Backslash, _) => Next::Nothing,
+            (Self::Unicode, b'{') => Next::Open(Self::Braced(0)),
+            (Self::Unicode, _) => Self::Digits(4, 0).next(byte),
+            (Self::Braced(number), b'}')
+            | (Self::Decimal(number) | Self::Hexadecimal(number), b';') => is(number),
+            (Self::Name(0), b'#') => Next::Open(Self::Number),
+            (Self::Name(name), b';') => named(name),
+            // Eight letters at most: none that is known has more.
+            (Self::Name(name), b'a'..=b'z') if name >> 56 == 0 => {
+                Next::Open(Self::Name(name << 8 | u64::from(byte)))
+            }
+            (Self::Name(_), _) => Next::Nothing,
+            (Self::Number, b'x') => Next::Open(Self::Hexadecimal(0)),
+            (Self::Number, _) => Self::Decimal(0).next(byte),
+            (Self::Decimal(number), _) => digit(number, byte, 10, Self::Decimal),
+            (Self::Braced(number), _) => digit(number, byte, 16, Self::Braced),
+            (Self::Hexadecimal(number), _) => digit(number, byte, 16, Self::Hexadecimal),
+            (Self::Digits(left, number), _) => {
+                let left = left.saturating_sub(1);
+                match digit(number, byte, 16, |number| Self::Digits(left, number)) {
+                    Next::Open(Self::Digits(0, number)) => is(number),
+                    next => next,
+                }
+            }
+        }
+    }
+}
+
+/// The escape with one digit more.
+fn digit(number: u32, byte: u8, radix: u32, more: impl Fn(u32) -> Escape) -> Next {
+    match char::from(byte).to_digit(radix) {
+        // Stays too large where it is.
+        Some(digit) => Next::Open(more(number.saturating_mul(radix).saturating_add(digit))),
+        None => Next::Nothing,
+    }
+}
+
+fn is(number: u32) -> Next {
+    u8::try_from(number).map_or(Next::Nothing, Next::Is)
+}
+
+/// What HTML calls the characters that a header can carry and that are no letters or digits.
+const NAMES: &[(&str, u8)] = &[
+    ("amp", b'&'),
+    ("quot", b'"'),
+    ("apos", b'\''),
+    ("lt", b'<'),
+    ("gt", b'>'),
+    ("tab", b'\t'),
+    ("excl", b'!'),
+    ("num", b'#'),
+    ("dollar", b'$'),
+    ("percnt", b'%'),
+    ("lpar", b'('),
+    ("rpar", b')'),
+    ("ast", b'*'),
+    ("midast", b'*'),
+    ("plus", b'+'),
+    ("comma", b','),
+    ("period", b'.'),
+    ("sol", b'/'),
+    ("colon", b':'),
+    ("semi", b';'),
+    ("equals", b'='),
+    ("quest", b'?'),
+    ("commat", b'@'),
+    ("lsqb", b'['),
+    ("lbrack", b'['),
+    ("bsol", b'\\'),
+    ("rsqb", b']'),
+    ("rbrack", b']'),
+    ("hat", b'^'),
+    ("lowbar", b'_'),
+    ("underbar", b'_'),
+    ("grave", b'`'),
+    ("lcub", b'{'),
+    ("lbrace", b'{'),
+    ("verbar", b'|'),
+    ("vert", b'|'),
+    ("rcub", b'}'),
+    ("rbrace", b'}'),
+];
+
+fn named(name: u64) -> Next {
+    let letters = |text: &str| text.bytes().fold(0, |all, byte| all << 8 | u64::from(byte));
+    let known = NAMES.iter().find(|(text, _)| letters(text) == name);
+    known.map_or(Next::Nothing, |(_, byte)| Next::Is(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a text is as one escape.
+    fn read(text: &str) -> Option<u8> {
+        let (first, rest) = text.as_bytes().split_first()?;
+        let mut escape = Escape::begun_by(*first)?;
+        for (at, byte) in rest.iter().enumerate() {
+            match escape.next(*byte) {
+                Next::Open(more) => escape = more,
+                Next::Is(byte) => return (at + 1 == rest.len()).then_some(byte),
+                Next::Nothing => return None,
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn an_escape_stands_for_its_byte_and_other_texts_for_none() {
+        for text in [
+            "%26",
+            "\\u0026",
+            "\\x26",
+            "\\u{26}",
+            "\\u{000026}",
+            "&amp;",
+            "&#38;",
+            "&#0038;",
+            "&#x26;",
+            "&#x00026;",
+        ] {
+            assert_eq!(read(text), Some(b'&'), "{text}");
+        }
+        for (name, byte) in NAMES {
+            assert_eq!(read(&format!("&{name};")), Some(*byte), "{name}");
+        }
+        for text in [
+            "%2",
+            "%2g",
+            "\\u026",
+            "\\u0126",
+            "\\u{126}",
+            "\\u{",
+            "\\y26",
+            "&am;",
+            "&ampamp",
+            "&;",
+            "&#;x",
+            "&#a8;",
+            "&#294;",
+            "&#4294967334;",
+            "&#xg;",
+            "&verylongname;",
+            "26",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Finds texts of which each byte may stand as it is or in an escape, in any mix.
+//!
+//! A set of states, one bit for each byte of the texts: set where what was read so far ends
+//! with a spelling of the text's beginning up to that byte. Every byte of what is read moves the
+//! whole set by one row of a table, and so does every escape, from the set that stood before the
+//! escape began. So all ways to read a text are followed at once: what looks like an escape
+//! is also searched as it stands.
+//!
+//! INV-103: which rows, and how often, depends on what is read and never on the set. No bit
+//! of it decides about a branch or an address.
+
+use super::escapes::{Escape, Next};
+
+/// Escapes that are open at once: one of which each byte may be in an escape itself, as in
+/// `%26quot%3B`, which is a quote for HTML in a URL. More layers than this are not undone.
+const MAX_OPEN: usize = 4;
+
+/// The texts, laid out one behind the other.
+pub(crate) struct Spelled {
+    /// Of each byte, where it stands in the texts: as many words as the set has.
+    rows: Vec<u64>,
+    /// The first and the last bytes of the texts.
+    first: Vec<u64>,
+    last: Vec<u64>,
+}
+
+/// How far a text was read.
+pub(crate) struct Reading {
+    set: Vec<u64>,
+    /// The set that stood before the byte that was read last.
+    before: Vec<u64>,
+    /// The escapes that began and did not end, the innermost last. The places of those that ended
+    /// stay for others.
+    open: [Open; MAX_OPEN],
+    count: usize,
+    /// The last bytes of texts that were met.
+    met: Vec<u64>,
+}
+
+/// An escape that began.
+struct Open {
+    escape: Escape,
+    /// The set that stood before it.
+    before: Vec<u64>,
+}
+
+impl Spelled {
+    /// The texts are lower case.
+    pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a [u8]> + Clone) -> Self {
+        let bytes = texts.clone().into_iter().map(<[u8]>::len).sum::<usize>();
+        let words = bytes.div_ceil(64);
+        let mut rows = vec![0; words.saturating_mul(256)];
+        let (mut first, mut last) = (vec![0; words], vec![0; words]);
+        let mut at = 0_usize;
+        for text in texts {
+            set(&mut first, at);
+            for byte in text {
+                set(row_mut(&mut rows, words, *byte), at);
+                if *byte == b' ' {
+                    // As forms and queries have it.
+                    set(row_mut(&mut rows, words, b'+'), at);
+                }
+                at = at.saturating_add(1);
+            }
+            set(&mut last, at.saturating_sub(1));
+        }
+        Self { rows, first, last }
+    }
+
+    pub(crate) fn reading(&self) -> Reading {
+        let none = || vec![0; self.first.len()];
+        let open = || Open { escape: Escape::Backslash, before: none() };
+        let open = std::array::from_fn(|_| open());
+        Reading { set: none(), before: none(), open, count: 0, met: none() }
+    }
+
+    fn row(&self, byte: u8) -> &[u64] {
+        let words = self.first.len();
+        let from = usize::from(byte).saturating_mul(words);
+        self.rows.get(from..from.saturating_add(words)).unwrap_or_default()
+    }
+}
+
+fn row_mut(rows: &mut [u64], words: usize, byte: u8) -> &mut [u64] {
+    let from = usize::from(byte).saturating_mul(words);
+    rows.get_mut(from..from.saturating_add(words)).unwrap_or_default()
+}
+
+fn set(words: &mut [u64], bit: usize) {
+    if let Some(word) = words.get_mut(bit / 64) {
+        *word |= 1 << (bit % 64);
+    }
+}
+
+impl Reading {
+    /// Reads on. Lower case.
+    pub(crate) fn read(&mut self, spelled: &Spelled, text: &[u8]) {
+        for byte in text {
+            std::mem::swap(&mut self.set, &mut self.before);
+            self.set.fill(0);
+            moved(spelled, *byte, &self.before, &mut self.set, &mut self.met);
+            if self.count > 0 || matches!(byte, b'\\' | b'%' | b'&' | b'\r' | b'\n') {
+                self.escapes(spelled, *byte);
+            }
+        }
+    }
+
+    /// Whether a text was met.
+    pub(crate) fn met(&self) -> bool {
+        self.met.iter().any(|met| *met != 0)
+    }
+
+    /// What the byte makes of the escapes that are open, or of those that it begins.
+    fn escapes(&mut self, spelled: &Spelled, mut byte: u8) {
+        // The place of the escape that ended with it, if it did not stand for itself.
+        let mut ended = None;
+        loop {
+            if matches!(byte, b'\\' | b'\r' | b'\n') {
+                // A backslash may escape what follows, and several do in JSON in JSON. A line may
+                // end in the middle of base64.
+                let ended = ended.and_then(|place: usize| self.open.get(place));
+                or(&mut self.set, ended.map_or(&self.before, |open| &open.before));
+            }
+            if let Some(escape) = Escape::begun_by(byte) {
+                return self.begin(escape, ended);
+            }
+            let Some(place) = self.count.checked_sub(1) else { return };
+            let Some(open) = self.open.get_mut(place) else { return };
+            match open.escape.next(byte) {
+                Next::Open(escape) => return open.escape = escape,
+                Next::Nothing => return self.count = 0,
+                Next::Is(stands_for) => {
+                    byte = stands_for.to_ascii_lowercase();
+                    moved(spelled, byte, &open.before, &mut self.set, &mut self.met);
+                    (self.count, ended) = (place, Some(place));
+                }
+            }
+        }
+    }
+
+    /// Opens an escape that begins with the byte that was read last, or with the escape that
+    /// ended in this place and stands for such a byte.
+    fn begin(&mut self, escape: Escape, ended: Option<usize>) {
+        let innermost = self.count.checked_sub(1).and_then(|place| self.open.get(place));
+        let again = escape == Escape::Backslash
+            && innermost.is_some_and(|open| open.escape == Escape::Backslash);
+        let place = match self.count {
+            // Its backslash was an escape of this one.
+            count if again => count.saturating_sub(1),
+            // Those that are open are given up.
+            MAX_OPEN => 0,
+            count => count,
+        };
+        match ended {
+            Some(ended) => self.open.swap(ended, place),
+            None => {
+                if let Some(open) = self.open.get_mut(place) {
+                    open.before.copy_from_slice(&self.before);
+                }
+            }
+        }
+        if let Some(open) = self.open.get_mut(place) {
+            open.escape = escape;
+        }
+        self.count = place.saturating_add(1);
+    }
+}
+
+fn or(to: &mut [u64], from: &[u64]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to |= from);
+}
+
+/// Adds what a byte makes of the set that stood before it.
+fn moved(spelled: &Spelled, byte: u8, before: &[u64], to: &mut [u64], met: &mut [u64]) {
+    let mut carried = 0;
+    let texts = spelled.row(byte).iter().zip(&spelled.first).zip(&spelled.last);
+    let sets = before.iter().zip(to).zip(met);
+    for (((before, to), met), ((row, first), last)) in sets.zip(texts) {
+        // Also the last byte of a text moves on to the first of the next one, which is set anyway.
+        let moved = (before << 1 | carried | first) & row;
+        carried = before >> 63;
+        *to |= moved;
+        *met |= moved & last;
+    }
+}

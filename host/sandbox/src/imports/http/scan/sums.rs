@@ -1,0 +1,84 @@
+//! Finds texts as they stand, by a sum over each window of their length.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
+/// The texts, by their lengths.
+pub(crate) struct Sums {
+    /// What the sums are made with: odd, and unknown outside this process.
+    base: u64,
+    groups: Vec<Group>,
+}
+
+/// The texts of one length.
+struct Group {
+    length: usize,
+    /// The base to the power of the length: what a byte counts as it leaves the window.
+    leaving: u64,
+    /// Sum and text, lower case.
+    forms: Vec<(u64, Vec<u8>)>,
+}
+
+impl Sums {
+    /// The texts are lower case.
+    pub(crate) fn of(texts: BTreeSet<Vec<u8>>) -> Self {
+        let mut by_length = BTreeMap::<usize, Vec<_>>::new();
+        let base = RandomState::new().build_hasher().finish() | 1;
+        for text in texts {
+            let sum = text.iter().fold(0, |sum, byte| added(sum, base, *byte));
+            by_length.entry(text.len()).or_default().push((sum, text));
+        }
+        let group = |(length, forms)| {
+            let leaving = (0..length).fold(1_u64, |power, _| power.wrapping_mul(base));
+            Group { length, leaving, forms }
+        };
+        Self { base, groups: by_length.into_iter().map(group).collect() }
+    }
+
+    pub(crate) fn longest(&self) -> usize {
+        self.groups.last().map_or(0, |group| group.length)
+    }
+
+    /// Of each group, the sum of a window of zeros.
+    pub(crate) fn windows(&self) -> Vec<u64> {
+        vec![0; self.groups.len()]
+    }
+
+    /// Moves the windows over the text from `from` on, before which stand at least as many bytes
+    /// as the longest text has; `seen` of those were read. Says whether a text ends in it.
+    pub(crate) fn pass(&self, windows: &mut [u64], text: &[u8], from: usize, seen: usize) -> bool {
+        let passes = self.groups.iter().zip(windows);
+        passes
+            .fold(false, |found, (group, sum)| group.pass(self.base, sum, text, from, seen) | found)
+    }
+}
+
+fn added(sum: u64, base: u64, byte: u8) -> u64 {
+    sum.wrapping_mul(base).wrapping_add(u64::from(byte))
+}
+
+impl Group {
+    fn pass(&self, base: u64, sum: &mut u64, text: &[u8], from: usize, seen: usize) -> bool {
+        let behind = from.saturating_sub(self.length);
+        let (leaves, enters) = (text.get(behind..), text.get(from..));
+        let (leaves, enters) = (leaves.unwrap_or_default(), enters.unwrap_or_default());
+        let mut window = *sum;
+        let mut found = false;
+        // Windows that begin before the text does are no windows.
+        let early = self.length.saturating_sub(1).saturating_sub(seen);
+        for (at, (old, new)) in leaves.iter().zip(enters).enumerate() {
+            let left = u64::from(*old).wrapping_mul(self.leaving);
+            window = added(window, base, *new).wrapping_sub(left);
+            for (sum, form) in &self.forms {
+                if *sum == window && at >= early {
+                    // Equal sums are equal texts but for chance, which this takes away.
+                    let place = behind.saturating_add(at).saturating_add(1);
+                    let end = place.saturating_add(self.length);
+                    found |= text.get(place..end).is_some_and(|text| text == form);
+                }
+            }
+        }
+        *sum = window;
+        found
+    }
+}

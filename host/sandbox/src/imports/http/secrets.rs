@@ -1,0 +1,361 @@
+//! Secrets: values that the host joins to requests and never shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use belljar_policy::{HostRule, HostScope, Scheme, SecretName, Source, Target};
+use http::{HeaderName, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::forbidden::is_always_forbidden;
+use super::scan::{Forms, Scanner};
+
+/// The shortest value, in bytes. Replies are searched for the value, and a short one would
+/// be found where it is not.
+pub const MIN_VALUE: usize = 8;
+/// The longest value, in bytes: servers take headers of 8 KiB.
+pub const MAX_VALUE: usize = 4096;
+
+/// Replies and answers of one run that may hold a secret; after that its tools send no more
+/// requests. Each of them tells the guest that a guess was right, and whoever guesses needs
+/// many; a server that repeats its key now and then stays below.
+const MAX_ECHOES: u32 = 16;
+
+/// One secret: a value bound to hosts, a header and a prefix. `Debug` shows no value.
+pub struct Secret {
+    /// Prefix and value as the header carries them.
+    header_value: HeaderValue,
+    header: HeaderName,
+    /// The bound hosts, for TLS.
+    https: HostScope,
+    /// Those whose rule says `http://` itself.
+    http: HostScope,
+    forms: Forms,
+}
+
+/// Why something is not a secret. Never holds the value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// Too short to be told from other text.
+    #[error(
+        "the value has less than {MIN_VALUE} bytes; replies are searched for it, and a short one would be found by chance"
+    )]
+    TooShort,
+    /// Too long for a header.
+    #[error("the value has more than {MAX_VALUE} bytes, too long for a header")]
+    TooLong,
+    /// Not a header value.
+    #[error("the prefix or the value holds characters that no header can carry")]
+    NotAHeaderValue,
+    /// Not a header that a secret may use.
+    #[error("`{0}` is not a header that can carry a secret; write one such as `Authorization`")]
+    Header(String),
+    /// Not bound to a host.
+    #[error("the secret is bound to no host")]
+    Unbound,
+    /// Bound to every host.
+    #[error("`{0}` binds the secret to every host; name the host that needs it")]
+    AnyHost(HostRule),
+}
+
+/// The secrets of a run, by name. The default holds none.
+#[derive(Debug, Clone, Default)]
+pub struct SecretStore {
+    secrets: BTreeMap<SecretName, Arc<Secret>>,
+    /// Those that are looked for in every jar, whatever the jar's own rights.
+    watched: BTreeSet<SecretName>,
+    echoes: Arc<AtomicU32>,
+}
+
+/// The secrets that one tool's requests may carry, and those that its replies may not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JarSecrets {
+    secrets: Vec<(SecretName, Arc<Secret>)>,
+    watch: Watch,
+}
+
+/// The secrets that no tool of a run may be shown. The default holds none. Clones share the
+/// count of what was withheld.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watch {
+    secrets: Vec<(SecretName, Arc<Secret>)>,
+    echoes: Arc<AtomicU32>,
+}
+
+impl Secret {
+    /// Binds a value. `prefix` stands before it in the header, as in `Bearer `. Joined over
+    /// TLS only, except for a rule that says `http://` itself.
+    pub fn new(
+        value: &SecretString,
+        hosts: Vec<HostRule>,
+        header: &str,
+        prefix: &str,
+    ) -> Result<Self, SecretError> {
+        let value = value.expose_secret();
+        if value.len() < MIN_VALUE {
+            return Err(SecretError::TooShort);
+        }
+        if value.len() > MAX_VALUE {
+            return Err(SecretError::TooLong);
+        }
+        let shown = || SecretError::Header(belljar_policy::Shown::clipped(header, 64).to_string());
+        let name: HeaderName = header.parse().map_err(|_| shown())?;
+        // The framing of requests and the language of replies are the host's own business.
+        let taken = [http::header::CONTENT_LENGTH, http::header::ACCEPT_ENCODING];
+        if is_always_forbidden(&name) || taken.contains(&name) {
+            return Err(shown());
+        }
+        let mut header_value = HeaderValue::from_str(&format!("{prefix}{value}"))
+            .map_err(|_| SecretError::NotAHeaderValue)?;
+        header_value.set_sensitive(true);
+        if hosts.is_empty() {
+            return Err(SecretError::Unbound);
+        }
+        if let Some(any) = hosts.iter().find(|rule| binds_everything(rule)) {
+            return Err(SecretError::AnyHost(any.clone()));
+        }
+        let clear = hosts.iter().filter(|rule| is_clear_text(rule)).cloned().collect();
+        let forms = Forms::of(value.as_bytes());
+        Ok(Self {
+            header_value,
+            header: name,
+            https: HostScope::of(Source::Grants, hosts),
+            http: HostScope::of(Source::Grants, clear),
+            forms,
+        })
+    }
+
+    fn is_for(&self, target: &Target) -> bool {
+        let scope = match target.scheme() {
+            Scheme::Https => &self.https,
+            Scheme::Http => &self.http,
+        };
+        scope.check(target).is_ok()
+    }
+
+    pub(crate) fn header(&self) -> &HeaderName {
+        &self.header
+    }
+
+    pub(crate) fn header_value(&self) -> HeaderValue {
+        self.header_value.clone()
+    }
+}
+
+fn is_clear_text(rule: &HostRule) -> bool {
+    rule.to_string().to_ascii_lowercase().starts_with("http://")
+}
+
+fn binds_everything(rule: &HostRule) -> bool {
+    let text = rule.to_string();
+    let host = text.split_once("://").map_or(&*text, |(_, host)| host);
+    let any_name = host.starts_with('*') && !host.starts_with("*.");
+    let any_address = host.split_once('/').is_some_and(|(_, prefix)| {
+        let digits = prefix.split(|c: char| !c.is_ascii_digit()).next().unwrap_or(prefix);
+        digits.parse::<u8>() == Ok(0)
+    });
+    any_name || any_address
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("header", &self.header).finish_non_exhaustive()
+    }
+}
+
+impl SecretStore {
+    /// Adds a secret; one of the same name is replaced.
+    pub fn insert(&mut self, name: SecretName, secret: Secret) {
+        self.secrets.insert(name, Arc::new(secret));
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &SecretName> {
+        self.secrets.keys()
+    }
+
+    /// The same secrets for one run: these are looked for in every reply to every tool of every
+    /// jar that is made with what this gives, and in what those tools say. Give it the secrets
+    /// of all agents of the run. What earlier runs were refused does not count.
+    #[must_use]
+    pub fn for_run(&self, names: &BTreeSet<SecretName>) -> Self {
+        Self { secrets: self.secrets.clone(), watched: names.clone(), echoes: Arc::default() }
+    }
+
+    /// The same secrets within the same run, with more of them looked for.
+    pub(crate) fn with_watched(mut self, names: &BTreeSet<SecretName>) -> Self {
+        self.watched.extend(names.iter().cloned());
+        self
+    }
+
+    /// Those that a tool may use; a name without a value is left out. They are looked for too.
+    pub(crate) fn allowed(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
+        let watch = self.clone().with_watched(names).watch();
+        JarSecrets { secrets: self.named(names), watch }
+    }
+
+    /// Those that are looked for.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch { secrets: self.named(&self.watched), echoes: Arc::clone(&self.echoes) }
+    }
+
+    fn named(&self, names: &BTreeSet<SecretName>) -> Vec<(SecretName, Arc<Secret>)> {
+        let found = |name: &SecretName| Some((name.clone(), Arc::clone(self.secrets.get(name)?)));
+        names.iter().filter_map(found).collect()
+    }
+}
+
+impl Watch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
+    /// A search for all of them.
+    pub(crate) fn scanner(&self) -> Scanner<'_> {
+        Scanner::of(self.secrets.iter().map(|(_, secret)| &secret.forms).collect())
+    }
+
+    /// Whether a text holds one of them, in any of the forms that are looked for.
+    pub(crate) fn stands_in(&self, text: &[u8]) -> bool {
+        let mut scanner = self.scanner();
+        // Piece by piece: a scanner keeps a copy of its piece.
+        text.chunks(PIECE).for_each(|piece| scanner.push(piece));
+        scanner.found()
+    }
+
+    /// Counts a text that was withheld, and names what it may hold for the operator.
+    pub(crate) fn withheld(&self) -> String {
+        // Stays at its end instead of beginning anew.
+        let more = |count: u32| count.checked_add(1);
+        let _ = self.echoes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let names: Vec<&str> = self.secrets.iter().map(|(name, _)| name.as_str()).collect();
+        format!("the value of `{}`", names.join("` or `"))
+    }
+
+    /// Whether so much was withheld that nothing more is asked for.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.echoes.load(Ordering::Relaxed) >= MAX_ECHOES
+    }
+}
+
+/// Bytes that are searched at once.
+pub(crate) const PIECE: usize = 64 << 10;
+
+impl JarSecrets {
+    /// The names, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &SecretName> {
+        self.secrets.iter().map(|(name, _)| name)
+    }
+
+    /// All that replies are searched for.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The secrets bound to a target.
+    pub(crate) fn bound_to(&self, target: &Target) -> Vec<(SecretName, Arc<Secret>)> {
+        self.secrets.iter().filter(|(_, secret)| secret.is_for(target)).cloned().collect()
+    }
+
+    /// The headers that only the host fills.
+    pub(crate) fn headers(&self) -> Vec<HeaderName> {
+        self.secrets.iter().map(|(_, secret)| secret.header.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(value: &str, host: &str, header: &str) -> Result<Secret, SecretError> {
+        Secret::new(&value.into(), vec![host.parse().unwrap()], header, "Bearer ")
+    }
+
+    fn target(url: &str) -> Target {
+        Target::parse(url).unwrap()
+    }
+
+    #[test]
+    fn a_secret_is_for_its_hosts_only_and_for_clear_text_only_when_it_says_so() {
+        let tls = secret("0123456789", "https://api.test", "authorization").unwrap();
+        assert!(tls.is_for(&target("https://api.test/x")));
+        for other in ["http://api.test", "https://api.test:8443", "https://x.api.test"] {
+            assert!(!tls.is_for(&target(other)), "{other}");
+        }
+        let clear = secret("0123456789", "HTTP://127.0.0.1:8080", "authorization").unwrap();
+        assert!(clear.is_for(&target("http://127.0.0.1:8080")));
+        let both = secret("0123456789", "127.0.0.1", "authorization").unwrap();
+        assert!(!both.is_for(&target("http://127.0.0.1")), "a rule without a scheme means TLS");
+    }
+
+    #[test]
+    fn what_could_leak_or_not_be_scanned_is_refused_with_a_reason() {
+        let ok = "https://api.test";
+        assert_eq!(secret("1234567", ok, "x-key").unwrap_err(), SecretError::TooShort);
+        let long = "x".repeat(MAX_VALUE + 1);
+        assert_eq!(secret(&long, ok, "x-key").unwrap_err(), SecretError::TooLong);
+        let broken = secret("12345678\r\nHost: x", ok, "x-key").unwrap_err();
+        assert_eq!(broken, SecretError::NotAHeaderValue);
+        for header in ["host", "Content-Length", "transfer-encoding", "a b", "proxy-x"] {
+            assert!(matches!(secret("12345678", ok, header), Err(SecretError::Header(_))));
+        }
+        for host in ["https://*", "https://*:8443", "0.0.0.0/0", "[::/0]:443"] {
+            let Ok(rule) = host.parse::<HostRule>() else { continue };
+            let result = Secret::new(&"12345678".into(), vec![rule], "x-key", "");
+            assert!(matches!(result, Err(SecretError::AnyHost(_))), "{host}");
+        }
+        let unbound = Secret::new(&"12345678".into(), Vec::new(), "x-key", "").unwrap_err();
+        assert_eq!(unbound, SecretError::Unbound);
+    }
+
+    #[test]
+    fn no_value_is_shown() {
+        let mut store = SecretStore::default();
+        let value = "very-secret-value";
+        store.insert(
+            SecretName::new("a").unwrap(),
+            secret(value, "https://api.test", "x-key").unwrap(),
+        );
+        let names = store.names().cloned().collect();
+        let shown = format!("{store:?} {store:#?} {:?}", store.allowed(&names));
+        assert!(!shown.contains(value), "{shown}");
+        assert!(shown.contains("x-key"));
+    }
+
+    #[test]
+    fn a_tool_has_only_the_secrets_it_is_allowed() {
+        let mut store = SecretStore::default();
+        let name = |text: &str| SecretName::new(text).unwrap();
+        for n in ["a", "b"] {
+            let bound = secret("0123456789", "https://api.test", "x-key").unwrap();
+            store.insert(name(n), bound);
+        }
+        let allowed = store.allowed(&BTreeSet::from([name("b"), name("missing")]));
+        assert_eq!(allowed.names().collect::<Vec<_>>(), [&name("b")]);
+    }
+
+    #[test]
+    fn a_run_looks_for_the_secrets_of_all_its_agents() {
+        let mut store = SecretStore::default();
+        let name = |text: &str| SecretName::new(text).unwrap();
+        for (n, value) in [("a", "value-of-a"), ("b", "value-of-b"), ("c", "value-of-c")] {
+            store.insert(name(n), secret(value, "https://api.test", "x-key").unwrap());
+        }
+        let none = store.allowed(&BTreeSet::new());
+        assert!(none.watch().is_empty(), "a run without secrets looks for none");
+        let run = store.for_run(&BTreeSet::from([name("a")]));
+        let tool = run.allowed(&BTreeSet::from([name("b")]));
+        assert_eq!(tool.names().collect::<Vec<_>>(), [&name("b")]);
+        for (text, found) in [("value-of-a", true), ("VALUE-OF-B", true), ("value-of-c", false)] {
+            assert_eq!(tool.watch().stands_in(text.as_bytes()), found, "{text}");
+        }
+        for _ in 0..MAX_ECHOES {
+            assert!(!tool.watch().is_used_up());
+            run.watch().withheld();
+        }
+        assert!(tool.watch().is_used_up(), "all jars of a run count together");
+        assert!(!store.for_run(&BTreeSet::new()).watch().is_used_up());
+    }
+}

@@ -1,0 +1,240 @@
+//! The gate against servers on this machine, with a resolver that answers as told.
+
+mod held;
+mod limits;
+mod observed;
+mod refused;
+mod secrets;
+mod tls;
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use belljar_policy::{Budget, Caps, DenyCode, HostScope, Level, Limits, Source};
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+
+use super::gate::Gate;
+use super::{Connections, HttpCtx, HttpOptions, JarSecrets, Resolver};
+use crate::receipt::record::Record;
+
+/// A server that answers every connection with the same pieces, and remembers the heads of
+/// the requests.
+struct Server {
+    at: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+/// What a server does after its pieces.
+#[derive(Debug, Clone, Copy)]
+enum Then {
+    Close,
+    Stall,
+}
+
+impl Server {
+    async fn start(pieces: &[&[u8]], then: Then) -> Self {
+        Self::start_at("127.0.0.1:0", pieces, then).await
+    }
+
+    async fn start_at(at: &str, pieces: &[&[u8]], then: Then) -> Self {
+        let listener = TcpListener::bind(at).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let pieces: Vec<Vec<u8>> = pieces.iter().map(|piece| piece.to_vec()).collect();
+        let seen = Arc::clone(&heads);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream, Arc::clone(&seen), pieces.clone(), then));
+            }
+        });
+        Self { at, heads, task }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.at)
+    }
+
+    fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn answer(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    heads: Arc<Mutex<Vec<String>>>,
+    pieces: Vec<Vec<u8>>,
+    then: Then,
+) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => return,
+        }
+    }
+    heads.lock().unwrap().push(String::from_utf8(head).unwrap());
+    for piece in &pieces {
+        if stream.write_all(piece).await.is_err() || stream.flush().await.is_err() {
+            return;
+        }
+        // Lets the reader take the piece by itself.
+        tokio::task::yield_now().await;
+    }
+    match then {
+        Then::Stall => std::future::pending().await,
+        Then::Close => {}
+    }
+    let _ = stream.shutdown().await;
+}
+
+/// Answers one list after the other, the last one for good, and counts.
+#[derive(Clone, Default)]
+struct Names {
+    answers: Arc<Mutex<VecDeque<Vec<IpAddr>>>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Names {
+    fn of(answers: &[&[&str]]) -> Self {
+        let parse = |list: &&[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect();
+        let answers = Arc::new(Mutex::new(answers.iter().map(parse).collect()));
+        Self { answers, asked: Arc::default() }
+    }
+}
+
+#[async_trait::async_trait]
+impl Resolver for Names {
+    async fn resolve(&self, _name: &str) -> std::io::Result<Vec<IpAddr>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let mut answers = self.answers.lock().unwrap();
+        match answers.len() {
+            0 => Err(std::io::ErrorKind::NotFound.into()),
+            1 => Ok(answers.front().unwrap().clone()),
+            _ => Ok(answers.pop_front().unwrap()),
+        }
+    }
+}
+
+/// One store's gate.
+struct Rig {
+    gate: Arc<Gate>,
+    record: Arc<Record>,
+    budget: Budget,
+}
+
+#[derive(Debug)]
+struct Reply {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// As far as it came, and how it ended.
+    body: Result<String, Error>,
+    passed: Vec<u8>,
+}
+
+impl Rig {
+    fn new(rules: &[&str]) -> Self {
+        Self::with(rules, &Limits::default(), HttpOptions::default(), JarSecrets::default())
+    }
+
+    fn naming(rules: &[&str], names: Names) -> Self {
+        let options = HttpOptions::default().with_resolver(names);
+        Self::with(rules, &Limits::default(), options, JarSecrets::default())
+    }
+
+    fn with(rules: &[&str], limits: &Limits, options: HttpOptions, secrets: JarSecrets) -> Self {
+        let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+        let scope = HostScope::of(Source::Grants, rules);
+        let budget = Budget::root(Level::Subagent, Caps::of(limits));
+        let record = Arc::new(Record::new(budget.clone(), 10));
+        let ctx = {
+            let jar = Connections::of(&Limits::default());
+            HttpCtx::new(scope, secrets, limits, &jar, Arc::clone(&record), options)
+        };
+        Self { gate: ctx.hooks.gate, record, budget }
+    }
+
+    async fn get(&self, url: &str) -> Result<Reply, Error> {
+        self.send(Request::get(url), "", None).await
+    }
+
+    async fn send(
+        &self,
+        request: http::request::Builder,
+        body: &str,
+        options: Option<RequestOptions>,
+    ) -> Result<Reply, Error> {
+        let request = request.body(full(body)).unwrap();
+        let (reply, io) = Arc::clone(&self.gate).send(request, options).await?;
+        let io = tokio::spawn(Box::into_pin(io));
+        let (parts, mut body) = reply.into_parts();
+        let mut passed = Vec::new();
+        let mut end = Ok(());
+        while let Some(frame) = body.frame().await {
+            match frame {
+                Ok(frame) => passed.extend(frame.into_data().unwrap_or_default()),
+                Err(error) => end = Err(error),
+            }
+        }
+        io.abort();
+        let _ = io.await;
+        let text = String::from_utf8_lossy(&passed).into_owned();
+        let body = end.map(|()| text);
+        Ok(Reply { status: parts.status, headers: parts.headers, body, passed })
+    }
+
+    /// The codes of the refusals so far; forgets them.
+    fn denials(&self) -> Vec<DenyCode> {
+        self.record.take().0.denials.into_iter().map(|denial| denial.code).collect()
+    }
+}
+
+fn full(body: &str) -> WasiBody {
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    Full::new(body).map_err(|never| match never {}).boxed_unsync()
+}
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+
+/// Asserts the kind of an error; wasmtime's has no equality.
+macro_rules! assert_error {
+    ($result:expr, $pattern:pat) => {
+        match $result {
+            Err($pattern) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+}
+use assert_error;
+
+#[tokio::test]
+async fn an_allowed_request_arrives_with_path_and_host_and_is_recorded() {
+    let server = Server::start(&[OK], Then::Close).await;
+    let rule = format!("http://{}", server.at);
+    let rig = Rig::new(&[&rule]);
+    let request = Request::post(server.url("/a/b?c=d")).header("x-own", "1");
+    let reply = rig.send(request, "body", None).await.unwrap();
+    assert_eq!((reply.status, reply.body.unwrap()), (StatusCode::OK, "hello".to_owned()));
+    let head = server.heads().remove(0);
+    assert!(head.starts_with("POST /a/b?c=d HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains(&format!("host: {}\r\n", server.at)), "{head}");
+    assert!(head.contains("x-own: 1\r\n") && head.contains("content-length: 4\r\n"), "{head}");
+    let (lists, bytes, _) = rig.record.take();
+    assert_eq!(lists.hosts.into_iter().collect::<Vec<_>>(), [rule]);
+    assert_eq!(bytes.sent, head.len() as u64 + 4);
+    assert_eq!(bytes.received, OK.len() as u64);
+    assert_eq!(lists.denials, []);
+}

@@ -1,0 +1,199 @@
+//! A reply where secrets are looked for: taken whole, searched, and only then handed over.
+//!
+//! Whoever sends the reply may be in league with the tool that gets it, and both may count
+//! and measure. So nothing of a reply is passed on before its last byte was searched; what is
+//! found is acted on at the end only, wherever in the reply it stands; and what the guest then
+//! gets is the whole reply in blocks of one size, or one error (INV-103). A reply that breaks
+//! off gives the error of that, whatever it held.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use belljar_policy::{DenyCode, Meter};
+use bytes::Bytes;
+use http::response::Parts;
+use http::{HeaderMap, Response};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
+use hyper::ext::ReasonPhrase;
+use tokio::time::timeout;
+use wasmtime_wasi_http::{Error, WasiBody};
+
+use super::refusal::deny;
+use super::scan::Scanner;
+use super::secrets::{PIECE, Watch};
+use crate::receipt::record::Record;
+
+/// Bytes of a block. Each is searched at once and is one frame to the guest.
+const BLOCK: usize = PIECE;
+
+/// A reply on its way in.
+struct Taking<'a> {
+    scanner: Scanner<'a>,
+    record: &'a Arc<Record>,
+    blocks: VecDeque<Block>,
+    trailers: Option<HeaderMap>,
+}
+
+/// Up to [`BLOCK`] bytes, counted as memory of the jar while they are held: a guest cannot have
+/// the host hold more for it than it may hold itself.
+struct Block {
+    bytes: Vec<u8>,
+    _memory: Memory,
+}
+
+/// Memory of the jar, given back when dropped.
+struct Memory {
+    record: Arc<Record>,
+    bytes: u64,
+}
+
+/// The body of a reply that was searched.
+struct WholeBody {
+    blocks: VecDeque<Block>,
+    trailers: Option<HeaderMap>,
+}
+
+/// Takes a reply to its end. Gives it where no secret stands in it. The error of a body that
+/// breaks off is made by `broken`; a silence of this length ends it too.
+pub(crate) async fn take<B>(
+    reply: Response<B>,
+    watch: &Watch,
+    record: &Arc<Record>,
+    silence: Duration,
+    broken: impl Fn(B::Error) -> Error,
+) -> Result<Searched, Error>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let (parts, mut body) = reply.into_parts();
+    let (blocks, trailers) = (VecDeque::new(), None);
+    let mut taking = Taking { scanner: watch.scanner(), record, blocks, trailers };
+    taking.head(&parts);
+    loop {
+        let frame = timeout(silence, body.frame()).await;
+        match frame.map_err(|_| Error::ConnectionReadTimeout)? {
+            None => break,
+            Some(Err(error)) => return Err(broken(error)),
+            Some(Ok(frame)) => taking.frame(frame)?,
+        }
+    }
+    Ok(taking.end(parts))
+}
+
+/// A reply that is there to its end and was searched.
+pub(crate) struct Searched {
+    reply: Response<WasiBody>,
+    found: bool,
+}
+
+impl Searched {
+    /// The reply, or its refusal.
+    pub(crate) fn reply(self, watch: &Watch, record: &Record) -> Result<Response<WasiBody>, Error> {
+        if !self.found {
+            return Ok(self.reply);
+        }
+        let facts = format!("the reply holds {}", watch.withheld());
+        Err(deny(record, DenyCode::SecretInReply, facts))
+    }
+}
+
+impl Taking<'_> {
+    fn head(&mut self, parts: &Parts) {
+        if let Some(reason) = parts.extensions.get::<ReasonPhrase>() {
+            self.scanner.apart(reason.as_bytes());
+        }
+        self.fields(&parts.headers);
+    }
+
+    fn fields(&mut self, fields: &HeaderMap) {
+        for (name, value) in fields {
+            self.scanner.apart(name.as_str().as_bytes());
+            self.scanner.apart(value.as_bytes());
+        }
+    }
+
+    fn frame(&mut self, frame: Frame<Bytes>) -> Result<(), Error> {
+        match frame.into_data() {
+            Ok(data) => self.data(&data),
+            Err(frame) => {
+                let trailers = frame.into_trailers().unwrap_or_default();
+                self.fields(&trailers);
+                self.trailers = Some(trailers);
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies a piece into blocks, so that many small pieces cost no more than a large one.
+    fn data(&mut self, mut piece: &[u8]) -> Result<(), Error> {
+        while !piece.is_empty() {
+            let free =
+                self.blocks.back().map_or(0, |block| BLOCK.saturating_sub(block.bytes.len()));
+            if free == 0 {
+                self.search();
+                let memory = Memory::take(self.record)?;
+                self.blocks.push_back(Block { bytes: Vec::with_capacity(BLOCK), _memory: memory });
+                continue;
+            }
+            let (now, later) = piece.split_at(free.min(piece.len()));
+            if let Some(block) = self.blocks.back_mut() {
+                block.bytes.extend_from_slice(now);
+            }
+            piece = later;
+        }
+        Ok(())
+    }
+
+    /// Searches the block that is full, or the last one.
+    fn search(&mut self) {
+        if let Some(block) = self.blocks.back() {
+            self.scanner.push(&block.bytes);
+        }
+    }
+
+    fn end(mut self, parts: Parts) -> Searched {
+        self.search();
+        let found = self.scanner.found();
+        let body = WholeBody { blocks: self.blocks, trailers: self.trailers };
+        Searched { reply: Response::from_parts(parts, body.boxed_unsync()), found }
+    }
+}
+
+impl Memory {
+    fn take(record: &Arc<Record>) -> Result<Self, Error> {
+        let bytes = BLOCK as u64;
+        match record.reserve(Meter::Memory, bytes) {
+            Ok(()) => Ok(Self { record: Arc::clone(record), bytes }),
+            Err(exhausted) => {
+                let facts = format!("a reply is taken whole where secrets are: {exhausted}");
+                deny(record, DenyCode::LimitReached, facts);
+                Err(Error::HttpResponseBodySize(None))
+            }
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.record.refund(Meter::Memory, self.bytes);
+    }
+}
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Some(block) = self.blocks.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(block.bytes.into()))));
+        }
+        Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+}

@@ -1,0 +1,293 @@
+//! What a component's imports are bound to: real hosts for the base set and for what is
+//! granted, refusals for the rest.
+//!
+//! A refusal is defined under the name that the component spells, with the component's own
+//! types. Where a function's result has an error, the refusal is that error; only where it
+//! has none does the call trap.
+
+use belljar_policy::{DenyCode, Shown};
+use wasmtime::Engine;
+use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
+use wasmtime::component::{Component, InstancePre, Linker, LinkerInstance, ResourceType, Val};
+
+use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+use wasmtime_wasi::p2::bindings::{cli, random, sockets};
+use wasmtime_wasi::p2::{self, DynInputStream, DynOutputStream, DynPollable};
+use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
+
+use crate::Need;
+use crate::component::bindings::ToolIndices;
+use crate::component::bindings::belljar::tool::{log, progress};
+use crate::component::bindings::config::wasi::config::store as config;
+use crate::component::bindings::exports::belljar::tool::tools::{
+    Call, Definition, Output, ToolError,
+};
+use crate::component::bindings::hook::HookIndices;
+use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
+use crate::component::interfaces::{interface, is_hook_export, is_tool_export};
+use crate::error::LoadError;
+use crate::imports::files;
+use crate::imports::http;
+use crate::jar::state::{Guest, WholeGuest};
+use crate::receipt::Denial;
+
+/// Which interfaces a store gets for real, beyond those that every store gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Granted {
+    /// At least one host.
+    pub(crate) network: bool,
+}
+
+/// A component with its imports bound and its exports found.
+pub(crate) struct Bound {
+    pub(crate) pre: InstancePre<Guest>,
+    pub(crate) exports: Exports,
+}
+
+/// Which contract a component keeps. One that keeps both is a tool.
+pub(crate) enum Exports {
+    Tool(ToolIndices),
+    Hook(HookIndices),
+}
+
+/// Binds a component's imports. Once per component, engine and granted set.
+pub(crate) fn link(
+    engine: &Engine,
+    component: &Component,
+    granted: Granted,
+) -> Result<Bound, LoadError> {
+    let host = |error: wasmtime::Error| LoadError::Artifact(format!("{error:#}"));
+    let mut linker = Linker::new(engine);
+    add_base(&mut linker).map_err(host)?;
+    let ty = component.component_type();
+    let imports: Vec<_> = ty.imports(engine).map(|(name, item)| (name, item.ty)).collect();
+    if imports.iter().any(|(name, _)| name.starts_with("wasi:http/")) {
+        http::add_to_linker(&mut linker).map_err(host)?;
+    }
+    linker.allow_shadowing(true);
+    for (name, item) in &imports {
+        match refusal(name, granted) {
+            None => {}
+            Some(Refusal::Unknown) => return Err(unknown(name)),
+            Some(Refusal::Deny) => {
+                let ComponentItem::ComponentInstance(instance) = item else {
+                    return Err(unknown(name));
+                };
+                deny(engine, &mut linker, name, instance)?;
+            }
+        }
+    }
+    let pre = linker.instantiate_pre(component).map_err(|error| {
+        // The text names the import and what does not fit.
+        LoadError::UnknownImport(Shown::clipped(&format!("{error:#}"), 500).to_string())
+    })?;
+    let wrong = |error: wasmtime::Error| LoadError::WrongWorld(format!("{error:#}"));
+    let exports = match check_exports(engine, component)? {
+        World::Tool => Exports::Tool(ToolIndices::new(&pre).map_err(wrong)?),
+        World::Hook => Exports::Hook(HookIndices::new(&pre).map_err(wrong)?),
+    };
+    Ok(Bound { pre, exports })
+}
+
+enum Refusal {
+    Unknown,
+    Deny,
+}
+
+fn refusal(import: &str, granted: Granted) -> Option<Refusal> {
+    let Some(known) = interface(import) else { return Some(Refusal::Unknown) };
+    match known.need {
+        Need::Base | Need::Contract | Need::Files | Need::Config => None,
+        // The types are inert: requests can be built, and go nowhere.
+        Need::Network if granted.network || known.name == "wasi:http/types" => None,
+        Need::Network | Need::Denied => Some(Refusal::Deny),
+        Need::Unknown => Some(Refusal::Unknown),
+    }
+}
+
+fn unknown(import: &str) -> LoadError {
+    LoadError::UnknownImport(Shown::clipped(import, 128).to_string())
+}
+
+/// Always there, and empty-handed: no environment, no arguments, stdio into bounded buffers.
+fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    // io, clocks, random, stdin, stdout, stderr.
+    p2::add_to_linker_proxy_interfaces_async(linker)?;
+    cli::environment::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::exit::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_input::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_output::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_stdin::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_stdout::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    cli::terminal_stderr::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
+    random::insecure_seed::add_to_linker::<Guest, WasiRandom>(linker, Guest::random)?;
+    sockets::instance_network::add_to_linker::<Guest, WasiSockets>(linker, Guest::sockets)?;
+    let options = sockets::network::LinkOptions::default();
+    sockets::network::add_to_linker::<Guest, WasiSockets>(linker, &options, Guest::sockets)?;
+    files::add_to_linker(linker)?;
+    log::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    progress::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    config::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    // wasmtime-wasi draws random bytes one by one, unmetered.
+    linker.allow_shadowing(true);
+    random::random::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    random::insecure::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// Defines every function of an interface as a refusal.
+fn deny(
+    engine: &Engine,
+    linker: &mut Linker<Guest>,
+    import: &str,
+    ty: &ComponentInstance,
+) -> Result<(), LoadError> {
+    let host = |error: wasmtime::Error| LoadError::Artifact(format!("{error:#}"));
+    let mut instance = linker.instance(import).map_err(host)?;
+    for (name, item) in ty.exports(engine) {
+        match item.ty {
+            ComponentItem::ComponentFunc(_) => {
+                let what = format!("{import}#{name}");
+                deny_function(&mut instance, name, what).map_err(host)?;
+            }
+            ComponentItem::Resource(_) => {
+                let ty = resource(import, name);
+                instance.resource(name, ty, |_, _| Ok(())).map_err(host)?;
+            }
+            ComponentItem::Type(_) => {}
+            ComponentItem::CoreFunc(_)
+            | ComponentItem::Module(_)
+            | ComponentItem::Component(_)
+            | ComponentItem::ComponentInstance(_) => return Err(unknown(import)),
+        }
+    }
+    Ok(())
+}
+
+fn deny_function(
+    instance: &mut LinkerInstance<'_, Guest>,
+    name: &str,
+    what: String,
+) -> wasmtime::Result<()> {
+    instance.func_new_async(name, move |mut store, ty, params, results| {
+        let record = &store.data_mut().record;
+        record.host_call();
+        record.deny(Denial {
+            code: DenyCode::InterfaceNotGranted,
+            what: what.clone(),
+            facts: format!("`{what}` is not granted to this tool"),
+        });
+        Box::new(async move {
+            // A handle that is still lent out when the call ends is a trap.
+            for param in params {
+                if let Val::Resource(handle) = param {
+                    handle.resource_drop_async(&mut store).await?;
+                }
+            }
+            match (refused(&ty), results) {
+                (Some(error), [result]) => {
+                    *result = error;
+                    Ok(())
+                }
+                _ => Err(wasmtime::Error::new(NotGranted)),
+            }
+        })
+    })
+}
+
+/// The trap of a refusal that its interface cannot express.
+#[derive(Debug, thiserror::Error)]
+#[error("interface not granted")]
+pub(crate) struct NotGranted;
+
+/// Cases with which an interface says that something is refused, the best first.
+const REFUSED: &[&str] =
+    &["access-denied", "HTTP-request-denied", "not-permitted", "access", "not-supported"];
+
+/// The function's own error, if its result has one.
+fn refused(ty: &ComponentFunc) -> Option<Val> {
+    let Type::Result(result) = ty.results().next()? else { return None };
+    let payload = match result.err() {
+        None => return Some(Val::Result(Err(None))),
+        Some(Type::Enum(ty)) => {
+            let case = REFUSED.iter().find(|case| ty.names().any(|name| name == **case))?;
+            Val::Enum((*case).to_owned())
+        }
+        Some(Type::Variant(ty)) => {
+            let fits = |case: &&&str| ty.cases().any(|c| c.name == **case && c.ty.is_none());
+            let case = REFUSED.iter().find(fits)?;
+            Val::Variant((*case).to_owned(), None)
+        }
+        Some(_) => return None,
+    };
+    Some(Val::Result(Err(Some(Box::new(payload)))))
+}
+
+/// The type of a resource that an interface re-exports from a real one, or an inert type.
+fn resource(import: &str, name: &str) -> ResourceType {
+    use wasmtime_wasi_http::p2::types;
+    match name {
+        "error" => ResourceType::host::<wasmtime::Error>(),
+        "pollable" => ResourceType::host::<DynPollable>(),
+        "input-stream" => ResourceType::host::<DynInputStream>(),
+        "output-stream" => ResourceType::host::<DynOutputStream>(),
+        "network" => ResourceType::host::<p2::Network>(),
+        "outgoing-request" if import.starts_with("wasi:http/") => {
+            ResourceType::host::<types::HostOutgoingRequest>()
+        }
+        "request-options" if import.starts_with("wasi:http/") => {
+            ResourceType::host::<wasmtime_wasi_http::RequestOptions>()
+        }
+        "future-incoming-response" if import.starts_with("wasi:http/") => {
+            ResourceType::host::<types::HostFutureIncomingResponse>()
+        }
+        _ => ResourceType::host::<()>(),
+    }
+}
+
+/// A contract.
+enum World {
+    Tool,
+    Hook,
+}
+
+/// The contract's functions with the contract's types.
+fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadError> {
+    let wrong = |text: String| LoadError::WrongWorld(text);
+    let ty = component.component_type();
+    let find = |is: fn(&str) -> bool| ty.exports(engine).find(|(name, _)| is(name));
+    let ((name, export), world) = match (find(is_tool_export), find(is_hook_export)) {
+        (Some(tool), _) => (tool, World::Tool),
+        (None, Some(hook)) => (hook, World::Hook),
+        (None, None) => {
+            return Err(wrong("it does not export `belljar:tool/tools@0.1.0`".to_owned()));
+        }
+    };
+    let ComponentItem::ComponentInstance(interface) = export.ty else {
+        return Err(wrong(format!("its export `{name}` is not an interface")));
+    };
+    let function = |function: &str| match interface.get_export(engine, function).map(|f| f.ty) {
+        Some(ComponentItem::ComponentFunc(ty)) => Ok(ty),
+        Some(_) | None => Err(wrong(format!("`{name}` has no function `{function}`"))),
+    };
+    let another = |function: &str, error: wasmtime::Error| {
+        wrong(format!("`{function}` has another type: {error:#}"))
+    };
+    let instance = ty.instance_type();
+    match world {
+        World::Tool => {
+            function("describe")?
+                .typecheck::<(), (Vec<Definition>,)>(&instance)
+                .map_err(|error| another("describe", error))?;
+            function("invoke")?
+                .typecheck::<(Call,), (Result<Output, ToolError>,)>(&instance)
+                .map_err(|error| another("invoke", error))?;
+        }
+        World::Hook => function("check")?
+            .typecheck::<(String,), (Result<Verdict, String>,)>(&instance)
+            .map_err(|error| another("check", error))?,
+    }
+    Ok(world)
+}

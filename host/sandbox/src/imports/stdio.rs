@@ -1,0 +1,113 @@
+//! What a guest writes to stdout and stderr: the first bytes are kept, the rest is counted.
+//!
+//! wasmtime-wasi's own pipe fails when full, and a tool that logs much should not fail for
+//! it; its default stream queues empty writes without bound.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use crate::receipt::record::Record;
+
+/// The most that one write hands over; the host allocates as much for `write-zeroes`.
+const MAX_WRITE: usize = 64 << 10;
+
+/// One of the two streams of a store.
+#[derive(Clone)]
+pub(crate) struct Stdio {
+    limit: usize,
+    kept: Arc<Mutex<Kept>>,
+    record: Arc<Record>,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    dropped: u64,
+}
+
+impl Stdio {
+    /// Keeps `limit` bytes of each call.
+    pub(crate) fn new(limit: u64, record: Arc<Record>) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Self { limit, kept: Arc::default(), record }
+    }
+
+    /// What was kept since the last call of this, and how much was dropped.
+    pub(crate) fn take(&self) -> (String, u64) {
+        let mut kept = self.kept();
+        if kept.bytes.is_empty() {
+            return (String::new(), std::mem::take(&mut kept.dropped));
+        }
+        let Kept { bytes, dropped } = std::mem::take(&mut *kept);
+        (String::from_utf8_lossy(&bytes).into_owned(), dropped)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl IsTerminal for Stdio {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Stdio {
+    /// Not used by WASI 0.2, which asks for [`StdoutStream::p2_stream`]; keeps nothing.
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(tokio::io::sink())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[async_trait::async_trait]
+impl Pollable for Stdio {
+    async fn ready(&mut self) {}
+}
+
+impl OutputStream for Stdio {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.record.host_call();
+        let mut kept = self.kept();
+        let room = self.limit.saturating_sub(kept.bytes.len()).min(bytes.len());
+        let (keep, drop) = bytes.split_at(room);
+        kept.bytes.extend_from_slice(keep);
+        kept.dropped = kept.dropped.saturating_add(drop.len() as u64);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(MAX_WRITE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use belljar_policy::{Budget, Caps, Level};
+
+    use super::*;
+
+    #[test]
+    fn a_flood_is_cut_and_counted_and_never_fails() {
+        let budget = Budget::root(Level::Call, Caps::unlimited());
+        let stdio = Stdio::new(5, Arc::new(Record::new(budget, 0)));
+        let (mut a, mut b) = (stdio.p2_stream(), stdio.p2_stream());
+        a.write(Bytes::from_static(b"abc")).unwrap();
+        b.write(Bytes::from_static(b"defg")).unwrap();
+        assert_eq!(a.check_write().unwrap(), MAX_WRITE);
+        assert_eq!(stdio.take(), ("abcde".to_owned(), 2));
+        assert_eq!(stdio.take(), (String::new(), 0));
+    }
+}

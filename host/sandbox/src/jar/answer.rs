@@ -1,0 +1,214 @@
+//! A tool's answer, checked before anyone else sees it.
+
+use belljar_policy::{Budget, Level, Meter, Shown};
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+
+use crate::component::bindings::exports::belljar::tool::tools as wit;
+use crate::jar::output::{CallError, Output, Part, ToolErrorKind};
+use crate::json::check_json;
+
+/// Parts of one output. Models read a handful.
+const MAX_PARTS: usize = 256;
+
+/// Bytes of a tool error's text; more is cut, because the text goes to the model.
+const MAX_MESSAGE: usize = 16 << 10;
+
+/// Bytes of an attachment's name and of a media type.
+const MAX_NAME: usize = 255;
+const MAX_MEDIA_TYPE: usize = 127;
+
+/// Bytes of arguments. They come from a model's output, which is smaller.
+pub(crate) const MAX_ARGUMENTS: usize = 4 << 20;
+
+/// The name of an attachment that has none left after cleaning.
+const NAMELESS: &str = "attachment";
+
+/// Whether the text is a JSON object of bounded depth.
+pub(crate) fn is_object(text: &str) -> bool {
+    text.len() <= MAX_ARGUMENTS
+        && text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
+        && check_json(text).is_ok()
+}
+
+/// Checks an output and takes its size from the budget.
+pub(crate) fn accept(output: wit::Output, budget: &Budget) -> Result<Output, CallError> {
+    if output.parts.len() > MAX_PARTS {
+        let why = format!("{} parts, and at most {MAX_PARTS} are accepted", output.parts.len());
+        return Err(CallError::BadOutput(why));
+    }
+    let size = output.parts.iter().map(size).fold(0, u64::saturating_add);
+    if let Err(over) = budget.reserve(Meter::Output, size) {
+        return Err(if over.level == Level::Call {
+            let limit = over.limit;
+            CallError::BadOutput(format!("{size} bytes, and at most {limit} are accepted"))
+        } else {
+            CallError::Exhausted(over)
+        });
+    }
+    let parts = output.parts.into_iter().map(part).collect::<Result<_, _>>()?;
+    Ok(Output { parts })
+}
+
+/// A tool's error, its text cut at a bound.
+pub(crate) fn tool_error(error: wit::ToolError) -> CallError {
+    let (kind, mut message) = match error {
+        wit::ToolError::InvalidArguments(text) => (ToolErrorKind::InvalidArguments, text),
+        wit::ToolError::NotFound(text) => (ToolErrorKind::NotFound, text),
+        wit::ToolError::Denied(text) => (ToolErrorKind::Denied, text),
+        wit::ToolError::TooLarge(text) => (ToolErrorKind::TooLarge, text),
+        wit::ToolError::Failed(text) => (ToolErrorKind::Failed, text),
+    };
+    if message.len() > MAX_MESSAGE {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+        message.push('…');
+    }
+    CallError::Tool { kind, message }
+}
+
+/// SHA-256 over kind and content of each part.
+pub(crate) fn digest(output: &Output) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    let mut add = |bytes: &[u8]| {
+        hasher.update((bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    for part in &output.parts {
+        match part {
+            Part::Text(text) => {
+                add(b"text");
+                add(text.as_bytes());
+            }
+            Part::Json(text) => {
+                add(b"json");
+                add(text.as_bytes());
+            }
+            Part::Attachment { name, media_type, data } => {
+                add(b"attachment");
+                add(name.as_bytes());
+                add(media_type.as_bytes());
+                add(data);
+            }
+        }
+    }
+    hasher.finalize().into()
+}
+
+fn size(part: &wit::Part) -> u64 {
+    let bytes = match part {
+        wit::Part::Text(text) | wit::Part::Json(text) => text.len(),
+        wit::Part::Attachment(file) => file.name.len() + file.media_type.len() + file.data.len(),
+    };
+    bytes as u64
+}
+
+fn part(part: wit::Part) -> Result<Part, CallError> {
+    match part {
+        wit::Part::Text(text) => Ok(Part::Text(text)),
+        wit::Part::Json(text) => match check_json(&text) {
+            Ok(()) => Ok(Part::Json(text)),
+            Err(why) => Err(CallError::BadOutput(format!("a json part is not usable: {why}"))),
+        },
+        wit::Part::Attachment(file) => Ok(Part::Attachment {
+            name: clean_name(&file.name),
+            media_type: media_type(&file.media_type)?,
+            data: Bytes::from(file.data),
+        }),
+    }
+}
+
+/// The last component, without characters that a file system or a terminal takes amiss.
+fn clean_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let kept: String = last
+        .chars()
+        .filter(|c| Shown::new(c.encode_utf8(&mut [0; 4])).to_string().chars().eq([*c]))
+        .map(|c| if matches!(c, ':' | '*' | '?' | '"' | '<' | '>' | '|') { '_' } else { c })
+        .collect();
+    // Leading dots hide a file, and `..` is a directory; Windows drops dots and blanks at the
+    // end.
+    let trimmed = kept.trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
+    let end = trimmed.floor_char_boundary(MAX_NAME);
+    match trimmed.get(..end) {
+        None | Some("") => NAMELESS.to_owned(),
+        Some(name) => name.to_owned(),
+    }
+}
+
+/// `type/subtype` with parameters, as it came if it is harmless.
+fn media_type(text: &str) -> Result<String, CallError> {
+    let fits = text.len() <= MAX_MEDIA_TYPE
+        && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        && text.split_once('/').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty());
+    if fits {
+        return Ok(text.to_owned());
+    }
+    let shown = Shown::clipped(text, 64);
+    Err(CallError::BadOutput(format!("`{shown}` is not a media type such as `text/plain`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use belljar_policy::Caps;
+
+    use super::*;
+
+    fn budget(call: u64, above: u64) -> Budget {
+        let top = Budget::root(Level::Subagent, Caps::unlimited().with(Meter::Output, above));
+        top.child(Level::Call, Caps::unlimited().with(Meter::Output, call))
+    }
+
+    fn output(parts: Vec<wit::Part>) -> wit::Output {
+        wit::Output { parts }
+    }
+
+    #[test]
+    fn names_of_attachments_cannot_leave_a_directory_or_hide() {
+        for (name, clean) in [
+            ("../../etc/passwd", "passwd"),
+            ("C:\\temp\\a.txt", "a.txt"),
+            ("..", NAMELESS),
+            ("", NAMELESS),
+            (".bashrc", "bashrc"),
+            ("a\u{202e}b\n.txt", "ab.txt"),
+            ("a:b?.png", "a_b_.png"),
+            ("größe.txt", "größe.txt"),
+        ] {
+            assert_eq!(clean_name(name), clean, "{name:?}");
+        }
+        assert!(clean_name(&"ä".repeat(1_000)).len() <= MAX_NAME);
+    }
+
+    #[test]
+    fn an_output_is_bounded_by_the_call_and_by_what_is_above() {
+        let text = || output(vec![wit::Part::Text("12345".to_owned())]);
+        assert!(accept(text(), &budget(5, 5)).is_ok());
+        assert!(matches!(accept(text(), &budget(4, 9)), Err(CallError::BadOutput(_))));
+        assert!(matches!(accept(text(), &budget(9, 4)), Err(CallError::Exhausted(_))));
+    }
+
+    #[test]
+    fn json_must_parse_and_not_be_deep() {
+        let json = |text: &str| output(vec![wit::Part::Json(text.to_owned())]);
+        assert!(accept(json("{\"a\": [1]}"), &budget(999, 999)).is_ok());
+        for bad in ["{", "", "{} {}", &"[".repeat(100_000)] {
+            assert!(accept(json(bad), &budget(1 << 20, 1 << 20)).is_err(), "{:.9}", bad);
+        }
+    }
+
+    #[test]
+    fn arguments_are_objects() {
+        assert!(is_object(" {\"a\":1}"));
+        for bad in ["", "[]", "{", "1", "{}x", &format!("{{\"a\":{}", "[".repeat(9_999))] {
+            assert!(!is_object(bad), "{bad:.9}");
+        }
+    }
+
+    #[test]
+    fn media_types_with_control_characters_are_refused() {
+        assert!(media_type("text/plain; charset=utf-8").is_ok());
+        for bad in ["", "text", "/", "a/", "text/plain\r\nx: y", "text/\u{e9}"] {
+            assert!(media_type(bad).is_err(), "{bad:?}");
+        }
+    }
+}

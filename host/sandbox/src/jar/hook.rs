@@ -1,0 +1,97 @@
+//! Hooks as components: a stranger's code that judges an event and has nothing to work with.
+
+use std::time::Duration;
+
+use belljar_policy::Shown;
+use tokio_util::sync::CancellationToken;
+
+use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
+use crate::component::load::Loader;
+use crate::component::throwaway::{self, Bounds};
+use crate::component::wasm::Wasm;
+use crate::error::LoadError;
+use crate::jar::answer::is_object;
+use crate::jar::store::{Done, Job};
+
+/// Fuel of one judgement: a tenth of a second of a tight loop; a Rust hook takes a thousandth of
+/// it. It pays before every call, so it is small beside a call's own limit.
+const FUEL: u64 = 1_000_000_000;
+
+/// Linear memory and tables of one judgement: room for a small script engine.
+const MEMORY: u64 = 32 << 20;
+
+/// Bytes of new arguments that must pass; more are refused when they are read.
+const ANSWER: u64 = 4 << 20;
+
+/// Characters of a reason that are kept: a sentence or two for the model.
+const MAX_REASON: usize = 1_000;
+
+/// What a hook component said. Reasons are foreign text, cut at a bound: escape them before
+/// a person sees them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookVerdict {
+    /// Nothing against it.
+    Pass,
+    /// No, and why.
+    Deny(String),
+    /// Only if a person says yes, and why.
+    Ask(String),
+    /// Yes, with these arguments instead: a JSON object of bounded depth.
+    Narrow(String),
+}
+
+/// Why a hook component gave no verdict. The texts are escaped.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum HookError {
+    /// It does not load.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It trapped, ran out, took too long or was cancelled.
+    #[error("it failed: {0}")]
+    Failed(String),
+    /// It said itself that it cannot judge.
+    #[error("it cannot judge: {0}")]
+    Said(String),
+    /// Its answer breaks the contract.
+    #[error("its answer is not valid: {0}")]
+    BadAnswer(&'static str),
+}
+
+/// Runs `check` in a store that has nothing, and checks the answer.
+pub(crate) async fn judge(
+    loader: &Loader,
+    wasm: &Wasm,
+    event: &str,
+    time: Duration,
+    cancel: &CancellationToken,
+) -> Result<HookVerdict, HookError> {
+    let loaded = loader.load_hook(wasm).await?;
+    let bounds = Bounds { fuel: FUEL, memory_bytes: MEMORY, time, answer_bytes: ANSWER };
+    let job = Job::Judge(event.to_owned());
+    match throwaway::run(loader, &loaded, job, &bounds, cancel).await? {
+        Ok(Done::Judged(Ok(verdict))) => accept(verdict),
+        Ok(Done::Judged(Err(why))) => {
+            Err(HookError::Said(Shown::clipped(&why, MAX_REASON).to_string()))
+        }
+        Ok(Done::Opened | Done::Described(_) | Done::Invoked(_)) => {
+            Err(HookError::BadAnswer("it answered something else"))
+        }
+        Err(why) => Err(HookError::Failed(why)),
+    }
+}
+
+fn accept(verdict: Verdict) -> Result<HookVerdict, HookError> {
+    Ok(match verdict {
+        Verdict::Pass => HookVerdict::Pass,
+        Verdict::Deny(why) => HookVerdict::Deny(clip(&why)),
+        Verdict::Ask(why) => HookVerdict::Ask(clip(&why)),
+        Verdict::Narrow(arguments) if is_object(&arguments) => HookVerdict::Narrow(arguments),
+        Verdict::Narrow(_) => {
+            return Err(HookError::BadAnswer("the new arguments are no JSON object"));
+        }
+    })
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(MAX_REASON).collect()
+}

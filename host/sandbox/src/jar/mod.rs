@@ -1,0 +1,506 @@
+//! A jar: all the stores of one subagent.
+
+pub(crate) mod answer;
+pub(crate) mod hook;
+pub(crate) mod limits;
+pub(crate) mod meter;
+pub(crate) mod mounts;
+pub(crate) mod operations;
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod queue;
+pub(crate) mod state;
+pub(crate) mod store;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use belljar_policy::{
+    Budget, Caps, DenyCode, Level, Limits, Mount, Rights, ToolAsk, ToolName, ToolPermit, ToolRights,
+};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use crate::component::bindings::exports::belljar::tool::tools::Call;
+use crate::component::load::Loaded;
+use crate::component::wasm::Digest;
+use crate::error::{JarError, LoadError};
+use crate::imports::files::{FilesCtx, OpenMount};
+use crate::imports::http::{Connections, HttpCtx, JarSecrets, SecretStore, Watch};
+use crate::imports::link::{Bound, Granted};
+use crate::jar::answer::{accept, digest, is_object, tool_error};
+use crate::jar::limits::MemoryLimiter;
+use crate::jar::mounts::Held;
+use crate::jar::operations::Operations;
+use crate::jar::output::{CallError, CallResult, Output, ToolErrorKind};
+use crate::jar::progress::ProgressSink;
+use crate::jar::queue::Queue;
+use crate::jar::state::{Guest, Settings};
+use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore, Ran};
+use crate::receipt::record::Record;
+use crate::receipt::withheld;
+use crate::receipt::{Ending, Receipt};
+use crate::sandbox::Sandbox;
+use crate::{Hints, Wasm};
+
+/// How long closing a jar waits for operations in flight before it names them.
+const CLOSE_WAIT: Duration = Duration::from_secs(10);
+
+/// What a jar is made from.
+#[derive(Debug)]
+pub struct JarSpec {
+    /// The subagent's rights.
+    pub rights: Rights,
+    /// The subagent's budget. Each call gets a budget below it.
+    pub budget: Budget,
+    /// The tool components that the subagent may call. No store opens before a first call.
+    pub tools: Vec<JarTool>,
+    /// The values of secrets; which of them are used is for the rights to say. Those of the
+    /// rights, and those of the run ([`SecretStore::for_run`]), are looked for in every reply
+    /// to every tool of the jar, and in what the tools say.
+    pub secrets: SecretStore,
+    /// Ends all calls, for good.
+    pub cancel: CancellationToken,
+}
+
+/// One tool component in a jar.
+#[derive(Debug, Clone)]
+pub struct JarTool {
+    /// The tools of the component that this jar may call, with their hints.
+    pub tools: BTreeMap<ToolName, Hints>,
+    /// The component.
+    pub wasm: Wasm,
+    /// What its manifest asks for.
+    pub ask: ToolAsk,
+    /// Its settings, as `wasi:config` gives them.
+    pub config: Arc<BTreeMap<String, String>>,
+}
+
+/// All the stores of one subagent, dropped as one.
+///
+/// Invariant: a store is in its slot only between calls and only while it is sound. A call
+/// takes it out and puts it back when it ended well, so a call that is dropped, traps or runs
+/// out leaves an empty slot, and the next one opens a fresh store.
+pub struct Jar {
+    sandbox: Sandbox,
+    rights: Rights,
+    budget: Budget,
+    secrets: SecretStore,
+    /// What no call may say.
+    watch: Watch,
+    /// Shared by all stores.
+    connections: Connections,
+    cancel: CancellationToken,
+    /// The directories of the rights, open from the first moment: whatever becomes of their
+    /// paths, all tools of the jar see the same ones.
+    held: Vec<Arc<Held>>,
+    slots: Vec<Slot>,
+    names: HashMap<ToolName, (usize, Hints)>,
+    queue: Queue,
+    operations: Arc<Operations>,
+}
+
+/// One component of the jar.
+struct Slot {
+    tool: JarTool,
+    loaded: OnceCell<Arc<Loaded>>,
+    given: OnceLock<Given>,
+    store: Mutex<Option<Box<OpenStore>>>,
+}
+
+/// What the stores of a slot get: fixed with the first of them.
+struct Given {
+    rights: ToolRights,
+    budget: Budget,
+    settings: Settings,
+    secrets: JarSecrets,
+    mounts: Vec<OpenMount>,
+}
+
+/// Why a call did not come to its end.
+enum Failure {
+    Refused(DenyCode),
+    NotLoaded(LoadError),
+    Fault(Fault),
+}
+
+impl Jar {
+    pub(crate) fn new(sandbox: Sandbox, spec: JarSpec) -> Result<Self, JarError> {
+        let JarSpec { rights, budget, tools, secrets, cancel } = spec;
+        let mut names = HashMap::new();
+        let mut slots = Vec::with_capacity(tools.len());
+        for (slot, tool) in tools.into_iter().enumerate() {
+            for (name, hints) in &tool.tools {
+                if names.insert(name.clone(), (slot, *hints)).is_some() {
+                    return Err(JarError::DuplicateTool(name.clone()));
+                }
+            }
+            slots.push(Slot {
+                tool,
+                loaded: OnceCell::new(),
+                given: OnceLock::new(),
+                store: Mutex::new(None),
+            });
+        }
+        let held = sandbox.shared.mounts.open(
+            rights.mounts(),
+            &sandbox.work_directories,
+            &sandbox.closed_directories,
+        )?;
+        let secrets = secrets.with_watched(rights.secrets());
+        let watch = secrets.watch();
+        let cancel = cancel.child_token();
+        let (queue, operations) = (Queue::default(), Arc::default());
+        let connections = Connections::of(rights.limits());
+        Ok(Self {
+            sandbox,
+            rights,
+            budget,
+            secrets,
+            watch,
+            connections,
+            cancel,
+            held,
+            slots,
+            names,
+            queue,
+            operations,
+        })
+    }
+
+    /// Calls a tool. Waits behind earlier calls of the same component, in the order asked;
+    /// overlaps with calls of other components only where both tools are hinted read-only.
+    /// The order is that in which the returned futures are first polled.
+    ///
+    /// `arguments` must be a JSON object as text. The permit must be one of this jar's rights;
+    /// one that still needs a person's answer is refused ([`ToolPermit::answered`]).
+    ///
+    /// Dropping the future ends the call at once; its store is discarded.
+    pub async fn call(&self, permit: ToolPermit, arguments: &str) -> CallResult {
+        self.call_with_progress(permit, arguments, None).await
+    }
+
+    /// As [`Jar::call`], with the guest's progress reports.
+    pub async fn call_with_progress(
+        &self,
+        permit: ToolPermit,
+        arguments: &str,
+        progress: Option<ProgressSink>,
+    ) -> CallResult {
+        let asked = Instant::now();
+        let name = permit.tool();
+        let mut receipt = Receipt::empty(name.as_str(), "", arguments);
+        let outcome = if permit.needs_answer() {
+            Err(Failure::Refused(DenyCode::NobodyToAsk).tell(0, &mut receipt))
+        } else {
+            let progress = progress.map(|sink| withheld::progress(&self.watch, sink));
+            self.answer(name, arguments, progress, asked, &mut receipt).await
+        };
+        let outcome = withheld::outcome(&self.watch, outcome, &mut receipt);
+        receipt.times.total = micros(asked.elapsed());
+        if let Ok(output) = &outcome {
+            receipt.bytes.output = output.size();
+            receipt.output_digest = Digest::from_bytes(digest(output)).to_string();
+        }
+        CallResult { outcome, receipt }
+    }
+
+    /// Opens the store of a tool ahead of its first call.
+    pub async fn open(&self, tool: &str) -> Result<(), CallError> {
+        let Some((slot, _)) = self.names.get(tool) else {
+            return Err(CallError::Refused(DenyCode::ToolNotAllowed));
+        };
+        let mut receipt = Receipt::empty(tool, "", "");
+        let ran = self.run(*slot, false, Job::Open, None, Instant::now(), &mut receipt).await;
+        ran.map(|_| ()).map_err(|failure| failure.tell(self.timeout(*slot), &mut receipt))
+    }
+
+    /// Ends what runs, waits until nothing of it is in flight, and drops the stores. After
+    /// that nothing in this jar has any effect. Gives the names of operations that have not
+    /// ended after ten seconds; none in a healthy host.
+    pub async fn close(&self) -> Vec<String> {
+        self.cancel.cancel();
+        let ended = async {
+            self.queue.idle().await;
+            for slot in &self.slots {
+                drop(slot.take());
+            }
+            self.operations.ended().await;
+        };
+        match tokio::time::timeout(CLOSE_WAIT, ended).await {
+            Ok(()) => Vec::new(),
+            Err(_) => self.operations.names(),
+        }
+    }
+
+    async fn answer(
+        &self,
+        name: &ToolName,
+        arguments: &str,
+        progress: Option<ProgressSink>,
+        asked: Instant,
+        receipt: &mut Receipt,
+    ) -> Result<Output, CallError> {
+        let here = self.names.get(name).filter(|_| self.rights.tool(name.as_str()).is_ok());
+        let Some((slot, hints)) = here else {
+            return Err(Failure::Refused(DenyCode::ToolNotAllowed).tell(0, receipt));
+        };
+        if !is_object(arguments) {
+            let message = "the arguments are not a JSON object".to_owned();
+            receipt.ending = Ending::Refused(message.clone());
+            return Err(CallError::Tool { kind: ToolErrorKind::InvalidArguments, message });
+        }
+        let call = Call { tool: name.as_str().to_owned(), arguments: arguments.to_owned() };
+        let job = Job::Invoke(call);
+        match self.run(*slot, hints.read_only, job, progress, asked, receipt).await {
+            Ok((Done::Invoked(Ok(output)), budget)) => match accept(output, &budget) {
+                Ok(output) => {
+                    receipt.ending = Ending::Completed;
+                    Ok(output)
+                }
+                Err(error) => {
+                    receipt.ending = match &error {
+                        CallError::Exhausted(which) => Ending::Exhausted(which.to_string()),
+                        error => Ending::BadOutput(error.to_string()),
+                    };
+                    Err(error)
+                }
+            },
+            Ok((Done::Invoked(Err(error)), _)) => {
+                let error = tool_error(error);
+                if let CallError::Tool { kind, .. } = &error {
+                    receipt.ending = Ending::ToolError(kind.as_str().to_owned());
+                }
+                Err(error)
+            }
+            Ok((Done::Opened | Done::Described(_) | Done::Judged(_), _)) => {
+                Err(CallError::HostFault)
+            }
+            Err(failure) => Err(failure.tell(self.timeout(*slot), receipt)),
+        }
+    }
+
+    /// Waits for the turn, opens the store if there is none, runs the job, and keeps the
+    /// store if it is sound.
+    async fn run(
+        &self,
+        slot: usize,
+        shared: bool,
+        job: Job,
+        progress: Option<ProgressSink>,
+        asked: Instant,
+        receipt: &mut Receipt,
+    ) -> Result<(Done, Budget), Failure> {
+        let cancelled = || Failure::Fault(Fault::Cancelled);
+        if self.cancel.is_cancelled() || self.budget.is_cancelled() {
+            return Err(cancelled());
+        }
+        let turn = tokio::select! {
+            biased;
+            turn = self.queue.enter(slot, shared) => turn,
+            () = self.cancelled() => return Err(cancelled()),
+        };
+        let _turn = turn.map_err(|_| Failure::Refused(DenyCode::LimitReached))?;
+        let begun = Instant::now();
+        receipt.times.queued = micros(begun - asked);
+        let Some(slot) = self.slots.get(slot) else { return Err(cancelled()) };
+        receipt.component = slot.tool.wasm.digest().to_string();
+        let given = self.given(slot);
+        let opening = async {
+            let loaded = slot
+                .loaded
+                .get_or_try_init(|| self.sandbox.shared.loader.load(&slot.tool.wasm))
+                .await
+                .map_err(Failure::NotLoaded)?;
+            self.open_store(slot, given, loaded).await
+        };
+        let (mut store, bound) = tokio::select! {
+            biased;
+            opened = opening => opened?,
+            () = self.cancelled() => return Err(cancelled()),
+        };
+        let loading = begun.elapsed();
+        let limits = given.rights.limits();
+        let budget = given.budget.child(Level::Call, Caps::of_call(limits));
+        store.guest().progress = progress;
+        let allowance = Allowance {
+            budget: &budget,
+            time: Duration::from_secs(limits.call_timeout_seconds),
+            cancel: &self.cancel,
+        };
+        let ran = store.run(bound, job, &allowance).await;
+        store.guest().progress = None;
+        note(receipt, &mut store, &ran, loading, begun.elapsed());
+        if ran.end.is_ok() {
+            slot.put(store);
+        }
+        ran.end.map(|done| (done, budget)).map_err(Failure::Fault)
+    }
+
+    /// Waits until the jar, or a budget that it works on, is cancelled.
+    async fn cancelled(&self) {
+        tokio::select! {
+            () = self.cancel.cancelled() => {}
+            () = self.budget.cancelled() => {}
+        }
+    }
+
+    /// The slot's store, or a fresh one.
+    async fn open_store<'a>(
+        &self,
+        slot: &Slot,
+        given: &Given,
+        loaded: &'a Loaded,
+    ) -> Result<(Box<OpenStore>, &'a Bound), Failure> {
+        let limits = given.rights.limits();
+        let granted = Granted { network: !given.rights.hosts().is_none() };
+        if let Some(store) = slot.take() {
+            let bound = loaded.bound(store.is_pooled(), granted).map_err(Failure::NotLoaded)?;
+            return Ok((store, bound));
+        }
+        let loader = &self.sandbox.shared.loader;
+        let opening =
+            loader.place(loaded, granted, limits.memory_bytes).await.map_err(Failure::NotLoaded)?;
+        let bound = opening.bound;
+        let guest = self.guest(given, granted.network && loaded.imports_http());
+        Ok((Box::new(OpenStore::new(opening, guest, limits.output_bytes)), bound))
+    }
+
+    fn guest(&self, given: &Given, network: bool) -> Guest {
+        let limits = given.rights.limits();
+        let record = Record::new(given.budget.clone(), limits.log_lines)
+            .with_operations(Arc::clone(&self.operations));
+        let record = Arc::new(record);
+        let files = FilesCtx::new(&given.mounts, limits, Arc::clone(&record));
+        let http = network.then(|| {
+            let (scope, options) = (given.rights.hosts().clone(), self.sandbox.shared.http.clone());
+            let secrets = given.secrets.clone();
+            HttpCtx::new(scope, secrets, limits, &self.connections, Arc::clone(&record), options)
+        });
+        let memory = MemoryLimiter::new(given.budget.clone());
+        let settings = given.settings.clone();
+        Guest::new(files, http, settings, memory, record, limits.stdio_bytes)
+    }
+
+    /// What the slot's stores get, out of the jar's rights.
+    fn given<'a>(&self, slot: &'a Slot) -> &'a Given {
+        slot.given.get_or_init(|| {
+            let rights = self.rights.for_tool(&slot.tool.ask);
+            let secrets = self.secrets.allowed(rights.secrets());
+            let settings = Settings {
+                values: Arc::clone(&slot.tool.config),
+                secrets: Arc::new(secrets.names().cloned().collect()),
+            };
+            let budget = self.budget_of(rights.limits());
+            let mounts = rights.mounts().iter().filter_map(|mount| self.held(mount)).collect();
+            Given { rights, budget, settings, secrets, mounts }
+        })
+    }
+
+    /// The open directory of a mount, with the mount's access and no more.
+    fn held(&self, mount: &Mount) -> Option<OpenMount> {
+        let held = self.held.iter().find(|held| *held.mount.guest() == mount.guest)?;
+        Some(held.mount.at_most(mount.access))
+    }
+
+    /// The subagent's budget, or one below it where the manifest narrows its limits.
+    fn budget_of(&self, limits: &Limits) -> Budget {
+        let caps = Caps::of(limits);
+        if caps == Caps::of(self.rights.limits()) {
+            return self.budget.clone();
+        }
+        self.budget.child(Level::Subagent, caps)
+    }
+
+    fn timeout(&self, slot: usize) -> u64 {
+        let given = self.slots.get(slot).and_then(|slot| slot.given.get());
+        given.map_or(0, |given| given.rights.limits().call_timeout_seconds)
+    }
+}
+
+impl Slot {
+    fn take(&self) -> Option<Box<OpenStore>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, store: Box<OpenStore>) {
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
+    }
+}
+
+impl Failure {
+    /// Writes it down in full, and says to the model what it may know.
+    fn tell(self, timeout: u64, receipt: &mut Receipt) -> CallError {
+        let (ending, error) = match self {
+            Self::Refused(code) => (Ending::Refused(code.to_string()), CallError::Refused(code)),
+            Self::NotLoaded(LoadError::Host(why)) => {
+                (Ending::HostFault(why.to_string()), CallError::HostFault)
+            }
+            Self::NotLoaded(why) => {
+                (Ending::Refused(why.to_string()), CallError::NotLoaded(why.to_string()))
+            }
+            Self::Fault(Fault::Trapped { name, detail }) => {
+                (Ending::Trapped(detail), CallError::Trapped(name))
+            }
+            Self::Fault(Fault::Exhausted(which)) => {
+                (Ending::Exhausted(which.to_string()), CallError::Exhausted(which))
+            }
+            Self::Fault(Fault::TimedOut) => (Ending::TimedOut, CallError::TimedOut(timeout)),
+            Self::Fault(Fault::Cancelled) => (Ending::Cancelled, CallError::Cancelled),
+            Self::Fault(Fault::Panicked) => {
+                (Ending::HostFault("a host function panicked".to_owned()), CallError::HostFault)
+            }
+        };
+        if let Ending::HostFault(facts) = &ending {
+            tracing::error!(target: "belljar::sandbox", tool = %receipt.tool, "{facts}");
+        }
+        receipt.ending = ending;
+        error
+    }
+}
+
+impl std::fmt::Debug for Jar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Jar").field("tools", &self.names.keys()).finish_non_exhaustive()
+    }
+}
+
+/// What the call did, into its receipt.
+fn note(
+    receipt: &mut Receipt,
+    store: &mut OpenStore,
+    ran: &Ran,
+    loading: Duration,
+    elapsed: Duration,
+) {
+    let guest = store.guest();
+    let (lists, bytes, host_calls) = guest.record.take();
+    let (stdout, out_dropped) = guest.stdout.take();
+    let (stderr, err_dropped) = guest.stderr.take();
+    receipt.fuel = ran.fuel;
+    receipt.peak_memory = ran.peak_memory;
+    receipt.bytes = bytes;
+    receipt.host_calls = host_calls;
+    receipt.denials = lists.denials;
+    receipt.denials_dropped = lists.denials_dropped;
+    receipt.paths_read = lists.paths_read.into_iter().collect();
+    receipt.paths_written = lists.paths_written.into_iter().collect();
+    receipt.paths_dropped = lists.paths_dropped;
+    receipt.hosts = lists.hosts.into_iter().collect();
+    receipt.secrets_used = lists.secrets_used.into_iter().collect();
+    receipt.logs = lists.logs;
+    receipt.logs_dropped = lists.logs_dropped;
+    receipt.stdout = stdout;
+    receipt.stderr = stderr;
+    receipt.stdio_dropped = out_dropped.saturating_add(err_dropped);
+    let times = &mut receipt.times;
+    times.opening = micros(loading + ran.opening);
+    times.guest = micros(ran.guest_time);
+    let other = loading + ran.guest_time;
+    times.waiting = micros(elapsed.saturating_sub(other));
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,83 @@
+//! Open directories, shared between the stores and jars that mount the same one: ten
+//! thousand jars over one workspace hold one descriptor.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use belljar_policy::{Access, GuestPath, Mount};
+
+use crate::error::JarError;
+use crate::imports::files::{Closed, OpenMount};
+
+/// Entries before those without a user are swept out.
+const SWEEP_AT: usize = 256;
+
+/// Directories that are open now.
+#[derive(Default)]
+pub(crate) struct Mounts(Mutex<HashMap<Key, Weak<Held>>>);
+
+/// Also by what else decides of writing: who has other work directories or other closed ones may
+/// write less.
+type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed);
+
+/// One open directory.
+pub(crate) struct Held {
+    pub(crate) mount: OpenMount,
+    identity: (u64, u64),
+}
+
+impl Mounts {
+    /// Opens each mount, or shares it with who has it open already. A path that means
+    /// another directory than before is opened anew.
+    pub(crate) fn open(
+        &self,
+        mounts: &[Mount],
+        work_directories: &Arc<[PathBuf]>,
+        closed_directories: &[PathBuf],
+    ) -> Result<Vec<Arc<Held>>, JarError> {
+        let closed = Closed::find(closed_directories);
+        let open = |mount: &Mount| {
+            self.open_one(mount, work_directories, &closed).map_err(|source| JarError::Mount {
+                guest: mount.guest.to_string(),
+                host: mount.host.clone(),
+                source,
+            })
+        };
+        mounts.iter().map(open).collect()
+    }
+
+    fn open_one(
+        &self,
+        mount: &Mount,
+        work: &Arc<[PathBuf]>,
+        closed: &Closed,
+    ) -> io::Result<Arc<Held>> {
+        let Mount { guest, host, access } = mount.clone();
+        let key = (guest, host, access, Arc::clone(work), closed.clone());
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = open.get(&key).and_then(Weak::upgrade) {
+            let now = fs::metadata(&mount.host)?;
+            if held.identity == (now.dev(), now.ino()) {
+                return Ok(held);
+            }
+        }
+        let opened = OpenMount::open(mount, work, closed)?;
+        let identity = opened.identity()?;
+        let held = Arc::new(Held { mount: opened, identity });
+        if open.len() >= SWEEP_AT {
+            open.retain(|_, held| held.strong_count() > 0);
+        }
+        open.insert(key, Arc::downgrade(&held));
+        Ok(held)
+    }
+}
+
+impl std::fmt::Debug for Mounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mounts")
+    }
+}

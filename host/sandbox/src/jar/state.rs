@@ -1,0 +1,207 @@
+//! What the host keeps for one store, and the small interfaces that it answers itself: log,
+//! progress, settings, randomness.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use belljar_policy::{HostScope, Limits, SecretName, WORKSPACE};
+use wasmtime::component::{HasData, ResourceTable};
+use wasmtime_wasi::p2::bindings::random;
+use wasmtime_wasi::{Rng, WasiCtx, WasiCtxView, WasiView};
+
+use crate::component::bindings::belljar::tool::{log, progress};
+use crate::component::bindings::config::wasi::config::store as config;
+use crate::imports::clocks::{Monotonic, Wall};
+use crate::imports::files::{FilesCtx, FilesView, HasFiles};
+use crate::imports::http::{Connections, HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
+use crate::imports::stdio::Stdio;
+use crate::jar::limits::{MAX_RANDOM, MAX_RESOURCES, MemoryLimiter};
+use crate::jar::progress::{Progress, ProgressSink};
+use crate::receipt::record::{Record, clip};
+
+/// The data of one store.
+pub(crate) struct Guest {
+    pub(crate) table: ResourceTable,
+    pub(crate) wasi: WasiCtx,
+    pub(crate) files: FilesCtx,
+    /// `None` until a request is built, in a component that was not seen to need it.
+    pub(crate) http: Option<HttpCtx>,
+    pub(crate) rng: Box<dyn Rng + Send>,
+    pub(crate) settings: Settings,
+    pub(crate) memory: MemoryLimiter,
+    pub(crate) record: Arc<Record>,
+    pub(crate) stdout: Stdio,
+    pub(crate) stderr: Stdio,
+    pub(crate) progress: Option<ProgressSink>,
+}
+
+/// What `wasi:config` answers from. Values of secrets are not here.
+#[derive(Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) values: Arc<BTreeMap<String, String>>,
+    pub(crate) secrets: Arc<BTreeSet<SecretName>>,
+}
+
+/// Gives a generated interface the store's data as a whole.
+pub(crate) struct WholeGuest;
+
+impl HasData for WholeGuest {
+    type Data<'a> = &'a mut Guest;
+}
+
+impl Guest {
+    /// The data of a store that opens now.
+    pub(crate) fn new(
+        files: FilesCtx,
+        http: Option<HttpCtx>,
+        settings: Settings,
+        memory: MemoryLimiter,
+        record: Arc<Record>,
+        stdio_bytes: u64,
+    ) -> Self {
+        let stdout = Stdio::new(stdio_bytes, Arc::clone(&record));
+        let stderr = Stdio::new(stdio_bytes, Arc::clone(&record));
+        let mut wasi = WasiCtx::builder();
+        wasi.stdout(stdout.clone())
+            .stderr(stderr.clone())
+            .initial_cwd(WORKSPACE)
+            .wall_clock(Wall)
+            .monotonic_clock(Monotonic(Instant::now()))
+            .max_random_size(MAX_RANDOM)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MAX_RESOURCES);
+        Self {
+            table,
+            wasi: wasi.build(),
+            files,
+            http,
+            rng: wasmtime_wasi::thread_rng(),
+            settings,
+            memory,
+            record,
+            stdout,
+            stderr,
+            progress: None,
+        }
+    }
+
+    fn random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.record.host_call();
+        if len > MAX_RANDOM {
+            wasmtime::bail!("{len} random bytes asked at once, and at most {MAX_RANDOM} are given");
+        }
+        let mut bytes = vec![0; usize::try_from(len)?];
+        self.rng.fill_bytes(&mut bytes);
+        Ok(bytes)
+    }
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl HasFiles for Guest {
+    fn files(&mut self) -> FilesView<'_> {
+        FilesView { ctx: &mut self.files, table: &mut self.table }
+    }
+}
+
+impl HasHttp for Guest {
+    fn http(&mut self) -> HttpView<'_> {
+        let nowhere = || {
+            let (scope, secrets) = (HostScope::none(), JarSecrets::default());
+            let (limits, record) = (Limits::default(), Arc::clone(&self.record));
+            let jar = Connections::of(&limits);
+            HttpCtx::new(scope, secrets, &limits, &jar, record, HttpOptions::default())
+        };
+        HttpView { ctx: self.http.get_or_insert_with(nowhere), table: &mut self.table }
+    }
+}
+
+impl random::random::Host for &mut Guest {
+    fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.random_bytes(len)
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.rng.next_u64())
+    }
+}
+
+impl random::insecure::Host for &mut Guest {
+    fn get_insecure_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.random_bytes(len)
+    }
+
+    fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.rng.next_u64())
+    }
+}
+
+impl log::Host for &mut Guest {
+    fn log(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        self.record.host_call();
+        let level = match level {
+            log::Level::Trace => "trace",
+            log::Level::Debug => "debug",
+            log::Level::Info => "info",
+            log::Level::Warn => "warn",
+            log::Level::Error => "error",
+        };
+        self.record.log(level, &message);
+        Ok(())
+    }
+}
+
+impl progress::Host for &mut Guest {
+    fn report(&mut self, done: u64, total: Option<u64>, message: String) -> wasmtime::Result<()> {
+        self.record.host_call();
+        if self.record.progress()
+            && let Some(sink) = &self.progress
+        {
+            sink(Progress { done, total, message: clip(&message) });
+        }
+        Ok(())
+    }
+}
+
+/// What stands for a secret's value: a guest may know that there is one.
+const SECRET_THERE: &str = "granted";
+const SECRET_PREFIX: &str = "secret.";
+
+impl Settings {
+    fn get(&self, key: &str) -> Option<String> {
+        match key.strip_prefix(SECRET_PREFIX) {
+            Some(name) => self.secrets.contains(name).then(|| SECRET_THERE.to_owned()),
+            None => self.values.get(key).cloned(),
+        }
+    }
+
+    fn all(&self) -> Vec<(String, String)> {
+        let values = self.values.iter().map(|(key, value)| (key.clone(), value.clone()));
+        let secret =
+            |name: &SecretName| (format!("{SECRET_PREFIX}{name}"), SECRET_THERE.to_owned());
+        values
+            .filter(|(key, _)| !key.starts_with(SECRET_PREFIX))
+            .chain(self.secrets.iter().map(secret))
+            .collect()
+    }
+}
+
+impl config::Host for &mut Guest {
+    fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<String>, config::Error>> {
+        self.record.host_call();
+        Ok(Ok(self.settings.get(&key)))
+    }
+
+    fn get_all(&mut self) -> wasmtime::Result<Result<Vec<(String, String)>, config::Error>> {
+        self.record.host_call();
+        Ok(Ok(self.settings.all()))
+    }
+}

@@ -1,0 +1,269 @@
+//! One open store, and running something in it.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use belljar_policy::{Budget, Exhausted, Level, Meter, Shown};
+use futures::FutureExt;
+use tokio_util::sync::CancellationToken;
+use wasmtime::component::Instance;
+use wasmtime::{Store, Trap};
+use wasmtime_wasi::I32Exit;
+
+use crate::component::bindings::Tool;
+use crate::component::bindings::exports::belljar::tool::tools::{
+    Call, Definition, Output, ToolError,
+};
+use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
+use crate::component::engine::PoolPermit;
+use crate::component::load::Opening;
+use crate::imports::link::{Bound, Exports, NotGranted};
+use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
+use crate::jar::meter::{Bounds, INTERVAL, Metered, Stop, Tally};
+use crate::jar::state::Guest;
+
+/// The store of one tool. Fields drop in order: the store before its room in the pool.
+pub(crate) struct OpenStore {
+    store: Store<Guest>,
+    instance: Option<Instance>,
+    /// The instance's functions, looked up and type-checked at the first call.
+    tool: Option<Tool>,
+    permit: Option<PoolPermit>,
+}
+
+/// What to run.
+pub(crate) enum Job {
+    /// Nothing beyond instantiation.
+    Open,
+    /// The contract's `describe`.
+    Describe,
+    /// The contract's `invoke`.
+    Invoke(Call),
+    /// `check` of the hooks' contract.
+    Judge(String),
+}
+
+/// What it gave.
+pub(crate) enum Done {
+    /// The store is open.
+    Opened,
+    /// The tools.
+    Described(Vec<Definition>),
+    /// The answer.
+    Invoked(Result<Output, ToolError>),
+    /// The verdict.
+    Judged(Result<Verdict, String>),
+}
+
+/// Why it gave nothing. The store is dead then.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// A trap: its name, and all that is known of it.
+    Trapped { name: String, detail: String },
+    /// A budget ran out.
+    Exhausted(Exhausted),
+    /// Its time was up.
+    TimedOut,
+    /// The run was cancelled.
+    Cancelled,
+    /// Host code panicked.
+    Panicked,
+}
+
+/// What running something took.
+pub(crate) struct Ran {
+    pub(crate) end: Result<Done, Fault>,
+    pub(crate) fuel: u64,
+    pub(crate) guest_time: Duration,
+    /// Until the store was instantiated; zero if it was before.
+    pub(crate) opening: Duration,
+    pub(crate) peak_memory: u64,
+}
+
+/// What bounds it.
+pub(crate) struct Allowance<'a> {
+    /// Billed for fuel; capped at what one call may use.
+    pub(crate) budget: &'a Budget,
+    /// Wall time.
+    pub(crate) time: Duration,
+    /// Ends it early.
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+impl OpenStore {
+    /// A store with all limits set. No guest code has run yet.
+    pub(crate) fn new(opening: Opening<'_>, guest: Guest, output_bytes: u64) -> Self {
+        let mut store = Store::new(opening.bound.pre.engine(), guest);
+        store.limiter(|guest| &mut guest.memory);
+        // An answer of the allowed size must pass; twice, for names and lists count too.
+        let answer = usize::try_from(output_bytes.saturating_mul(2)).unwrap_or(usize::MAX);
+        store.set_hostcall_fuel(MAX_HOSTCALL.max(answer));
+        store.set_max_component_handles(MAX_HANDLES);
+        Self { store, instance: None, tool: None, permit: opening.permit }
+    }
+
+    /// The store's data.
+    pub(crate) fn guest(&mut self) -> &mut Guest {
+        self.store.data_mut()
+    }
+
+    /// Whether it is one of the pool's.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.permit.is_some()
+    }
+
+    /// Runs a job to its end or to a bound, and bills it. After a fault, drop the store.
+    pub(crate) async fn run(&mut self, bound: &Bound, job: Job, allowance: &Allowance<'_>) -> Ran {
+        let record = self.guest().record.clone();
+        let budget = allowance.budget;
+        let begun = Instant::now();
+        let cap = budget.remaining(Meter::Fuel);
+        let mut tally = Tally::default();
+        let mut opened = None;
+        let end = if cap == 0 {
+            Err(Fault::Exhausted(used_up(budget, cap)))
+        } else if let Err(error) = self.refuel(cap) {
+            Err(fault(&error))
+        } else {
+            let bounds = Bounds {
+                budget,
+                record: &record,
+                deadline: begun + allowance.time,
+                cancel: allowance.cancel,
+            };
+            let work = pin!(self.work(bound, job, &mut opened));
+            let metered = Metered::new(work, bounds, &mut tally);
+            match AssertUnwindSafe(metered).catch_unwind().await {
+                Ok(Ok(Ok(done))) => Ok(done),
+                Ok(Ok(Err(error))) => Err(fault(&error)),
+                Ok(Err(stop)) => Err(stop.into()),
+                Err(_) => Err(Fault::Panicked),
+            }
+        };
+        let used = cap.saturating_sub(self.store.get_fuel().unwrap_or(0));
+        let used = match &end {
+            Ok(_) => used,
+            Err(Fault::Exhausted(_)) if cap == 0 => 0,
+            // What ran since the last yield is not known: bill the whole slice.
+            Err(Fault::Trapped { .. } | Fault::Panicked) => {
+                used.max(tally.guest_fuel).saturating_add(INTERVAL).min(cap)
+            }
+            Err(Fault::Exhausted(_) | Fault::TimedOut | Fault::Cancelled) => {
+                used.max(tally.guest_fuel.min(cap))
+            }
+        };
+        tally.settle(used, budget, &record);
+        Ran {
+            end: end.map_err(|fault| self.explain(fault, budget, cap)),
+            fuel: tally.fuel(),
+            guest_time: tally.guest_time,
+            opening: opened.map_or(Duration::ZERO, |at: Instant| at.duration_since(begun)),
+            peak_memory: self.guest().memory.take_peak(),
+        }
+    }
+
+    async fn work(
+        &mut self,
+        bound: &Bound,
+        job: Job,
+        opened: &mut Option<Instant>,
+    ) -> wasmtime::Result<Done> {
+        let Self { store, instance, tool, .. } = self;
+        let instance = match instance {
+            Some(instance) => instance,
+            None => {
+                let made = bound.pre.instantiate_async(&mut *store).await?;
+                *opened = Some(Instant::now());
+                instance.insert(made)
+            }
+        };
+        match job {
+            Job::Open => Ok(Done::Opened),
+            Job::Describe => {
+                let tools = ready(tool, bound, store, instance)?.belljar_tool_tools();
+                tools.call_describe(&mut *store).await.map(Done::Described)
+            }
+            Job::Invoke(call) => {
+                let tools = ready(tool, bound, store, instance)?.belljar_tool_tools();
+                tools.call_invoke(&mut *store, &call).await.map(Done::Invoked)
+            }
+            Job::Judge(event) => {
+                let Exports::Hook(exports) = &bound.exports else {
+                    wasmtime::bail!("it is no hook");
+                };
+                let hook = exports.load(&mut *store, instance)?;
+                let hooks = hook.belljar_hook_hooks();
+                hooks.call_check(&mut *store, &event).await.map(Done::Judged)
+            }
+        }
+    }
+
+    fn refuel(&mut self, cap: u64) -> wasmtime::Result<()> {
+        self.store.set_fuel(cap)?;
+        self.store.fuel_async_yield_interval(Some(INTERVAL))
+    }
+
+    /// Names the budget behind a fault: fuel, or memory that the guest did not get.
+    fn explain(&mut self, fault: Fault, budget: &Budget, cap: u64) -> Fault {
+        let refused = self.guest().memory.take_refused();
+        match (fault, refused) {
+            (Fault::Trapped { name, .. }, _) if name == OUT_OF_FUEL => {
+                Fault::Exhausted(used_up(budget, cap))
+            }
+            (Fault::Trapped { .. }, Some(refused)) => Fault::Exhausted(refused),
+            (fault, _) => fault,
+        }
+    }
+}
+
+/// The instance's functions, looked up once.
+fn ready<'a>(
+    tool: &'a mut Option<Tool>,
+    bound: &Bound,
+    store: &mut Store<Guest>,
+    instance: &Instance,
+) -> wasmtime::Result<&'a Tool> {
+    if tool.is_none() {
+        let Exports::Tool(exports) = &bound.exports else {
+            wasmtime::bail!("it is no tool");
+        };
+        *tool = Some(exports.load(&mut *store, instance)?);
+    }
+    tool.as_ref().ok_or_else(|| wasmtime::Error::msg("the tool is gone"))
+}
+
+const OUT_OF_FUEL: &str = "out of fuel";
+
+fn fault(error: &wasmtime::Error) -> Fault {
+    let name = if let Some(trap) = error.downcast_ref::<Trap>() {
+        match trap {
+            Trap::OutOfFuel => OUT_OF_FUEL.to_owned(),
+            trap => trap.to_string(),
+        }
+    } else if let Some(exit) = error.downcast_ref::<I32Exit>() {
+        format!("it exited with status {}", exit.0)
+    } else if let Some(refused) = error.downcast_ref::<NotGranted>() {
+        refused.to_string()
+    } else {
+        // Limits of the host that an interface cannot express: handles, bytes of one call.
+        "the host refused a call".to_owned()
+    };
+    let detail = Shown::clipped(&format!("{error:#}"), 500).to_string();
+    Fault::Trapped { name, detail }
+}
+
+fn used_up(budget: &Budget, cap: u64) -> Exhausted {
+    let call = Exhausted { meter: Meter::Fuel, level: Level::Call, limit: cap };
+    budget.exhausted(Meter::Fuel).unwrap_or(call)
+}
+
+impl From<Stop> for Fault {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Exhausted(which) => Self::Exhausted(which),
+            Stop::TimedOut => Self::TimedOut,
+            Stop::Cancelled => Self::Cancelled,
+        }
+    }
+}

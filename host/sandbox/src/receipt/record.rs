@@ -1,0 +1,228 @@
+//! The record of the call that runs now: host imports write here, the receipt reads it.
+//!
+//! One record per store, reset when a call starts. Shared by `Arc` because streams and
+//! request futures outlive the host call that made them. Every list is bounded.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar_policy::{Budget, Denied, Exhausted, Meter};
+
+use crate::jar::operations::{Operation, Operations};
+use crate::receipt::{Bytes, Denial, LogLine};
+
+/// Refusals kept of one call. Enough to see a pattern; a guest can make millions.
+pub(crate) const MAX_DENIALS: usize = 64;
+/// Paths and hosts kept of one call, each list by itself.
+pub(crate) const MAX_PATHS: usize = 256;
+/// Bytes kept of one path, one log message, one fact.
+pub(crate) const MAX_TEXT: usize = 1024;
+
+/// What the running call of one store did so far, and the budget it is billed to.
+#[derive(Debug)]
+pub(crate) struct Record {
+    budget: Budget,
+    host_calls: AtomicU64,
+    read: AtomicU64,
+    written: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+    reports: AtomicU64,
+    log_limit: u64,
+    operations: Arc<Operations>,
+    lists: Mutex<Lists>,
+}
+
+/// The bounded lists of a record.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    pub(crate) denials: Vec<Denial>,
+    pub(crate) denials_dropped: u64,
+    pub(crate) paths_read: BTreeSet<String>,
+    pub(crate) paths_written: BTreeSet<String>,
+    pub(crate) paths_dropped: u64,
+    pub(crate) hosts: BTreeSet<String>,
+    pub(crate) secrets_used: BTreeSet<String>,
+    pub(crate) logs: Vec<LogLine>,
+    pub(crate) logs_dropped: u64,
+}
+
+impl Record {
+    /// An empty record. Bytes are billed to `budget` as they move.
+    pub(crate) fn new(budget: Budget, log_limit: u64) -> Self {
+        Self {
+            budget,
+            host_calls: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            reports: AtomicU64::new(0),
+            log_limit,
+            operations: Arc::default(),
+            lists: Mutex::default(),
+        }
+    }
+
+    /// The same, with the list of operations that closing the jar waits for.
+    pub(crate) fn with_operations(self, operations: Arc<Operations>) -> Self {
+        Self { operations, ..self }
+    }
+
+    /// Notes an operation that may outlive the call. Hold what this gives until it has ended.
+    pub(crate) fn operation(&self, name: &str) -> Operation {
+        self.operations.begin(name)
+    }
+
+    /// Host work so far: calls into the host, and bytes moved for the guest.
+    pub(crate) fn work(&self) -> (u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let bytes = [&self.read, &self.written, &self.sent, &self.received].map(load);
+        (load(&self.host_calls), bytes.into_iter().fold(0, u64::saturating_add))
+    }
+
+    /// Counts a progress report; whether it is within the bound.
+    pub(crate) fn progress(&self) -> bool {
+        let kept = self.reports.fetch_add(1, Ordering::Relaxed) < self.log_limit;
+        if !kept {
+            self.lists().logs_dropped += 1;
+        }
+        kept
+    }
+
+    /// Counts one call from the guest into the host.
+    pub(crate) fn host_call(&self) {
+        self.host_calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes bytes from the budget before they are moved.
+    pub(crate) fn reserve(&self, meter: Meter, bytes: u64) -> Result<(), Exhausted> {
+        self.budget.reserve(meter, bytes)?;
+        self.count(meter, bytes);
+        Ok(())
+    }
+
+    /// Records bytes that have moved already.
+    pub(crate) fn bill(&self, meter: Meter, bytes: u64) -> Result<(), Exhausted> {
+        self.count(meter, bytes);
+        self.budget.bill(meter, bytes)
+    }
+
+    /// Gives back bytes that were reserved and not moved.
+    pub(crate) fn refund(&self, meter: Meter, bytes: u64) {
+        self.budget.refund(meter, bytes);
+        if let Some(counter) = self.counter(meter) {
+            let back = |n: u64| Some(n.saturating_sub(bytes));
+            let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, back);
+        }
+    }
+
+    /// Notes a refusal made by a policy check.
+    pub(crate) fn denied(&self, what: &str, denied: &Denied) {
+        self.deny(Denial { code: denied.code, what: clip(what), facts: clip(&denied.to_string()) });
+    }
+
+    /// Notes a refusal.
+    pub(crate) fn deny(&self, denial: Denial) {
+        tracing::info!(target: "belljar::denied", code = %denial.code, what = %denial.what, "{}", denial.facts);
+        let mut lists = self.lists();
+        if lists.denials.len() < MAX_DENIALS {
+            lists.denials.push(denial);
+        } else {
+            lists.denials_dropped += 1;
+        }
+    }
+
+    /// Notes that a file's content was read.
+    pub(crate) fn path_read(&self, path: &str) {
+        let mut lists = self.lists();
+        let Lists { paths_read, paths_dropped, .. } = &mut *lists;
+        insert(paths_read, path, paths_dropped);
+    }
+
+    /// Notes that a path was created, changed, renamed or removed.
+    pub(crate) fn path_written(&self, path: &str) {
+        let mut lists = self.lists();
+        let Lists { paths_written, paths_dropped, .. } = &mut *lists;
+        insert(paths_written, path, paths_dropped);
+    }
+
+    /// Notes a host to which a request was sent.
+    pub(crate) fn host(&self, host: &str) {
+        let mut lists = self.lists();
+        let Lists { hosts, paths_dropped, .. } = &mut *lists;
+        insert(hosts, host, paths_dropped);
+    }
+
+    /// Notes that a secret was joined to a request.
+    pub(crate) fn secret_used(&self, name: &str) {
+        self.lists().secrets_used.insert(clip(name));
+    }
+
+    /// Keeps a line of the guest's log, or counts it.
+    pub(crate) fn log(&self, level: &str, message: &str) {
+        let mut lists = self.lists();
+        if (lists.logs.len() as u64) < self.log_limit {
+            lists.logs.push(LogLine { level: level.to_owned(), message: clip(message) });
+        } else {
+            lists.logs_dropped += 1;
+        }
+    }
+
+    /// Takes what was recorded and starts afresh for the next call.
+    pub(crate) fn take(&self) -> (Lists, Bytes, u64) {
+        let lists = std::mem::take(&mut *self.lists());
+        let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+        take(&self.reports);
+        let bytes = Bytes {
+            read: take(&self.read),
+            written: take(&self.written),
+            sent: take(&self.sent),
+            received: take(&self.received),
+            output: 0,
+        };
+        (lists, bytes, take(&self.host_calls))
+    }
+
+    fn count(&self, meter: Meter, bytes: u64) {
+        if let Some(counter) = self.counter(meter) {
+            counter.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn counter(&self, meter: Meter) -> Option<&AtomicU64> {
+        match meter {
+            Meter::Read => Some(&self.read),
+            Meter::Write => Some(&self.written),
+            Meter::Egress => Some(&self.sent),
+            Meter::Ingress => Some(&self.received),
+            Meter::Steps | Meter::Tokens | Meter::Fuel | Meter::Memory | Meter::Output => None,
+        }
+    }
+
+    /// A panic while the lock is held leaves lists that are still well-formed.
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Cuts text at [`MAX_TEXT`] bytes, on a character boundary.
+pub(crate) fn clip(text: &str) -> String {
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
+fn insert(set: &mut BTreeSet<String>, text: &str, dropped: &mut u64) {
+    if set.contains(text) {
+        return;
+    }
+    if set.len() < MAX_PATHS {
+        set.insert(clip(text));
+    } else {
+        *dropped += 1;
+    }
+}

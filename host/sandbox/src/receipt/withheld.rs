@@ -1,0 +1,197 @@
+//! What a tool says, searched for the secrets of its run before anybody hears it: the answer,
+//! the error, the log, the standard streams, the reports of progress.
+//!
+//! A tool has no secret of the host, but it may have found the same value elsewhere: in a file,
+//! in two halves, or in a form that no search of a reply knows.
+
+use belljar_policy::DenyCode;
+
+use crate::imports::http::Watch;
+use crate::jar::output::{CallError, Output, Part};
+use crate::jar::progress::{Progress, ProgressSink};
+use crate::receipt::record::MAX_DENIALS;
+use crate::receipt::{Denial, Ending, Receipt};
+
+/// What stands in the place of a text that was withheld.
+const WITHHELD: &str = "[withheld: it holds a secret]";
+
+/// A sink that gets no message with a secret.
+pub(crate) fn progress(watch: &Watch, sink: ProgressSink) -> ProgressSink {
+    if watch.is_empty() {
+        return sink;
+    }
+    let watch = watch.clone();
+    std::sync::Arc::new(move |mut report: Progress| {
+        hide(&watch, &mut report.message);
+        sink(report);
+    })
+}
+
+/// The outcome, or a refusal in its place. What else the receipt holds of the tool's words is
+/// replaced.
+pub(crate) fn outcome(
+    watch: &Watch,
+    outcome: Result<Output, CallError>,
+    receipt: &mut Receipt,
+) -> Result<Output, CallError> {
+    if watch.is_empty() {
+        return outcome;
+    }
+    let held = match &outcome {
+        Ok(output) => output.parts.iter().any(|part| stands_in(watch, part)),
+        Err(CallError::Tool { message: text, .. } | CallError::BadOutput(text)) => {
+            watch.stands_in(text.as_bytes())
+        }
+        // Words of the host and the engine.
+        Err(
+            CallError::Refused(_)
+            | CallError::Trapped(_)
+            | CallError::Exhausted(_)
+            | CallError::TimedOut(_)
+            | CallError::Cancelled
+            | CallError::NotLoaded(_)
+            | CallError::HostFault,
+        ) => false,
+    };
+    let mut places = Vec::new();
+    if words(receipt).fold(false, |any, text| any | hide(watch, text)) {
+        places.push("what the tool logged or printed");
+    }
+    if held {
+        places.push("the tool's answer");
+        receipt.ending = Ending::Refused(DenyCode::SecretInReply.to_string());
+    }
+    for place in places {
+        deny(watch, place, receipt);
+    }
+    if held { Err(CallError::Refused(DenyCode::SecretInReply)) } else { outcome }
+}
+
+fn stands_in(watch: &Watch, part: &Part) -> bool {
+    match part {
+        Part::Text(text) | Part::Json(text) => watch.stands_in(text.as_bytes()),
+        Part::Attachment { name, media_type, data } => {
+            [name.as_bytes(), media_type.as_bytes(), data].into_iter().any(|t| watch.stands_in(t))
+        }
+    }
+}
+
+/// The tool's own words in a receipt.
+fn words(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {
+    let logs = receipt.logs.iter_mut().map(|line| &mut line.message);
+    let streams = [&mut receipt.stdout, &mut receipt.stderr];
+    let paths = receipt.paths_read.iter_mut().chain(&mut receipt.paths_written);
+    let facts = receipt.denials.iter_mut().map(|denial| &mut denial.facts);
+    let ending = match &mut receipt.ending {
+        Ending::Trapped(text) | Ending::BadOutput(text) => Some(text),
+        Ending::Completed
+        | Ending::ToolError(_)
+        | Ending::Exhausted(_)
+        | Ending::TimedOut
+        | Ending::Cancelled
+        | Ending::Refused(_)
+        | Ending::HostFault(_) => None,
+    };
+    logs.chain(streams).chain(paths).chain(facts).chain(ending)
+}
+
+/// Replaces a text that holds a secret; whether it did.
+fn hide(watch: &Watch, text: &mut String) -> bool {
+    let held = watch.stands_in(text.as_bytes());
+    if held {
+        WITHHELD.clone_into(text);
+    }
+    held
+}
+
+fn deny(watch: &Watch, place: &str, receipt: &mut Receipt) {
+    let (code, what) = (DenyCode::SecretInReply, "answer".to_owned());
+    let facts = format!("{place} holds {}", watch.withheld());
+    tracing::info!(target: "belljar::denied", code = %code, what = %what, "{facts}");
+    if receipt.denials.len() < MAX_DENIALS {
+        receipt.denials.push(Denial { code, what, facts });
+    } else {
+        receipt.denials_dropped = receipt.denials_dropped.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use belljar_policy::SecretName;
+
+    use super::*;
+    use crate::imports::http::{Secret, SecretStore};
+    use crate::jar::output::ToolErrorKind;
+    use crate::receipt::LogLine;
+
+    const VALUE: &str = "value-of-a-key";
+
+    fn watch() -> Watch {
+        let name = SecretName::new("key").unwrap();
+        let rule = vec!["https://api.test".parse().unwrap()];
+        let mut store = SecretStore::default();
+        store.insert(name.clone(), Secret::new(&VALUE.into(), rule, "x-key", "").unwrap());
+        store.for_run(&[name].into()).watch()
+    }
+
+    fn text(text: &str) -> Part {
+        Part::Text(text.to_owned())
+    }
+
+    #[test]
+    fn an_answer_or_an_error_with_a_secret_is_refused_and_its_neighbour_is_not() {
+        let watch = watch();
+        let file = |name: &str, data: &str| Part::Attachment {
+            name: name.to_owned(),
+            media_type: "text/plain".to_owned(),
+            data: data.to_owned().into(),
+        };
+        let held = [
+            Ok(vec![text("a"), text(&VALUE.to_uppercase())]),
+            Ok(vec![Part::Json(format!("[\"{VALUE}\"]"))]),
+            Ok(vec![file("a", VALUE)]),
+            Ok(vec![file(VALUE, "a")]),
+            Err(CallError::Tool { kind: ToolErrorKind::Failed, message: VALUE.to_owned() }),
+            Err(CallError::BadOutput(format!("not JSON: {VALUE}"))),
+        ];
+        for said in held {
+            let said = said.map(|parts| Output { parts });
+            let mut receipt = Receipt::empty("tool", "", "{}");
+            let told = outcome(&watch, said, &mut receipt);
+            assert_eq!(told, Err(CallError::Refused(DenyCode::SecretInReply)));
+            assert_eq!(receipt.denials.len(), 1);
+            assert!(!format!("{receipt:?}").contains(VALUE));
+        }
+        let said = Ok(Output { parts: vec![text(&VALUE[1..]), file("a", "b")] });
+        let mut receipt = Receipt::empty("tool", "", "{}");
+        assert_eq!(outcome(&watch, said.clone(), &mut receipt), said);
+        assert_eq!(receipt, Receipt::empty("tool", "", "{}"));
+    }
+
+    #[test]
+    fn lines_and_streams_with_a_secret_are_replaced_and_the_others_kept() {
+        let line = |text: &str| LogLine { level: "info".to_owned(), message: text.to_owned() };
+        let mut receipt = Receipt::empty("tool", "", "{}");
+        receipt.logs = vec![line("before"), line(VALUE)];
+        receipt.stdout = format!("a {VALUE} b");
+        receipt.stderr = "quiet".to_owned();
+        let said = Ok(Output::default());
+        assert_eq!(outcome(&watch(), said.clone(), &mut receipt), said);
+        assert_eq!(receipt.logs, [line("before"), line(WITHHELD)]);
+        assert_eq!((&*receipt.stdout, &*receipt.stderr), (WITHHELD, "quiet"));
+        assert_eq!(receipt.denials.len(), 1);
+    }
+
+    #[test]
+    fn a_report_with_a_secret_loses_its_words_and_keeps_its_numbers() {
+        let seen: Arc<Mutex<Vec<Progress>>> = Arc::default();
+        let kept = Arc::clone(&seen);
+        let sink = progress(&watch(), Arc::new(move |report| kept.lock().unwrap().push(report)));
+        let report = |text: &str| Progress { done: 1, total: Some(2), message: text.to_owned() };
+        sink(report(VALUE));
+        sink(report("half"));
+        assert_eq!(*seen.lock().unwrap(), [report(WITHHELD), report("half")]);
+    }
+}

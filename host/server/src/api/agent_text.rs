@@ -1,0 +1,192 @@
+//! What the text of an agent says: read by the same rules as a file, and judged by what the
+//! tenant's operator grants.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use belljar_agent::{ResolvedAgent, canonical, resolve_entry};
+use belljar_catalogue::API_LIBRARY;
+use belljar_definition::{
+    AgentId, CatalogEntry, Diagnostic, Parsed, Scope, Severity, Slug, parse_agent_in,
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::grants::{reasons, tools};
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+
+/// A text that was read.
+pub(crate) struct AgentText {
+    /// What its agent is called; `None` = it is no agent that can be used.
+    pub(crate) slug: Option<Slug>,
+    /// What it says, and what it would be given.
+    pub(crate) definition: Option<DefinitionBody>,
+    /// Its system prompt.
+    pub(crate) body: Option<String>,
+    pub(crate) diagnostics: Vec<DiagnosticBody>,
+}
+
+/// What an agent's file says, and what it is given. Its texts are its author's.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DefinitionBody {
+    /// Its name for people.
+    name: String,
+    /// What it is for.
+    description: String,
+    /// `user-facing` or `internal`.
+    visibility: String,
+    /// The program that it was written for.
+    dialect: String,
+    /// The model that it asks for; absent = the operator's choice.
+    model: Option<String>,
+    /// `ready`, `ready with warnings` or `blocked`.
+    status: String,
+    /// Why it is not simply ready.
+    reasons: Vec<String>,
+    /// The tools that it is given: `allow` or `ask`.
+    tools: BTreeMap<String, String>,
+    /// What it says about delegating; absent where it says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagents: Option<SubagentsBody>,
+}
+
+/// What an agent says about delegating. It narrows what is granted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SubagentsBody {
+    /// Whether it may delegate at all.
+    enabled: Option<bool>,
+    /// How many subagents may run at the same time.
+    max_concurrent: Option<u32>,
+    /// The agents that it may delegate to.
+    allowed_agents: Option<Vec<String>>,
+    /// The tools that its subagents may use.
+    allowed_tools: Option<Vec<String>>,
+}
+
+/// A finding about a text. Foreign words in it are escaped.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DiagnosticBody {
+    /// The line, from 1; 0 = the text as a whole.
+    line: u32,
+    /// The column in characters, from 1; 0 = the line as a whole.
+    column: u32,
+    /// `error`, `warning` or `note`.
+    severity: String,
+    /// A stable word for programs.
+    code: String,
+    /// What is wrong.
+    message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// Reads a text as the file `slug.md` would be read.
+pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<AgentText, Problem> {
+    let (service, text) = (ctx.service.clone(), text.to_owned());
+    let path = PathBuf::from(format!("{slug}.md"));
+    // A text of the largest size takes some milliseconds.
+    let read = move || {
+        let host = service.host();
+        let known = host.tools.known();
+        match parse_agent_in(&path, text.as_bytes(), &known, host.settings.shapes) {
+            Parsed::Invalid { diagnostics } => Ok(AgentText::unusable(&diagnostics)),
+            Parsed::NotAnAgent { reason } => {
+                Ok(AgentText::unusable(&[not_an_agent(path, reason.as_str())]))
+            }
+            Parsed::Agent { definition, diagnostics } => {
+                let workspace =
+                    canonical(service.workspace()).map_err(|error| error.to_string())?;
+                let found = diagnostics.iter().map(DiagnosticBody::of).collect();
+                let scope = Scope::Library(API_LIBRARY.to_owned());
+                let id = AgentId { scope, slug: definition.slug.clone() };
+                let entry = CatalogEntry { id, definition: *definition, diagnostics };
+                let agent = resolve_entry(host, &entry, &workspace);
+                Ok(AgentText {
+                    slug: Some(entry.id.slug),
+                    definition: Some(DefinitionBody::of(&agent)),
+                    body: Some(entry.definition.body),
+                    diagnostics: found,
+                })
+            }
+        }
+    };
+    let failed = |why: &dyn std::fmt::Display| Problem::bug(&format!("reading an agent: {why}"));
+    match tokio::task::spawn_blocking(read).await {
+        Ok(Ok(read)) => Ok(read),
+        Ok(Err::<_, String>(why)) => Err(failed(&why)),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+fn not_an_agent(path: PathBuf, why: &str) -> Diagnostic {
+    Diagnostic {
+        path,
+        line: 0,
+        column: 0,
+        severity: Severity::Error,
+        code: "not-an-agent",
+        message: format!("not an agent: {why}"),
+        hint: Some("begin it with `---` and fields such as `name` and `description`".to_owned()),
+    }
+}
+
+impl AgentText {
+    fn unusable(diagnostics: &[Diagnostic]) -> Self {
+        let diagnostics = diagnostics.iter().map(DiagnosticBody::of).collect();
+        Self { slug: None, definition: None, body: None, diagnostics }
+    }
+}
+
+impl DefinitionBody {
+    pub(crate) fn of(agent: &ResolvedAgent) -> Self {
+        let definition = &agent.definition;
+        let subagents = definition.subagents.as_ref().map(|ask| SubagentsBody {
+            enabled: ask.enabled,
+            max_concurrent: ask.max_concurrent,
+            allowed_agents: ask.allowed_agents.clone(),
+            allowed_tools: ask
+                .allowed_tools
+                .as_ref()
+                .map(|tools| tools.iter().map(ToString::to_string).collect()),
+        });
+        Self {
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            visibility: definition.visibility.to_string(),
+            dialect: definition.dialect.to_string(),
+            model: definition.model.clone(),
+            status: agent.status.as_str().to_owned(),
+            reasons: reasons(&agent.status).to_vec(),
+            tools: tools(agent),
+            subagents,
+        }
+    }
+}
+
+impl DiagnosticBody {
+    fn of(found: &Diagnostic) -> Self {
+        Self {
+            line: found.line,
+            column: found.column,
+            severity: found.severity.to_string(),
+            code: found.code.to_owned(),
+            message: found.message.clone(),
+            hint: found.hint.clone(),
+        }
+    }
+
+    /// Whether the text cannot be used because of it.
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == Severity::Error.to_string()
+    }
+
+    /// In one line.
+    pub(crate) fn line(&self) -> String {
+        match self.line {
+            0 => self.message.clone(),
+            line => format!("line {line}: {}", self.message),
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Agents of a tenant: those of its files, and those that its admins keep here.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use belljar_agent::{ResolvedAgent, resolve_all};
+use belljar_definition::{AgentId, Scope, Slug};
+use belljar_policy::Shown;
+use belljar_store::{StoreError, StoredAgent};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::agent_text::{AgentText, DefinitionBody, DiagnosticBody, read_text};
+use crate::app::Ctx;
+use crate::http::page::PAGE_BYTES;
+use crate::http::problem::{Kind, Problem};
+use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, json_as};
+
+/// The scope of agents that are kept here.
+const KEPT: &str = "api";
+
+/// A name that stands for something else in a path.
+const RESERVED: &str = "validate";
+
+/// An agent to keep.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewAgentBody {
+    /// Its name: lower-case letters and digits, joined by `-`.
+    slug: String,
+    /// The markdown file.
+    text: String,
+}
+
+/// The next version of an agent.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentTextBody {
+    /// The markdown file.
+    text: String,
+}
+
+/// An agent to look at.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ValidateBody {
+    /// What it would be called. Absent: what its text says.
+    slug: Option<String>,
+    /// The markdown file.
+    text: String,
+}
+
+/// The agents of a tenant.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Agents {
+    agents: Vec<AgentSummary>,
+    /// What to send as `after` for the next ones; absent where there are none. A page ends behind 2
+    /// MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Which agents are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentsQuery {
+    after: Option<String>,
+}
+
+/// An agent in short. Its texts are its author's.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentSummary {
+    /// Its name.
+    slug: String,
+    /// `home`, `workspace`, `library/NAME`, or `api` for one that is kept here.
+    scope: String,
+    /// When it was last changed, in milliseconds since 1970; of those that are kept here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated: Option<i64>,
+    /// What its file says, and what it is given; absent where its text cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<DefinitionBody>,
+}
+
+/// An agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentBody {
+    #[serde(flatten)]
+    summary: AgentSummary,
+    /// Its text, of those that are kept here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<String>,
+    /// What its author should know.
+    diagnostics: Vec<DiagnosticBody>,
+}
+
+/// What a text would be as an agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Validated {
+    /// Whether it could be kept.
+    valid: bool,
+    /// What it says, and what it would be given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    definition: Option<DefinitionBody>,
+    /// What its author should know.
+    diagnostics: Vec<DiagnosticBody>,
+}
+
+/// That an agent is gone.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentDeleted {
+    /// `true`.
+    deleted: bool,
+}
+
+/// `GET /v1/agents`.
+pub(crate) async fn list(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<AgentsQuery>,
+) -> Result<Json<Agents>, Problem> {
+    let slugs = ctx.store().agent_slugs().await?;
+    let on_disk = on_disk(&ctx).await?;
+    let kept = |agent: &ResolvedAgent| slugs.iter().any(|slug| slug == agent.id.slug.as_str());
+    let files = on_disk.iter().filter(|agent| !is_kept(agent, kept)).map(Listed::File);
+    let all: Vec<Listed> = files.chain(slugs.iter().map(|slug| Listed::Kept(slug))).collect();
+    // Behind one that is not there is none.
+    let seen = query.after.map_or(0, |after| {
+        all.iter().position(|one| one.name() == after).map_or(all.len(), |at| at + 1)
+    });
+    let (mut agents, mut bytes, mut last) = (Vec::new(), 0, None);
+    for one in all.iter().skip(seen) {
+        // INV-115: one text at a time, and no more than a page of what is said of them.
+        if bytes >= PAGE_BYTES {
+            return Ok(Json(Agents { agents, next: last }));
+        }
+        last = Some(one.name());
+        let Some(summary) = one.summary(&ctx).await? else { continue };
+        bytes = bytes.saturating_add(size(&summary));
+        agents.push(summary);
+    }
+    Ok(Json(Agents { agents, next: None }))
+}
+
+/// An agent of the list.
+enum Listed<'a> {
+    /// Of a file, or of whatever else the catalogue holds.
+    File(&'a ResolvedAgent),
+    /// Kept here under this slug.
+    Kept(&'a str),
+}
+
+impl Listed<'_> {
+    /// By which a page names its last one.
+    fn name(&self) -> String {
+        match self {
+            Self::File(agent) => format!("{}/{}", scope(&agent.id), agent.id.slug),
+            Self::Kept(slug) => format!("{KEPT}/{slug}"),
+        }
+    }
+
+    /// `None` = deleted meanwhile.
+    async fn summary(&self, ctx: &Ctx) -> Result<Option<AgentSummary>, Problem> {
+        match self {
+            Self::File(agent) => Ok(Some(AgentSummary::of_file(agent))),
+            Self::Kept(slug) => {
+                let Some(row) = ctx.store().agent(slug).await? else { return Ok(None) };
+                let text = read_text(ctx, &row.slug, &row.text).await?;
+                Ok(Some(AgentSummary::kept(&row, text.definition)))
+            }
+        }
+    }
+}
+
+/// Bytes that an agent takes in the list.
+fn size(summary: &AgentSummary) -> i64 {
+    serde_json::to_vec(summary).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
+}
+
+/// `GET /v1/agents/{slug}`.
+pub(crate) async fn read(ctx: Ctx, PathOf(slug): PathOf<String>) -> Result<Response, Problem> {
+    let slug = checked(&slug)?;
+    if let Some(row) = ctx.store().agent(slug.as_str()).await? {
+        return kept(&ctx, row, StatusCode::OK).await;
+    }
+    let on_disk = on_disk(&ctx).await?;
+    match on_disk.iter().find(|agent| agent.id.slug == slug) {
+        None => Err(Problem::not_found("agent", slug.as_str())),
+        Some(agent) => Ok(Json(AgentBody {
+            summary: AgentSummary::of_file(agent),
+            text: None,
+            body: Some(agent.definition.body.clone()),
+            diagnostics: Vec::new(),
+        })
+        .into_response()),
+    }
+}
+
+/// `POST /v1/agents`.
+pub(crate) async fn create(
+    ctx: Ctx,
+    JsonBody(body): JsonBody<NewAgentBody>,
+) -> Result<Response, Problem> {
+    let slug = Slug::try_from(body.slug).map_err(|error| {
+        Problem::invalid(error.to_string())
+            .hint("a name is lower-case letters and digits, joined by single `-`")
+    })?;
+    let taken = |why: &str| {
+        Problem::new(Kind::Taken, format!("agent `{slug}` {why}")).hint("choose another name")
+    };
+    if slug.as_str() == RESERVED {
+        return Err(taken("cannot be called that"));
+    }
+    // As with files: of two agents of one name, the first counts, and files come first.
+    let file = on_disk(&ctx).await?.into_iter().find(|agent| agent.id.slug == slug);
+    if file.is_some_and(|agent| !matches!(agent.id.scope, Scope::Library(_))) {
+        return Err(taken("is there already"));
+    }
+    usable(&ctx, &slug, &body.text).await?;
+    ctx.service.room(body.text.len()).await?;
+    let now = ctx.app.now();
+    match ctx.store().save_agent(slug.as_str(), &body.text, now, None).await {
+        Ok(_) => {}
+        Err(StoreError::Conflict { .. }) => return Err(taken("is there already")),
+        Err(error) => return Err(error.into()),
+    }
+    saved(&ctx, &slug, StatusCode::CREATED).await
+}
+
+/// `PUT /v1/agents/{slug}`.
+pub(crate) async fn replace(
+    ctx: Ctx,
+    PathOf(slug): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<AgentTextBody>,
+) -> Result<Response, Problem> {
+    let slug = checked(&slug)?;
+    if ctx.store().agent(slug.as_str()).await?.is_none() {
+        return Err(Problem::not_found("agent", slug.as_str()));
+    }
+    let expected = if_match(&headers)?;
+    usable(&ctx, &slug, &body.text).await?;
+    ctx.service.room(body.text.len()).await?;
+    let now = ctx.app.now();
+    ctx.store().save_agent(slug.as_str(), &body.text, now, Some(expected)).await?;
+    saved(&ctx, &slug, StatusCode::OK).await
+}
+
+/// `DELETE /v1/agents/{slug}`.
+pub(crate) async fn delete(
+    ctx: Ctx,
+    PathOf(slug): PathOf<String>,
+) -> Result<Json<AgentDeleted>, Problem> {
+    let slug = checked(&slug)?;
+    match ctx.store().delete_agent(slug.as_str()).await? {
+        true => {
+            ctx.service.reload_agents().await?;
+            Ok(Json(AgentDeleted { deleted: true }))
+        }
+        false => Err(Problem::not_found("agent", slug.as_str())),
+    }
+}
+
+/// `POST /v1/agents/validate`.
+pub(crate) async fn validate(
+    ctx: Ctx,
+    JsonBody(body): JsonBody<ValidateBody>,
+) -> Result<Json<Validated>, Problem> {
+    let slug = match body.slug {
+        Some(slug) => checked(&slug)?.to_string(),
+        None => "agent".to_owned(),
+    };
+    let AgentText { definition, diagnostics, .. } = read_text(&ctx, &slug, &body.text).await?;
+    Ok(Json(Validated { valid: definition.is_some(), definition, diagnostics }))
+}
+
+/// A name as it stands in a path. One of another form is nobody's.
+fn checked(slug: &str) -> Result<Slug, Problem> {
+    Slug::try_from(slug.to_owned()).map_err(|_| Problem::not_found("agent", slug))
+}
+
+/// The version that is to be replaced: `If-Match: "<updated>"`.
+fn if_match(headers: &HeaderMap) -> Result<i64, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else {
+        return Err(Problem::new(Kind::NoCondition, "`If-Match` is missing")
+            .hint("send the agent's `updated` in quotes: `If-Match: \"1763790000000\"`"));
+    };
+    let text = value.to_str().unwrap_or_default().trim().trim_matches('"');
+    text.parse().map_err(|_| Problem::new(Kind::Changed, "`If-Match` names no version of it"))
+}
+
+/// Refuses a text that is no agent of this name.
+async fn usable(ctx: &Ctx, slug: &Slug, text: &str) -> Result<(), Problem> {
+    let read = read_text(ctx, slug.as_str(), text).await?;
+    match read.slug {
+        Some(own) if own == *slug => Ok(()),
+        Some(own) => {
+            let detail = format!("the text calls its agent `{own}`, and it is to be `{slug}`");
+            Err(Problem::new(Kind::Agent, detail).hint("use the same name in both places"))
+        }
+        None => {
+            let why = read.diagnostics.iter().find(|found| found.is_error());
+            let why = why.map_or_else(|| "it is no agent".to_owned(), DiagnosticBody::line);
+            Err(Problem::new(Kind::Agent, format!("the text cannot be used: {why}"))
+                .hint("`POST /v1/agents/validate` says all that is wrong with it"))
+        }
+    }
+}
+
+/// The agents of files, and of whatever else the catalogue holds. Looks at files, so it does not
+/// hold up other requests.
+async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
+    let service = ctx.service.clone();
+    let look = move || resolve_all(service.host(), service.workspace());
+    match tokio::task::spawn_blocking(look).await {
+        Ok(Ok(agents)) => Ok(agents),
+        Ok(Err(error)) => Err(Problem::bug(&error.to_string())),
+        Err(error) => Err(Problem::bug(&format!("listing the agents failed: {error}"))),
+    }
+}
+
+/// Whether an agent of the catalogue is one that is kept here: those of libraries are others,
+/// whatever they are called.
+fn is_kept(agent: &ResolvedAgent, by_name: impl Fn(&ResolvedAgent) -> bool) -> bool {
+    !matches!(agent.id.scope, Scope::Library(_)) && by_name(agent)
+}
+
+async fn saved(ctx: &Ctx, slug: &Slug, status: StatusCode) -> Result<Response, Problem> {
+    ctx.service.reload_agents().await?;
+    match ctx.store().agent(slug.as_str()).await? {
+        Some(row) => kept(ctx, row, status).await,
+        // Somebody has deleted it since.
+        None => Err(Problem::not_found("agent", slug.as_str())),
+    }
+}
+
+async fn kept(ctx: &Ctx, row: StoredAgent, status: StatusCode) -> Result<Response, Problem> {
+    let read = read_text(ctx, &row.slug, &row.text).await?;
+    let tag = HeaderValue::from_str(&format!("\"{}\"", row.updated));
+    let body = AgentBody {
+        summary: AgentSummary::kept(&row, read.definition),
+        body: read.body,
+        diagnostics: read.diagnostics,
+        text: Some(row.text),
+    };
+    let mut response = json_as(status, "application/json", &body);
+    if let Ok(tag) = tag {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    Ok(response)
+}
+
+impl AgentSummary {
+    fn of_file(agent: &ResolvedAgent) -> Self {
+        Self {
+            slug: agent.id.slug.to_string(),
+            scope: scope(&agent.id),
+            updated: None,
+            definition: Some(DefinitionBody::of(agent)),
+        }
+    }
+
+    fn kept(row: &StoredAgent, definition: Option<DefinitionBody>) -> Self {
+        let updated = Some(row.updated);
+        Self { slug: row.slug.clone(), scope: KEPT.to_owned(), updated, definition }
+    }
+}
+
+/// Where an agent comes from, without paths of the host.
+fn scope(id: &AgentId) -> String {
+    match &id.scope {
+        Scope::Home => "home".to_owned(),
+        Scope::Library(name) => format!("library/{}", Shown::new(name)),
+        Scope::Workspace(_) => "workspace".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_stands_in_quotes_or_without() {
+        let of = |value: &str| {
+            if_match(&HeaderMap::from_iter([(header::IF_MATCH, value.parse().unwrap())]))
+        };
+        assert_eq!(of("\"12\"").unwrap(), 12);
+        assert_eq!(of("12").unwrap(), 12);
+        assert_eq!(of("*").unwrap_err().kind(), Kind::Changed);
+        assert_eq!(if_match(&HeaderMap::new()).unwrap_err().kind(), Kind::NoCondition);
+    }
+}

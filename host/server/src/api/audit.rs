@@ -1,0 +1,88 @@
+//! The audit log: who changed what, and what was refused. Written here, read by a tenant's admins.
+
+use belljar_agent::RunId;
+use belljar_store::{AuditEntry, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::app::{App, Ctx};
+use crate::http::page::{Limit, PAGE_BYTES, next_of};
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, QueryOf};
+
+/// Which lines are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuditQuery {
+    limit: Option<u32>,
+    before: Option<String>,
+}
+
+/// Lines of the audit log, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditPage {
+    /// The lines.
+    entries: Vec<AuditLine>,
+    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
+    /// MiB, with fewer than `limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// One line of the audit log.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditLine {
+    /// Its id; sorts by time.
+    id: String,
+    /// When, in milliseconds since 1970.
+    at: i64,
+    /// Who: `key:<id>`, or `local`.
+    actor: String,
+    /// What: the name of the operation, or `refused`.
+    action: String,
+    /// On what.
+    object: String,
+    /// What else is known.
+    detail: Value,
+}
+
+/// `GET /v1/audit`.
+pub(crate) async fn read(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<AuditQuery>,
+) -> Result<Json<AuditPage>, Problem> {
+    let limit = Limit::of(query.limit)?;
+    let page = ctx.store().audit(query.before.as_deref(), limit.rows(), PAGE_BYTES).await?;
+    let next = next_of(page.rows.last(), page.more, |entry| entry.id.clone());
+    let line = |entry: AuditEntry| {
+        let AuditEntry { id, at, actor, action, object, detail } = entry;
+        AuditLine { id, at, actor, action, object, detail }
+    };
+    Ok(Json(AuditPage { entries: page.rows.into_iter().map(line).collect(), next }))
+}
+
+impl App {
+    /// Adds a line, and waits until it is on disk.
+    pub(crate) async fn audit(
+        &self,
+        tenant: &str,
+        actor: &str,
+        action: &str,
+        object: String,
+        detail: Value,
+    ) {
+        let entry = AuditEntry {
+            id: RunId::new(self.clock()).into(),
+            at: self.now(),
+            actor: actor.to_owned(),
+            action: action.to_owned(),
+            object,
+            detail,
+        };
+        let written = self.store().of_tenant(tenant).enqueue(vec![Write::Audit(entry)]).await;
+        if let Err(error) = written {
+            tracing::error!(%error, tenant, actor, action, "a line of the audit log is lost");
+        }
+    }
+}

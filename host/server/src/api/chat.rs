@@ -1,0 +1,133 @@
+//! `POST /v1/chat`: one turn, answered at its end or event by event.
+//!
+//! A turn belongs to its session, not to the request that began it: when the caller goes away it
+//! runs on, and is cancelled only by whoever says so.
+
+use axum::extract::{FromRequest as _, Request};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use belljar_session::TurnHandle;
+use tracing::Instrument as _;
+
+use crate::api::turn::{ChatBody, TurnIds};
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, JsonBody};
+use crate::stream::pump::Pump;
+use crate::stream::sse::{Frames, Pulse};
+
+/// The media type that asks for a stream.
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// `POST /v1/chat`.
+pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem> {
+    let wants_stream = accepts_stream(request.headers());
+    let JsonBody(body) = JsonBody::<ChatBody>::from_request(request, &()).await?;
+    let stream = body.stream || wants_stream;
+    let request = body.request(&ctx.caller)?;
+    if let Some(session) = &request.session {
+        ctx.session(session).await?;
+    }
+    // On its own, so that a turn is noted even where its caller goes away while it begins.
+    let beginning = async move {
+        let handle = ctx.service.begin(request).await?;
+        let ids = TurnIds::of(&handle);
+        ids.note(&ctx, "http").await;
+        Ok::<_, Problem>((ctx, handle, ids))
+    };
+    let begun = tokio::spawn(beginning.in_current_span()).await;
+    let begun = begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
+    let (ctx, mut handle, ids) = begun??;
+    if stream {
+        return Ok(streamed(ctx, handle, ids));
+    }
+    tokio::select! {
+        biased;
+        _ = handle.ended() => {}
+        // What was not done until then goes on at the next start, and is said to be in flight.
+        () = ctx.app.stopped().cancelled() => {}
+    }
+    Ok(Json(ids.answered(ctx.store()).await?).into_response())
+}
+
+fn accepts_stream(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|part| {
+        part.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(EVENT_STREAM)
+    })
+}
+
+/// The events of the turn, then its result as `done`.
+fn streamed(ctx: Ctx, handle: TurnHandle, ids: TurnIds) -> Response {
+    let (frames, response) = Frames::new(ctx.app.outward());
+    tokio::spawn(async move {
+        let _counted = ctx.app.metrics().streams.one();
+        if stream(&ctx, handle, &ids, &frames).await.is_none() {
+            return;
+        }
+        let (kind, json) = match ids.answered(ctx.store()).await {
+            Ok(answered) => ("done", serde_json::to_string(&answered)),
+            Err(problem) => ("problem", serde_json::to_string(&problem.body())),
+        };
+        if let Ok(json) = json {
+            frames.send(None, kind, json).await;
+        }
+    });
+    response
+}
+
+/// Sends the turn's events until all are sent; `None` = nobody reads any more, or may.
+async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frames) -> Option<()> {
+    let mut events = Pump::start(handle.watch());
+    let ended = handle.ended();
+    tokio::pin!(ended);
+    let mut pulse = Pulse::new(ctx);
+    let mut sent = 0;
+    // The id of the turn's last event, once it is known.
+    let mut last = None;
+    while last.is_none_or(|last| sent < last) {
+        tokio::select! {
+            biased;
+            () = frames.closed() => return None,
+            // Before the events, of which there may always be one more.
+            due = pulse.tick() => {
+                if !due.is_met(ctx, frames).await {
+                    return None;
+                }
+            }
+            event = events.next() => {
+                // The service has shut down: what there is of the turn stands in its row.
+                let Some(event) = event else { return Some(()) };
+                sent = event.id;
+                if *event.message == *ids.message
+                    && !frames.send(Some(event.id), &event.kind, event.json.to_string()).await
+                {
+                    return None;
+                }
+            }
+            _ = &mut ended, if last.is_none() => {
+                // Events are stored before the turn ends, so this one is its last, or a later
+                // turn's.
+                last = Some(ctx.store().last_event(&ids.session).await.unwrap_or(0));
+            }
+            () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_asked_for_among_other_types() {
+        let accepts = |value: &str| {
+            accepts_stream(&HeaderMap::from_iter([(header::ACCEPT, value.parse().unwrap())]))
+        };
+        assert!(accepts("text/event-stream"));
+        assert!(accepts("application/json, Text/Event-Stream;q=0.9"));
+        assert!(!accepts("*/*"));
+        assert!(!accepts_stream(&HeaderMap::new()));
+    }
+}

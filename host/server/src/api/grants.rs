@@ -1,0 +1,142 @@
+//! `GET /v1/grants`: what an agent effectively has, and who narrowed it.
+
+use std::collections::BTreeMap;
+
+use belljar_agent::{ResolveError, ResolvedAgent, resolve};
+use belljar_definition::Status;
+use belljar_policy::{LIMITS, Permission};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::turn::named;
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, QueryOf};
+
+/// Whose.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GrantsQuery {
+    agent: String,
+}
+
+/// The rights of an agent that a person starts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GrantsBody {
+    /// Its identity.
+    agent: String,
+    /// `ready`, `ready with warnings` or `blocked`.
+    status: String,
+    /// Why it is not simply ready.
+    reasons: Vec<String>,
+    /// Its tools: `allow`, or `ask` where a person is asked before each call.
+    tools: BTreeMap<String, String>,
+    /// Its directories, as it sees them: path to `read` or `read-write`.
+    mounts: BTreeMap<String, String>,
+    /// Hosts: a request has to fit a rule of every list.
+    hosts: Vec<HostsBody>,
+    /// Names of secrets that the host joins to its requests.
+    secrets: Vec<String>,
+    /// Its limits.
+    limits: BTreeMap<String, u64>,
+    /// What it asks for and does not get.
+    withheld: Vec<WithheldBody>,
+}
+
+/// The hosts that one source lists.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HostsBody {
+    /// Who lists them.
+    source: String,
+    /// Rules.
+    rules: Vec<String>,
+}
+
+/// Something that an agent does not get.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WithheldBody {
+    /// Who withholds it.
+    by: String,
+    /// What it is, for a person.
+    wanted: String,
+}
+
+/// `GET /v1/grants`.
+pub(crate) async fn read(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<GrantsQuery>,
+) -> Result<Json<GrantsBody>, Problem> {
+    let Some(name) = named("agent", Some(query.agent))? else {
+        return Err(Problem::invalid("`agent` is missing"));
+    };
+    Ok(Json(GrantsBody::of(&find(&ctx, name).await?)))
+}
+
+/// An agent of the tenant, by its name. Looks at files, so it does not hold up other requests.
+pub(crate) async fn find(ctx: &Ctx, name: String) -> Result<ResolvedAgent, Problem> {
+    let service = ctx.service.clone();
+    let asked = name.clone();
+    let look = move || resolve(service.host(), &asked, service.workspace());
+    match tokio::task::spawn_blocking(look).await {
+        Ok(Ok(agent)) => Ok(agent),
+        Ok(Err(ResolveError::Workspace { .. })) => {
+            Err(Problem::bug("the workspace of a tenant cannot be used"))
+        }
+        Ok(Err(ResolveError::NotFound(_) | ResolveError::Gone(_) | ResolveError::Blocked(_))) => {
+            Err(Problem::not_found("agent", &name))
+        }
+        Err(error) => Err(Problem::bug(&format!("looking for an agent failed: {error}"))),
+    }
+}
+
+impl GrantsBody {
+    pub(crate) fn of(agent: &ResolvedAgent) -> Self {
+        let rights = &agent.rights;
+        let hosts = rights.hosts().lists().map(|list| HostsBody {
+            source: list.source.to_string(),
+            rules: list.rules.iter().map(ToString::to_string).collect(),
+        });
+        let limits = rights.limits();
+        let limits =
+            LIMITS.iter().filter_map(|row| Some((row.key.to_owned(), limits.get(row.key)?)));
+        let withheld = agent.narrowed.iter().map(|narrowing| WithheldBody {
+            by: narrowing.by.to_string(),
+            wanted: narrowing.what.clone(),
+        });
+        Self {
+            agent: agent.id.slug.to_string(),
+            status: agent.status.as_str().to_owned(),
+            reasons: reasons(&agent.status).to_vec(),
+            tools: tools(agent),
+            // Where a mount lies on the host is not for a peer.
+            mounts: rights
+                .mounts()
+                .iter()
+                .map(|mount| (mount.guest.to_string(), mount.access.to_string()))
+                .collect(),
+            hosts: hosts.collect(),
+            secrets: rights.secrets().iter().map(ToString::to_string).collect(),
+            limits: limits.collect(),
+            withheld: withheld.collect(),
+        }
+    }
+}
+
+/// Why an agent is not simply ready.
+pub(crate) fn reasons(status: &Status) -> &[String] {
+    match status {
+        Status::Ready => &[],
+        Status::ReadyWithWarnings { warnings } => warnings,
+        Status::Blocked { reasons } => reasons,
+    }
+}
+
+/// Tools by name, each with `allow` or `ask`.
+pub(crate) fn tools(agent: &ResolvedAgent) -> BTreeMap<String, String> {
+    let word = |may| match may {
+        Permission::Allow => "allow",
+        Permission::Ask => "ask",
+        Permission::Deny => "deny",
+    };
+    agent.rights.tools().map(|(tool, may)| (tool.to_string(), word(may).to_owned())).collect()
+}

@@ -1,0 +1,53 @@
+//! `/healthz` and `/readyz`: for whoever decides whether to restart this process, and whether to
+//! send it requests. Neither names what is in it, and neither needs a key.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::http::problem::Problem;
+use crate::http::respond::Json;
+
+/// Groups of writes that wait when this process is too far behind to be sent more.
+const TOO_FAR_BEHIND: usize = 8_192;
+
+/// That all is well.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// That it takes turns, and of how many tenants it does not.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Readiness {
+    /// `ok`.
+    status: &'static str,
+    /// Tenants whose requests are answered 503, because of their files or settings. The log and
+    /// `belljar tenants list` say why.
+    tenants_not_served: usize,
+}
+
+/// `GET /healthz`: the process answers.
+pub(crate) async fn live() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// `GET /readyz`: it takes turns.
+pub(crate) async fn ready(State(app): State<App>) -> Response {
+    let wait = |why: &str| Problem::unavailable(why, Duration::from_secs(5)).into_response();
+    if app.is_stopping() {
+        wait("the server is shutting down")
+    } else if app.store().pending_writes() > TOO_FAR_BEHIND {
+        wait("the store is behind")
+    } else if !app.last_check().is_well(app.store()).await {
+        wait("the store does not answer")
+    } else {
+        let tenants_not_served = app.services().not_served();
+        Json(Readiness { status: "ok", tenants_not_served }).into_response()
+    }
+}

@@ -1,0 +1,18 @@
+//! One file for each kind of thing that can be asked for.
+
+pub(crate) mod agent_text;
+pub(crate) mod agents;
+pub(crate) mod attachments;
+pub(crate) mod audit;
+pub(crate) mod chat;
+pub(crate) mod events;
+pub(crate) mod grants;
+pub(crate) mod health;
+pub(crate) mod metrics;
+pub(crate) mod preview;
+pub(crate) mod questions;
+pub(crate) mod running;
+pub(crate) mod sessions;
+pub(crate) mod tools;
+pub(crate) mod turn;
+pub(crate) mod usage;

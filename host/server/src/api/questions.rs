@@ -1,0 +1,162 @@
+//! What agents ask a person, and what the person answers.
+
+use belljar_agent::Approval;
+use belljar_policy::Shown;
+use belljar_session::{OpenQuestion, PersonAnswer, QuestionKind};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::{Json, JsonBody, PathOf};
+
+/// Most characters of an answer in words.
+const MAX_ANSWER: usize = 20_000;
+
+/// The questions that wait for an answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Questions {
+    questions: Vec<QuestionBody>,
+}
+
+/// A question. Its texts are foreign: escape them before a person sees them.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct QuestionBody {
+    /// Its number in the session.
+    id: u64,
+    /// The session.
+    session: String,
+    /// The turn: the agent's message.
+    message: String,
+    /// The path of the agent that asks.
+    agent: String,
+    /// When it was asked, in milliseconds since 1970.
+    asked: i64,
+    #[serde(flatten)]
+    what: What,
+}
+
+/// What is asked.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum What {
+    /// Whether a tool may be called.
+    Permission {
+        /// The tool.
+        tool: String,
+        /// With which arguments.
+        arguments: String,
+    },
+    /// Something that the agent wants to know.
+    Clarify {
+        /// The question.
+        question: String,
+        /// Answers to choose from.
+        options: Vec<String>,
+    },
+}
+
+/// An answer: `answer` to a question for permission, `text` to one in words.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnswerBody {
+    /// Whether the tool may be called: this once, in the whole turn, or not.
+    pub(crate) answer: Option<Permission>,
+    /// What the person says; blank = nothing.
+    pub(crate) text: Option<String>,
+}
+
+/// A word of permission.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Permission {
+    /// This once.
+    Yes,
+    /// Now and for the rest of the turn.
+    ForRun,
+    /// No.
+    No,
+}
+
+/// That an answer has arrived.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Accepted {
+    /// `true`.
+    accepted: bool,
+}
+
+/// `GET /v1/questions`.
+pub(crate) async fn list(ctx: Ctx) -> Json<Questions> {
+    Json(questions(&ctx, None))
+}
+
+/// `GET /v1/sessions/{id}/questions`.
+pub(crate) async fn of_session(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<Questions>, Problem> {
+    let session = ctx.session(&id).await?;
+    Ok(Json(questions(&ctx, Some(&session.id))))
+}
+
+/// `POST /v1/sessions/{id}/questions/{question}`.
+pub(crate) async fn answer(
+    ctx: Ctx,
+    PathOf((id, question)): PathOf<(String, String)>,
+    JsonBody(body): JsonBody<AnswerBody>,
+) -> Result<Json<Accepted>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let number = question.parse().map_err(|_| Problem::not_found("open question", &question))?;
+    give(&ctx, &session, number, body)?;
+    Ok(Json(Accepted { accepted: true }))
+}
+
+/// Hands an answer to the turn that waits for it.
+pub(crate) fn give(
+    ctx: &Ctx,
+    session: &str,
+    question: u64,
+    body: AnswerBody,
+) -> Result<(), Problem> {
+    let answer = body.checked()?;
+    Ok(ctx.service.answer(session, question, answer, &ctx.caller.actor)?)
+}
+
+fn questions(ctx: &Ctx, session: Option<&str>) -> Questions {
+    let open = ctx.service.questions(session);
+    Questions { questions: open.into_iter().map(|(id, open)| QuestionBody::of(id, open)).collect() }
+}
+
+impl QuestionBody {
+    fn of(session: String, open: OpenQuestion) -> Self {
+        let OpenQuestion { id, message, agent, kind, asked } = open;
+        let what = match kind {
+            QuestionKind::Permission { tool, arguments } => What::Permission { tool, arguments },
+            QuestionKind::Clarify { question, options } => What::Clarify { question, options },
+        };
+        Self { id, session, message, agent, asked, what }
+    }
+}
+
+impl AnswerBody {
+    fn checked(self) -> Result<PersonAnswer, Problem> {
+        match (self.answer, self.text) {
+            (Some(word), None) => Ok(PersonAnswer::Permission(match word {
+                Permission::Yes => Approval::Yes,
+                Permission::ForRun => Approval::ForRun,
+                Permission::No => Approval::No,
+            })),
+            (None, Some(text)) if text.chars().count() > MAX_ANSWER => {
+                let begin = Shown::clipped(&text, 40);
+                let detail = format!("`{begin}` has more than {MAX_ANSWER} characters");
+                Err(Problem::invalid(detail))
+            }
+            (None, Some(text)) => {
+                Ok(PersonAnswer::Text(Some(text).filter(|text| !text.trim().is_empty())))
+            }
+            (None, None) | (Some(_), Some(_)) => {
+                Err(Problem::invalid("an answer is either `answer` or `text`"))
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Sessions, their messages, subagents and receipts: listed, read, deleted.
+
+use std::collections::BTreeSet;
+
+use belljar_store::{StoredMessage, StoredReceipt, StoredSession, SubagentRecord};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::app::Ctx;
+use crate::http::page::{Limit, PAGE_BYTES, next_of, page_of};
+use crate::http::problem::{Kind, Problem};
+use crate::http::respond::{Json, PathOf, QueryOf};
+
+/// Most messages of a page with all that was said: each may be as large as a model's context.
+const MAX_FULL: u32 = 20;
+
+/// Which rows are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageQuery {
+    limit: Option<u32>,
+    before: Option<String>,
+}
+
+/// Which messages are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MessagesQuery {
+    limit: Option<u32>,
+    before: Option<i64>,
+    full: Option<bool>,
+}
+
+/// Which subagents are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubagentsQuery {
+    message: Option<String>,
+    limit: Option<u32>,
+    after: Option<String>,
+}
+
+/// Which receipts are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReceiptsQuery {
+    message: Option<String>,
+    limit: Option<u32>,
+    before: Option<String>,
+}
+
+/// Sessions, those that were last added to first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Sessions {
+    sessions: Vec<SessionBody>,
+    /// What to send as `before` for the next ones; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A session.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionBody {
+    /// Its id.
+    id: String,
+    /// The beginning of what was said first. Foreign text.
+    title: String,
+    /// The agent's identity.
+    agent: String,
+    /// The model; empty = the agent's own choice.
+    model: String,
+    /// What began it: `chat`, `run` or `team` on the command line, `api` here.
+    kind: String,
+    /// Whether a turn of it runs now.
+    running: bool,
+    /// When it began, in milliseconds since 1970.
+    created: i64,
+    /// When something was last added, in milliseconds since 1970.
+    updated: i64,
+}
+
+/// The latest messages of a session, the oldest of them first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Messages {
+    messages: Vec<MessageBody>,
+    /// What the model is sent in the place of the older ones; absent where none was summarised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<SummaryBody>,
+    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
+    /// MiB of what is stored, with fewer messages than `limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<i64>,
+}
+
+/// A summary of the older messages of a session. Foreign text: a model wrote it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SummaryBody {
+    /// The place of the last message that it stands for.
+    upto: i64,
+    /// What it says.
+    text: String,
+    /// When it was made, in milliseconds since 1970.
+    created: i64,
+}
+
+/// A message. Its texts are foreign.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MessageBody {
+    /// Its id.
+    id: String,
+    /// Its place in the session, from 1.
+    place: i64,
+    /// `user` or `assistant`.
+    role: String,
+    /// `in_flight`, `completed`, `partial`, `failed`, `cancelled` or `interrupted`.
+    status: String,
+    /// What the person said, or what the agent concluded.
+    text: String,
+    /// With `full`: all that the turn added to the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Value>,
+    /// What is known about it: model, usage, counts of subagents.
+    metadata: Value,
+    /// When it was added, in milliseconds since 1970.
+    created: i64,
+    /// When it was last changed, in milliseconds since 1970.
+    updated: i64,
+}
+
+/// The subagents of a session, by turn and in their order there.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Subagents {
+    #[schema(value_type = Vec<SubagentBody>)]
+    subagents: Vec<SubagentRecord>,
+    /// What to send as `after` for the next ones; absent where there are none. A page ends behind
+    /// 2 MiB of what is stored, with fewer than `limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// A subagent. Its texts are foreign.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "the schema of a row of the store")]
+pub(crate) struct SubagentBody {
+    id: String,
+    parent_message_id: String,
+    parent_tool_call_id: String,
+    parent_agent: String,
+    parent_subagent_id: Option<String>,
+    depth: i64,
+    chain_id: String,
+    /// `preset`, `fork` or `team`.
+    source: String,
+    agent: String,
+    display_name: String,
+    goal: String,
+    context: Option<String>,
+    /// `queued`, `running`, `completed`, `partial`, `failed` or `cancelled`.
+    status: String,
+    model: String,
+    tool_names: Vec<String>,
+    summary: String,
+    result: Value,
+    error: Option<String>,
+    input_tokens: i64,
+    cached_tokens: i64,
+    output_tokens: i64,
+    fuel: i64,
+    sort_order: i64,
+    created: i64,
+    started: Option<i64>,
+    ended: Option<i64>,
+}
+
+/// The latest receipts of a session, the oldest of them first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Receipts {
+    #[schema(value_type = Vec<ReceiptBody>)]
+    receipts: Vec<StoredReceipt>,
+    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
+    /// MiB of what is stored, with fewer than `limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// What one tool call did.
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "the schema of a row of the store")]
+pub(crate) struct ReceiptBody {
+    message: String,
+    id: String,
+    agent: String,
+    step: i64,
+    call_id: String,
+    tool: String,
+    ok: bool,
+    ending: String,
+    fuel: i64,
+    micros: i64,
+    /// The whole receipt.
+    body: Value,
+    created: i64,
+}
+
+/// How much was deleted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Deleted {
+    deleted: u64,
+}
+
+/// `GET /v1/sessions`.
+pub(crate) async fn list(
+    ctx: Ctx,
+    QueryOf(query): QueryOf<PageQuery>,
+) -> Result<Json<Sessions>, Problem> {
+    let limit = Limit::of(query.limit)?;
+    let before = query.before.as_deref();
+    let rows = ctx.store().sessions_page(before, limit.and_one()).await?;
+    let (rows, next) = page_of(rows, limit, |session| session.id.clone());
+    let running = running(&ctx);
+    let sessions = rows.into_iter().map(|session| SessionBody::of(session, &running)).collect();
+    Ok(Json(Sessions { sessions, next }))
+}
+
+/// `GET /v1/sessions/{id}`.
+pub(crate) async fn read(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+) -> Result<Json<SessionBody>, Problem> {
+    let session = ctx.session(&id).await?;
+    Ok(Json(SessionBody::of(session, &running(&ctx))))
+}
+
+/// `DELETE /v1/sessions/{id}`.
+pub(crate) async fn delete(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<Deleted>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    if running(&ctx).contains(&session) {
+        return Err(busy(&format!("session `{session}` is answering")));
+    }
+    let deleted = ctx.store().delete_session(&session).await?;
+    Ok(Json(Deleted { deleted: deleted.into() }))
+}
+
+/// `DELETE /v1/sessions`.
+pub(crate) async fn delete_all(ctx: Ctx) -> Result<Json<Deleted>, Problem> {
+    if let Some(session) = running(&ctx).first() {
+        return Err(busy(&format!("session `{session}` is answering, and maybe others are")));
+    }
+    Ok(Json(Deleted { deleted: ctx.store().delete_all_sessions().await? }))
+}
+
+/// `GET /v1/sessions/{id}/messages`.
+pub(crate) async fn messages(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<MessagesQuery>,
+) -> Result<Json<Messages>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let full = query.full == Some(true);
+    let limit = match query.limit {
+        Some(rows) if full && rows > MAX_FULL => {
+            return Err(Problem::invalid(format!("`limit` must be 1 to {MAX_FULL} with `full`")));
+        }
+        None if full => Limit::of(Some(MAX_FULL))?,
+        rows => Limit::of(rows)?,
+    };
+    let page = ctx.store().messages_page(&session, query.before, limit.rows(), PAGE_BYTES).await?;
+    let next = next_of(page.rows.first(), page.more, |message| message.sort_order);
+    let messages = page.rows.into_iter().map(|message| MessageBody::of(message, full)).collect();
+    let summary = ctx.store().compaction(&session).await?.map(|kept| SummaryBody {
+        upto: kept.upto_sort_order,
+        text: kept.text,
+        created: kept.created,
+    });
+    Ok(Json(Messages { messages, summary, next }))
+}
+
+/// `GET /v1/sessions/{id}/subagents`.
+pub(crate) async fn subagents(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<SubagentsQuery>,
+) -> Result<Json<Subagents>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let SubagentsQuery { message, limit, after } = query;
+    let (limit, message, after) = (Limit::of(limit)?.rows(), message.as_deref(), after.as_deref());
+    let page = ctx.store().subagents_page(&session, message, after, limit, PAGE_BYTES).await?;
+    let next = next_of(page.rows.last(), page.more, |subagent| subagent.id.clone());
+    Ok(Json(Subagents { subagents: page.rows, next }))
+}
+
+/// `GET /v1/sessions/{id}/receipts`.
+pub(crate) async fn receipts(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<ReceiptsQuery>,
+) -> Result<Json<Receipts>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let ReceiptsQuery { message, limit, before } = query;
+    let (limit, message, before) =
+        (Limit::of(limit)?.rows(), message.as_deref(), before.as_deref());
+    let page = ctx.store().receipts_page(&session, message, before, limit, PAGE_BYTES).await?;
+    let next = next_of(page.rows.first(), page.more, |stored| stored.receipt.id.clone());
+    Ok(Json(Receipts { receipts: page.rows, next }))
+}
+
+fn running(ctx: &Ctx) -> BTreeSet<String> {
+    ctx.service.running().into_iter().map(|turn| turn.session).collect()
+}
+
+fn busy(why: &str) -> Problem {
+    Problem::new(Kind::Busy, why).hint("cancel the turn, or wait for its end")
+}
+
+impl SessionBody {
+    fn of(session: StoredSession, running: &BTreeSet<String>) -> Self {
+        // The workspace is a path of the host: not for a peer.
+        let StoredSession { id, title, agent, workspace: _, model, kind, created, updated } =
+            session;
+        let (agent, kind) = (without_path(&agent), kind.as_str().to_owned());
+        Self { running: running.contains(&id), id, title, agent, model, kind, created, updated }
+    }
+}
+
+/// An agent's identity without where its workspace lies on the host.
+pub(crate) fn without_path(agent: &str) -> String {
+    match (agent.starts_with("workspace:"), agent.rsplit_once('/')) {
+        (true, Some((_, slug))) => format!("workspace/{slug}"),
+        _ => agent.to_owned(),
+    }
+}
+
+impl MessageBody {
+    fn of(message: StoredMessage, full: bool) -> Self {
+        let StoredMessage {
+            id,
+            sort_order,
+            role,
+            status,
+            mut content,
+            mut metadata,
+            created,
+            updated,
+        } = message;
+        // INV-93: where the command line put a run's files is a path of this machine.
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.remove("files");
+        }
+        let mut part = |name: &str| content.get_mut(name).map(Value::take);
+        Self {
+            id,
+            place: sort_order,
+            role: role.as_str().to_owned(),
+            status: status.as_str().to_owned(),
+            text: part("text")
+                .and_then(|text| text.as_str().map(str::to_owned))
+                .unwrap_or_default(),
+            messages: part("messages").filter(|_| full),
+            metadata,
+            created,
+            updated,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_shown_without_where_its_files_were_put() {
+        let message = StoredMessage {
+            id: "1".to_owned(),
+            sort_order: 2,
+            role: belljar_store::Role::Assistant,
+            status: belljar_store::MessageStatus::Completed,
+            content: serde_json::json!({"text": "done"}),
+            metadata: serde_json::json!({"run": "1", "files": [{"saved_to": "/srv/x"}]}),
+            created: 1,
+            updated: 1,
+        };
+        let shown = serde_json::to_value(MessageBody::of(message, true)).unwrap();
+        assert_eq!(shown["metadata"], serde_json::json!({"run": "1"}));
+        assert_eq!(shown["text"], "done");
+    }
+
+    #[test]
+    fn an_identity_is_shown_without_a_path_of_the_host() {
+        assert_eq!(without_path("workspace:/srv/x/scout"), "workspace/scout");
+        assert_eq!(without_path("library/x/scout"), "library/x/scout");
+        assert_eq!(without_path("home/scout"), "home/scout");
+    }
+}

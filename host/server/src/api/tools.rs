@@ -1,0 +1,113 @@
+//! The tools of a tenant: what they are called, take and ask for. What an agent may use of them
+//! is another question, which `grants` answers.
+
+use belljar_agent::{Host, host_tool_specs};
+use belljar_catalogue::{Origin, ToolComponent};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::app::Ctx;
+use crate::http::problem::Problem;
+use crate::http::respond::Json;
+
+/// All tools, by name.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Tools {
+    tools: Vec<ToolBody>,
+    /// What is wrong with tools that are left out.
+    problems: Vec<String>,
+}
+
+/// A tool. Its texts are its author's.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ToolBody {
+    /// Its name.
+    name: String,
+    /// The component that offers it; absent where the host itself does.
+    component: Option<String>,
+    /// `stock`, `home` or `host`.
+    origin: &'static str,
+    /// What a model reads of it.
+    description: String,
+    /// JSON Schema of its arguments.
+    schema: Value,
+    /// Whether it says that it only reads.
+    read_only: bool,
+    /// What its manifest asks for.
+    asks: AsksBody,
+}
+
+/// What a manifest asks for.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct AsksBody {
+    /// `read` or `read-write`; absent = no files.
+    mounts: Option<String>,
+    /// Hosts.
+    hosts: Vec<String>,
+    /// Names of secrets.
+    secrets: Vec<String>,
+}
+
+/// `GET /v1/tools`. A tool that was never described is compiled first. That goes on when it
+/// takes longer than a call may, so that a later call finds it done.
+pub(crate) async fn list(ctx: Ctx) -> Result<Json<Tools>, Problem> {
+    let described = tokio::spawn(async move { tools(ctx.service.host()).await }).await;
+    described.map(Json).map_err(|error| Problem::bug(&format!("listing tools failed: {error}")))
+}
+
+async fn tools(host: &Host) -> Tools {
+    let mut tools = Vec::new();
+    let mut problems: Vec<String> =
+        host.tools.problems().iter().map(|found| found.message.clone()).collect();
+    for component in host.tools.components() {
+        let infos = match component.infos(&host.sandbox).await {
+            Ok(infos) => infos,
+            Err(error) => {
+                problems.push(format!("tool `{}` is left out: {error}", component.name));
+                continue;
+            }
+        };
+        for info in infos.iter() {
+            let owner = host.tools.owner(info.name.as_str());
+            // Another component has that name.
+            if owner.is_none_or(|owner| owner.name != component.name) {
+                continue;
+            }
+            tools.push(ToolBody {
+                name: info.name.to_string(),
+                component: Some(component.name.to_string()),
+                origin: match component.origin {
+                    Origin::Stock => "stock",
+                    Origin::Home => "home",
+                },
+                description: info.description.clone(),
+                schema: info.schema.clone(),
+                read_only: info.hints.read_only,
+                asks: AsksBody::of(component),
+            });
+        }
+    }
+    tools.extend(host_tool_specs().into_iter().map(|spec| ToolBody {
+        name: spec.name,
+        component: None,
+        origin: "host",
+        description: spec.description,
+        schema: spec.schema,
+        read_only: false,
+        asks: AsksBody::default(),
+    }));
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    Tools { tools, problems }
+}
+
+impl AsksBody {
+    fn of(component: &ToolComponent) -> Self {
+        let ask = &component.manifest.ask;
+        Self {
+            mounts: ask.mounts.map(|access| access.to_string()),
+            hosts: ask.hosts.iter().map(ToString::to_string).collect(),
+            secrets: ask.secrets.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

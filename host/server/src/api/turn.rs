@@ -1,0 +1,231 @@
+//! A turn as it is asked for and as it is answered: the same for a blocking call, a stream and a
+//! WebSocket.
+
+use std::collections::BTreeMap;
+
+use belljar_policy::{LIMITS, LimitsRequest, Shown};
+use belljar_session::{History, TurnHandle, TurnRequest};
+use belljar_store::{Store, StoredMessage};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::app::{Ctx, is_id};
+use crate::http::auth::Caller;
+use crate::http::problem::Problem;
+use crate::routes::Op;
+
+/// Most characters of the name of an agent or a model.
+const MAX_NAME: usize = 200;
+
+/// What is said to an agent.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChatBody {
+    /// The session to go on with. Absent: a new one.
+    pub(crate) session: Option<String>,
+    /// Of a new session: the agent. Absent: `general-purpose`.
+    pub(crate) agent: Option<String>,
+    /// Of a new session: a model or a role. Absent: the agent's own choice.
+    pub(crate) model: Option<String>,
+    /// What is said.
+    pub(crate) text: String,
+    /// How much of the session's past the model is sent: `compacted` puts a summary in the place
+    /// of older turns that are too large for it, `whole` sends all of them. Default: `compacted`.
+    #[serde(default)]
+    #[schema(value_type = HistoryWord)]
+    pub(crate) history: History,
+    /// Limits of this turn, below those that the agent has: `{"steps": 5}`.
+    #[serde(default)]
+    pub(crate) limits: BTreeMap<String, u64>,
+    /// Whether the events come as they happen. Default: no.
+    #[serde(default)]
+    pub(crate) stream: bool,
+}
+
+/// The words of `history`.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code, reason = "the schema of the session's own type")]
+pub(crate) enum HistoryWord {
+    Compacted,
+    Whole,
+}
+
+/// What came of a turn.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct Answered {
+    /// The session.
+    session: String,
+    /// The agent's message: what events, subagents and receipts of the turn hang off.
+    message: String,
+    /// The person's message.
+    user_message: String,
+    /// `completed`, `partial`, `failed` or `cancelled`; `in_flight` where the server stopped
+    /// meanwhile, and resumes it at its next start.
+    status: String,
+    /// The conclusion. Foreign text: escape it before a person sees it.
+    text: String,
+    /// Why it did not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// What the turn used, subagents included.
+    usage: Used,
+    /// How its subagents ended.
+    subagents: Counted,
+}
+
+/// What was used.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub(crate) struct Used {
+    /// Model turns.
+    steps: u64,
+    /// Input tokens, cached ones included.
+    input_tokens: u64,
+    /// Input tokens from the provider's cache.
+    cached_tokens: u64,
+    /// Output tokens.
+    output_tokens: u64,
+    /// Tool calls.
+    tool_calls: u64,
+    /// Fuel of all tool calls.
+    fuel: u64,
+}
+
+/// How many subagents there are, and how they are doing.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub(crate) struct Counted {
+    total: u64,
+    queued: u64,
+    running: u64,
+    completed: u64,
+    partial: u64,
+    failed: u64,
+    cancelled: u64,
+}
+
+/// The ids of a turn that was saved.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnIds {
+    pub(crate) session: String,
+    pub(crate) message: String,
+    user_message: String,
+}
+
+impl ChatBody {
+    /// The turn, checked for its form.
+    pub(crate) fn request(self, caller: &Caller) -> Result<TurnRequest, Problem> {
+        if self.text.trim().is_empty() {
+            return Err(Problem::invalid("`text` is blank").hint("say what the agent should do"));
+        }
+        if let Some(session) = self.session.as_deref().filter(|id| !is_id(id)) {
+            return Err(Problem::not_found("session", session));
+        }
+        if self.session.is_some() && (self.agent.is_some() || self.model.is_some()) {
+            let detail = "`agent` and `model` are those of a session from its beginning";
+            return Err(Problem::invalid(detail).hint("leave them out, or begin a new session"));
+        }
+        Ok(TurnRequest {
+            agent: named("agent", self.agent)?,
+            model: named("model", self.model)?,
+            limits: limits(&self.limits)?,
+            session: self.session,
+            text: self.text,
+            history: self.history,
+            actor: caller.actor.to_string(),
+        })
+    }
+}
+
+/// The name of an agent or a model, checked for its form.
+pub(crate) fn named(what: &str, name: Option<String>) -> Result<Option<String>, Problem> {
+    let fits = |name: &String| {
+        let name = name.trim();
+        !name.is_empty() && name.chars().count() <= MAX_NAME && !name.chars().any(Shown::hides)
+    };
+    match name {
+        Some(name) if !fits(&name) => {
+            Err(Problem::invalid(format!("`{what}` is no name of 1 to {MAX_NAME} characters")))
+        }
+        name => Ok(name),
+    }
+}
+
+fn limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem> {
+    let mut limits = LimitsRequest::default();
+    for (key, value) in asked {
+        if !limits.set(key, *value) {
+            let known: Vec<_> = LIMITS.iter().map(|row| row.key).collect();
+            let key = Shown::clipped(key, 60);
+            return Err(Problem::invalid(format!("there is no limit `{key}`"))
+                .hint(format!("the limits are {}", known.join(", "))));
+        }
+    }
+    Ok(limits)
+}
+
+impl TurnIds {
+    pub(crate) fn of(handle: &TurnHandle) -> Self {
+        Self {
+            session: handle.session.clone(),
+            message: handle.message.clone(),
+            user_message: handle.user_message.clone(),
+        }
+    }
+
+    /// Writes to the audit log that the turn was begun, and by which entrance.
+    pub(crate) async fn note(&self, ctx: &Ctx, by: &str) {
+        let Ctx { app, caller, .. } = ctx;
+        let object = format!("session {} message {}", self.session, self.message);
+        let detail = json!({ "by": by });
+        app.audit(&caller.tenant, &caller.actor, Op::Chat.name(), object, detail).await;
+    }
+
+    /// What the row of the agent's message says now.
+    pub(crate) async fn answered(&self, store: &Store) -> Result<Answered, Problem> {
+        let row = store.message(&self.session, &self.message).await?;
+        let StoredMessage { status, mut content, mut metadata, .. } = row;
+        let text = match content.get_mut("text").map(serde_json::Value::take) {
+            Some(serde_json::Value::String(text)) => text,
+            _ => String::new(),
+        };
+        let mut part = |name: &str| metadata.get_mut(name).map(serde_json::Value::take);
+        Ok(Answered {
+            session: self.session.clone(),
+            message: self.message.clone(),
+            user_message: self.user_message.clone(),
+            status: status.as_str().to_owned(),
+            text,
+            error: part("error").and_then(|error| error.as_str().map(str::to_owned)),
+            // Absent as long as the turn has not ended.
+            usage: part("total").and_then(|it| Used::deserialize(it).ok()).unwrap_or_default(),
+            subagents: part("subagents")
+                .and_then(|it| Counted::deserialize(it).ok())
+                .unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(body: serde_json::Value) -> Option<u16> {
+        let caller = Caller::for_tests();
+        let body: ChatBody = serde_json::from_value(body).unwrap();
+        body.request(&caller).err().map(|problem| problem.kind().row().status)
+    }
+
+    #[test]
+    fn a_request_of_another_form_is_refused_before_anything_runs() {
+        assert_eq!(problem(json!({"text": "hello", "limits": {"steps": 3}})), None);
+        assert_eq!(problem(json!({"text": " \n"})), Some(400));
+        assert_eq!(problem(json!({"text": "x", "limits": {"stepz": 3}})), Some(400));
+        assert_eq!(problem(json!({"text": "x", "session": "../x"})), Some(404));
+        assert_eq!(problem(json!({"text": "x", "session": "a", "agent": "b"})), Some(400));
+        assert_eq!(problem(json!({"text": "x", "agent": "a\u{202e}b"})), Some(400));
+        assert!(serde_json::from_value::<ChatBody>(json!({"text": "x", "txet": 1})).is_err());
+    }
+}

@@ -1,0 +1,309 @@
+//! Who calls: from a key to a tenant, a scope and a name for the audit log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::http::{HeaderMap, header};
+use belljar_store::{KeyScope, Registry, StoreError, TENANT};
+use tokio::time::Instant;
+
+use crate::http::keys::Presented;
+use crate::http::problem::{Kind, Problem};
+use crate::routes::Needs;
+
+/// What stands before a key in a WebSocket's list of subprotocols: a browser can send it no
+/// other way.
+pub(crate) const SUBPROTOCOL: &str = "bearer.";
+
+/// For how long a server that needs no keys believes that it still needs none.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// Somebody who may call.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) tenant: Arc<str>,
+    /// Which of all tenants that ever had that name.
+    pub(crate) tenant_id: Arc<str>,
+    scope: KeyScope,
+    /// `key:<id>`, or `local` where there are no keys.
+    pub(crate) actor: Arc<str>,
+    /// The key, to be noted as used.
+    pub(crate) key: Option<Arc<str>>,
+}
+
+/// Somebody who may not.
+pub(crate) struct Stranger {
+    pub(crate) problem: Problem,
+    /// Whose key it says it has; `None` = of nobody here.
+    pub(crate) claimed: Option<Claim>,
+    /// It presented a key, which does not open: it may be trying many.
+    pub(crate) tried: bool,
+}
+
+/// What somebody who is not let in says of itself.
+pub(crate) struct Claim {
+    /// The tenant of the key that it names.
+    pub(crate) tenant: String,
+    /// `key:<id>`, where it had the key's secret as well: one that was revoked, or whose tenant is
+    /// disabled. Anybody may name the id of a key.
+    pub(crate) proven: Option<String>,
+}
+
+/// Whoever has presented the secret of a key: the only name under which the audit log says that
+/// somebody was refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proven<'a> {
+    pub(crate) tenant: &'a str,
+    pub(crate) actor: &'a str,
+}
+
+/// Looks keys up.
+#[derive(Debug)]
+pub(crate) struct Gatekeeper {
+    registry: Registry,
+    /// Whether callers without a key may be let in at all: on a loopback address alone.
+    open: AtomicBool,
+    checked: Mutex<Option<Instant>>,
+    /// What was found of keys whose streams are open, and when: all streams of a key share a look.
+    looks: Mutex<HashMap<Arc<str>, (Instant, bool)>>,
+    /// How long a look counts.
+    fresh: Duration,
+}
+
+impl Caller {
+    /// Whether this is enough for a route.
+    pub(crate) fn may(&self, needs: Needs) -> bool {
+        match needs {
+            Needs::Nothing => true,
+            Needs::ReadOnly => self.scope.covers(KeyScope::ReadOnly),
+            Needs::Member => self.scope.covers(KeyScope::Member),
+            Needs::Admin => self.scope.covers(KeyScope::Admin),
+            Needs::Operator => self.scope.covers(KeyScope::Admin) && &*self.tenant == TENANT,
+        }
+    }
+
+    /// The scope, in a word.
+    pub(crate) fn scope(&self) -> &'static str {
+        self.scope.as_str()
+    }
+
+    /// Under which name it is refused.
+    pub(crate) fn proven(&self) -> Proven<'_> {
+        Proven { tenant: &self.tenant, actor: &self.actor }
+    }
+
+    /// The person at this machine, where there are no keys.
+    fn local() -> Self {
+        let actor: Arc<str> = TENANT.into();
+        let tenant = Arc::clone(&actor);
+        Self { tenant_id: Arc::clone(&tenant), tenant, scope: KeyScope::Admin, actor, key: None }
+    }
+}
+
+impl Gatekeeper {
+    /// `open`: callers without a key are the person at this machine, as long as there never was
+    /// a key. `fresh`: how old what is known of a key may be where [`Self::admitted`] is asked.
+    pub(crate) fn new(registry: Registry, open: bool, fresh: Duration) -> Self {
+        let (checked, looks) = (Mutex::default(), Mutex::default());
+        Self { registry, open: AtomicBool::new(open), checked, looks, fresh }
+    }
+
+    /// Who sent this request.
+    pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Stranger> {
+        match presented(headers) {
+            Ok(Some(text)) => self.by_key(text).await,
+            Ok(None) if self.is_open().await => Ok(Caller::local()),
+            Ok(None) => Err(Stranger::because("there is no key in the request")),
+            Err(problem) => Err(Stranger { problem, claimed: None, tried: true }),
+        }
+    }
+
+    async fn by_key(&self, text: &str) -> Result<Caller, Stranger> {
+        // Why a key does not open is for the log: a stranger learns nothing of which keys exist.
+        let refused = || Stranger { tried: true, ..Stranger::because("the key is not valid") };
+        let Some(presented) = Presented::parse(text) else { return Err(refused()) };
+        let stored = match self.registry.find_key(presented.id).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                return Err(Stranger { problem: error.into(), claimed: None, tried: false });
+            }
+        };
+        let opens = presented.opens(stored.as_ref().map(|key| key.secret_hash.as_str()));
+        let Some(key) = stored else { return Err(refused()) };
+        let actor = format!("key:{}", key.id);
+        if !opens || key.revoked.is_some() || key.tenant_disabled {
+            let claim = Claim { tenant: key.tenant, proven: opens.then_some(actor) };
+            return Err(Stranger { claimed: Some(claim), ..refused() });
+        }
+        Ok(Caller {
+            tenant: key.tenant.into(),
+            tenant_id: key.tenant_id.into(),
+            scope: key.scope,
+            actor: actor.into(),
+            key: Some(key.id.into()),
+        })
+    }
+
+    /// As [`Self::still_admits`], by a look that may be as old as streams look: for many of them a
+    /// read of the store for each key, and not for each stream.
+    pub(crate) async fn admitted(&self, caller: &Caller) -> bool {
+        let Some(key) = &caller.key else { return self.is_open().await };
+        let known = self.looks().get(key).copied();
+        if let Some((at, admitted)) = known
+            && at.elapsed() < self.fresh
+        {
+            return admitted;
+        }
+        let now = Instant::now();
+        let admitted = self.still_admits(caller).await;
+        let mut looks = self.looks();
+        looks.retain(|_, (at, _)| now.saturating_duration_since(*at) < self.fresh);
+        looks.insert(Arc::clone(key), (now, admitted));
+        admitted
+    }
+
+    fn looks(&self) -> MutexGuard<'_, HashMap<Arc<str>, (Instant, bool)>> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a caller whose connection stays open may still be there: its key was not revoked.
+    pub(crate) async fn still_admits(&self, caller: &Caller) -> bool {
+        let Some(key) = &caller.key else { return self.is_open().await };
+        match self.registry.find_key(key).await {
+            Ok(found) => found.is_some_and(|key| key.revoked.is_none() && !key.tenant_disabled),
+            Err(error) => {
+                tracing::error!(%error, "a key cannot be looked up");
+                false
+            }
+        }
+    }
+
+    /// INV-110: whether there never was a key, so that callers without one may be let in. A key that
+    /// is made meanwhile closes the door for good: revoking it, or removing its tenant, does not
+    /// open it again.
+    async fn is_open(&self) -> bool {
+        if !self.open.load(Ordering::Relaxed) {
+            return false;
+        }
+        let now = Instant::now();
+        let fresh = |at: Instant| now.saturating_duration_since(at) < RECHECK;
+        if self.last_check().is_some_and(fresh) {
+            return true;
+        }
+        match self.registry.keys_needed().await {
+            Ok(false) => {
+                *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+                true
+            }
+            Ok(true) => {
+                self.open.store(false, Ordering::Relaxed);
+                false
+            }
+            Err(error) => {
+                tracing::error!(%error, "it cannot be read whether keys are needed");
+                false
+            }
+        }
+    }
+
+    fn last_check(&self) -> Option<Instant> {
+        *self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stranger {
+    fn because(why: &str) -> Self {
+        let problem = Problem::new(Kind::NoKey, why)
+            .hint("send `Authorization: Bearer bj_…`; the operator of this server makes keys");
+        Self { problem, claimed: None, tried: false }
+    }
+}
+
+/// Whether any key is there that was not revoked.
+///
+/// # Errors
+///
+/// When the store fails.
+pub async fn has_keys(registry: &Registry) -> Result<bool, StoreError> {
+    Ok(registry.keys(None).await?.iter().any(|key| key.revoked.is_none()))
+}
+
+/// The key that a request carries: in `Authorization`, or among a WebSocket's subprotocols.
+fn presented(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut lines = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(line) = lines.next() else { return Ok(subprotocol(headers)) };
+    let wrong = || {
+        Problem::new(Kind::NoKey, "`Authorization` holds no key")
+            .hint("write it as `Authorization: Bearer bj_…`")
+    };
+    if lines.next().is_some() {
+        return Err(wrong());
+    }
+    let (scheme, key) =
+        line.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(wrong)?;
+    if scheme.eq_ignore_ascii_case("bearer") { Ok(Some(key.trim())) } else { Err(wrong()) }
+}
+
+/// The key among the subprotocols that a browser offers.
+fn subprotocol(headers: &HeaderMap) -> Option<&str> {
+    offered(headers).find_map(|offer| offer.strip_prefix(SUBPROTOCOL))
+}
+
+/// The subprotocols that a client offers.
+pub(crate) fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).map(str::trim)
+}
+
+#[cfg(test)]
+impl Caller {
+    /// An admin of the operator's tenant.
+    pub(crate) fn for_tests() -> Self {
+        Self::local()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(tenant: &str, scope: KeyScope) -> Caller {
+        let tenant: Arc<str> = tenant.into();
+        Caller { tenant_id: tenant.clone(), tenant, scope, actor: "key:x".into(), key: None }
+    }
+
+    #[test]
+    fn a_scope_reaches_as_far_as_its_row_says() {
+        let rows = [
+            ("local", KeyScope::ReadOnly, [true, true, false, false, false]),
+            ("local", KeyScope::Member, [true, true, true, false, false]),
+            ("local", KeyScope::Admin, [true, true, true, true, true]),
+            ("other", KeyScope::Admin, [true, true, true, true, false]),
+        ];
+        let needs = [Needs::Nothing, Needs::ReadOnly, Needs::Member, Needs::Admin, Needs::Operator];
+        for (tenant, scope, expected) in rows {
+            assert_eq!(needs.map(|need| caller(tenant, scope).may(need)), expected, "{scope}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_where_it_may_stand() {
+        let with = |name: header::HeaderName, value: &str| {
+            HeaderMap::from_iter([(name, value.parse().unwrap())])
+        };
+        let key = |headers: &HeaderMap| presented(headers).map(|key| key.map(str::to_owned));
+        assert_eq!(key(&HeaderMap::new()).unwrap(), None);
+        for good in ["Bearer bj_a", "bearer bj_a"] {
+            let headers = with(header::AUTHORIZATION, good);
+            assert_eq!(key(&headers).unwrap().as_deref(), Some("bj_a"));
+        }
+        for bad in ["Basic bj_a", "bj_a", ""] {
+            assert!(key(&with(header::AUTHORIZATION, bad)).is_err(), "{bad}");
+        }
+        let headers = with(header::SEC_WEBSOCKET_PROTOCOL, "belljar.v1, bearer.bj_a");
+        assert_eq!(key(&headers).unwrap().as_deref(), Some("bj_a"));
+    }
+}

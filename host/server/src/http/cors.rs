@@ -1,0 +1,36 @@
+//! What browsers are told of pages that may call from elsewhere: the origins that the operator
+//! lists, and no others. Those are refused before this is reached (`guard.rs`).
+
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use crate::http::guard::parse_origin;
+
+/// For how long a browser need not ask again.
+const MAX_AGE: Duration = Duration::from_secs(600);
+
+/// Answers for these origins, which are written as [`parse_origin`] writes them. An answer names
+/// the one origin that asked, and no cookie is ever a key here.
+pub(crate) fn layer(origins: Vec<String>) -> CorsLayer {
+    let listed = move |origin: &HeaderValue, _: &Parts| {
+        let origin = origin.to_str().ok().and_then(parse_origin);
+        origin.is_some_and(|origin| origins.contains(&origin))
+    };
+    let asked = [
+        header::AUTHORIZATION,
+        header::CONTENT_TYPE,
+        header::IF_MATCH,
+        HeaderName::from_static("last-event-id"),
+        HeaderName::from_static("traceparent"),
+    ];
+    let told = [header::ETAG, header::RETRY_AFTER, header::CONTENT_DISPOSITION];
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(listed))
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_headers(asked)
+        .expose_headers(told)
+        .max_age(MAX_AGE)
+}

@@ -1,0 +1,247 @@
+//! What every request passes before its handler: its names, its caller, that caller's scope and
+//! rate; and what is noted of it after.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use belljar_policy::{GUEST_MARK, Shown};
+use futures::FutureExt as _;
+use serde_json::json;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use crate::app::{App, Matched};
+use crate::http::auth::{Caller, Claim, Proven, Stranger};
+use crate::http::peers::{Peer, PeerPlace};
+use crate::http::problem::{Kind, Problem};
+use crate::http::rate::Taken;
+use crate::http::respond;
+use crate::routes::{Needs, Route};
+use crate::trace;
+
+/// How long a call may take that waits for no turn. Describing a tool for the first time compiles
+/// it, which takes some seconds on a slow machine.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Characters of a path in the audit log.
+const MAX_OBJECT: usize = 200;
+
+/// The paths that need neither a key nor a name: whoever asks for them knows the machine by its
+/// address.
+const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
+
+/// Outermost: what a browser must not do with any answer, an answer even where a handler has a
+/// bug, and only what may leave.
+pub(crate) async fn protect(State(app): State<App>, request: Request, next: Next) -> Response {
+    let mut response = match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => Problem::bug("a handler panicked").into_response(),
+    };
+    respond::say(app.outward(), &mut response);
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'; sandbox"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Then the names that the request was sent to and came from; counts what comes of it.
+pub(crate) async fn check_names(State(app): State<App>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let named = match HEALTH.contains(&request.uri().path()) {
+        // INV-114: whatever it asks for, by whichever address it got here.
+        _ if request.headers().contains_key(GUEST_MARK) => {
+            Err(Problem::new(Kind::Scope, "this server is not for the tools of agents"))
+        }
+        true => Ok(()),
+        false => app.config().names.check(request.uri(), request.headers()),
+    };
+    let object = object_of(&request);
+    let response = match named {
+        Ok(()) => next.run(request).await,
+        Err(problem) => {
+            app.stranger(None, problem.kind());
+            problem.into_response()
+        }
+    };
+    let route = response.extensions().get::<Matched>().map(|matched| matched.0.op);
+    let status = response.status().as_u16();
+    let took = started.elapsed();
+    app.metrics().answered(route, status, took);
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    tracing::debug!(path = %object, status, micros, "answered");
+    response
+}
+
+/// Then the caller of a route.
+pub(crate) async fn check_caller(
+    State((app, route)): State<(App, &'static Route)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let object = object_of(&request);
+    let place = request.extensions().get::<Arc<PeerPlace>>().cloned();
+    let peer = place.as_ref().map(|place| place.peer());
+    let mut response = match admitted(&app, route, request.headers(), peer, &object).await {
+        Err(problem) => problem.into_response(),
+        Ok(None) => call(route, request, next).await,
+        Ok(Some(caller)) => {
+            if let Some(place) = place {
+                place.let_in();
+            }
+            let span = trace::request(route, &caller, request.headers());
+            request.extensions_mut().insert(caller.clone());
+            // INV-115: what it holds comes back with the end of its answer.
+            let flight = app.flights().of(&caller.tenant);
+            request.extensions_mut().insert(flight.clone());
+            let outward = Arc::clone(app.outward());
+            let answering = async {
+                if let Err(problem) = flight.hold(route.holds()).await {
+                    problem.into_response()
+                } else if route.is_audited() {
+                    audited(app, route, caller, object, request, next).await
+                } else {
+                    call(route, request, next).await
+                }
+            };
+            let mut response = answering.instrument(span.clone()).await;
+            // Its body has to be there to be counted.
+            respond::say(&outward, &mut response);
+            let response = flight.carry(response);
+            trace::answered(&span, response.status());
+            response
+        }
+    };
+    response.extensions_mut().insert(Matched(route));
+    response
+}
+
+/// A call that changes something, and its line in the audit log. Goes on when its caller goes
+/// away: what was begun is noted in any case.
+async fn audited(
+    app: App,
+    route: &'static Route,
+    caller: Caller,
+    object: String,
+    request: Request,
+    next: Next,
+) -> Response {
+    let called = async move {
+        let response = call(route, request, next).await;
+        let status = response.status();
+        // Of what took too long nobody knows whether it happened.
+        if status.is_success() || status.is_server_error() {
+            let detail = json!({ "status": status.as_u16() });
+            app.audit(&caller.tenant, &caller.actor, route.name(), object, detail).await;
+        }
+        response
+    };
+    match tokio::spawn(called.in_current_span()).await {
+        Ok(response) => response,
+        Err(error) => Problem::bug(&format!("a handler ended early: {error}")).into_response(),
+    }
+}
+
+/// The caller, if this route is open to it; `None` where it is open to everybody.
+async fn admitted(
+    app: &App,
+    route: &Route,
+    headers: &HeaderMap,
+    peer: Option<Peer>,
+    object: &str,
+) -> Result<Option<Caller>, Problem> {
+    if route.needs == Needs::Nothing {
+        return Ok(None);
+    }
+    let address = peer.map(|peer| peer.to_string()).unwrap_or_default();
+    // INV-99: before the key is looked up, which is what trying many costs.
+    if let Some(wait) = app.tried().wait(&address, Instant::now()) {
+        app.stranger(None, Kind::TooMany);
+        let detail = "too many keys that do not open came from this address";
+        return Err(Problem::too_many(detail, wait));
+    }
+    let caller = match app.gatekeeper().caller(headers).await {
+        Ok(caller) => caller,
+        Err(Stranger { problem, claimed, tried }) => {
+            if tried {
+                app.tried().take(&address, Instant::now());
+            }
+            match &claimed {
+                Some(Claim { tenant, proven: Some(actor) }) => {
+                    app.refused(Proven { tenant, actor }, object, problem.kind()).await;
+                }
+                Some(Claim { tenant, proven: None }) => {
+                    app.stranger(Some(tenant), problem.kind());
+                }
+                None => app.stranger(None, problem.kind()),
+            }
+            return Err(problem);
+        }
+    };
+    spend(app, &caller)?;
+    if !caller.may(route.needs) {
+        app.refused(caller.proven(), object, Kind::Scope).await;
+        return Err(out_of_scope(&caller, route.needs));
+    }
+    Ok(Some(caller))
+}
+
+/// Takes one from what the caller's key may do, and notes now and then that it is used.
+pub(crate) fn spend(app: &App, caller: &Caller) -> Result<(), Problem> {
+    match app.rates().take(&caller.actor, Instant::now()) {
+        Taken::After(wait) => Err(Problem::too_many("too many requests with this key", wait)),
+        Taken::Yes { note } => {
+            if let Some(key) = caller.key.clone().filter(|_| note) {
+                let (registry, now) = (app.store().registry(), app.now());
+                tokio::spawn(async move {
+                    if let Err(error) = registry.touch_key(&key, now).await {
+                        tracing::warn!(%error, "the use of a key is not noted");
+                    }
+                });
+            }
+            Ok(())
+        }
+    }
+}
+
+/// What a caller is told whose key is not enough.
+pub(crate) fn out_of_scope(caller: &Caller, needs: Needs) -> Problem {
+    let needed = match needs {
+        Needs::Nothing | Needs::ReadOnly => "a key",
+        Needs::Member => "a key of the scope `member` or `admin`",
+        Needs::Admin => "a key of the scope `admin`",
+        Needs::Operator => "a key of the scope `admin` of the operator's own tenant",
+    };
+    let (scope, tenant) = (caller.scope(), &caller.tenant);
+    let yours = format!("yours has the scope `{scope}`, of tenant `{tenant}`");
+    Problem::new(Kind::Scope, format!("this needs {needed}; {yours}"))
+}
+
+async fn call(route: &Route, request: Request, next: Next) -> Response {
+    if route.is_long() {
+        return next.run(request).await;
+    }
+    match tokio::time::timeout(CALL_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = format!("this took longer than {CALL_TIMEOUT:?}");
+            Problem::unavailable(detail, Duration::from_secs(5)).into_response()
+        }
+    }
+}
+
+/// What a request is about: its method and path, escaped and cut. The query may hold anything.
+fn object_of(request: &Request) -> String {
+    let text = format!("{} {}", request.method(), request.uri().path());
+    Shown::clipped(&text, MAX_OBJECT).to_string()
+}

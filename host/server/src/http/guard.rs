@@ -1,0 +1,225 @@
+//! What is looked at before anything else: under which name the server was called, and from
+//! which page. A page of a stranger reaches a server on this machine through the person's own
+//! browser; it can choose neither of the two.
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri, header};
+use belljar_policy::Shown;
+use tower_http::cors::CorsLayer;
+
+use crate::http::cors;
+use crate::http::problem::{Kind, Problem};
+
+/// Most characters of a name that are repeated.
+const MAX_SHOWN: usize = 100;
+
+/// The names that this server goes by, and the pages that may call it.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    hosts: Vec<HostName>,
+    origins: Vec<String>,
+}
+
+/// A name; without a port it fits every port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct HostName {
+    host: String,
+    port: Option<u16>,
+}
+
+/// Why a name or an origin of the configuration cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {wants}")]
+pub struct NameError {
+    text: String,
+    wants: &'static str,
+}
+
+impl Names {
+    /// The names of this machine itself, with the port that is listened on.
+    pub fn loopback(port: u16) -> Self {
+        let name = |host: &str| HostName { host: host.to_owned(), port: Some(port) };
+        let hosts = ["localhost", "127.0.0.1", "[::1]"].map(name).into();
+        Self { hosts, origins: Vec::new() }
+    }
+
+    /// Adds a name: `example.org`, or `example.org:8443` for that port alone.
+    ///
+    /// # Errors
+    ///
+    /// When it is no name of a host.
+    pub fn host(mut self, text: &str) -> Result<Self, NameError> {
+        let wants = "the name of a host, such as `belljar.example.org`";
+        let error = || NameError { text: Shown::clipped(text, MAX_SHOWN).to_string(), wants };
+        self.hosts.push(HostName::parse(text).ok_or_else(error)?);
+        Ok(self)
+    }
+
+    /// Adds an origin whose pages may call: `https://app.example.org`.
+    ///
+    /// # Errors
+    ///
+    /// When it is no origin.
+    pub fn origin(mut self, text: &str) -> Result<Self, NameError> {
+        let wants = "an origin, such as `https://app.example.org`";
+        let error = || NameError { text: Shown::clipped(text, MAX_SHOWN).to_string(), wants };
+        let origin = parse_origin(text.trim_end_matches('/')).ok_or_else(error)?;
+        self.origins.push(origin);
+        Ok(self)
+    }
+
+    /// What browsers are told of the origins that may call; `None` = there are none but its own.
+    pub(crate) fn cors(&self) -> Option<CorsLayer> {
+        (!self.origins.is_empty()).then(|| cors::layer(self.origins.clone()))
+    }
+
+    /// Checks the name that a request was sent to, and the page that sent it.
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let called = self.check_host(uri, headers)?;
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(()) };
+        let text = origin.to_str().unwrap_or("null");
+        let allowed = origins.next().is_none()
+            && parse_origin(text)
+                .is_some_and(|origin| self.origins.contains(&origin) || is_same(&origin, &called));
+        if allowed {
+            return Ok(());
+        }
+        let text = Shown::clipped(text, MAX_SHOWN);
+        Err(Problem::new(Kind::Origin, format!("pages of `{text}` may not call this server"))
+            .hint("the operator of this server names the origins that may"))
+    }
+
+    fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<HostName, Problem> {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let text = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let known = |text: &str| {
+            let name = HostName::parse(text)?;
+            self.hosts.iter().any(|own| own.fits(&name)).then_some(name)
+        };
+        // A request that names its host twice means one of them for somebody else.
+        let alone = hosts.next().is_none();
+        let same = uri.authority().is_none_or(|authority| known(authority.as_str()).is_some());
+        match known(text).filter(|_| alone && same) {
+            Some(name) => Ok(name),
+            None => {
+                let text = Shown::clipped(text, MAX_SHOWN);
+                let detail = format!("this server does not go by the name `{text}`");
+                Err(Problem::new(Kind::WrongHost, detail)
+                    .hint("the operator of this server can give it more names"))
+            }
+        }
+    }
+}
+
+impl HostName {
+    fn parse(text: &str) -> Option<Self> {
+        let authority: Authority = text.parse().ok()?;
+        let host = authority.host();
+        // No user names, and nothing that only looks like a port.
+        let rest = text.strip_prefix(host)?;
+        let port = match rest.strip_prefix(':') {
+            None if rest.is_empty() => None,
+            None => return None,
+            Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(port.parse().ok()?)
+            }
+            Some(_) => return None,
+        };
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        (!host.is_empty()).then_some(Self { host, port })
+    }
+
+    fn fits(&self, called: &Self) -> bool {
+        self.host == called.host
+            && self.port.is_none_or(|port| called.port.unwrap_or(DEFAULT_PORT) == port)
+    }
+}
+
+/// The port of a `Host` that names none.
+const DEFAULT_PORT: u16 = 80;
+
+/// Scheme, host and port, lower-case; `None` for `null` and anything else.
+pub(crate) fn parse_origin(text: &str) -> Option<String> {
+    let (scheme, host) = text.split_once("://")?;
+    if !matches!(scheme, "http" | "https") {
+        return None;
+    }
+    let HostName { host, port } = HostName::parse(host)?;
+    let default = if scheme == "https" { 443 } else { 80 };
+    Some(match port.filter(|port| *port != default) {
+        Some(port) => format!("{scheme}://{host}:{port}"),
+        None => format!("{scheme}://{host}"),
+    })
+}
+
+/// Whether a page came from this server: under http, or under https through a proxy that kept
+/// the name.
+fn is_same(origin: &str, called: &HostName) -> bool {
+    let HostName { host, port } = called;
+    ["http", "https"].iter().any(|scheme| {
+        let own = match port {
+            Some(port) => format!("{scheme}://{host}:{port}"),
+            None => format!("{scheme}://{host}"),
+        };
+        parse_origin(&own).is_some_and(|own| own == origin)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(names: &Names, lines: &[(header::HeaderName, &str)]) -> Result<(), Kind> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(name, value.parse().unwrap());
+        }
+        names.check(&Uri::from_static("/"), &headers).map_err(|problem| problem.kind())
+    }
+
+    #[test]
+    fn a_name_that_was_not_given_is_refused() {
+        let names = Names::loopback(8080).host("jar.example.org").unwrap();
+        for good in ["localhost:8080", "LOCALHOST:8080", "[::1]:8080", "jar.example.org:1"] {
+            assert_eq!(checked(&names, &[(header::HOST, good)]), Ok(()), "{good}");
+        }
+        for bad in
+            ["", "localhost", "localhost:8081", "evil.test:8080", "a@localhost:8080", "127.0.0.1:"]
+        {
+            assert_eq!(checked(&names, &[(header::HOST, bad)]), Err(Kind::WrongHost), "{bad}");
+        }
+        assert_eq!(checked(&names, &[]), Err(Kind::WrongHost));
+        let twice = [(header::HOST, "localhost:8080"), (header::HOST, "evil.test")];
+        assert_eq!(checked(&names, &twice), Err(Kind::WrongHost));
+    }
+
+    #[test]
+    fn a_page_of_another_origin_is_refused() {
+        let names = Names::loopback(8080).origin("https://app.example.org").unwrap();
+        let from =
+            |origin| checked(&names, &[(header::HOST, "localhost:8080"), (header::ORIGIN, origin)]);
+        for good in ["http://localhost:8080", "https://app.example.org:443"] {
+            assert_eq!(from(good), Ok(()), "{good}");
+        }
+        for bad in ["null", "http://localhost", "http://127.0.0.1:8080", "https://evil.test", "x"] {
+            assert_eq!(from(bad), Err(Kind::Origin), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_absolute_target_has_to_name_this_server_too() {
+        let names = Names::loopback(8080);
+        let headers = [(header::HOST, "localhost:8080".parse().unwrap())].into_iter().collect();
+        assert!(names.check(&Uri::from_static("http://localhost:8080/x"), &headers).is_ok());
+        assert!(names.check(&Uri::from_static("http://evil.test/x"), &headers).is_err());
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused_when_it_is_configured() {
+        assert!(Names::default().host("https://example.org").is_err());
+        assert!(Names::default().host("a b").is_err());
+        assert!(Names::default().origin("example.org").is_err());
+        assert!(Names::default().origin("ftp://example.org").is_err());
+    }
+}

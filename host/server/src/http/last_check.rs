@@ -1,0 +1,34 @@
+//! Whether the store answered a moment ago.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use belljar_store::Store;
+use tokio::time::Instant;
+
+/// For how long an answer of the store counts: anybody may ask, so asking must cost nothing.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How long the store may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the store said last.
+#[derive(Debug, Default)]
+pub(crate) struct LastCheck(Mutex<Option<(Instant, bool)>>);
+
+impl LastCheck {
+    /// Whether the store answers.
+    pub(crate) async fn is_well(&self, store: &Store) -> bool {
+        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, well)) = known
+            && at.elapsed() < FRESH
+        {
+            return well;
+        }
+        let registry = store.registry();
+        let asked = tokio::time::timeout(PATIENCE, registry.tenant(belljar_store::TENANT)).await;
+        let well = matches!(asked, Ok(Ok(_)));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), well));
+        well
+    }
+}

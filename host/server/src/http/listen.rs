@@ -1,0 +1,346 @@
+//! Listening: which address is allowed, how many connections there are, and how it ends.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use belljar_policy::Shown;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::app::App;
+use crate::http::held::Holding;
+use crate::http::meter::{Meter, Metered};
+use crate::http::peers::{Full, PeerPlace};
+use crate::http::problem::{PROBLEM_JSON, Problem};
+
+/// How long the head of a request may take to arrive; also how long an idle connection is kept.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Most bytes of a request's head, its line and all that ends it included.
+const MAX_HEAD: usize = 32 << 10;
+
+/// Most headers of a request.
+const MAX_HEADERS: usize = 64;
+
+/// How long connections get to end after all turns have.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// The pause after the system has refused a connection, for example for want of descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client may take nothing of what it is sent, answers and events alike. Then its
+/// connection is closed, and what made the answer ends.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Connections at a time that are told why they are not taken; more are closed without a word.
+/// They have no place, so this many descriptors are theirs beside it.
+const MAX_TOLD: usize = 32;
+
+/// Most bytes that are taken from a connection too many before it is closed.
+const MAX_UNREAD: u64 = 64 << 10;
+
+/// After how long a connection too many may try again, and how long it may take to hear that.
+const FULL_WAIT: Duration = Duration::from_secs(5);
+const FULL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// An address that would let in everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no key, so anybody who reaches `{address}` could do anything")]
+pub struct NoKeys {
+    /// The address.
+    pub address: SocketAddr,
+}
+
+/// Whether this address may be listened on: any where there are keys, else a loopback one alone.
+/// Gives whether callers without a key may be let in as the operator as long as there never was
+/// one.
+///
+/// # Errors
+///
+/// When others than this machine reach the address, and there is no key.
+pub fn may_listen(address: SocketAddr, has_keys: bool) -> Result<bool, NoKeys> {
+    let loopback = address.ip().to_canonical().is_loopback();
+    if loopback || has_keys { Ok(loopback) } else { Err(NoKeys { address }) }
+}
+
+impl App {
+    /// Answers until `stop` is cancelled. Then takes no more connections and no more turns, lets
+    /// those that run end (up to [`crate::ServerConfig::drain`]; the rest is journalled and goes
+    /// on at the next start), and returns when all connections are closed.
+    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
+        let router = self.router();
+        let told = Arc::new(Semaphore::new(MAX_TOLD));
+        let cut = CancellationToken::new();
+        let _watched = AbortOnDropHandle::new(tokio::spawn(self.clone().watch_tenants()));
+        let _kept = AbortOnDropHandle::new(tokio::spawn(self.clone().keep_audit()));
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, from)) => self.take(stream, from.ip(), &router, &told, &cut),
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::error!(%error, "connections are refused by the system");
+                    // Ends early when the server stops.
+                    let _ = tokio::time::timeout(PAUSE, stop.cancelled()).await;
+                }
+            }
+        }
+        drop(listener);
+        self.stopping().cancel();
+        self.services().drain(self.config().drain).await;
+        self.stopped().cancel();
+        self.tasks().close();
+        if tokio::time::timeout(LAST_WORDS, self.tasks().wait()).await.is_err() {
+            cut.cancel();
+            let _ = tokio::time::timeout(LAST_WORDS, self.tasks().wait()).await;
+        }
+        self.write_counts().await;
+    }
+
+    fn take(
+        &self,
+        stream: TcpStream,
+        from: IpAddr,
+        router: &Router,
+        told: &Arc<Semaphore>,
+        cut: &CancellationToken,
+    ) {
+        let cut = cut.child_token();
+        // INV-99, INV-111: so many of one address, and of all, that others find a place.
+        let peer = match self.peers().enter(from.into(), cut.clone()) {
+            Ok(peer) => peer,
+            Err(Full::Address) => {
+                let detail = "there are as many connections of this address as there may be";
+                return self.refuse(stream, Problem::too_many(detail, FULL_WAIT), told);
+            }
+            Err(Full::Server) => {
+                let detail = "there are as many connections as there may be";
+                return self.refuse(stream, Problem::unavailable(detail, FULL_WAIT), told);
+            }
+        };
+        let (app, router) = (self.clone(), router.clone());
+        self.tasks().spawn(async move {
+            let _counted = app.metrics().connections.one();
+            // Events are small and wanted at once.
+            let _ = stream.set_nodelay(true);
+            cut.run_until_cancelled(talk(stream, router, peer, app.stopping())).await;
+        });
+    }
+
+    fn refuse(&self, stream: TcpStream, problem: Problem, told: &Arc<Semaphore>) {
+        self.metrics().refused.fetch_add(1, Ordering::Relaxed);
+        let Ok(place) = Arc::clone(told).try_acquire_owned() else { return };
+        tokio::spawn(async move {
+            let _place = place;
+            // Too slow to be told.
+            let _ = tokio::time::timeout(FULL_TIMEOUT, turn_away(stream, problem)).await;
+        });
+    }
+
+    /// Closes tenants that are deleted while they are served, and looks whether new ones can be,
+    /// until this is dropped.
+    async fn watch_tenants(self) {
+        let mut ticks = tokio::time::interval(self.config().tenant_check);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            // Before the tenants are read: one that is opened meanwhile may be new.
+            let open = self.services().ids();
+            match self.store().registry().tenants().await {
+                Ok(there) => {
+                    self.services().close_deleted(&open, &there);
+                    for (tenant, why) in self.services().check(&there).await {
+                        let why = why.to_string();
+                        let why = Shown::multiline(&why);
+                        tracing::error!(tenant, %why, "a tenant cannot be served");
+                    }
+                }
+                Err(error) => tracing::error!(%error, "the tenants cannot be read"),
+            }
+        }
+    }
+}
+
+/// One connection, to its end.
+async fn talk<IO>(io: IO, router: Router, peer: PeerPlace, stopping: &CancellationToken)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let meter: Arc<Meter> = Arc::default();
+    let mut io = TimeoutStream::new(Metered::new(io, Arc::clone(&meter)));
+    io.set_write_timeout(Some(WRITE_TIMEOUT));
+    let (peer, router) = (Arc::new(peer), TowerToHyperService::new(router));
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&peer));
+        request.extensions_mut().insert(Arc::clone(&meter));
+        let (busy, answered) = (peer.work(), router.call(request));
+        async move { Ok::<_, Infallible>(answered.await?.map(|body| Holding::wrap(body, busy))) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEAD)
+        // The buffer's size is where it stops growing: a head a little longer may fit in.
+        .max_header_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(Box::pin(io)), answer)
+        .with_upgrades();
+    tokio::pin!(connection);
+    let mut asked = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection broke off");
+                }
+                return;
+            }
+            () = stopping.cancelled(), if !asked => {
+                asked = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// Tells a connection too many why it is closed.
+async fn turn_away(mut stream: TcpStream, problem: Problem) -> io::Result<()> {
+    stream.write_all(&whole(&problem)).await?;
+    stream.shutdown().await?;
+    // Closed with a request unread, the answer might be lost on its way.
+    let mut request = stream.take(MAX_UNREAD);
+    tokio::io::copy(&mut request, &mut tokio::io::sink()).await.map(drop)
+}
+
+/// A problem as a whole answer, for a connection that nobody reads a request from.
+fn whole(problem: &Problem) -> Vec<u8> {
+    let row = problem.kind().row();
+    let reason = StatusCode::from_u16(row.status).ok().and_then(|code| code.canonical_reason());
+    let body = serde_json::to_string(&problem.body()).unwrap_or_default();
+    format!(
+        "HTTP/1.1 {} {}\r\nretry-after: {}\r\nconnection: close\r\n\
+         content-type: {PROBLEM_JSON}\r\ncontent-length: {}\r\n\r\n{body}",
+        row.status,
+        reason.unwrap_or_default(),
+        FULL_WAIT.as_secs(),
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// Whether an error is about the connection that was to be taken, and not about all.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::peers::Peers;
+    use axum::body::Body;
+    use axum::routing::get;
+    use tokio::io::DuplexStream;
+
+    #[test]
+    fn only_this_machine_is_let_in_without_keys() {
+        let may = |address: &str, keys| may_listen(address.parse().unwrap(), keys).ok();
+        for near in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+            assert_eq!((may(near, false), may(near, true)), (Some(true), Some(true)), "{near}");
+        }
+        for far in ["0.0.0.0:1", "[::]:1", "192.168.1.2:1", "[::ffff:10.0.0.1]:1"] {
+            assert_eq!((may(far, false), may(far, true)), (None, Some(false)), "{far}");
+        }
+    }
+
+    #[test]
+    fn a_connection_too_many_gets_a_whole_answer() {
+        let text = whole(&Problem::too_many("no more", FULL_WAIT));
+        let (head, body) = std::str::from_utf8(&text).unwrap().split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 429 Too Many Requests\r\nretry-after: 5\r\n"), "{head}");
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["type"], "/problems/too-many");
+    }
+
+    /// More than any buffer on the way takes.
+    const LONG: usize = 1 << 20;
+
+    fn long_answers() -> Router {
+        let forever = || async {
+            let part = bytes::Bytes::from_static(&[b'x'; 4096]);
+            Body::from_stream(futures::stream::repeat(Ok::<_, std::convert::Infallible>(part)))
+        };
+        Router::new()
+            .route("/long", get(|| async { vec![b'x'; LONG] }))
+            .route("/events", get(forever))
+    }
+
+    /// A client that has asked for this, and its connection.
+    async fn asks(path: &str) -> (DuplexStream, impl Future<Output = ()>) {
+        let (mut client, server) = tokio::io::duplex(4096);
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let from = IpAddr::from([192, 0, 2, 1]).into();
+        let peer = Peers::new(1, 1).enter(from, CancellationToken::new()).unwrap();
+        let talked = async move {
+            talk(server, long_answers(), peer, &CancellationToken::new()).await;
+        };
+        (client, talked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_cut_off() {
+        for path in ["/long", "/events"] {
+            let begun = tokio::time::Instant::now();
+            let (mut client, talked) = asks(path).await;
+            talked.await;
+            let took = begun.elapsed();
+            assert!(took >= WRITE_TIMEOUT && took < 2 * WRITE_TIMEOUT, "{path}: {took:?}");
+            let mut rest = Vec::new();
+            client.read_to_end(&mut rest).await.unwrap();
+            assert!(rest.len() < LONG, "{path}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_slow_gets_all() {
+        let (mut client, talked) = asks("/long").await;
+        let reading = async {
+            let (mut all, mut part) = (0, vec![0; 64 << 10]);
+            loop {
+                // As long as it may take, for what lies between them.
+                tokio::time::advance(Duration::from_secs(1)).await;
+                match client.read(&mut part).await.unwrap() {
+                    0 => return all,
+                    read => all += read,
+                }
+            }
+        };
+        let (_, all) = tokio::join!(talked, reading);
+        assert!(all > LONG, "{all}");
+    }
+}

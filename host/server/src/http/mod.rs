@@ -1,0 +1,20 @@
+//! What every connection and every request passes, whatever it asks for.
+
+pub(crate) mod auth;
+pub(crate) mod cors;
+pub(crate) mod gate;
+pub(crate) mod guard;
+pub(crate) mod held;
+pub(crate) mod in_flight;
+pub(crate) mod keys;
+pub(crate) mod last_check;
+pub(crate) mod listen;
+pub(crate) mod meter;
+pub(crate) mod outward;
+pub(crate) mod pace;
+pub(crate) mod page;
+pub(crate) mod peers;
+pub(crate) mod problem;
+pub(crate) mod rate;
+pub(crate) mod respond;
+pub(crate) mod strangers;

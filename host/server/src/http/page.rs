@@ -1,0 +1,70 @@
+//! Lists in pages: how many, of how many bytes, and from where on.
+
+use crate::http::problem::Problem;
+
+/// Rows of a page where nothing is said.
+const DEFAULT_ROWS: u32 = 50;
+
+/// Most rows of a page.
+pub(crate) const MAX_ROWS: u32 = 200;
+
+/// Bytes behind which a page takes no more rows: one row may be larger.
+pub(crate) const PAGE_BYTES: i64 = 2 << 20;
+
+/// How many rows are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit(u32);
+
+impl Limit {
+    /// A number that is too large is an error: a caller that counts on it would miss rows.
+    pub(crate) fn of(asked: Option<u32>) -> Result<Self, Problem> {
+        match asked {
+            None => Ok(Self(DEFAULT_ROWS)),
+            Some(rows) if (1..=MAX_ROWS).contains(&rows) => Ok(Self(rows)),
+            Some(_) => Err(Problem::invalid(format!("`limit` must be 1 to {MAX_ROWS}"))),
+        }
+    }
+
+    /// One more than is shown, which tells whether there are more.
+    pub(crate) fn and_one(self) -> u32 {
+        self.0 + 1
+    }
+
+    pub(crate) fn rows(self) -> u32 {
+        self.0
+    }
+
+    fn count(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+/// The rows of a page, and what names the last of them where there are more behind it.
+pub(crate) fn page_of<T>(
+    mut rows: Vec<T>,
+    limit: Limit,
+    id: impl Fn(&T) -> String,
+) -> (Vec<T>, Option<String>) {
+    let more = rows.len() > limit.count();
+    rows.truncate(limit.count());
+    let next = rows.last().map(id).filter(|_| more);
+    (rows, next)
+}
+
+/// What names the row at the end of a page, where there are more behind it.
+pub(crate) fn next_of<T, N>(last: Option<&T>, more: bool, name: impl Fn(&T) -> N) -> Option<N> {
+    last.filter(|_| more).map(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_names_its_last_row_only_where_there_are_more() {
+        let limit = Limit::of(Some(2)).unwrap();
+        assert_eq!(page_of(vec![3, 2, 1], limit, i32::to_string), (vec![3, 2], Some("2".into())));
+        assert_eq!(page_of(vec![2, 1], limit, i32::to_string), (vec![2, 1], None));
+        assert!(Limit::of(Some(0)).is_err() && Limit::of(Some(MAX_ROWS + 1)).is_err());
+    }
+}

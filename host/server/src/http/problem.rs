@@ -1,0 +1,381 @@
+//! Every way in which a request can fail, as problem details (RFC 9457).
+//!
+//! One table says type, status and title of each. Details are for people: whatever a stranger
+//! wrote stands in them escaped. What happened inside stays in the log.
+
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use belljar_definition::NotFound;
+use belljar_policy::Shown;
+use belljar_session::ServiceError;
+use belljar_store::StoreError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::respond::json_as;
+
+/// The media type of problem details.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// Characters of foreign text that a detail repeats.
+const MAX_SHOWN: usize = 200;
+
+/// The longest that a caller is told to wait.
+const MAX_WAIT: Duration = Duration::from_secs(300);
+
+/// What kind of problem it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the table says it")]
+pub enum Kind {
+    Invalid,
+    NoKey,
+    Scope,
+    Origin,
+    NotFound,
+    Method,
+    Timeout,
+    Busy,
+    Taken,
+    Changed,
+    TooLarge,
+    MediaType,
+    WrongHost,
+    Agent,
+    NoCondition,
+    TooMany,
+    DayUsed,
+    Bug,
+    Unavailable,
+    Storage,
+}
+
+/// A row of the documented table.
+#[derive(Debug, Clone, Copy)]
+pub struct KindRow {
+    /// Which.
+    pub kind: Kind,
+    /// The last part of its type, `/problems/NAME`.
+    pub name: &'static str,
+    /// Its status.
+    pub status: u16,
+    /// What it is in general.
+    pub title: &'static str,
+}
+
+const fn row(kind: Kind, name: &'static str, status: u16, title: &'static str) -> KindRow {
+    KindRow { kind, name, status, title }
+}
+
+/// Every kind of problem.
+pub const KINDS: &[KindRow] = &[
+    row(Kind::Invalid, "invalid-request", 400, "the request cannot be understood"),
+    row(Kind::NoKey, "no-key", 401, "a valid key is needed"),
+    row(Kind::Scope, "scope", 403, "the key does not allow this"),
+    row(Kind::Origin, "origin", 403, "pages of this origin may not call"),
+    row(Kind::NotFound, "not-found", 404, "there is no such thing"),
+    row(Kind::Method, "method", 405, "the method does not fit the path"),
+    row(Kind::Timeout, "timeout", 408, "the request took too long to arrive"),
+    row(Kind::Busy, "busy", 409, "a turn is running"),
+    row(Kind::Taken, "taken", 409, "the name is taken"),
+    row(Kind::Changed, "changed", 412, "somebody else has changed it"),
+    row(Kind::TooLarge, "too-large", 413, "the request is too large"),
+    row(Kind::MediaType, "media-type", 415, "the body has to be JSON"),
+    row(Kind::WrongHost, "wrong-host", 421, "this server does not go by that name"),
+    row(Kind::Agent, "agent", 422, "the agent cannot be used"),
+    row(Kind::NoCondition, "no-condition", 428, "the request has to say what it replaces"),
+    row(Kind::TooMany, "too-many", 429, "too many requests"),
+    row(Kind::DayUsed, "day-limit", 429, "what may be used in a day is used up"),
+    row(Kind::Bug, "internal", 500, "the server failed"),
+    row(Kind::Unavailable, "unavailable", 503, "the server cannot do this now"),
+    row(Kind::Storage, "storage-full", 507, "as much is stored as may be"),
+];
+
+/// Why a request fails.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    kind: Kind,
+    detail: String,
+    hint: Option<String>,
+    retry_after: Option<Duration>,
+    limit: Option<Box<ReachedLimit>>,
+}
+
+/// Problem details as they are sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProblemBody {
+    /// Which kind of problem: a stable path below this server.
+    #[serde(rename = "type")]
+    #[schema(example = "/problems/not-found")]
+    kind: String,
+    /// What the kind means.
+    title: &'static str,
+    /// The status of the response.
+    status: u16,
+    /// What is wrong with this request. Escaped for a person's eyes.
+    detail: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// Of `day-limit`: which limit it is, and when there is as much again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<ReachedLimit>,
+}
+
+/// A limit of a day that a request would pass.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct ReachedLimit {
+    /// The operator's setting: `tenant_tokens_per_day` or `tenant_fuel_per_day`.
+    name: &'static str,
+    /// How much may be used in a day.
+    most: u64,
+    /// What is left of it.
+    left: u64,
+    /// When there is as much again, in RFC 3339.
+    resets: String,
+}
+
+impl Kind {
+    /// Its row.
+    pub fn row(self) -> &'static KindRow {
+        // The table holds every kind, as its test says.
+        KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
+    }
+}
+
+impl Problem {
+    /// A problem of this kind.
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), hint: None, retry_after: None, limit: None }
+    }
+
+    /// The request is malformed.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Invalid, detail)
+    }
+
+    /// Nothing goes by that name in this tenant. Says the same of what is another tenant's.
+    pub(crate) fn not_found(what: &str, id: &str) -> Self {
+        let id = Shown::clipped(id, MAX_SHOWN);
+        Self::new(Kind::NotFound, format!("there is no {what} `{id}`"))
+    }
+
+    /// Something that should not happen did. `what` goes to the log alone.
+    pub(crate) fn bug(what: &str) -> Self {
+        tracing::error!(what, "a request failed");
+        Self::new(Kind::Bug, "something went wrong in the server; its log says more")
+    }
+
+    /// It cannot be done now, and can be later.
+    pub(crate) fn unavailable(detail: impl Into<String>, after: Duration) -> Self {
+        Self { retry_after: Some(after), ..Self::new(Kind::Unavailable, detail) }
+    }
+
+    /// There were too many.
+    pub(crate) fn too_many(detail: impl Into<String>, after: Duration) -> Self {
+        Self { retry_after: Some(after), ..Self::new(Kind::TooMany, detail) }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Its kind.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// As it is sent.
+    pub(crate) fn body(&self) -> ProblemBody {
+        let row = self.kind.row();
+        ProblemBody {
+            kind: format!("/problems/{}", row.name),
+            title: row.title,
+            status: row.status,
+            detail: self.detail.clone(),
+            hint: self.hint.clone(),
+            limit: self.limit.as_deref().cloned(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.kind.row().status)
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json_as(status, PROBLEM_JSON, &self.body());
+        if let Some(after) = self.retry_after {
+            // Whole seconds, and never none: a caller would be back at once.
+            // A day's limit is told as it is; whoever is back earlier is refused again.
+            let most = if self.limit.is_some() { Duration::MAX } else { MAX_WAIT };
+            let seconds = after.min(most).as_secs_f64().ceil().max(1.0);
+            if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
+                response.headers_mut().insert(header::RETRY_AFTER, value);
+            }
+        }
+        if self.kind == Kind::NoKey {
+            let value = HeaderValue::from_static("Bearer realm=\"belljar\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+        }
+        response.extensions_mut().insert(self.kind);
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound { what, id } => {
+                Self::new(Kind::NotFound, format!("there is no {what} `{id}`"))
+            }
+            StoreError::TooLarge { .. } => Self::new(Kind::TooLarge, error.to_string()),
+            StoreError::Busy { .. } => {
+                tracing::warn!(%error, "the store is busy");
+                Self::unavailable("the store is busy", Duration::from_secs(1))
+            }
+            StoreError::Overloaded { .. } => {
+                tracing::warn!(%error, "the store is behind");
+                Self::unavailable("the store is behind", Duration::from_secs(1))
+            }
+            StoreError::Taken { .. } => Self::new(Kind::Taken, "that name is taken already"),
+            StoreError::Conflict { what, id } => {
+                Self::new(Kind::Changed, format!("{what} `{id}` is not what it was"))
+                    .hint("read it again, and send its `updated` as `If-Match`")
+            }
+            StoreError::TooMany { .. } | StoreError::Invalid { .. } => {
+                Self::invalid(error.to_string())
+            }
+            // The rest names files of the host: not for a peer.
+            other => Self::bug(&other.to_string()),
+        }
+    }
+}
+
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::NoSession(id) => Self::not_found("session", &id),
+            ServiceError::Busy(id) => {
+                let id = Shown::clipped(&id, MAX_SHOWN);
+                Self::new(Kind::Busy, format!("session `{id}` is already answering"))
+                    .hint("wait for its end, or cancel it")
+            }
+            ServiceError::NoAgent(found) => no_agent(&found),
+            ServiceError::Blocked { agent, reasons } => {
+                let agent = Shown::clipped(&agent, MAX_SHOWN);
+                let why = reasons.join("; ");
+                let why = Shown::multiline(&why);
+                Self::new(Kind::Agent, format!("agent `{agent}` is blocked: {why}")).hint(format!(
+                    "`GET /v1/grants?agent={agent}` shows what it has and what it is denied; the \
+                     operator of this server can grant more"
+                ))
+            }
+            ServiceError::NoModel => Self::new(Kind::Agent, "this tenant has no model")
+                .hint("the operator of this server can configure one"),
+            ServiceError::Agent(why) => Self::new(Kind::Agent, Shown::multiline(&why).to_string())
+                .hint(
+                    "choose another `agent` (`GET /v1/agents`) or `model`, or ask the operator of \
+                     this server",
+                ),
+            ServiceError::Invalid(why) => Self::invalid(Shown::multiline(&why).to_string()),
+            ServiceError::TenantFull { retry_after } => {
+                Self::too_many("as many turns run and wait as this tenant may have", retry_after)
+            }
+            ServiceError::HostFull { retry_after } => {
+                Self::unavailable("the host is busy", retry_after)
+            }
+            ServiceError::StorageFull { used, limit } => {
+                let detail = format!(
+                    "this tenant has stored {used} of the {limit} bytes that it may, \
+                     `tenant_storage_mib`"
+                );
+                Self::new(Kind::Storage, detail).hint(
+                    "delete sessions (`DELETE /v1/sessions/{id}`) or agents, or ask the operator \
+                     for more",
+                )
+            }
+            ServiceError::DayUsed { limit, most, left, needed, resets, retry_after } => {
+                let detail = format!(
+                    "`{limit}` of this tenant is {most}, and {left} of it is left; this turn needs \
+                     at least {needed}"
+                );
+                let hint = format!(
+                    "it is whole again at {resets}; until then `GET /v1/usage` says what was \
+                     used, or ask the operator for more"
+                );
+                let limit = ReachedLimit { name: limit, most, left, resets: resets.to_string() };
+                let problem = Self::new(Kind::DayUsed, detail).hint(hint);
+                Self { retry_after: Some(retry_after), limit: Some(Box::new(limit)), ..problem }
+            }
+            ServiceError::Draining => {
+                Self::unavailable("the server is shutting down", Duration::from_secs(5))
+            }
+            ServiceError::NoQuestion(id) => Self::not_found("open question", &id.to_string()),
+            ServiceError::Store(error) => error.into(),
+            // It names files of the host: not for a peer.
+            ServiceError::Session(error) => Self::bug(&error.to_string()),
+        }
+    }
+}
+
+/// What is answered where no agent, or several, have the name. The file that may hold it is the
+/// operator's to correct.
+fn no_agent(found: &NotFound) -> Problem {
+    let detail = match found.ambiguous {
+        true => format!("several agents are called `{}`", found.name),
+        false => format!("no agent is called `{}`", found.name),
+    };
+    let names = found.suggestions.join("`, `");
+    let hint = match (&found.broken, names.is_empty()) {
+        (Some(_), _) => "a file that may hold it could not be understood; its owner has to \
+                         correct it"
+            .to_owned(),
+        (None, true) => "`GET /v1/agents` lists them".to_owned(),
+        (None, false) if found.ambiguous => format!("write one of `{names}`"),
+        (None, false) => format!("did you mean `{names}`? `GET /v1/agents` lists all"),
+    };
+    Problem::new(Kind::Agent, detail).hint(Shown::multiline(&hint).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_one_row_in_the_order_of_their_statuses() {
+        let kinds: Vec<Kind> = KINDS.iter().map(|row| row.kind).collect();
+        let mut sorted = kinds.clone();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(kinds, sorted);
+        assert_eq!(kinds.last(), Some(&Kind::Storage));
+        assert!(KINDS.iter().zip(0..).all(|(row, at)| row.kind as usize == at));
+        assert!(KINDS.is_sorted_by_key(|row| row.status));
+    }
+
+    #[test]
+    fn what_a_stranger_wrote_is_escaped_and_cut() {
+        let body = Problem::not_found("session", &format!("\u{1b}[2J{}", "a".repeat(1000))).body();
+        assert!(body.detail.contains("\\u{1b}[2J") && body.detail.len() < 300, "{}", body.detail);
+    }
+
+    #[test]
+    fn a_wait_is_in_whole_seconds_and_never_none() {
+        for (after, seconds) in [(0, "1"), (1500, "2"), (10_000_000, "300")] {
+            let after = Duration::from_millis(after);
+            let response = Problem::too_many("x", after).into_response();
+            assert_eq!(response.headers()[header::RETRY_AFTER], seconds);
+        }
+    }
+
+    #[test]
+    fn a_failure_of_the_store_names_no_file() {
+        let path = std::path::PathBuf::from("/srv/secret/belljar.db");
+        let error = StoreError::Unusable { path, why: "is damaged".to_owned() };
+        assert!(!Problem::from(error).body().detail.contains("secret"));
+    }
+}

@@ -1,0 +1,232 @@
+//! Answers that are JSON, and reading requests: path, query and body, each with a bound, and each
+//! failure as a [`Problem`].
+
+use std::future::Future;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use belljar_policy::Shown;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::http::in_flight::InFlight;
+use crate::http::outward::Outward;
+use crate::http::problem::{Kind, Problem};
+
+/// Most bytes of a request's body: a long task with what belongs to it. Larger things are files of
+/// the workspace.
+pub const MAX_BODY: usize = 4 << 20;
+
+/// How long a body may take to arrive.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Characters of a parser's message that are repeated.
+const MAX_MESSAGE: usize = 300;
+
+/// An answer in JSON.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        json_as(StatusCode::OK, "application/json", &self.0)
+    }
+}
+
+/// JSON that is to be an answer. It has no body before [`say`] has made it fit to leave.
+#[derive(Clone)]
+struct Unsaid(String);
+
+/// Gives an answer in JSON its body, without the places of the host (INV-93).
+pub(crate) fn say(outward: &Outward, response: &mut Response) {
+    let Some(Unsaid(json)) = response.extensions_mut().remove::<Unsaid>() else { return };
+    let body = outward.say(json).into_string();
+    let length = HeaderValue::from(body.len());
+    response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    *response.body_mut() = Body::from(body);
+}
+
+/// An answer in JSON with a status and a media type of its own.
+pub(crate) fn json_as(
+    status: StatusCode,
+    media_type: &'static str,
+    value: &impl Serialize,
+) -> Response {
+    let json = match serde_json::to_string(value) {
+        Ok(json) => json,
+        Err(error) => {
+            tracing::error!(%error, "an answer cannot be written as JSON");
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        }
+    };
+    let mut response = Response::new(Body::empty());
+    response.extensions_mut().insert(Unsaid(json));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// A body in JSON: at most [`MAX_BODY`] bytes, within [`BODY_TIMEOUT`].
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            let detail = "the body has to be `application/json`";
+            return Err(Problem::new(Kind::MediaType, detail));
+        }
+        let flight = request.extensions().get::<InFlight>().cloned();
+        let flight = flight.ok_or_else(|| Problem::bug("a body is read without a gate before"))?;
+        let reading = collect(request.into_body(), &flight);
+        let bytes = match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+            Err(_) => {
+                let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
+                return Err(Problem::new(Kind::Timeout, detail));
+            }
+            Ok(read) => read?,
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => {
+                // The message may repeat a name or a value of the body.
+                let why = error.to_string();
+                let why = Shown::clipped(&why, MAX_MESSAGE);
+                Err(Problem::invalid(format!("the body does not fit: {why}")))
+            }
+        }
+    }
+}
+
+/// A body of JSON, or none: then its default.
+pub(crate) struct OptionalJson<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if request.body().size_hint().exact() == Some(0) {
+            return Ok(Self(T::default()));
+        }
+        JsonBody::from_request(request, state).await.map(|JsonBody(body)| Self(body))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
+    else {
+        return false;
+    };
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+/// A whole body. It holds the bytes that have come, and as many again for what is read from them.
+async fn collect(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> {
+    let too_long = || {
+        Problem::new(Kind::TooLarge, format!("the body has more than {MAX_BODY} bytes"))
+            .hint("put what is long into a file of the workspace, and name the file")
+    };
+    let stated = body.size_hint().lower();
+    if usize::try_from(stated).map_or(true, |stated| stated > MAX_BODY) {
+        return Err(too_long());
+    }
+    let mut pieces: Vec<Bytes> = Vec::new();
+    let mut bytes = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::invalid("the body broke off"))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        bytes = bytes.saturating_add(piece.len());
+        if bytes > MAX_BODY {
+            return Err(too_long());
+        }
+        flight.try_hold(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(2))?;
+        pieces.push(piece);
+    }
+    Ok(pieces.concat())
+}
+
+/// What stands behind the `?`.
+pub(crate) struct QueryOf<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
+    type Rejection = Problem;
+
+    fn from_request_parts(
+        parts: &mut Parts,
+        _state: &S,
+    ) -> impl Future<Output = Result<Self, Problem>> + Send {
+        let read = Query::<T>::try_from_uri(&parts.uri);
+        std::future::ready(match read {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(error) => {
+                let why = error.body_text();
+                let why = Shown::clipped(&why, MAX_MESSAGE);
+                Err(Problem::invalid(format!("the query does not fit: {why}")))
+            }
+        })
+    }
+}
+
+/// The parts of a path.
+pub(crate) struct PathOf<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            // Nothing has a name that is no text or no number.
+            Err(_) => Err(Problem::not_found("such thing", parts.uri.path())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::in_flight::Flights;
+    use serde_json::Value;
+
+    /// A request with what its gate gives it.
+    fn request(body: Body, flights: &Flights) -> Request {
+        let request = Request::builder()
+            .header(header::CONTENT_TYPE, "application/json; charset=utf-8")
+            .extension(flights.of(&"red".into()));
+        request.body(body).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_arrive_is_given_up() {
+        let never = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
+        let flights = Flights::new(u64::MAX, 1 << 20);
+        let request = request(Body::from_stream(never), &flights);
+        let read = JsonBody::<Value>::from_request(request, &()).await;
+        assert_eq!(read.err().map(|problem| problem.kind()), Some(Kind::Timeout));
+    }
+
+    #[tokio::test]
+    async fn a_body_holds_what_it_brought_and_gives_it_back() {
+        let flights = Flights::new(1 << 20, 100 << 10);
+        let another = flights.of(&"red".into());
+        another.try_hold(10 << 10).unwrap();
+        let read = async |kib: usize| {
+            let body = format!("\"{}\"", "x".repeat(kib << 10));
+            let request = request(Body::from(body), &flights);
+            JsonBody::<Value>::from_request(request, &()).await.map(|body| body.0).err()
+        };
+        for _ in 0..10 {
+            assert!(read(40).await.is_none());
+            assert_eq!(read(60).await.map(|problem| problem.kind()), Some(Kind::TooMany));
+            let long = MAX_BODY >> 10;
+            assert_eq!(read(long).await.map(|problem| problem.kind()), Some(Kind::TooLarge));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What is refused, in the audit log: each refusal of a caller whose key was proven by itself, and
+//! what strangers do as counts.
+//!
+//! A stranger costs no line of its own, so it can neither fill the log nor use up what is kept for
+//! others; and it is nobody's name that stands there, since it has proven none. A caller that is
+//! refused very often is counted as well once it has had its lines, under its own name.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use belljar_store::TENANT;
+use serde_json::json;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::app::App;
+use crate::http::auth::Proven;
+use crate::http::problem::Kind;
+use crate::http::rate::Taken;
+
+/// The name of somebody who has proven none.
+const NOBODY: &str = "nobody";
+
+/// Refusals of one key that have a line each, a minute, and as many at once.
+pub(crate) const LINES_PER_MINUTE: u32 = 60;
+
+/// Most names whose refusals are counted at a time: tenants and keys. What comes then counts as
+/// strangers of the operator's tenant.
+const MAX_COUNTED: usize = 10_000;
+
+/// How often counts become lines where nothing is said.
+pub const DEFAULT_STRANGER_NOTES: Duration = Duration::from_secs(60);
+
+/// For how many days lines of the audit log are kept where nothing is said.
+pub const DEFAULT_AUDIT_DAYS: u32 = 365;
+
+/// How often lines whose time is over are looked for.
+const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
+
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+/// Whose log, and under which name; `None` = a stranger.
+type Whose = (Arc<str>, Option<Arc<str>>);
+
+/// Refusals that have no line yet: how many of each kind.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(Mutex<BTreeMap<Whose, BTreeMap<&'static str, u64>>>);
+
+impl Counts {
+    fn add(&self, whose: Whose, kind: Kind) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = counts.len() >= MAX_COUNTED;
+        let one = match counts.entry(whose) {
+            Entry::Occupied(own) => own.into_mut(),
+            Entry::Vacant(free) if !full => free.insert(BTreeMap::new()),
+            Entry::Vacant(_) => counts.entry((TENANT.into(), None)).or_default(),
+        };
+        let count = one.entry(kind.row().name).or_default();
+        *count = count.saturating_add(1);
+    }
+
+    fn take(&self) -> BTreeMap<Whose, BTreeMap<&'static str, u64>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl App {
+    /// Notes that a caller was refused whose key was proven: a line by itself, or, of one that is
+    /// refused very often, a count.
+    pub(crate) async fn refused(&self, who: Proven<'_>, object: &str, kind: Kind) {
+        if matches!(self.refusals().take(who.actor, Instant::now()), Taken::After(_)) {
+            return self.counts().add((who.tenant.into(), Some(who.actor.into())), kind);
+        }
+        let detail = json!({ "why": kind.row().name });
+        self.audit(who.tenant, who.actor, "refused", object.to_owned(), detail).await;
+    }
+
+    /// Counts that somebody was refused who has proven nothing. `claimed`: the tenant whose key it
+    /// pretended to have.
+    pub(crate) fn stranger(&self, claimed: Option<&str>, kind: Kind) {
+        self.metrics().stranger();
+        self.counts().add((claimed.unwrap_or(TENANT).into(), None), kind);
+    }
+
+    /// Writes what was counted: a line for each tenant and each caller.
+    pub(crate) async fn write_counts(&self) {
+        for ((tenant, actor), counts) in self.counts().take() {
+            let all = counts.values().fold(0_u64, |all, count| all.saturating_add(*count));
+            let (actor, action) = match &actor {
+                Some(actor) => (&**actor, "refused"),
+                None => (NOBODY, "strangers"),
+            };
+            let detail = json!({ "counts": counts });
+            self.audit(&tenant, actor, action, format!("{all} requests"), detail).await;
+        }
+    }
+
+    /// Writes counts and deletes lines whose time is over, until this is dropped.
+    pub(crate) async fn keep_audit(self) {
+        let mut notes = interval(self.config().stranger_notes);
+        let mut looks = interval(PRUNE_EVERY);
+        notes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = notes.tick() => self.write_counts().await,
+                _ = looks.tick() => self.prune_audit().await,
+            }
+        }
+    }
+
+    async fn prune_audit(&self) {
+        let kept = DAY.saturating_mul(self.config().audit_days.into());
+        let before = self.now().saturating_sub(kept);
+        match self.store().registry().prune_audit(before).await {
+            Ok(0) => {}
+            Ok(lines) => {
+                tracing::info!(lines, "lines of the audit log are gone: their time is over")
+            }
+            Err(error) => tracing::error!(%error, "the audit log cannot be pruned"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_without_number_take_no_more_room_than_there_is() {
+        let counts = Counts::default();
+        for number in 0..MAX_COUNTED + 50 {
+            counts.add((number.to_string().into(), None), Kind::NoKey);
+        }
+        let taken = counts.take();
+        assert_eq!(taken.len(), MAX_COUNTED + 1);
+        assert_eq!(taken[&(TENANT.into(), None)]["no-key"], 50);
+        assert!(counts.take().is_empty());
+    }
+}

@@ -1,0 +1,295 @@
+//! `GET /v1/openapi.json`: the API as an OpenAPI document, made of the table of routes and of the
+//! types that are read and written.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use utoipa::ToSchema;
+use utoipa::openapi::path::{
+    HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem,
+};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    ComponentsBuilder, Content, InfoBuilder, OpenApi, OpenApiBuilder, Paths, Ref, RefOr, Required,
+    Response as Documented, ResponseBuilder,
+};
+
+use crate::http::problem::{Kind, PROBLEM_JSON, Problem, ProblemBody};
+use crate::openapi::operations::{Gives, Query, common, doc};
+use crate::routes::{Needs, Op, ROUTES, Route, Verb};
+use crate::stream::message::{ClientMessage, ServerMessage};
+
+/// The name of the one way to say who calls.
+const KEY: &str = "key";
+
+/// Schemas by name.
+#[derive(Default)]
+pub(crate) struct Schemas(BTreeMap<String, RefOr<Schema>>);
+
+/// `GET /v1/openapi.json`.
+pub(crate) async fn read() -> Response {
+    static TEXT: OnceLock<Option<Bytes>> = OnceLock::new();
+    let text = TEXT.get_or_init(|| serde_json::to_vec(&document()).ok().map(Bytes::from));
+    match text {
+        Some(text) => {
+            let kind = HeaderValue::from_static("application/json");
+            ([(header::CONTENT_TYPE, kind)], text.clone()).into_response()
+        }
+        None => Problem::bug("the OpenAPI document is no JSON").into_response(),
+    }
+}
+
+/// The document.
+pub(crate) fn document() -> OpenApi {
+    let mut schemas = Schemas::default();
+    // Of frames and of failures no route says it.
+    schemas.add::<ClientMessage>();
+    schemas.add::<ServerMessage>();
+    schemas.add::<ProblemBody>();
+    let mut paths = Paths::new();
+    for route in ROUTES {
+        let operation = operation(route, &mut schemas);
+        let item = PathItem::new(method(route.verb), operation);
+        match paths.paths.get_mut(route.path) {
+            Some(known) => known.merge_operations(item),
+            None => {
+                paths.paths.insert(route.path.to_owned(), item);
+            }
+        }
+    }
+    let key = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("a key: `bj_…`, which the operator of the server makes"))
+        .build();
+    let components = ComponentsBuilder::new()
+        .schemas_from_iter(schemas.0)
+        .security_scheme(KEY, SecurityScheme::Http(key))
+        .build();
+    let info = InfoBuilder::new()
+        .title("belljar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("AI subagents that nobody has to trust: sessions, turns, agents."))
+        .build();
+    OpenApiBuilder::new().info(info).paths(paths).components(Some(components)).build()
+}
+
+fn operation(route: &Route, schemas: &mut Schemas) -> Operation {
+    let doc = doc(route.op);
+    let mut operation = OperationBuilder::new()
+        .operation_id(Some(route.name()))
+        .summary(Some(doc.summary))
+        .description(Some(needs(route.needs)))
+        .tag(doc.tag);
+    for name in parts(route.path) {
+        operation = operation.parameter(in_path(name));
+    }
+    for query in doc.query {
+        operation = operation.parameter(in_query(query));
+    }
+    if let Some(body) = doc.body {
+        let content = reference(&body(schemas));
+        let body = RequestBodyBuilder::new()
+            .content("application/json", content)
+            .required(Some(match route.op {
+                // All of it has defaults.
+                Op::Cancel => Required::False,
+                _ => Required::True,
+            }))
+            .build();
+        operation = operation.request_body(Some(body));
+    }
+    let (status, given) = given(&doc.gives, schemas);
+    operation = operation.response(status.to_string(), given);
+    let mut kinds = common(route, doc.body.is_some());
+    kinds.extend(doc.problems);
+    kinds.sort();
+    kinds.dedup();
+    for (status, text) in by_status(&kinds) {
+        let problem = ResponseBuilder::new()
+            .description(text)
+            .content(PROBLEM_JSON, reference(&ProblemBody::name()))
+            .build();
+        operation = operation.response(status.to_string(), problem);
+    }
+    if route.needs > Needs::Nothing {
+        operation = operation.security(SecurityRequirement::new(KEY, Vec::<String>::new()));
+    }
+    operation.build()
+}
+
+/// Kinds of one status share a response.
+fn by_status(kinds: &[Kind]) -> BTreeMap<u16, String> {
+    let mut texts: BTreeMap<u16, String> = BTreeMap::new();
+    for kind in kinds {
+        let row = kind.row();
+        let text = texts.entry(row.status).or_default();
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        text.push_str(row.title);
+    }
+    // Pages of strangers are refused wherever a scope may be.
+    if let Some(text) = texts.get_mut(&Kind::Origin.row().status) {
+        text.push_str("; ");
+        text.push_str(Kind::Origin.row().title);
+    }
+    texts
+}
+
+fn given(gives: &Gives, schemas: &mut Schemas) -> (u16, Documented) {
+    let text = || Content::new(Some(ObjectBuilder::new().schema_type(Type::String)));
+    // One event, as those who read such streams hand it over.
+    let event = || {
+        let field = || ObjectBuilder::new().schema_type(Type::String);
+        let event = ObjectBuilder::new().schema_type(Type::Object);
+        let event = event.property("id", field()).property("event", field());
+        Content::new(Some(event.property("data", field()).required("data")))
+    };
+    let response = |about: &str, kind: &str, content| {
+        ResponseBuilder::new().description(about).content(kind, content).build()
+    };
+    match gives {
+        Gives::Json(named) => {
+            (200, response("done", "application/json", reference(&named(schemas))))
+        }
+        Gives::JsonAs(status, named) => {
+            (*status, response("done", "application/json", reference(&named(schemas))))
+        }
+        Gives::JsonOrEvents(named) => {
+            let both = ResponseBuilder::new()
+                .description("its outcome; with `stream`, events and at last `done` with the same")
+                .content("application/json", reference(&named(schemas)))
+                .content("text/event-stream", event());
+            (200, both.build())
+        }
+        Gives::Events => (200, response("events, each with its id", "text/event-stream", event())),
+        Gives::Text => (200, response("text", "text/plain", text())),
+        Gives::Bytes => {
+            let any = Content::new(None::<RefOr<Schema>>);
+            (200, response("the file", "*/*", any))
+        }
+        Gives::Any => {
+            let any = Content::new(Some(ObjectBuilder::new().schema_type(Type::Object)));
+            (200, response("done", "application/json", any))
+        }
+        Gives::Upgrade => {
+            let about = "a WebSocket: `ClientMessage` there, `ServerMessage` and events back";
+            (101, ResponseBuilder::new().description(about).build())
+        }
+    }
+}
+
+fn reference(name: &str) -> Content {
+    Content::new(Some(Ref::from_schema_name(name)))
+}
+
+fn in_path(name: &str) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .build()
+}
+
+fn in_query(query: &Query) -> Parameter {
+    ParameterBuilder::new()
+        .name(query.name)
+        .parameter_in(ParameterIn::Query)
+        .required(if query.required { Required::True } else { Required::False })
+        .description(Some(query.about))
+        .schema(Some(ObjectBuilder::new().schema_type(query.kind.clone())))
+        .build()
+}
+
+/// The names in a path.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn method(verb: Verb) -> HttpMethod {
+    match verb {
+        Verb::Get => HttpMethod::Get,
+        Verb::Post => HttpMethod::Post,
+        Verb::Put => HttpMethod::Put,
+        Verb::Delete => HttpMethod::Delete,
+    }
+}
+
+fn needs(needs: Needs) -> &'static str {
+    match needs {
+        Needs::Nothing => "Needs no key.",
+        Needs::ReadOnly => "Needs a key.",
+        Needs::Member => "Needs a key of the scope `member` or `admin`.",
+        Needs::Admin => "Needs a key of the scope `admin`.",
+        Needs::Operator => "Needs a key of the scope `admin` of the operator's own tenant.",
+    }
+}
+
+impl Schemas {
+    /// Adds a type with all that it is made of, and gives its name.
+    pub(crate) fn add<T: ToSchema>(&mut self) -> String {
+        let mut found = vec![(T::name().into_owned(), T::schema())];
+        T::schemas(&mut found);
+        self.0.extend(found);
+        T::name().into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn json() -> Value {
+        serde_json::to_value(document()).unwrap()
+    }
+
+    #[test]
+    fn every_route_is_in_the_document_with_its_answers() {
+        let document = json();
+        for route in ROUTES {
+            let path = &document["paths"][route.path][route.verb.as_str().to_ascii_lowercase()];
+            assert_eq!(path["operationId"], route.name());
+            let responses = path["responses"].as_object().unwrap();
+            let fine = responses.keys().filter(|status| status.as_str() < "400").count();
+            assert_eq!(fine, 1, "{}", route.name());
+            let guarded = responses.contains_key("401") && responses.contains_key("403");
+            assert_eq!(guarded, route.needs > Needs::Nothing, "{}", route.name());
+            let parts = path["parameters"]
+                .as_array()
+                .map_or(0, |all| all.iter().filter(|parameter| parameter["in"] == "path").count());
+            assert_eq!(parts, route.path.matches('{').count(), "{}", route.name());
+        }
+        let operations = document["paths"].as_object().unwrap().values();
+        let count: usize = operations.map(|path| path.as_object().unwrap().len()).sum();
+        assert_eq!(count, ROUTES.len());
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn references(value: &Value, found: &mut Vec<String>) {
+            match value {
+                Value::Object(map) => {
+                    found.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                    map.values().for_each(|value| references(value, found));
+                }
+                Value::Array(list) => list.iter().for_each(|value| references(value, found)),
+                _ => {}
+            }
+        }
+        let document = json();
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(found.len() > 50, "{}", found.len());
+        for reference in found {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What each operation takes and gives, for the OpenAPI document.
+
+use utoipa::ToSchema;
+use utoipa::openapi::schema::Type;
+
+use crate::api::{
+    agents, attachments, audit, grants, health, preview, questions, running, sessions, tools, turn,
+    usage,
+};
+use crate::http::problem::Kind;
+use crate::routes::{Op, Route, Verb};
+
+/// Adds schemas of a type, and gives its name.
+type Named = fn(&mut crate::openapi::document::Schemas) -> String;
+
+/// What an operation takes and gives.
+pub(crate) struct Doc {
+    /// What it does, in a line.
+    pub(crate) summary: &'static str,
+    /// Its group.
+    pub(crate) tag: &'static str,
+    /// Its body, where it takes one.
+    pub(crate) body: Option<Named>,
+    /// Its answer.
+    pub(crate) gives: Gives,
+    /// What stands behind the `?`.
+    pub(crate) query: &'static [Query],
+    /// What can go wrong beside what can with all.
+    pub(crate) problems: &'static [Kind],
+}
+
+/// An answer.
+pub(crate) enum Gives {
+    /// An object.
+    Json(Named),
+    /// An object, with another status than 200.
+    JsonAs(u16, Named),
+    /// An object or a stream of events, as the caller likes.
+    JsonOrEvents(Named),
+    /// A stream of events.
+    Events,
+    /// Text.
+    Text,
+    /// The bytes of a file.
+    Bytes,
+    /// Any JSON.
+    Any,
+    /// Another protocol.
+    Upgrade,
+}
+
+/// One name behind the `?`.
+pub(crate) struct Query {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Type,
+    pub(crate) required: bool,
+    pub(crate) about: &'static str,
+}
+
+const fn query(name: &'static str, kind: Type, about: &'static str) -> Query {
+    Query { name, kind, required: false, about }
+}
+
+const LIMIT: Query =
+    query("limit", Type::Integer, "how many rows, 1 to 200; 50 where it is absent");
+const BEFORE: Query = query("before", Type::String, "`next` of the page before");
+const MESSAGE: Query = query("message", Type::String, "only those of this turn");
+const PAGE: &[Query] = &[LIMIT, BEFORE];
+const MESSAGES: &[Query] = &[
+    query(
+        "limit",
+        Type::Integer,
+        "how many rows, 1 to 200 (20 with `full`); a page ends behind 2 MiB, with fewer",
+    ),
+    query("before", Type::Integer, "`next` of the page before"),
+    query("full", Type::Boolean, "with all that each turn added to the conversation"),
+];
+const EVENTS: &[Query] = &[
+    query(
+        "after",
+        Type::Integer,
+        "the id of the event that was seen last; 0 or absent = from the first",
+    ),
+    query("follow", Type::Boolean, "`false`: end after what is stored"),
+];
+const AFTER: Query = query("after", Type::String, "`next` of the page before");
+const BYTES: Query = query(
+    "limit",
+    Type::Integer,
+    "how many rows, 1 to 200; 50 where it is absent. A page ends behind 2 MiB, with fewer",
+);
+const AUDIT: &[Query] = &[BYTES, BEFORE];
+const RECEIPTS: &[Query] = &[MESSAGE, BYTES, BEFORE];
+const SUBAGENTS: &[Query] = &[MESSAGE, BYTES, AFTER];
+const AGENTS: &[Query] = &[AFTER];
+const SINCE: &[Query] =
+    &[query("since", Type::String, "the first day, `YYYY-MM-DD`; absent = 30 days ago")];
+const AGENT: &[Query] =
+    &[Query { name: "agent", kind: Type::String, required: true, about: "the agent's name" }];
+
+/// What an operation takes and gives.
+pub(crate) fn doc(op: Op) -> Doc {
+    use Gives::{Any, Bytes, Events, Json, JsonAs, JsonOrEvents, Text, Upgrade};
+    const NONE: &[Kind] = &[];
+    let read =
+        |tag, summary, gives| Doc { summary, tag, body: None, gives, query: &[], problems: NONE };
+    let paged = |query, doc| Doc { query, ..doc };
+    let taking = |body: Named, problems, doc| Doc { body: Some(body), problems, ..doc };
+    match op {
+        Op::Chat => taking(
+            of::<turn::ChatBody>,
+            &[Kind::NotFound, Kind::Busy, Kind::Agent, Kind::DayUsed, Kind::Storage],
+            read("turns", "say something to an agent", JsonOrEvents(of::<turn::Answered>)),
+        ),
+        Op::ListSessions => {
+            paged(PAGE, read("sessions", "list sessions", Json(of::<sessions::Sessions>)))
+        }
+        Op::DeleteSessions => Doc {
+            problems: &[Kind::Busy],
+            ..read("sessions", "delete all sessions", Json(of::<sessions::Deleted>))
+        },
+        Op::ReadSession => read("sessions", "read a session", Json(of::<sessions::SessionBody>)),
+        Op::DeleteSession => Doc {
+            problems: &[Kind::Busy],
+            ..read("sessions", "delete a session", Json(of::<sessions::Deleted>))
+        },
+        Op::ListMessages => paged(
+            MESSAGES,
+            read("sessions", "list the messages of a session", Json(of::<sessions::Messages>)),
+        ),
+        Op::WatchEvents => paged(EVENTS, read("turns", "watch what happens in a session", Events)),
+        Op::ListSubagents => paged(
+            SUBAGENTS,
+            read("sessions", "list the subagents of a session", Json(of::<sessions::Subagents>)),
+        ),
+        Op::ListReceipts => paged(
+            RECEIPTS,
+            read("sessions", "list what tool calls did", Json(of::<sessions::Receipts>)),
+        ),
+        Op::ListAttachments => {
+            read("sessions", "list files of a session", Json(of::<attachments::Attachments>))
+        }
+        Op::ReadAttachment => read("sessions", "read a file of a session", Bytes),
+        Op::Cancel => taking(
+            of::<running::CancelBody>,
+            NONE,
+            read("turns", "end a turn, or one subagent", Json(of::<running::Cancelled>)),
+        ),
+        Op::ListSessionQuestions => read(
+            "questions",
+            "list the open questions of a session",
+            Json(of::<questions::Questions>),
+        ),
+        Op::Answer => taking(
+            of::<questions::AnswerBody>,
+            NONE,
+            read("questions", "answer a question", Json(of::<questions::Accepted>)),
+        ),
+        Op::ListQuestions => {
+            read("questions", "list all open questions", Json(of::<questions::Questions>))
+        }
+        Op::ListRunning => read("turns", "list the turns that run", Json(of::<running::Running>)),
+        Op::ListAgents => paged(AGENTS, read("agents", "list agents", Json(of::<agents::Agents>))),
+        Op::CreateAgent => taking(
+            of::<agents::NewAgentBody>,
+            &[Kind::Taken, Kind::Agent],
+            read("agents", "keep a new agent", JsonAs(201, of::<agents::AgentBody>)),
+        ),
+        Op::ReadAgent => read("agents", "read an agent", Json(of::<agents::AgentBody>)),
+        Op::ReplaceAgent => taking(
+            of::<agents::AgentTextBody>,
+            &[Kind::Changed, Kind::Agent, Kind::NoCondition],
+            read("agents", "keep the next version of an agent", Json(of::<agents::AgentBody>)),
+        ),
+        Op::DeleteAgent => {
+            read("agents", "delete an agent that is kept here", Json(of::<agents::AgentDeleted>))
+        }
+        Op::ValidateAgent => taking(
+            of::<agents::ValidateBody>,
+            &[Kind::NotFound],
+            read("agents", "check the text of an agent", Json(of::<agents::Validated>)),
+        ),
+        Op::Preview => taking(
+            of::<preview::PreviewBody>,
+            &[Kind::NotFound, Kind::Agent],
+            read("turns", "show what a model would be sent", Json(of::<preview::Previewed>)),
+        ),
+        Op::ListTools => read("agents", "list tools", Json(of::<tools::Tools>)),
+        Op::ReadGrants => Doc {
+            query: AGENT,
+            problems: &[Kind::NotFound],
+            ..read("agents", "say what an agent may do", Json(of::<grants::GrantsBody>))
+        },
+        Op::ReadUsage => {
+            paged(SINCE, read("operations", "what was used, by day", Json(of::<usage::Usage>)))
+        }
+        Op::ReadAudit => {
+            paged(AUDIT, read("operations", "read the audit log", Json(of::<audit::AuditPage>)))
+        }
+        Op::OpenApi => read("operations", "this document", Any),
+        Op::WebSocket => read("turns", "turns and events on one connection", Upgrade),
+        Op::Health => read("operations", "whether the process answers", Json(of::<health::Health>)),
+        Op::Ready => read("operations", "whether it takes turns", Json(of::<health::Readiness>)),
+        Op::Metrics => read("operations", "counters for Prometheus", Text),
+    }
+}
+
+/// What can go wrong with every route that takes this.
+pub(crate) fn common(route: &Route, has_body: bool) -> Vec<Kind> {
+    use crate::routes::{Needs, Object};
+    let mut kinds = Vec::new();
+    if route.needs > Needs::Nothing {
+        kinds.extend([Kind::Invalid, Kind::NoKey, Kind::Scope, Kind::WrongHost, Kind::TooMany]);
+        kinds.extend([Kind::Bug, Kind::Unavailable]);
+    } else if route.op == Op::Ready {
+        kinds.push(Kind::Unavailable);
+    }
+    if route.object != Object::None {
+        kinds.push(Kind::NotFound);
+    }
+    if has_body {
+        kinds.extend([Kind::Timeout, Kind::TooLarge, Kind::MediaType]);
+    }
+    debug_assert!(!has_body || route.verb != Verb::Get, "a body belongs to what changes something");
+    kinds
+}
+
+fn of<T: ToSchema>(schemas: &mut crate::openapi::document::Schemas) -> String {
+    schemas.add::<T>()
+}

@@ -1,0 +1,6 @@
+//! Answers that go on: server-sent events and WebSockets.
+
+pub(crate) mod message;
+pub(crate) mod pump;
+pub(crate) mod sse;
+pub(crate) mod ws;

@@ -1,0 +1,175 @@
+//! Server-sent events: the frames, and a body that is made of them as they come.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::stream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use crate::app::Ctx;
+use crate::http::outward::{Outward, Public};
+
+/// Frames that wait for a reader. One that is slower than its session holds back no more than
+/// these: what it has not been sent stays in the store.
+const MAX_WAITING: usize = 16;
+
+/// Bytes of frames that wait for a reader. One frame that is larger waits alone.
+const MAX_WAITING_BYTES: u32 = 64 << 10;
+
+/// How often an idle stream says that it is there, so that no proxy closes it.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// What an idle stream says: a comment.
+const ALIVE: &[u8] = b": alive\n\n";
+
+/// Where the frames of one stream are put.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    sender: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
+    room: Arc<Semaphore>,
+    outward: Arc<Outward>,
+}
+
+impl Frames {
+    /// A stream, and the answer that it is read through. It ends when this is dropped.
+    pub(crate) fn new(outward: &Arc<Outward>) -> (Self, Response) {
+        let (sender, mut frames) = mpsc::channel::<(Bytes, OwnedSemaphorePermit)>(MAX_WAITING);
+        // Of the one that is being sent, too: it is given back when the next one is asked for.
+        let mut sending = None;
+        let body = Body::from_stream(stream::poll_fn(move |cx| {
+            drop(sending.take());
+            frames.poll_recv(cx).map(|frame| {
+                let (bytes, room) = frame?;
+                sending = Some(room);
+                Some(Ok::<_, Infallible>(bytes))
+            })
+        }));
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        // Proxies that collect an answer before they pass it on would hold it back for ever.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        let room = Arc::new(Semaphore::new(usize::try_from(MAX_WAITING_BYTES).unwrap_or(0)));
+        (Self { sender, room, outward: Arc::clone(outward) }, response)
+    }
+
+    /// Sends an event; `false` = nobody reads any more. Waits while the reader is behind.
+    pub(crate) async fn send(&self, id: Option<i64>, kind: &str, json: String) -> bool {
+        self.put(frame(id, kind, &self.outward.say(json))).await
+    }
+
+    /// Says that the stream is there; `false` = nobody reads any more.
+    pub(crate) async fn keep_alive(&self) -> bool {
+        self.put(Bytes::from_static(ALIVE)).await
+    }
+
+    async fn put(&self, frame: Bytes) -> bool {
+        let bytes = u32::try_from(frame.len()).unwrap_or(u32::MAX).min(MAX_WAITING_BYTES);
+        let room = tokio::select! {
+            () = self.sender.closed() => return false,
+            room = Arc::clone(&self.room).acquire_many_owned(bytes) => room,
+        };
+        match room {
+            Ok(room) => self.sender.send((frame, room)).await.is_ok(),
+            // It is never closed.
+            Err(_) => false,
+        }
+    }
+
+    /// Resolves when nobody reads any more.
+    pub(crate) async fn closed(&self) {
+        self.sender.closed().await;
+    }
+}
+
+/// The clocks of a stream.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    words: Interval,
+    looks: Interval,
+}
+
+/// What it is time for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Due {
+    /// A word, so that no proxy closes the stream.
+    Word,
+    /// A look at whether the caller may still be there.
+    Look,
+}
+
+impl Pulse {
+    /// Clocks that begin now.
+    pub(crate) fn new(ctx: &Ctx) -> Self {
+        let every = |period| {
+            let mut ticks = interval_at(Instant::now() + period, period);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        };
+        Self { words: every(KEEP_ALIVE), looks: every(ctx.app.config().key_check) }
+    }
+
+    /// Waits until it is time for something.
+    pub(crate) async fn tick(&mut self) -> Due {
+        tokio::select! {
+            _ = self.words.tick() => Due::Word,
+            _ = self.looks.tick() => Due::Look,
+        }
+    }
+}
+
+impl Due {
+    /// Does it. `false` = the stream is over: nobody reads it any more, or who does may not
+    /// (INV-88).
+    pub(crate) async fn is_met(self, ctx: &Ctx, frames: &Frames) -> bool {
+        match self {
+            Self::Word => frames.keep_alive().await,
+            Self::Look => ctx.app.gatekeeper().admitted(&ctx.caller).await,
+        }
+    }
+}
+
+fn frame(id: Option<i64>, kind: &str, json: &Public) -> Bytes {
+    let json = json.as_str();
+    let mut text = String::with_capacity(json.len() + kind.len() + 48);
+    if let Some(id) = id {
+        text.push_str(&format!("id: {id}\n"));
+    }
+    text.push_str("event: ");
+    // A line break in a name would begin a field of its own.
+    text.extend(kind.chars().filter(|c| !c.is_control()));
+    text.push('\n');
+    for line in json.split(['\n', '\r']) {
+        text.push_str("data: ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.push('\n');
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_has_its_id_kind_and_data() {
+        let said = |json: &str| Outward::default().say(json.to_owned());
+        assert_eq!(frame(Some(7), "todos", &said("{}")), "id: 7\nevent: todos\ndata: {}\n\n");
+        assert_eq!(frame(None, "done", &said("{}")), "event: done\ndata: {}\n\n");
+    }
+
+    #[test]
+    fn a_line_break_begins_no_field_of_its_own() {
+        let said = Outward::default().say("x\r\nid: 2".to_owned());
+        let text = frame(None, "a\nid: 1", &said);
+        let text = std::str::from_utf8(&text).unwrap();
+        assert!(text.lines().all(|line| !line.starts_with("id:")), "{text}");
+    }
+}

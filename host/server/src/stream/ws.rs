@@ -1,0 +1,459 @@
+//! `GET /v1/ws`: turns, events, questions and answers on one connection.
+//!
+//! One task reads, one writes, and each session that is watched has one that carries its events.
+//! All of them put what they have into one bounded outbox and wait while it is full; what a slow
+//! client was not sent stays in the store. A client that takes nothing at all is cut off.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use belljar_policy::Shown;
+use belljar_session::Watch;
+use futures::stream::SplitSink;
+use futures::{SinkExt as _, StreamExt as _};
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::turn::{ChatBody, TurnIds};
+use crate::api::{questions, running};
+use crate::app::Ctx;
+use crate::http::auth::{SUBPROTOCOL, offered};
+use crate::http::gate;
+use crate::http::in_flight::{InFlight, SOCKET_BYTES, STREAM_BYTES};
+use crate::http::meter::Meter;
+use crate::http::outward::{Outward, Public};
+use crate::http::peers::{Busy, PeerPlace};
+use crate::http::problem::{Kind, Problem};
+use crate::routes::{Needs, Op};
+use crate::stream::message::{ClientMessage, ServerMessage, Wish};
+use crate::stream::pump::{Bounded, Pump};
+
+/// The subprotocol to offer beside `bearer.<key>`: browsers want one of theirs taken.
+const PROTOCOL: &str = "belljar.v1";
+
+/// Most bytes of a message from a client: a long task.
+const MAX_MESSAGE: usize = 1 << 20;
+
+/// The buffers of a connection: each has them, also the idle ones.
+const READ_BUFFER: usize = 8 << 10;
+const WRITE_BUFFER: usize = 8 << 10;
+
+/// Bytes of events that wait for a client. One that is larger waits alone.
+const MAX_OUTBOX_BYTES: u32 = 128 << 10;
+
+/// Messages that wait for a client.
+const MAX_OUTBOX: usize = 64;
+
+/// Sessions that one connection watches.
+const MAX_SUBSCRIPTIONS: usize = 32;
+
+/// Turns that one connection has begun and that have not ended.
+const MAX_TURNS: u32 = 16;
+
+/// Open WebSockets of the whole server.
+const MAX_SOCKETS: u32 = 8_192;
+
+/// How long a client may take to take one message.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often a client is asked whether it is there.
+const TICK: Duration = Duration::from_secs(30);
+
+/// After how long without a word, not even an answer to a ping, a client is gone.
+const SILENCE: Duration = Duration::from_secs(90);
+
+/// Most characters of a client's own id.
+const MAX_ID: usize = 64;
+
+/// `GET /v1/ws`.
+pub(crate) async fn upgrade(
+    ctx: Ctx,
+    place: Option<Extension<Arc<PeerPlace>>>,
+    meter: Option<Extension<Arc<Meter>>>,
+    headers: HeaderMap,
+    socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let socket = socket.map_err(|_| {
+        Problem::invalid("this path takes WebSockets").hint("open it with a WebSocket client")
+    })?;
+    if !ctx.app.sockets().try_add(MAX_SOCKETS) {
+        let detail = "there are as many WebSockets as there may be";
+        return Err(Problem::unavailable(detail, Duration::from_secs(10)));
+    }
+    let flight = ctx.app.flights().of(&ctx.caller.tenant);
+    if let Err(problem) = flight.try_hold(SOCKET_BYTES) {
+        ctx.app.sockets().remove();
+        return Err(problem);
+    }
+    let meter = meter.map_or_else(Arc::default, |Extension(meter)| meter);
+    meter.start(flight);
+    // The key itself comes back only where nothing else was offered.
+    let keys = offered(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
+    let protocols = std::iter::once(PROTOCOL).chain(keys).map(str::to_owned);
+    // One of its address's connections as long as it is open.
+    let place = Place(ctx.app.clone(), place.map(|Extension(place)| place.work()));
+    Ok(socket
+        .protocols(protocols)
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_message_size(MAX_MESSAGE)
+        .max_frame_size(MAX_MESSAGE)
+        .on_upgrade(move |socket| {
+            let tasks = ctx.app.tasks().clone();
+            tasks.track_future(async move {
+                let place = place;
+                let _counted = place.0.metrics().sockets.one();
+                Connection::run(Arc::new(ctx), socket, &meter).await;
+                meter.stop();
+            })
+        }))
+}
+
+/// A place among the WebSockets, given back when it is dropped.
+struct Place(crate::app::App, #[expect(dead_code, reason = "dropped")] Option<Busy>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.sockets().remove();
+    }
+}
+
+/// What is put into the outbox.
+enum Out {
+    Text(Public),
+    /// With its part of the outbox's bytes.
+    Event(Public, OwnedSemaphorePermit),
+    Ping,
+    /// The last word.
+    Close(u16, &'static str),
+}
+
+/// One client.
+struct Connection {
+    ctx: Arc<Ctx>,
+    outbox: mpsc::Sender<Out>,
+    /// Bytes of events that the outbox has room for.
+    room: Arc<Semaphore>,
+    watched: HashMap<String, Watched>,
+    turns: Arc<Bounded>,
+    /// The connection is over: everything that belongs to it ends.
+    over: CancellationToken,
+}
+
+/// A session that is watched.
+struct Watched {
+    task: AbortHandle,
+    /// The id of the last event that was sent.
+    sent: watch::Receiver<i64>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Connection {
+    async fn run(ctx: Arc<Ctx>, socket: WebSocket, meter: &Meter) {
+        let (sink, mut incoming) = socket.split();
+        let (outbox, inbox) = mpsc::channel(MAX_OUTBOX);
+        let over = CancellationToken::new();
+        let writer = tokio::spawn(write(sink, inbox, over.clone()));
+        let app = ctx.app.clone();
+        let turns = Arc::default();
+        let room = Arc::new(Semaphore::new(usize::try_from(MAX_OUTBOX_BYTES).unwrap_or(0)));
+        let mut connection =
+            Self { ctx, outbox, room, watched: HashMap::new(), turns, over: over.clone() };
+        let mut ticks = tokio::time::interval_at(Instant::now() + TICK, TICK);
+        let period = app.config().key_check;
+        let mut looks = tokio::time::interval_at(Instant::now() + period, period);
+        let mut heard = Instant::now();
+        loop {
+            let last_word = tokio::select! {
+                () = over.cancelled() => break,
+                () = app.stopped().cancelled() => Some((close_code::AWAY, "the server stops")),
+                message = incoming.next() => {
+                    heard = Instant::now();
+                    // A ping between the pieces of a message is not its end.
+                    if matches!(message, Some(Ok(Message::Text(_) | Message::Binary(_)))) {
+                        meter.whole();
+                    }
+                    match message {
+                        Some(Ok(Message::Text(text))) => connection.hear(&text).await,
+                        Some(Ok(Message::Binary(_))) => {
+                            Some((close_code::UNSUPPORTED, "text frames only"))
+                        }
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => None,
+                        Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+                    }
+                }
+                _ = ticks.tick() => {
+                    if heard.elapsed() > SILENCE {
+                        break;
+                    }
+                    // A full outbox is asked about by what fills it.
+                    let _ = connection.outbox.try_send(Out::Ping);
+                    None
+                }
+                _ = looks.tick() => connection.look().await,
+            };
+            if let Some((code, why)) = last_word {
+                // Where the outbox stays full, the writer gives up and ends everything.
+                let _ = connection.outbox.send(Out::Close(code, why)).await;
+                break;
+            }
+        }
+        // What runs in its name lets go of the outbox, so that the writer comes to its end.
+        connection.watched.clear();
+        drop(connection);
+        let _ = tokio::time::timeout(WRITE_TIMEOUT, writer).await;
+        over.cancel();
+    }
+
+    /// Looks whether the caller may still be here.
+    async fn look(&self) -> Option<(u16, &'static str)> {
+        if !self.ctx.app.gatekeeper().admitted(&self.ctx.caller).await {
+            return Some((close_code::POLICY, "the key is no longer valid"));
+        }
+        None
+    }
+
+    /// Does what a client says; gives the last word, if it was the last.
+    async fn hear(&mut self, text: &str) -> Option<(u16, &'static str)> {
+        let (id, wish) = match serde_json::from_str::<ClientMessage>(text) {
+            Ok(message) => message.parts(),
+            Err(error) => {
+                let why = error.to_string();
+                let why = Shown::clipped(&why, 300);
+                let problem = Problem::invalid(format!("the message does not fit: {why}"));
+                self.say(&ServerMessage::error(None, &problem)).await;
+                return None;
+            }
+        };
+        let fits = |id: &String| id.chars().count() <= MAX_ID;
+        let id = id.filter(fits);
+        if let Err(problem) = self.grant(id.clone(), wish).await {
+            if problem.kind() == Kind::NoKey {
+                return Some((close_code::POLICY, "the key is no longer valid"));
+            }
+            self.say(&ServerMessage::error(id, &problem)).await;
+        }
+        None
+    }
+
+    async fn grant(&mut self, id: Option<String>, wish: Wish) -> Result<(), Problem> {
+        let op = wish.op();
+        self.check(op).await?;
+        let said = match wish {
+            Wish::Subscribe { session, after } => {
+                self.subscribe(&session, after).await?;
+                ServerMessage::Subscribed { id, session }
+            }
+            Wish::Unsubscribe { session } => {
+                self.watched.remove(&session);
+                ServerMessage::Unsubscribed { id, session }
+            }
+            Wish::Chat(body) => return self.chat(id, body).await,
+            Wish::Cancel { session, body } => {
+                let session = self.ctx.session(&session).await?.id;
+                let cancelled = running::end(&self.ctx, &session, body)?.was_there();
+                self.note(Op::Cancel, format!("session {session}")).await;
+                ServerMessage::Cancelled { id, session, cancelled }
+            }
+            Wish::Answer { session, question, body } => {
+                let session = self.ctx.session(&session).await?.id;
+                questions::give(&self.ctx, &session, question, body)?;
+                self.note(Op::Answer, format!("session {session} question {question}")).await;
+                ServerMessage::Answered { id, session, question }
+            }
+            Wish::Ping => ServerMessage::Pong { id },
+        };
+        self.say(&said).await;
+        Ok(())
+    }
+
+    /// The same rights as for a request of its own: rate, key and scope.
+    async fn check(&self, op: Option<Op>) -> Result<(), Problem> {
+        let Ctx { app, caller, .. } = &*self.ctx;
+        gate::spend(app, caller)?;
+        let Some(op) = op else { return Ok(()) };
+        let needs = op.needs();
+        if needs > Needs::ReadOnly && !app.gatekeeper().still_admits(caller).await {
+            return Err(Problem::new(Kind::NoKey, "the key is no longer valid"));
+        }
+        if !caller.may(needs) {
+            let object = format!("WebSocket {}", op.name());
+            app.refused(caller.proven(), &object, Kind::Scope).await;
+            return Err(gate::out_of_scope(caller, needs));
+        }
+        Ok(())
+    }
+
+    async fn note(&self, op: Op, object: String) {
+        let Ctx { app, caller, .. } = &*self.ctx;
+        let detail = json!({ "by": "websocket" });
+        app.audit(&caller.tenant, &caller.actor, op.name(), object, detail).await;
+    }
+
+    async fn subscribe(&mut self, session: &str, after: Option<i64>) -> Result<(), Problem> {
+        if after.is_some_and(|after| after < 0) {
+            return Err(Problem::invalid("`after` is below 0"));
+        }
+        let session = self.ctx.session(session).await?.id;
+        if self.is_watched(&session) {
+            return Err(Problem::invalid("this connection watches that session already"));
+        }
+        self.make_room()?;
+        let flight = self.stream_flight()?;
+        let watch = self.ctx.service.watch(&session, after).await?;
+        self.carry(session, watch, flight);
+        Ok(())
+    }
+
+    async fn chat(&mut self, id: Option<String>, body: ChatBody) -> Result<(), Problem> {
+        let request = body.request(&self.ctx.caller)?;
+        if let Some(session) = &request.session {
+            self.ctx.session(session).await?;
+        }
+        self.make_room()?;
+        let flight = self.stream_flight()?;
+        if !self.turns.try_add(MAX_TURNS) {
+            let detail = "as many turns of this connection run as may";
+            return Err(Problem::too_many(detail, Duration::from_secs(1)));
+        }
+        let turns = TurnOf(Arc::clone(&self.turns));
+        let mut handle = self.ctx.service.begin(request).await?;
+        let ids = TurnIds::of(&handle);
+        ids.note(&self.ctx, "websocket").await;
+        let (session, message) = (ids.session.clone(), ids.message.clone());
+        self.say(&ServerMessage::Accepted { id: id.clone(), session, message }).await;
+        if !self.is_watched(&ids.session) {
+            self.carry(ids.session.clone(), handle.watch(), flight);
+        }
+        let sent = self.watched.get(&ids.session).map(|watched| watched.sent.clone());
+        let (ctx, outbox) = (Arc::clone(&self.ctx), self.outbox.downgrade());
+        let over = self.over.clone();
+        tokio::spawn(async move {
+            let turns = turns;
+            let done = over.run_until_cancelled(async {
+                handle.ended().await;
+                let last = ctx.store().last_event(&ids.session).await.unwrap_or(0);
+                if let Some(mut sent) = sent {
+                    // An end of the subscription is the end of the waiting.
+                    let _ = sent.wait_for(|sent| *sent >= last).await;
+                }
+                match ids.answered(ctx.store()).await {
+                    Ok(answered) => ServerMessage::Done { id, answered },
+                    Err(problem) => ServerMessage::error(id, &problem),
+                }
+            });
+            let Some(done) = done.await else { return };
+            drop(turns);
+            if let Some(outbox) = outbox.upgrade() {
+                say(&outbox, ctx.app.outward(), &done).await;
+            }
+        });
+        Ok(())
+    }
+
+    /// Sends the events of a watch from now on.
+    fn carry(&mut self, session: String, watch: Watch, flight: InFlight) {
+        let (sender, sent) = watch::channel(0);
+        let (outbox, room) = (self.outbox.clone(), Arc::clone(&self.room));
+        let outward = Arc::clone(self.ctx.app.outward());
+        let mut events = Pump::start(watch);
+        let task = tokio::spawn(async move {
+            let _flight = flight;
+            while let Some(event) = events.next().await {
+                let text = format!("{{\"type\":\"event\",\"event\":{}}}", event.json);
+                let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(MAX_OUTBOX_BYTES);
+                // It is never closed.
+                let Ok(room) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
+                if outbox.send(Out::Event(outward.say(text), room)).await.is_err() {
+                    return;
+                }
+                sender.send_replace(event.id);
+            }
+        });
+        self.watched.insert(session, Watched { task: task.abort_handle(), sent });
+    }
+
+    /// What events of one more session take on their way.
+    fn stream_flight(&self) -> Result<InFlight, Problem> {
+        let flight = self.ctx.app.flights().of(&self.ctx.caller.tenant);
+        flight.try_hold(STREAM_BYTES)?;
+        Ok(flight)
+    }
+
+    fn is_watched(&self, session: &str) -> bool {
+        self.watched.get(session).is_some_and(|watched| !watched.task.is_finished())
+    }
+
+    fn make_room(&mut self) -> Result<(), Problem> {
+        self.watched.retain(|_, watched| !watched.task.is_finished());
+        if self.watched.len() < MAX_SUBSCRIPTIONS {
+            return Ok(());
+        }
+        let detail = format!("a connection watches at most {MAX_SUBSCRIPTIONS} sessions");
+        Err(Problem::invalid(detail).hint("unsubscribe from one, or open another connection"))
+    }
+
+    async fn say(&self, message: &ServerMessage) {
+        say(&self.outbox, self.ctx.app.outward(), message).await;
+    }
+}
+
+/// One of a connection's turns, until it is dropped.
+struct TurnOf(Arc<Bounded>);
+
+impl Drop for TurnOf {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
+async fn say(outbox: &mpsc::Sender<Out>, outward: &Outward, message: &ServerMessage) {
+    match serde_json::to_string(message) {
+        // Nobody is there any more where it cannot be sent.
+        Ok(text) => drop(outbox.send(Out::Text(outward.say(text))).await),
+        Err(error) => tracing::error!(%error, "a message cannot be written as JSON"),
+    }
+}
+
+/// Sends what is in the outbox, until its last word or until the client takes nothing more.
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut inbox: mpsc::Receiver<Out>,
+    over: CancellationToken,
+) {
+    while let Some(out) = inbox.recv().await {
+        // Given back once it is sent.
+        let mut _room = None;
+        let (message, last) = match out {
+            Out::Text(text) => (Message::Text(text.into_string().into()), false),
+            Out::Event(text, room) => {
+                _room = Some(room);
+                (Message::Text(text.into_string().into()), false)
+            }
+            Out::Ping => (Message::Ping(bytes::Bytes::new()), false),
+            Out::Close(code, reason) => {
+                let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
+                (Message::Close(Some(frame)), true)
+            }
+        };
+        match tokio::time::timeout(WRITE_TIMEOUT, sink.send(message)).await {
+            Ok(Ok(())) if !last => {}
+            Ok(_) | Err(_) => break,
+        }
+    }
+    over.cancel();
+}

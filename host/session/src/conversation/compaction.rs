@@ -1,0 +1,318 @@
+//! Brings a history down to what a model can read: a model summarises the older turns, and the
+//! later ones stay as they were. The full text stays in the store.
+//!
+//! A summary is a stranger's text like any answer of a model: it stands in a frame, and gives no
+//! right. Where none can be made the history goes to the model whole, and a person is told why.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_model::{
+    CallContext, ChatRequest, Message, ModelError, Reply, Resolved, Role, StopReason, StreamEvent,
+    Timeouts,
+};
+use belljar_policy::Meter;
+use belljar_store::{Compaction, Store, StoreError};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::conversation::history::{self, History};
+use crate::conversation::material;
+use crate::conversation::talk::Conversation;
+use crate::record::rows::{self, PastTurn};
+use belljar_agent::Host;
+use belljar_agent::Usage;
+use belljar_agent::events::{EventKind, Events};
+use belljar_agent::limits::cut;
+use belljar_agent::model_of;
+use belljar_agent::trace;
+use belljar_agent::{counted, cut_off, held};
+
+/// The share of the context, in percent, above which a history is summarised where the operator
+/// says nothing: the rest is for instructions, tools, the turn itself and its answer.
+const DEFAULT_PERCENT: u64 = 60;
+
+/// The part of that share that the latest turns keep as they were.
+const KEPT_PART: u64 = 3;
+
+/// The part of its context that the model which summarises reads of them at once, in percent.
+const MATERIAL_PERCENT: u64 = 70;
+
+/// Tokens of a summary: a tenth of the context, within these.
+const SUMMARY_TOKENS: std::ops::RangeInclusive<u64> = 256..=4_096;
+
+/// Bytes of a summary for each of them, at most.
+const MAX_BYTES_PER_TOKEN: u64 = 5;
+
+/// What a model is taken to read where nobody says it, when a person asks for a summary.
+const UNKNOWN_CONTEXT: u64 = 32_768;
+
+/// Most calls for one summary. A history that needs more is over ten times what the model reads.
+const MAX_CALLS: usize = 16;
+
+/// How long one of them may take.
+const CALL_TIME: Duration = Duration::from_secs(120);
+
+/// By which name transcripts know the calls.
+const CALLER: &str = "compaction";
+
+/// A conversation whose history may be summarised.
+pub(crate) struct Work<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) store: &'a Store,
+    pub(crate) session: &'a str,
+    pub(crate) conversation: &'a Conversation,
+    pub(crate) events: &'a Events,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// The history from now on; `None` = as it was.
+    pub(crate) messages: Option<Vec<Message>>,
+    /// How many turns the new summary stands for that none stood for before.
+    pub(crate) turns: usize,
+    /// What it used, also where nothing came of it.
+    pub(crate) used: Usage,
+    /// Why nothing came of it.
+    pub(crate) problem: Option<Problem>,
+}
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The model failed.
+    #[error("the model `{model}` failed: {source}")]
+    Model {
+        /// The model.
+        model: String,
+        /// Why.
+        source: ModelError,
+    },
+    /// There is no model for it.
+    #[error("{0}")]
+    NoModel(String),
+    /// The model's answer is no summary.
+    #[error("the model `{0}` gave no text, or one that is no shorter than the turns")]
+    NoSummary(String),
+    /// The history is too large even for that.
+    #[error("the history is too large to be summarised in {MAX_CALLS} calls")]
+    TooLarge,
+    /// What the store has is not what the model was sent.
+    #[error("an earlier turn is not in the store")]
+    NotStored,
+    /// The session's tokens or steps are used up.
+    #[error("the budget is used up")]
+    Budget,
+    /// There is nothing to summarise.
+    #[error("no turn is left to summarise")]
+    Nothing,
+}
+
+/// The room that a model has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Room {
+    /// All of it, in tokens.
+    context: u64,
+    /// What the latest turns keep as they were.
+    kept: u64,
+}
+
+/// Summarises the older turns if the history has grown beyond its share of the model's context.
+pub(crate) async fn if_due(work: &Work<'_>) -> Done {
+    let Some(room) = due(work.host, work.conversation) else { return Done::default() };
+    let done = compact(work, room).await;
+    // Who stopped the turn needs no reason.
+    if let Some(problem) = done.problem.as_ref().filter(|_| !work.cancel.is_cancelled()) {
+        let message = format!("the history is sent whole: {problem}");
+        work.emit(|| EventKind::Warning { message });
+    }
+    done
+}
+
+/// Summarises all turns, whatever their size.
+pub(crate) async fn now(work: &Work<'_>) -> Done {
+    let context = context(work.host, work.conversation).unwrap_or(UNKNOWN_CONTEXT);
+    compact(work, Room { context, kept: 0 }).await
+}
+
+/// Whether the history is about to be summarised.
+pub(crate) fn is_due(host: &Host, conversation: &Conversation) -> bool {
+    due(host, conversation).is_some()
+}
+
+fn due(host: &Host, conversation: &Conversation) -> Option<Room> {
+    let percent = host.settings.compact_at.unwrap_or(DEFAULT_PERCENT);
+    if percent == 0 || conversation.history() == History::Whole {
+        return None;
+    }
+    let context = context(host, conversation)?;
+    let most = context.saturating_mul(percent) / 100;
+    let too_large = history::tokens(conversation.messages()) > most;
+    too_large.then_some(Room { context, kept: most / KEPT_PART })
+}
+
+/// The context of the conversation's model.
+fn context(host: &Host, conversation: &Conversation) -> Option<u64> {
+    let model = model_of(host, conversation.model(), conversation.agent(), None);
+    model.ok()?.context_tokens
+}
+
+async fn compact(work: &Work<'_>, room: Room) -> Done {
+    let mut done = Done::default();
+    match summarise(work, room, &mut done).await {
+        Ok(messages) => done.messages = Some(messages),
+        Err(problem) => done.problem = Some(problem),
+    }
+    done
+}
+
+async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<Message>, Problem> {
+    let Work { host, store, session, conversation, .. } = *work;
+    let (turns, before) = stored(store, session).await?;
+    if history::messages(&turns, before.as_ref()) != conversation.messages() {
+        return Err(Problem::NotStored);
+    }
+    let first = turns.iter().take_while(|turn| history::stands_for(before.as_ref(), turn)).count();
+    let open = turns.get(first..).unwrap_or_default();
+    let (older, kept) = history::split(open, room.kept);
+    let last = older.last().ok_or(Problem::Nothing)?;
+    let tokens_before = history::tokens(conversation.messages());
+    let model = host.models.resolve(Role::Compaction.name(), None);
+    let model = model.map_err(|error| Problem::NoModel(error.to_string()))?;
+    done.turns = older.len();
+    work.emit(|| EventKind::HistoryCompacting {
+        turns: older.len(),
+        model: model.model.id().to_owned(),
+    });
+    let mut text = before.map_or_else(String::new, |before| before.text);
+    let reads = model.context_tokens.unwrap_or(room.context);
+    let most = (room.context / 10).clamp(*SUMMARY_TOKENS.start(), *SUMMARY_TOKENS.end());
+    // Most of it for the material; the summary so far, the instructions and the answer have the
+    // rest.
+    let limit = history::bytes_of(reads.saturating_mul(MATERIAL_PERCENT) / 100);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let pieces = material::pieces(older, limit);
+    if pieces.len() > MAX_CALLS {
+        return Err(Problem::TooLarge);
+    }
+    for (piece, step) in pieces.iter().zip(1..) {
+        let request = ChatRequest {
+            system: vec![material::INSTRUCTIONS.to_owned()],
+            messages: vec![Message::User { text: material::prompt(&text, piece) }],
+            max_output_tokens: Some(most),
+            ..ChatRequest::default()
+        };
+        text = work.ask(&model, &request, step, &mut done.used).await?;
+    }
+    let mut messages = history::summary(&text);
+    messages.extend(kept.iter().flat_map(|turn| turn.messages.iter().cloned()));
+    let tokens_after = history::tokens(&messages);
+    if tokens_after >= tokens_before {
+        return Err(Problem::NoSummary(model.model.id().to_owned()));
+    }
+    let created = host.clock.now().as_millisecond();
+    let compaction = Compaction { upto_sort_order: last.place, text, created };
+    store.save_compaction(session, &compaction).await?;
+    work.emit(|| EventKind::HistoryCompacted {
+        turns: older.len(),
+        tokens_before,
+        tokens_after,
+        used: done.used,
+    });
+    Ok(messages)
+}
+
+/// The turns of a session as the store has them, and the summary of the older ones.
+async fn stored(
+    store: &Store,
+    session: &str,
+) -> Result<(Vec<PastTurn>, Option<Compaction>), StoreError> {
+    let rows = store.messages(session).await?;
+    let subagents = store.subagents(session).await?;
+    let (turns, _) = rows::turns(store, rows, &subagents)?;
+    Ok((turns, store.compaction(session).await?))
+}
+
+impl Work<'_> {
+    /// One call: the summary that the model gives, which is paid for in any case.
+    async fn ask(
+        &self,
+        model: &Resolved,
+        request: &ChatRequest,
+        step: u64,
+        used: &mut Usage,
+    ) -> Result<String, Problem> {
+        let budget = self.conversation.budget();
+        let is_over = budget.exhausted(Meter::Tokens).is_some();
+        let held = held(budget, request);
+        if is_over || held.is_err() || budget.reserve(Meter::Steps, 1).is_err() {
+            return Err(Problem::Budget);
+        }
+        let timeouts = Timeouts { total: Some(CALL_TIME), ..Timeouts::default() };
+        let cancel = self.cancel.clone();
+        let cx = CallContext { step, timeouts, cancel, ..CallContext::new(CALLER) };
+        let span = trace::model_turn(model, step);
+        let mut heard = String::new();
+        let mut listen = |event| {
+            if let StreamEvent::TextDelta(text) = event {
+                heard.push_str(&text);
+            }
+        };
+        let asking = async {
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => Err(ModelError::Cancelled),
+                reply = model.model.chat(request, &cx, &mut listen) => reply,
+            }
+        };
+        let reply = match asking.instrument(span.clone()).await {
+            Ok(reply) => reply,
+            Err(source) => {
+                trace::unanswered(&span, &source);
+                match heard.is_empty() {
+                    true => budget.refund(Meter::Steps, 1),
+                    // Its provider has counted what it read and what it said.
+                    false => self.bill(request, &cut_off(heard), used),
+                }
+                return Err(Problem::Model { model: model.model.id().to_owned(), source });
+            }
+        };
+        trace::answered(&span, &reply);
+        self.bill(request, &reply, used);
+        let text = text_of(reply, request.max_output_tokens);
+        text.ok_or_else(|| Problem::NoSummary(model.model.id().to_owned()))
+    }
+
+    fn bill(&self, request: &ChatRequest, reply: &Reply, used: &mut Usage) {
+        let usage = counted(request, reply);
+        let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
+        // Passing a limit here ends the turn before it begins.
+        let _ = self.conversation.budget().bill(Meter::Tokens, tokens);
+        *used += Usage { steps: 1, ..usage };
+    }
+
+    fn emit(&self, make: impl FnOnce() -> EventKind) {
+        let agent: Arc<str> = self.conversation.agent().id.slug.as_str().into();
+        self.events.emit(&agent, make);
+    }
+}
+
+/// The summary in an answer. One that the model could not end says so.
+fn text_of(reply: Reply, most: Option<u64>) -> Option<String> {
+    let text = reply.text.trim();
+    if text.is_empty() || reply.stop == StopReason::Refusal {
+        return None;
+    }
+    // A server that does not keep to the limit is kept to it.
+    let most = most.map_or(usize::MAX, |tokens| {
+        usize::try_from(tokens.saturating_mul(MAX_BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
+    });
+    let kept = cut(text, most);
+    let whole = kept.len() == text.len() && reply.stop != StopReason::MaxTokens;
+    Some(if whole { kept.to_owned() } else { format!("{kept}\n[the summary is cut here]") })
+}

@@ -1,0 +1,86 @@
+//! What of a session's past the model is sent: all of it, or a summary of the older turns and the
+//! later ones as they were. The store keeps all of it in either case.
+
+use belljar_model::Message;
+use belljar_store::Compaction;
+use serde::{Deserialize, Serialize};
+
+use crate::record::past::Past;
+use crate::record::rows::PastTurn;
+use belljar_agent::frame;
+use belljar_agent::message_bytes;
+
+/// How much of the past the model is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum History {
+    /// A summary stands for the older turns where there is one; one is made when they grow too
+    /// large for the model.
+    #[default]
+    Compacted,
+    /// Every turn as it was; nothing is summarised.
+    Whole,
+}
+
+/// Bytes of text that a token is taken for. English has about four, Chinese about three: a
+/// history is rather taken for too large than for too small.
+const BYTES_PER_TOKEN: u64 = 3;
+
+impl Past {
+    /// What the model is sent of the past.
+    pub fn messages(&self, history: History) -> Vec<Message> {
+        let compaction = match history {
+            History::Compacted => self.compaction.as_ref(),
+            History::Whole => None,
+        };
+        messages(&self.turns, compaction)
+    }
+}
+
+/// The summary, if there is one, and the turns that it does not stand for.
+pub(crate) fn messages(turns: &[PastTurn], compaction: Option<&Compaction>) -> Vec<Message> {
+    let mut messages = compaction.map_or_else(Vec::new, |kept| summary(&kept.text));
+    for turn in turns.iter().filter(|turn| !stands_for(compaction, turn)) {
+        messages.extend(turn.messages.iter().cloned());
+    }
+    messages
+}
+
+/// A summary in the place of what it stands for.
+pub(crate) fn summary(text: &str) -> Vec<Message> {
+    let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+    vec![Message::User { text: frame::summary(text) }, noted]
+}
+
+/// Whether the summary stands for this turn.
+pub(crate) fn stands_for(compaction: Option<&Compaction>, turn: &PastTurn) -> bool {
+    compaction.is_some_and(|kept| turn.place <= kept.upto_sort_order)
+}
+
+/// The turns that a summary is to stand for, and those that stay as they are: as many of the
+/// latest as have at most `kept` tokens.
+pub(crate) fn split(turns: &[PastTurn], kept: u64) -> (&[PastTurn], &[PastTurn]) {
+    let mut left = kept;
+    let fits = |turn: &&PastTurn| {
+        let fit = left.checked_sub(tokens(&turn.messages));
+        left = fit.unwrap_or_default();
+        fit.is_some()
+    };
+    let stay = turns.iter().rev().take_while(fits).count();
+    turns.split_at(turns.len().saturating_sub(stay))
+}
+
+/// Tokens of messages, as far as their bytes tell.
+pub(crate) fn tokens(messages: &[Message]) -> u64 {
+    tokens_of(messages.iter().map(message_bytes).sum())
+}
+
+/// Tokens of so many bytes.
+pub(crate) fn tokens_of(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// The bytes of so many tokens.
+pub(crate) fn bytes_of(tokens: u64) -> u64 {
+    tokens.saturating_mul(BYTES_PER_TOKEN)
+}

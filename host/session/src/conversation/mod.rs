@@ -1,0 +1,6 @@
+//! Many runs with one history.
+
+pub(crate) mod compaction;
+pub(crate) mod history;
+pub(crate) mod material;
+pub(crate) mod talk;

@@ -1,0 +1,289 @@
+//! A conversation: one agent, the messages so far, and a budget above all its turns. Knows of
+//! no database; `record::session_journal` joins it with one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use belljar_model::Message;
+use belljar_policy::{Budget, Caps, Level, LimitsRequest, Meter};
+use tokio_util::sync::CancellationToken;
+
+use crate::conversation::compaction::Done;
+use crate::conversation::history::History;
+use belljar_agent::Host;
+use belljar_agent::ResolvedAgent;
+use belljar_agent::events::EventSink;
+use belljar_agent::frame;
+use belljar_agent::{Outcome, RunStatus as Status, Usage};
+use belljar_agent::{RunSpec, caps_of_run, run};
+
+/// An agent with the messages so far.
+///
+/// What the model is sent in one turn begins, byte for byte, with what it was sent in the
+/// turn before, so that a provider's prompt cache matches; the exceptions are a turn that ran
+/// out of steps, whose last request had no tools, and one before which older turns were
+/// summarised.
+#[derive(Debug)]
+pub struct Conversation {
+    agent: Arc<ResolvedAgent>,
+    model: Option<String>,
+    workspace: PathBuf,
+    limits: LimitsRequest,
+    partial: bool,
+    budget: Budget,
+    history: History,
+    messages: Vec<Message>,
+    used: Usage,
+}
+
+/// One turn: how it ended, and what it added to the conversation.
+#[derive(Debug)]
+pub struct Turn {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it was run as, without the history: for records.
+    pub spec: RunSpec,
+    /// What was added: what the person said, as it was sent, and all that followed. Empty
+    /// where the run did not get as far as the model.
+    pub added: Vec<Message>,
+}
+
+impl Conversation {
+    /// A conversation that has not begun. `caps` bounds all its turns together, subagents
+    /// included.
+    pub fn new(agent: Arc<ResolvedAgent>, workspace: PathBuf, caps: Caps) -> Self {
+        Self {
+            agent,
+            model: None,
+            workspace,
+            limits: LimitsRequest::default(),
+            partial: false,
+            budget: Budget::root(Level::Session, caps),
+            history: History::default(),
+            messages: Vec::new(),
+            used: Usage::default(),
+        }
+    }
+
+    /// As [`Conversation::new`], with a budget above: a tenant's.
+    pub(crate) fn below(
+        above: &Budget,
+        agent: Arc<ResolvedAgent>,
+        workspace: PathBuf,
+        caps: Caps,
+    ) -> Self {
+        Self { budget: above.child(Level::Session, caps), ..Self::new(agent, workspace, caps) }
+    }
+
+    /// As [`Conversation::resumed`], where what was used counts somewhere else.
+    pub(crate) fn after(mut self, messages: Vec<Message>, used: Usage) -> Self {
+        self.messages = messages;
+        self.used = used;
+        self
+    }
+
+    /// What a single run is a turn of. Its budget is the one above the run, or one of its own with
+    /// the limits of the run.
+    pub(crate) fn of_run(spec: &RunSpec) -> Self {
+        let rights = spec.agent.rights.clone().limited(&spec.limits);
+        let caps = caps_of_run(rights.limits());
+        let conversation = Self::new(Arc::clone(&spec.agent), spec.workspace.clone(), caps)
+            .with_model(spec.model.clone())
+            .with_limits(spec.limits)
+            .with_partial(spec.partial);
+        match &spec.budget {
+            Some(budget) => Self { budget: budget.clone(), ..conversation },
+            None => conversation,
+        }
+    }
+
+    /// Whether a blocked agent is run with what it is given.
+    pub(crate) fn partial(&self) -> bool {
+        self.partial
+    }
+
+    /// The limits of each turn.
+    pub(crate) fn limits(&self) -> LimitsRequest {
+        self.limits
+    }
+
+    /// A model instead of the agent's own choice.
+    #[must_use]
+    pub fn with_model(mut self, model: Option<String>) -> Self {
+        self.model = model;
+        self
+    }
+
+    /// Limits of each turn, below those of the grants.
+    #[must_use]
+    pub fn with_limits(mut self, limits: LimitsRequest) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Runs a blocked agent with what it is given.
+    #[must_use]
+    pub fn with_partial(mut self, partial: bool) -> Self {
+        self.partial = partial;
+        self
+    }
+
+    /// How much of the past each turn is sent. Default: [`History::Compacted`], for which a
+    /// [`crate::SessionJournal`] makes the summaries.
+    #[must_use]
+    pub fn with_history(mut self, history: History) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// Goes on from earlier messages. What they used counts against the budget.
+    #[must_use]
+    pub fn resumed(mut self, messages: Vec<Message>, used: Usage) -> Self {
+        for (meter, amount) in [
+            (Meter::Steps, used.steps),
+            (Meter::Tokens, used.input_tokens.saturating_add(used.output_tokens)),
+            (Meter::Fuel, used.fuel),
+        ] {
+            // Passing a limit here ends the next turn before it begins.
+            let _ = self.budget.bill(meter, amount);
+        }
+        self.messages = messages;
+        self.used = used;
+        self
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Arc<ResolvedAgent> {
+        &self.agent
+    }
+
+    /// The model that was chosen instead of the agent's own.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> &std::path::Path {
+        &self.workspace
+    }
+
+    /// The messages so far. Each tool call in them has a result, and the last one is the
+    /// agent's.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// How much of the past each turn is sent.
+    pub fn history(&self) -> History {
+        self.history
+    }
+
+    /// Takes over the result of summarising older messages.
+    pub(crate) fn take_over(&mut self, done: Done) {
+        self.used += done.used;
+        if let Some(messages) = done.messages {
+            self.messages = messages;
+        }
+    }
+
+    /// The budget above all turns.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// What all turns used, subagents included.
+    pub fn used(&self) -> Usage {
+        self.used
+    }
+
+    /// A run below the conversation's budget that is no part of its history, with an agent of
+    /// its own.
+    pub fn aside(&self, agent: Arc<ResolvedAgent>, task: String) -> RunSpec {
+        RunSpec {
+            model: self.model.clone(),
+            limits: self.limits,
+            partial: self.partial,
+            budget: Some(self.budget.clone()),
+            ..RunSpec::new(agent, task, self.workspace.clone())
+        }
+    }
+
+    /// Counts what a run beside the conversation used.
+    pub fn count(&mut self, outcome: &Outcome) {
+        self.used += outcome.total;
+    }
+
+    /// Says `text` to the agent and waits for its answer.
+    ///
+    /// Whatever happens, the conversation stays one that a provider takes: calls that were
+    /// interrupted have results that say so, and a turn that was stopped keeps what was said
+    /// until then. A turn that never reached the model leaves no trace.
+    pub async fn turn(
+        &mut self,
+        host: &Host,
+        text: &str,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Turn {
+        let spec = self.spec(text.to_owned());
+        self.run_turn(host, spec, events, cancel).await
+    }
+
+    /// What a turn is run as, without the history.
+    pub(crate) fn spec(&self, text: String) -> RunSpec {
+        self.aside(Arc::clone(&self.agent), text)
+    }
+
+    /// Runs a turn of this conversation.
+    pub(crate) async fn run_turn(
+        &mut self,
+        host: &Host,
+        spec: RunSpec,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Turn {
+        let with_history = RunSpec { history: self.messages.clone(), ..spec.clone() };
+        let outcome = run(host, with_history, events, cancel).await;
+        self.count(&outcome);
+        let added = self.settle(&outcome);
+        Turn { outcome, spec, added }
+    }
+
+    /// Tells the conversation of a run beside it, without asking the model. Gives what was
+    /// added.
+    pub fn remember(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<Message> {
+        let text = frame::beside(spec.agent.id.slug.as_str(), &spec.task, outcome);
+        let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+        let added = vec![Message::User { text }, noted];
+        self.messages.extend(added.iter().cloned());
+        added
+    }
+
+    /// Takes over what a run left, and gives what is new of it.
+    fn settle(&mut self, outcome: &Outcome) -> Vec<Message> {
+        // A run that did not start has no messages at all.
+        let Some(new) = outcome.messages.strip_prefix(self.messages.as_slice()) else {
+            return Vec::new();
+        };
+        let mut added = new.to_vec();
+        if added.is_empty() {
+            return added;
+        }
+        // Some models refuse two messages of a person in a row.
+        if !matches!(added.last(), Some(Message::Assistant { .. })) {
+            added.push(unanswered(outcome.status));
+        }
+        self.messages.extend(added.iter().cloned());
+        added
+    }
+}
+
+/// What stands where the agent did not answer.
+fn unanswered(status: Status) -> Message {
+    let text = match status {
+        Status::Cancelled => frame::STOPPED,
+        Status::Partial => frame::LIMITED,
+        Status::Failed | Status::Completed => frame::BROKEN,
+    };
+    Message::Assistant { text: text.to_owned(), calls: Vec::new() }
+}

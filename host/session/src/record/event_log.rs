@@ -1,0 +1,211 @@
+//! The events of one turn on their way to the store and to those who watch: numbered within
+//! their session, stored in blocks, and shown once they are stored.
+//!
+//! ```text
+//! run ──push──> pending ──flush──> store ──committed──> watchers
+//! ```
+//!
+//! A step is kept only behind the events that came before it (`flush`), so that a run which goes
+//! on from its steps has not lost what was told of them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar_store::{Committed, EventBlock, Store, Write};
+use serde::Serialize;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::record::hub::{Block, Hub, SessionEvent};
+use belljar_agent::Clock;
+use belljar_agent::events::{Event, EventKind};
+
+/// Blocks that wait for their commit before they are shown: more than one for each subagent that
+/// keeps a step at a time.
+const MAX_UNPUBLISHED: usize = 1_024;
+
+/// Bytes of events that are stored together at most.
+const MAX_BLOCK: usize = 1 << 20;
+
+/// The events of one turn.
+pub(crate) struct EventLog {
+    inner: Arc<Inner>,
+    pump: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Inner {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    session: Arc<str>,
+    message: Arc<str>,
+    state: Mutex<State>,
+    wake: Notify,
+}
+
+struct State {
+    /// The id of the next event.
+    next: i64,
+    pending: Vec<SessionEvent>,
+    bytes: usize,
+    /// Blocks that wait for their commit, in order; `None` after the end.
+    publish: Option<mpsc::Sender<(Block, Committed)>>,
+}
+
+/// An event as it is stored and sent.
+#[derive(Serialize)]
+struct Wire<'a> {
+    event_id: i64,
+    /// When it happened, in milliseconds since 1970.
+    at: i64,
+    session: &'a str,
+    message: &'a str,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+impl EventLog {
+    /// The log of a turn; `last`: the id of the session's last event.
+    pub(crate) fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        hub: Arc<Hub>,
+        session: &str,
+        message: &str,
+        last: i64,
+    ) -> Self {
+        let (publish, committed) = mpsc::channel(MAX_UNPUBLISHED);
+        let state = State { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
+        let inner = Arc::new(Inner {
+            store,
+            clock,
+            session: session.into(),
+            message: message.into(),
+            state: Mutex::new(state),
+            wake: Notify::new(),
+        });
+        let pump = tokio::spawn(pump(Arc::clone(&inner), hub, committed));
+        Self { inner, pump: Mutex::new(Some(pump)) }
+    }
+
+    /// A function that takes events.
+    pub(crate) fn listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+        let inner = Arc::clone(&self.inner);
+        move |event| inner.push(event)
+    }
+
+    /// Hands what waits to the store: whatever is handed to it after this is kept only if this
+    /// is.
+    pub(crate) fn flush(&self) {
+        self.inner.flush();
+    }
+
+    /// Stores and shows what is left, and gives the id of the last one. Nothing may be pushed any
+    /// more.
+    pub(crate) async fn close(&self) -> i64 {
+        self.inner.flush();
+        self.inner.state().publish = None;
+        self.inner.wake.notify_one();
+        let pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(pump) = pump {
+            // An error: the runtime ends, and nobody watches.
+            let _ = pump.await;
+        }
+        self.inner.state().next - 1
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        // The turn was given up: the task that shows its events ends after the last of them.
+        self.inner.state().publish = None;
+    }
+}
+
+impl Inner {
+    fn push(&self, event: &Event) {
+        let mut state = self.state();
+        let id = state.next;
+        let at = self.clock.now().as_millisecond();
+        let wire = Wire { event_id: id, at, session: &self.session, message: &self.message, event };
+        let json = match serde_json::to_string(&wire) {
+            Ok(json) => json,
+            Err(error) => {
+                tracing::error!(target: "belljar::session", "an event is not JSON: {error}");
+                return;
+            }
+        };
+        state.next += 1;
+        state.bytes += json.len();
+        let kind = event.kind.name().into();
+        let message = Arc::clone(&self.message);
+        state.pending.push(SessionEvent { id, message, kind, json: json.into() });
+        let full = state.bytes >= MAX_BLOCK;
+        drop(state);
+        if full {
+            self.flush();
+        }
+        // The last one waits until the message says the outcome of the turn.
+        if !matches!(event.kind, EventKind::RunFinished { .. }) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The lock is held while the block is handed over: blocks reach the store in order.
+    fn flush(&self) {
+        let mut state = self.state();
+        let Some(first) = state.pending.first() else { return };
+        let block = EventBlock {
+            first_seq: first.id,
+            events: state.pending.iter().map(|event| event.json.as_ref().to_owned()).collect(),
+        };
+        let (session, message) = (self.session.to_string(), self.message.to_string());
+        let committed = self.store.enqueue(vec![Write::Events { session, message, block }]);
+        let block: Block = std::mem::take(&mut state.pending).into();
+        state.bytes = 0;
+        if let Some(publish) = &state.publish {
+            // An error: too many wait, and watchers read it from the store when they find the gap;
+            // or the runtime ends.
+            let _ = publish.try_send((block, committed));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows blocks in their order once they are stored, and hands over the next one while none is
+/// under way: what comes meanwhile is stored together.
+async fn pump(inner: Arc<Inner>, hub: Arc<Hub>, mut committed: mpsc::Receiver<(Block, Committed)>) {
+    let mut lost = 0_u64;
+    loop {
+        tokio::select! {
+            biased;
+            next = committed.recv() => {
+                let Some((block, stored)) = next else { break };
+                if let Err(error) = stored.await {
+                    // Not shown either: who watches and who reads later see the same. Said once:
+                    // where a session is gone, no block of it is stored any more.
+                    if lost == 0 {
+                        tracing::error!(
+                            target: "belljar::session",
+                            session = %inner.session,
+                            "events could not be stored: {error}"
+                        );
+                    }
+                    lost += 1;
+                    continue;
+                }
+                hub.publish(&inner.session, &block);
+            }
+            () = inner.wake.notified() => inner.flush(),
+        }
+    }
+    if lost > 1 {
+        tracing::error!(
+            target: "belljar::session",
+            session = %inner.session,
+            blocks = lost,
+            "so many blocks of events could not be stored"
+        );
+    }
+}

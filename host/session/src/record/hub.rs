@@ -1,0 +1,194 @@
+//! Who watches which session. A block of events gets here once it is stored, so whoever reads
+//! on from the last id that they saw misses none and sees none twice.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar_store::{Store, StoreError};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// Blocks that a watcher may be behind before it reads them from the store instead: a slow one
+/// costs no memory beyond that.
+const MAX_BEHIND: usize = 64;
+
+/// Events that a watcher reads from the store at once.
+const PAGE: u32 = 500;
+
+/// One event of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionEvent {
+    /// Counts from 1 in its session, without gaps.
+    pub id: i64,
+    /// The agent's message whose turn it belongs to.
+    pub message: Arc<str>,
+    /// The `type` of [`belljar_agent::events`].
+    pub kind: Arc<str>,
+    /// The whole event as JSON; `event_id`, `at` (milliseconds
+    /// since 1970), `session` and `message` stand in it too. Foreign
+    /// text.
+    pub json: Arc<str>,
+}
+
+/// Events that were stored together, in order.
+pub(crate) type Block = Arc<[SessionEvent]>;
+
+/// The watchers of one tenant's sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Hub(Mutex<HashMap<Arc<str>, broadcast::Sender<Block>>>);
+
+/// Events of one session: those that are stored after a place, then the others as they come,
+/// without gap or repeat.
+#[derive(Debug)]
+pub struct Watch {
+    hub: Arc<Hub>,
+    store: Store,
+    session: Arc<str>,
+    live: Option<broadcast::Receiver<Block>>,
+    /// The last id that was given.
+    last: i64,
+    ready: VecDeque<SessionEvent>,
+    /// Whether the store has more than what was read.
+    behind: bool,
+}
+
+impl Hub {
+    /// Sends a block to whoever watches.
+    pub(crate) fn publish(&self, session: &str, block: &Block) {
+        if let Some(sender) = self.sessions().get(session) {
+            // An error: the last one has just left.
+            let _ = sender.send(Arc::clone(block));
+        }
+    }
+
+    /// Watches a session from behind an event on; `None` = from now on. Behind an event that is
+    /// not there yet is from now on, too: nobody has seen one that was not stored.
+    pub(crate) async fn watch(
+        self: &Arc<Self>,
+        store: &Store,
+        session: &str,
+        after: Option<i64>,
+    ) -> Result<Watch, StoreError> {
+        let mut watch = self.watch_behind(store, session, after.unwrap_or(0));
+        // INV-112: the number is the client's.
+        let newest = store.last_event(&watch.session).await?;
+        if after.is_none_or(|after| after >= newest) {
+            watch.behind = false;
+            watch.last = newest;
+        }
+        Ok(watch)
+    }
+
+    /// Watches a session from behind an event on.
+    pub(crate) fn watch_behind(self: &Arc<Self>, store: &Store, session: &str, last: i64) -> Watch {
+        let session: Arc<str> = session.into();
+        // First this, so that nothing can come between the store and it.
+        let live = {
+            let mut sessions = self.sessions();
+            let sender = sessions.entry(Arc::clone(&session));
+            sender.or_insert_with(|| broadcast::channel(MAX_BEHIND).0).subscribe()
+        };
+        Watch {
+            hub: Arc::clone(self),
+            store: store.clone(),
+            session,
+            live: Some(live),
+            last,
+            ready: VecDeque::new(),
+            behind: true,
+        }
+    }
+
+    /// Lets all watchers go.
+    pub(crate) fn close(&self) {
+        self.sessions().clear();
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Arc<str>, broadcast::Sender<Block>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watch {
+    /// The next event; `None` = the host shuts down, or the store failed. It is safe to drop
+    /// the future and to ask again.
+    pub async fn next(&mut self) -> Option<SessionEvent> {
+        loop {
+            if let Some(event) = self.stored().await? {
+                return Some(event);
+            }
+            match self.live.as_mut()?.recv().await {
+                Ok(block) => self.take(&block),
+                Err(RecvError::Lagged(_)) => self.behind = true,
+                Err(RecvError::Closed) => {
+                    self.live = None;
+                    // What was stored last is given yet.
+                    self.behind = true;
+                }
+            }
+        }
+    }
+
+    /// The next event that is there already. Outer `None`: there will be none; inner: it waits.
+    pub async fn stored(&mut self) -> Option<Option<SessionEvent>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.last = event.id;
+                return Some(Some(event));
+            }
+            if !self.behind {
+                return if self.live.is_some() { Some(None) } else { None };
+            }
+            let page = self.store.events_after(&self.session, self.last, PAGE).await;
+            let page = page.inspect_err(|error| {
+                tracing::error!(target: "belljar::session", session = %self.session, "{error}");
+            });
+            let page = page.ok()?;
+            self.behind = !page.is_empty();
+            self.ready.extend(page.into_iter().map(|event| SessionEvent {
+                id: event.seq,
+                message: event.message.into(),
+                kind: kind_of(&event.body),
+                json: event.body.into(),
+            }));
+        }
+    }
+
+    /// The id of the last event that was given.
+    pub fn last(&self) -> i64 {
+        self.last
+    }
+
+    fn take(&mut self, block: &Block) {
+        match block.first() {
+            // Between what was read and this there is something else.
+            Some(first) if first.id > self.last.saturating_add(1) => self.behind = true,
+            Some(_) => {
+                let new = block.iter().filter(|event| event.id > self.last);
+                self.ready.extend(new.cloned());
+            }
+            None => {}
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.live = None;
+        let mut sessions = self.hub.sessions();
+        if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() == 0) {
+            sessions.remove(&self.session);
+        }
+    }
+}
+
+/// The `type` of an event that is stored.
+fn kind_of(body: &str) -> Arc<str> {
+    #[derive(serde::Deserialize)]
+    struct Kind<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: std::borrow::Cow<'a, str>,
+    }
+    let kind = serde_json::from_str::<Kind<'_>>(body);
+    kind.map_or_else(|_| "event".into(), |kind| kind.kind.into())
+}

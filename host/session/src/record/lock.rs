@@ -1,0 +1,109 @@
+//! One process at a time resumes a session: a lock on a small file beside the store,
+//! which the system takes back when the process dies.
+
+use belljar_store::Store;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Tries at a lock whose file somebody else removes at the same moment.
+const MAX_TRIES: u32 = 16;
+
+/// The right to resume a session. Dropping it gives the session free.
+#[derive(Debug)]
+pub(crate) struct Held {
+    path: PathBuf,
+    /// Holds the lock.
+    _file: File,
+}
+
+impl Held {
+    /// Takes a session; `None` = somebody else has it. The id is one that the store knows, or
+    /// a new one: never a path.
+    pub(crate) fn take(dir: &Path, session: &str) -> io::Result<Option<Self>> {
+        create_dir(dir)?;
+        let path = dir.join(format!("{session}.lock"));
+        for _ in 0..MAX_TRIES {
+            let mut options = File::options();
+            options.write(true).create(true).truncate(false);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let file = options.open(&path)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            // Whoever had it before may have removed the file between opening and locking.
+            if still_there(&file, &path) {
+                return Ok(Some(Self { path, _file: file }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether somebody has a session. Looking does not take it; whoever takes it at this very moment
+/// may be told that it is taken.
+pub(crate) fn is_held(dir: &Path, session: &str) -> bool {
+    match File::open(dir.join(format!("{session}.lock"))) {
+        Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
+        Err(_) => false,
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // While the lock is held: nobody else has this very file. A leftover is harmless.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(unix)]
+fn still_there(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let same = |a: &fs::Metadata, b: &fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    matches!((file.metadata(), fs::metadata(path)), (Ok(a), Ok(b)) if same(&a, &b))
+}
+
+#[cfg(not(unix))]
+fn still_there(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[cfg(unix)]
+fn create_dir(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+#[cfg(not(unix))]
+fn create_dir(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)
+}
+
+/// Where the locks of sessions are.
+pub(crate) fn locks(store: &Store) -> PathBuf {
+    store.path().with_extension("locks")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_held_by_one_and_free_afterwards() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = Held::take(dir.path(), "s").unwrap().unwrap();
+        assert!(Held::take(dir.path(), "s").unwrap().is_none());
+        let other = Held::take(dir.path(), "t").unwrap();
+        assert!(other.is_some(), "another session is free");
+        assert!(is_held(dir.path(), "s") && !is_held(dir.path(), "u"));
+        drop(held);
+        fs::write(dir.path().join("s.lock"), "").unwrap();
+        assert!(!is_held(dir.path(), "s"), "a file that a dead process left");
+        assert!(Held::take(dir.path(), "s").unwrap().is_some());
+        drop(other);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+}

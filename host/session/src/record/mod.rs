@@ -1,0 +1,14 @@
+//! A session in the store: its journal and recorder, its rows and events, whoever watches, and runs read again.
+
+pub(crate) mod event_log;
+pub(crate) mod hub;
+pub(crate) mod input;
+pub(crate) mod lock;
+pub(crate) mod open_turn;
+pub(crate) mod past;
+pub(crate) mod recorder;
+pub(crate) mod rest;
+pub(crate) mod rows;
+pub(crate) mod saved_run;
+pub(crate) mod session_journal;
+pub(crate) mod stored_run;

@@ -1,0 +1,108 @@
+//! Runs as sessions of one turn: what is asked for is on disk before it is acted on, and what
+//! came of it replaces a placeholder, as in a conversation.
+
+use std::sync::Arc;
+
+use belljar_model::Message;
+use belljar_store::{SessionKind, Store, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::conversation::history::History;
+use crate::conversation::talk::Conversation;
+use crate::record::input::TurnInput;
+use crate::record::lock::Held;
+use crate::record::lock::locks;
+use crate::record::session_journal::{JournalError, SavedTurn, SessionJournal};
+use belljar_agent::Host;
+use belljar_agent::RunSpec;
+use belljar_agent::events::EventSink;
+use belljar_agent::frame;
+use belljar_agent::{TeamOutcome, TeamSpec, run_team_as};
+
+/// How many runs are kept unless the settings say otherwise (`keep_runs`): weeks of work.
+pub const KEEP_RUNS: u64 = 200;
+
+/// A team that was run.
+#[derive(Debug)]
+pub struct SavedTeam {
+    /// What came of it.
+    pub outcome: TeamOutcome,
+    /// Why that is not on disk, should it not be.
+    pub unsaved: Option<StoreError>,
+}
+
+/// Runs an agent as the one turn of a session of its own, which has the id of the run. An error
+/// means that nothing was run, because it could not be saved first; once it runs there is always
+/// an outcome. Of the spec, `history`, `run` and `replay` are not used.
+///
+/// `cancel` ends the run, as in [`belljar_agent::run()`].
+pub async fn run_saved(
+    store: &Store,
+    host: &Host,
+    spec: RunSpec,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> Result<SavedTurn, JournalError> {
+    let mut conversation = Conversation::of_run(&spec);
+    let mut journal = journal(store, host, SessionKind::Run);
+    let context = spec.context.as_deref();
+    let input = TurnInput { context, ..TurnInput::of(&conversation, &spec.task) };
+    let mut turn = journal.begin_turn(&input).await?;
+    turn.control = spec.control;
+    Ok(journal.perform(turn, &mut conversation, host, events, cancel).await)
+}
+
+/// Runs a team as the one turn of a session of its own, which has the id of the run. Its agents
+/// belong to the placeholder from their stage's beginning on, so that a process that dies loses
+/// none that has ended. An error means that nothing was run.
+///
+/// `cancel` ends the run, as in [`belljar_agent::run_team`].
+pub async fn run_team_saved(
+    store: &Store,
+    host: &Host,
+    spec: TeamSpec,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> Result<SavedTeam, JournalError> {
+    let mut journal = journal(store, host, SessionKind::Team);
+    let (workspace, task) = (spec.workspace.clone(), spec.task.clone());
+    let (model, name) = (spec.model.clone(), spec.team.id.slug.to_string());
+    let input = TurnInput {
+        to: spec.team.id.to_string(),
+        workspace: &workspace,
+        model: model.as_deref(),
+        limits: spec.limits,
+        partial: false,
+        history: History::default(),
+        text: &task,
+        context: None,
+    };
+    let turn = journal.begin_turn(&input).await?;
+    let keeping = journal.keep(turn.message, turn.run.clone(), turn.before, turn.receipts, host);
+    let events = keeping.events(events);
+    let outcome = run_team_as(&keeping.host, spec, turn.run, events, cancel).await;
+    let whole = outcome.to_outcome();
+    // What an agent is told of it that goes on from here.
+    let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
+    let added = [Message::User { text: frame::beside(&name, &task, &whole) }, noted];
+    let unsaved = journal.conclude(keeping, &whole, &added).await;
+    Ok(SavedTeam { outcome, unsaved })
+}
+
+/// Deletes the oldest runs until `keep` of those that have ended are left, and gives how many were
+/// deleted. Conversations are none of them, nor is a run that somebody has resumed, has open,
+/// or that is in flight. Files that agents handed over stay: they are the person's.
+pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
+    let locks = locks(store);
+    let mut deleted = 0;
+    for id in store.runs_past(keep).await? {
+        // Nobody may resume it in the meantime; where it cannot be locked, it stays.
+        let Ok(Some(_held)) = Held::take(&locks, &id) else { continue };
+        deleted += u64::from(store.delete_run(&id).await?);
+    }
+    Ok(deleted)
+}
+
+fn journal(store: &Store, host: &Host, kind: SessionKind) -> SessionJournal {
+    SessionJournal::new(store.clone(), Arc::clone(&host.clock)).of_kind(kind)
+}

@@ -1,0 +1,523 @@
+//! Joins a [`Conversation`] with a [`Store`]: what a person says is on disk before it is
+//! acted on, and its outcome replaces a placeholder that was there before the run.
+//!
+//! `rows` says what stands in each row. The id of the agent's row is made before the run;
+//! subagents belong to it, and `recorder` writes them while the turn runs.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_model::Message;
+use belljar_policy::ShownPath as _;
+use belljar_store::{
+    Committed, Finished, MessageStatus, NewMessage, NewSession, Role, SessionKind, Store,
+    StoreError, StoredSession, SubagentRecord, Write,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::conversation::compaction::{self, Problem as CompactProblem, Work};
+use crate::conversation::talk::{Conversation, Turn};
+use crate::record::event_log::EventLog;
+use crate::record::hub::Hub;
+use crate::record::input::TurnInput;
+use crate::record::lock::Held;
+use crate::record::lock::locks;
+use crate::record::open_turn::OpenTurn;
+use crate::record::past::Past;
+use crate::record::past::past_of;
+use crate::record::recorder::{Place, Recorder};
+use crate::record::rows;
+use crate::record::rows::ReceiptKey;
+use belljar_agent::Host;
+use belljar_agent::Journal;
+use belljar_agent::Replay;
+use belljar_agent::RunSpec;
+use belljar_agent::events::{EventSink, Events};
+use belljar_agent::{Clock, RunId};
+use belljar_agent::{Outcome, Usage};
+
+/// Who speaks on the command line.
+const LOCAL: &str = "local";
+
+/// Characters of a session's title: the beginning of what was said first.
+const MAX_TITLE: usize = 80;
+
+/// A session on disk that turns are added to.
+pub struct SessionJournal {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    /// Who watches.
+    hub: Arc<Hub>,
+    /// The id that a new session gets.
+    name: Option<String>,
+    /// What a new session is, and what a run becomes that is resumed.
+    kind: SessionKind,
+    /// Who says what is said.
+    actor: String,
+    open: Option<Open>,
+}
+
+/// A session that exists and that this process has to itself.
+struct Open {
+    session: String,
+    kind: SessionKind,
+    /// The id of its last event.
+    last_event: i64,
+    /// Whether it is in the store.
+    saved: bool,
+    _held: Held,
+}
+
+/// What keeps a turn while it runs, and the host that runs it.
+pub(crate) struct Keeping {
+    place: Place,
+    log: Arc<EventLog>,
+    recorder: Arc<Recorder>,
+    pub(crate) host: Host,
+}
+
+/// A turn that was run.
+#[derive(Debug)]
+pub struct SavedTurn {
+    /// The turn.
+    pub turn: Turn,
+    /// Why its result is not on disk, should it not be.
+    pub unsaved: Option<StoreError>,
+}
+
+/// Why a session cannot be resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another process has it open.
+    #[error("session `{0}` is open in another process")]
+    Held(String),
+    /// The session's lock cannot be used.
+    #[error("failed to lock session `{session}` in `{}`: {source}", dir.shown())]
+    Lock {
+        /// The session.
+        session: String,
+        /// Where the lock would be.
+        dir: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// No session was begun in this workspace.
+    #[error("there is no session of this workspace yet")]
+    Nothing,
+}
+
+impl SessionJournal {
+    /// A journal whose session begins with its first turn: one that is left before that
+    /// leaves nothing behind.
+    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+        let actor = LOCAL.to_owned();
+        let kind = SessionKind::Chat;
+        Self { store, clock, hub: Arc::default(), name: None, kind, actor, open: None }
+    }
+
+    /// What a new session is. Default: a conversation. A run whose first turn this is has the id
+    /// of its session.
+    pub(crate) fn of_kind(mut self, kind: SessionKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// The id of the session that begins with the first turn. Default: a new one.
+    pub(crate) fn called(mut self, id: String) -> Self {
+        self.name = Some(id);
+        self
+    }
+
+    /// Who says what is said from now on, for the audit log. Default: `local`.
+    pub(crate) fn by(&mut self, actor: &str) -> &mut Self {
+        actor.clone_into(&mut self.actor);
+        self
+    }
+
+    /// The id of the session's last event.
+    pub(crate) fn last_event(&self) -> i64 {
+        self.open.as_ref().map_or(0, |open| open.last_event)
+    }
+
+    /// Shows the events of its turns to these watchers.
+    pub(crate) fn watched_by(mut self, hub: Arc<Hub>) -> Self {
+        self.hub = hub;
+        self
+    }
+
+    /// Goes on with a session: the one that `which` names by its id or the beginning of it,
+    /// else the latest conversation of this workspace. A turn that a process died in is the past's
+    /// `unfinished`: [`SessionJournal::perform`] resumes it.
+    pub async fn resume(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        which: Option<&str>,
+        workspace: &Path,
+    ) -> Result<(Self, Past), JournalError> {
+        let session = match which {
+            Some(prefix) => store.find_session(prefix).await?,
+            None => {
+                let latest = store.latest_session(&workspace.to_string_lossy()).await?;
+                latest.ok_or(JournalError::Nothing)?
+            }
+        };
+        Self::new(store, clock).go_on(session).await
+    }
+
+    /// Goes on with this session, as [`SessionJournal::resume`] does.
+    pub(crate) async fn go_on(
+        mut self,
+        session: StoredSession,
+    ) -> Result<(Self, Past), JournalError> {
+        self.hold(session.id.clone())?;
+        let past = self.past(session).await?;
+        Ok((self, past))
+    }
+
+    /// Gives up a turn that cannot be resumed: it is marked as interrupted, and the model
+    /// is told so.
+    pub async fn give_up(&mut self, past: Past) -> Result<Past, JournalError> {
+        self.store.interrupt_in_flight(&past.session.id, self.now()).await?;
+        self.past(past.session).await
+    }
+
+    async fn past(&mut self, session: StoredSession) -> Result<Past, JournalError> {
+        let mut messages = self.store.messages(&session.id).await?;
+        let subagents = self.store.subagents(&session.id).await?;
+        let last_event = self.store.last_event(&session.id).await?;
+        if let Some(open) = &mut self.open {
+            open.last_event = last_event;
+            open.kind = session.kind;
+            open.saved = true;
+        }
+        let unfinished =
+            OpenTurn::found(&self.store, &session.id, &messages, &subagents, last_event).await?;
+        if unfinished.is_none() && messages.iter().any(|one| one.status == MessageStatus::InFlight)
+        {
+            // Of a turn that an older program left nothing is kept.
+            self.store.interrupt_in_flight(&session.id, self.now()).await?;
+            messages = self.store.messages(&session.id).await?;
+        }
+        let mut past = past_of(&self.store, session, messages, &subagents).await?;
+        past.unfinished = unfinished;
+        Ok(past)
+    }
+
+    /// The session, once it has begun.
+    pub fn session(&self) -> Option<&str> {
+        self.open.as_ref().map(|open| open.session.as_str())
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Says `text` in the conversation. An error means that nothing was run, because it could
+    /// not be saved first; once it runs there is always an outcome.
+    pub async fn turn(
+        &mut self,
+        conversation: &mut Conversation,
+        host: &Host,
+        text: &str,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Result<SavedTurn, JournalError> {
+        let turn = self.say(conversation, text).await?;
+        Ok(self.perform(turn, conversation, host, events, cancel).await)
+    }
+
+    /// Saves what a person says, and the placeholder of the answer. When this returns, both
+    /// outlive the process.
+    pub async fn say(
+        &mut self,
+        conversation: &Conversation,
+        text: &str,
+    ) -> Result<OpenTurn, JournalError> {
+        self.begin_turn(&TurnInput::of(conversation, text)).await
+    }
+
+    /// As [`SessionJournal::say`]. The run has the id of the placeholder.
+    pub(crate) async fn begin_turn(
+        &mut self,
+        input: &TurnInput<'_>,
+    ) -> Result<OpenTurn, JournalError> {
+        let mut writes = Vec::with_capacity(3);
+        let (asked, message) = (self.new_id(), self.new_id());
+        if self.kind.is_run() && self.open.is_none() {
+            self.name.get_or_insert_with(|| message.clone());
+        }
+        let session = self.begin(input, &mut writes)?;
+        let turn = input.opened(asked, message);
+        let row = |id: &str, role, status, content, metadata| NewMessage {
+            id: id.to_owned(),
+            role,
+            status,
+            content,
+            metadata,
+            created: self.now(),
+        };
+        let (mut asked, empty) = (json!({"text": input.text}), json!({"text": ""}));
+        if let Some(context) = input.context {
+            asked["context"] = context.into();
+        }
+        let who = json!({
+            "actor": self.actor,
+            "limits": input.limits,
+            "partial": input.partial,
+            "history": input.history,
+        });
+        let known = rows::live_metadata(&turn.run, &[]);
+        let messages = vec![
+            row(&turn.asked, Role::User, MessageStatus::Completed, asked, who),
+            row(&turn.message, Role::Assistant, MessageStatus::InFlight, empty, known),
+        ];
+        writes.push(Write::AppendMessages { session, messages });
+        self.commit(writes).await?;
+        Ok(turn)
+    }
+
+    /// Runs a turn that was saved, from its beginning or from where its process died. What
+    /// came of it replaces the placeholder.
+    pub async fn perform(
+        &mut self,
+        turn: OpenTurn,
+        conversation: &mut Conversation,
+        host: &Host,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> SavedTurn {
+        let OpenTurn { message, run, text, replay, first_event, before, .. } = turn;
+        let keeping = self.keep(message, run.clone(), before, turn.receipts, host);
+        let events = keeping.events(events);
+        let mut first_event = first_event;
+        let mut used = Usage::default();
+        // Of a turn that is resumed this was done.
+        if replay.as_ref().is_none_or(Replay::is_empty) {
+            let events = Events::new(events.clone(), run.clone(), first_event);
+            let Place { store, session, .. } = &keeping.place;
+            let work =
+                Work { host, store, session, conversation, events: &events, cancel: &cancel };
+            let done = compaction::if_due(&work).await;
+            used = done.used;
+            conversation.take_over(done);
+            first_event = events.next();
+        }
+        let spec = conversation.spec(text);
+        let spec = RunSpec {
+            run: Some(run),
+            replay: replay.map(Arc::new),
+            first_event,
+            control: turn.control,
+            context: turn.context,
+            limits: turn.limits,
+            partial: spec.partial || turn.partial,
+            ..spec
+        };
+        let mut turn = conversation.run_turn(&keeping.host, spec, events, cancel).await;
+        turn.outcome.total += used;
+        let unsaved = self.conclude(keeping, &turn.outcome, &turn.added).await;
+        SavedTurn { unsaved, turn }
+    }
+
+    /// Keeps a turn of the open session from now on. `before`: the subagents that it had when its
+    /// process died; `receipts`: those that are stored of it.
+    pub(crate) fn keep(
+        &self,
+        message: String,
+        run: RunId,
+        before: Vec<SubagentRecord>,
+        receipts: HashSet<ReceiptKey>,
+        host: &Host,
+    ) -> Keeping {
+        let (session, last_event) = match &self.open {
+            Some(open) => (open.session.clone(), open.last_event),
+            None => (String::new(), 0),
+        };
+        let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
+        let hub = Arc::clone(&self.hub);
+        let log =
+            EventLog::new(store.clone(), Arc::clone(&clock), hub, &session, &message, last_event);
+        let log = Arc::new(log);
+        let place = Place { store, clock, session, message, run, actor: self.actor.clone() };
+        let next = Arc::clone(&host.journal);
+        let recorder = Recorder::new(place.clone(), Arc::clone(&log), next, before, receipts);
+        let mut host = host.clone();
+        host.journal = Arc::clone(&recorder) as Arc<dyn Journal>;
+        Keeping { place, log, recorder, host }
+    }
+
+    /// Puts the outcome of a turn in the place of its placeholder; `added` is what it adds to the
+    /// conversation. Gives why that is not on disk, should it not be.
+    pub(crate) async fn conclude(
+        &mut self,
+        keeping: Keeping,
+        outcome: &Outcome,
+        added: &[Message],
+    ) -> Option<StoreError> {
+        // Before the last events are shown: who reads the message then finds its outcome.
+        let finished = self.finish(&keeping, outcome, added);
+        let last_event = keeping.log.close().await;
+        if let Some(open) = &mut self.open {
+            open.last_event = last_event;
+        }
+        finished.await.err()
+    }
+
+    /// Summarises all turns so far, whatever their size, and gives how many there were. Later
+    /// turns are sent the summary in their place; the store keeps them.
+    pub async fn compact(
+        &mut self,
+        conversation: &mut Conversation,
+        host: &Host,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Result<usize, CompactProblem> {
+        let session = self.session().ok_or(CompactProblem::Nothing)?.to_owned();
+        let events = Events::new(events, RunId::new(&*self.clock), 0);
+        let (store, session) = (&self.store, &*session);
+        let work = Work { host, store, session, conversation, events: &events, cancel: &cancel };
+        let mut done = compaction::now(&work).await;
+        let (turns, problem) = (done.turns, done.problem.take());
+        let used = rows::usage_beside(done.used, &*self.clock);
+        conversation.take_over(done);
+        self.store.enqueue(vec![Write::Usage(used)]).await?;
+        problem.map_or(Ok(turns), Err)
+    }
+
+    /// Tells the conversation of a run beside it, as [`Conversation::remember`] does, and saves
+    /// that. What it used counts where it was run.
+    pub async fn remember(
+        &mut self,
+        conversation: &mut Conversation,
+        spec: &RunSpec,
+        outcome: &Outcome,
+    ) -> Result<(), JournalError> {
+        let asked = format!("`{}`: {}", spec.agent.id.slug, spec.task);
+        let mut writes = Vec::with_capacity(3);
+        let session = self.begin(&TurnInput::of(conversation, &asked), &mut writes)?;
+        let message = self.new_id();
+        let now = self.now();
+        let records = rows::subagents(&message, outcome, now, || self.new_id());
+        let added = conversation.remember(spec, outcome);
+        let row = |id, role, content, metadata| NewMessage {
+            id,
+            role,
+            status: MessageStatus::Completed,
+            content,
+            metadata,
+            created: now,
+        };
+        let answer = json!({"text": outcome.output, "messages": added});
+        let messages = vec![
+            row(self.new_id(), Role::User, json!({"text": asked}), json!({})),
+            row(message, Role::Assistant, answer, rows::metadata(outcome, &records)),
+        ];
+        writes.push(Write::AppendMessages { session: session.clone(), messages });
+        writes.push(Write::Subagents { session, records });
+        self.commit(writes).await
+    }
+
+    /// The session's id; with its first turn it is made too, and with a second one a run becomes
+    /// a conversation.
+    fn begin(
+        &mut self,
+        input: &TurnInput<'_>,
+        writes: &mut Vec<Write>,
+    ) -> Result<String, JournalError> {
+        if let Some(open) = &mut self.open {
+            let session = open.session.clone();
+            if open.kind.is_run() && !self.kind.is_run() {
+                open.kind = self.kind;
+                writes.push(Write::SessionKind { session: session.clone(), kind: self.kind });
+            }
+            return Ok(session);
+        }
+        let id = self.name.clone().unwrap_or_else(|| self.new_id());
+        let first = input.text.trim().lines().next().unwrap_or_default();
+        let session = NewSession {
+            id: id.clone(),
+            title: first.chars().take(MAX_TITLE).collect(),
+            agent: input.to.clone(),
+            workspace: input.workspace.to_string_lossy().into_owned(),
+            model: input.model.unwrap_or_default().to_owned(),
+            kind: self.kind,
+            created: self.now(),
+        };
+        self.hold(id.clone())?;
+        writes.push(Write::CreateSession(session));
+        Ok(id)
+    }
+
+    /// Writes the beginning of a turn. A session that could not be made is none.
+    async fn commit(&mut self, writes: Vec<Write>) -> Result<(), JournalError> {
+        let done = self.store.enqueue(writes).await;
+        match &mut self.open {
+            Some(open) if done.is_ok() => open.saved = true,
+            Some(open) if !open.saved => self.open = None,
+            Some(_) | None => {}
+        }
+        Ok(done?)
+    }
+
+    fn finish(&self, keeping: &Keeping, outcome: &Outcome, added: &[Message]) -> Committed {
+        let Keeping { place, recorder, .. } = keeping;
+        let records = recorder.finish();
+        let finished = Finished {
+            status: rows::message_status(outcome.status),
+            content: json!({"text": outcome.output, "messages": added}),
+            metadata: rows::metadata(outcome, &records),
+            updated: self.now(),
+        };
+        let Place { session, message, .. } = place.clone();
+        let mut writes = Vec::with_capacity(4);
+        if !records.is_empty() {
+            // Once more, for those whose own write failed.
+            writes.push(Write::Subagents { session: session.clone(), records });
+        }
+        writes.extend(recorder.receipts_left(outcome));
+        writes.push(Write::FinishMessage { session, message, finished });
+        writes.push(Write::Usage(rows::usage(outcome, &*self.clock)));
+        self.store.enqueue(writes)
+    }
+
+    fn hold(&mut self, session: String) -> Result<(), JournalError> {
+        let dir = locks(&self.store);
+        match Held::take(&dir, &session) {
+            Ok(Some(held)) => {
+                let kind = self.kind;
+                self.open = Some(Open { session, kind, last_event: 0, saved: false, _held: held });
+                Ok(())
+            }
+            Ok(None) => Err(JournalError::Held(session)),
+            Err(source) => Err(JournalError::Lock { session, dir, source }),
+        }
+    }
+
+    fn new_id(&self) -> String {
+        RunId::new(&*self.clock).into()
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now().as_millisecond()
+    }
+}
+
+impl Keeping {
+    /// Events go to `events` and to those who watch.
+    pub(crate) fn events(&self, events: EventSink) -> EventSink {
+        events.and(self.log.listener())
+    }
+}
+
+impl std::fmt::Debug for SessionJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionJournal").field("session", &self.session()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,161 @@
+//! The questions of running turns that wait for a person, and the answers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::oneshot;
+
+use belljar_agent::Clock;
+use belljar_agent::{Approval, Asker, Question};
+
+/// A question that nobody has answered yet. Foreign text.
+#[derive(Debug, Clone)]
+pub struct OpenQuestion {
+    /// Its number in its turn, as the event says it.
+    pub id: u64,
+    /// The agent's message whose turn waits.
+    pub message: String,
+    /// Who asks: the agent's name, for a subagent behind its parent's.
+    pub agent: String,
+    /// What is asked.
+    pub kind: QuestionKind,
+    /// When, in milliseconds since 1970.
+    pub asked: i64,
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone)]
+pub enum QuestionKind {
+    /// Whether a call may be made.
+    Permission {
+        /// The tool.
+        tool: String,
+        /// Its arguments, as the model wrote them.
+        arguments: String,
+    },
+    /// Something that the agent wants to know.
+    Clarify {
+        /// The question.
+        question: String,
+        /// Answers to choose from.
+        options: Vec<String>,
+    },
+}
+
+/// What a person says to it.
+#[derive(Debug, Clone)]
+pub enum PersonAnswer {
+    /// To [`QuestionKind::Permission`].
+    Permission(Approval),
+    /// To [`QuestionKind::Clarify`]; `None` = no answer.
+    Text(Option<String>),
+}
+
+/// The open questions of one tenant.
+#[derive(Debug, Default)]
+pub(crate) struct Questions(Mutex<BTreeMap<(String, u64), Waiting>>);
+
+#[derive(Debug)]
+struct Waiting {
+    question: OpenQuestion,
+    answer: oneshot::Sender<PersonAnswer>,
+}
+
+/// Asks at the questions for one turn.
+pub(crate) struct TurnQuestions {
+    pub(crate) questions: Arc<Questions>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) session: String,
+    pub(crate) message: String,
+}
+
+/// Takes a question back when nobody waits for its answer any more.
+struct Open<'a> {
+    questions: &'a Questions,
+    key: (String, u64),
+}
+
+impl Questions {
+    /// The open questions, with their sessions.
+    pub(crate) fn open(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
+        let waiting = self.waiting();
+        let of = waiting.iter().filter(|((of, _), _)| session.is_none_or(|one| one == of));
+        of.map(|((session, _), waiting)| (session.clone(), waiting.question.clone())).collect()
+    }
+
+    /// Takes the question out if the answer is one to it.
+    pub(crate) fn take(
+        &self,
+        session: &str,
+        id: u64,
+        answer: &PersonAnswer,
+    ) -> Option<(OpenQuestion, oneshot::Sender<PersonAnswer>)> {
+        let key = (session.to_owned(), id);
+        let mut waiting = self.waiting();
+        let fits = matches!(
+            (&waiting.get(&key)?.question.kind, answer),
+            (QuestionKind::Permission { .. }, PersonAnswer::Permission(_))
+                | (QuestionKind::Clarify { .. }, PersonAnswer::Text(_))
+        );
+        if !fits {
+            return None;
+        }
+        waiting.remove(&key).map(|waiting| (waiting.question, waiting.answer))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(String, u64), Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TurnQuestions {
+    async fn put(&self, id: u64, agent: &str, kind: QuestionKind) -> Option<PersonAnswer> {
+        let (answer, answered) = oneshot::channel();
+        let question = OpenQuestion {
+            id,
+            message: self.message.clone(),
+            agent: agent.to_owned(),
+            kind,
+            asked: self.clock.now().as_millisecond(),
+        };
+        let key = (self.session.clone(), id);
+        self.questions.waiting().insert(key.clone(), Waiting { question, answer });
+        let _open = Open { questions: &self.questions, key };
+        answered.await.ok()
+    }
+}
+
+#[async_trait]
+impl Asker for TurnQuestions {
+    async fn ask(&self, question: Question<'_>) -> Approval {
+        let kind = QuestionKind::Permission {
+            tool: question.tool.to_string(),
+            arguments: question.arguments.to_owned(),
+        };
+        match self.put(question.id, question.agent, kind).await {
+            Some(PersonAnswer::Permission(word)) => word,
+            Some(PersonAnswer::Text(_)) | None => Approval::Nobody,
+        }
+    }
+
+    async fn clarify(
+        &self,
+        id: u64,
+        agent: &str,
+        question: &str,
+        options: &[String],
+    ) -> Option<String> {
+        let (question, options) = (question.to_owned(), options.to_vec());
+        match self.put(id, agent, QuestionKind::Clarify { question, options }).await {
+            Some(PersonAnswer::Text(text)) => text,
+            Some(PersonAnswer::Permission(_)) | None => None,
+        }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.questions.waiting().remove(&self.key);
+    }
+}

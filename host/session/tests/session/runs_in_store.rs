@@ -1,0 +1,342 @@
+//! Runs and teams as sessions of one turn: what is stored is what was run, whenever it ended.
+
+use std::sync::Arc;
+
+use belljar_agent::{EventSink, Outcome, RunError, RunSpec, RunStatus, TeamSpec, resolve_team};
+use belljar_kit::world::{Plan, World, agent, stock};
+use belljar_model::Message;
+use belljar_policy::{Caps, LimitsRequest};
+use belljar_session::{
+    Admission, Conversation, History, RunRecord, Service, ServiceLimits, SessionJournal,
+    prune_runs, run_saved, run_team_saved, shown_status,
+};
+use belljar_store::{MessageStatus, SessionKind, Store, StoreError, SubagentStatus};
+use tokio_util::sync::CancellationToken;
+
+/// Calls side by side, a subagent of a subagent, and one that fails.
+const BUSY: &str = r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - calls:
+          - {name: file_read, arguments: {path: a.txt}}
+          - {name: file_read, arguments: {path: gone.txt}}
+          - {name: file_read, arguments: {path: ../../etc/passwd}}
+        usage: {input: 10, output: 1}
+      - calls:
+          - {name: spawn_agent, arguments: {agent: scout, task: look, context: short}}
+          - {name: spawn_agent, arguments: {agent: boss, task: inner}}
+      - say: Done.
+        usage: {input: 30, output: 3}
+  - agent: boss
+    spawn: 1
+    turns: [{fail: {status: 400, message: no}}]
+  - agent: scout
+    turns:
+      - calls: [{name: file_read, arguments: {path: a.txt}}]
+      - say: a says text of a
+"#;
+
+fn world(transcript: &str) -> World {
+    World::new(Plan {
+        transcript,
+        agents: &[
+            ("boss.md", &agent("boss", "")),
+            ("scout.md", &agent("scout", "")),
+            ("stuck.md", &agent("stuck", "tools: [file_write]\n")),
+        ],
+        teams: &[(
+            "pair.yaml",
+            "name: pair\ndescription: d\nstages:\n  - agent: scout\n  - agent: boss\n",
+        )],
+        files: &[("a.txt", "text of a\n")],
+        tools: vec![stock("file_read"), stock("file_write")],
+        ..Plan::default()
+    })
+}
+
+async fn store(world: &World) -> Store {
+    Store::open(&world.home.path().join("sessions/belljar.db")).await.unwrap()
+}
+
+fn spec(world: &World) -> RunSpec {
+    RunSpec {
+        context: Some("known".to_owned()),
+        limits: LimitsRequest { steps: Some(7), ..LimitsRequest::default() },
+        ..world.spec("boss", "the task")
+    }
+}
+
+async fn run(world: &World, store: &Store) -> Outcome {
+    let (events, cancel) = (world.sink(), CancellationToken::new());
+    let done = run_saved(store, &world.host, spec(world), events, cancel).await.unwrap();
+    assert!(done.unsaved.is_none(), "{:?}", done.unsaved);
+    done.turn.outcome
+}
+
+fn team(world: &World) -> TeamSpec {
+    let workspace = world.workspace.path().canonicalize().unwrap();
+    TeamSpec {
+        team: Arc::new(resolve_team(&world.host, "pair", &workspace).unwrap()),
+        task: "the task".to_owned(),
+        model: None,
+        workspace,
+        limits: LimitsRequest::default(),
+        budget: None,
+    }
+}
+
+fn whole(outcome: &Outcome) -> serde_json::Value {
+    serde_json::to_value(outcome).unwrap()
+}
+
+/// Runs `work` until `there` says so, and drops it, as when the process dies.
+async fn die<T>(work: impl Future<Output = T>, there: impl AsyncFn() -> bool) {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut work => panic!("it ended before it was to die"),
+            () = tokio::task::yield_now() => {}
+        }
+        if there().await {
+            return;
+        }
+    }
+}
+
+/// Whether the one run in the store has this many subagents that have ended, and another that
+/// runs.
+async fn stands(store: &Store, ended: usize) -> bool {
+    let Some(session) = store.sessions(1).await.unwrap().pop() else { return false };
+    let subagents = store.subagents(&session.id).await.unwrap();
+    let running = subagents.iter().any(|one| one.status == SubagentStatus::Running);
+    running && subagents.iter().filter(|one| one.ended.is_some()).count() == ended
+}
+
+#[tokio::test]
+async fn a_run_reads_back_from_the_store_as_it_ended() {
+    let world = world(BUSY);
+    let store = store(&world).await;
+    let outcome = run(&world, &store).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    assert_eq!((outcome.receipts.len(), outcome.children.len()), (3, 2));
+    let id = outcome.run.as_str();
+    for which in [id, &id[..8], "latest"] {
+        let record = RunRecord::find(&store, which).await.unwrap();
+        assert_eq!(whole(&record.outcome), whole(&outcome), "{which}");
+        assert_eq!((record.id.as_str(), record.session.as_str()), (id, id), "one id for all");
+        assert_eq!((record.kind, record.status), (SessionKind::Run, MessageStatus::Completed));
+        assert_eq!((record.task.as_str(), record.context.as_deref()), ("the task", Some("known")));
+        assert_eq!(record.workspace, world.workspace.path().canonicalize().unwrap());
+    }
+    let answer = store.message(id, id).await.unwrap();
+    assert_eq!(answer.metadata["subagents"]["total"], 2);
+    assert_eq!(store.usage("").await.unwrap()[0].turns, 1);
+    let none = RunRecord::find(&store, "x").await;
+    assert!(matches!(none, Err(StoreError::NotFound { what: "run", .. })), "{none:?}");
+}
+
+#[tokio::test]
+async fn what_an_operator_could_do_about_an_error_stays_out_of_the_rows() {
+    let world = world("");
+    let store = store(&world).await;
+    let spec = world.spec("stuck", "the task");
+    let (events, cancel) = (EventSink::none(), CancellationToken::new());
+    let done = run_saved(&store, &world.host, spec, events, cancel).await.unwrap();
+    let outcome = done.turn.outcome;
+    let Some(RunError::Setup { hint: Some(_), .. }) = &outcome.error else {
+        panic!("{:?}", outcome.error)
+    };
+    let record = RunRecord::find(&store, "latest").await.unwrap();
+    assert_eq!(record.status, MessageStatus::Failed);
+    let Some(RunError::Setup { message, hint: None }) = &record.outcome.error else {
+        panic!("{:?}", record.outcome.error)
+    };
+    assert_eq!(Some(message), outcome.error.as_ref().map(ToString::to_string).as_ref());
+}
+
+const KILLED: &str = r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - calls: [{name: file_read, arguments: {path: a.txt}}]
+        usage: {input: 10, output: 1}
+      - calls:
+          - {name: spawn_agent, arguments: {agent: scout, task: look}}
+          - {name: spawn_agent, arguments: {agent: boss, task: inner}}
+        usage: {input: 20, output: 2}
+  - agent: boss
+    spawn: 1
+    turns: [{say: Slow, hang: true}]
+  - agent: scout
+    turns: [{say: Quick., usage: {input: 5, output: 5}}]
+"#;
+
+/// What is left to ask for.
+const LEFT: &str = r#"
+transcript: 1
+agents:
+  - agent: boss
+    turns:
+      - expect: {last_message_contains: [Quick., Slow]}
+        say: Both are done.
+      - say: Again.
+  - agent: boss
+    spawn: 1
+    turns: [{say: Slow}]
+"#;
+
+#[tokio::test]
+async fn a_run_whose_process_died_tells_what_is_kept_and_is_gone_on_with() {
+    let world = world(KILLED);
+    let store = store(&world).await;
+    let cancel = CancellationToken::new();
+    let work = run_saved(&store, &world.host, spec(&world), EventSink::none(), cancel);
+    die(work, async || stands(&store, 1).await).await;
+    let record = RunRecord::find(&store, "latest").await.unwrap();
+    let id = record.id.to_string();
+    assert_eq!((record.kind, record.status), (SessionKind::Run, MessageStatus::Interrupted));
+    let outcome = &record.outcome;
+    assert_eq!((outcome.receipts.len(), outcome.children.len()), (1, 2));
+    assert_eq!(outcome.children[0].outcome.output, "Quick.");
+    assert_eq!(outcome.children[1].outcome.status, RunStatus::Cancelled);
+    assert_eq!((outcome.usage.steps, outcome.usage.input_tokens), (2, 30));
+    assert_eq!((outcome.total.steps, outcome.total.input_tokens), (3, 35));
+    assert_eq!(prune_runs(&store, 0).await.unwrap(), 0, "it may be resumed");
+
+    // The next process.
+    let mut next = self::world(LEFT);
+    next.host.clock = Arc::clone(&world.host.clock);
+    let limits = ServiceLimits {
+        concurrent_turns: 8,
+        queued_turns: 8,
+        tokens_per_day: None,
+        fuel_per_day: None,
+        storage_bytes: None,
+    };
+    let root = next.workspace.path().to_owned();
+    let server = Service::new(next.host.clone(), store.clone(), root, Admission::new(8, 8), limits);
+    assert_eq!(server.recover().await.unwrap(), 0, "it is the person's who began it");
+    let clock = Arc::clone(&next.host.clock);
+    let workspace = world.workspace.path().canonicalize().unwrap();
+    let resumed = SessionJournal::resume(store.clone(), clock, Some(&id), &workspace).await;
+    let (mut journal, mut past) = resumed.unwrap();
+    let in_flight = shown_status(&store, &id, MessageStatus::InFlight);
+    assert_eq!(in_flight, MessageStatus::InFlight, "it is held again");
+    let turn = past.unfinished.take().unwrap();
+    assert_eq!((turn.text.as_str(), turn.context.as_deref()), ("the task", Some("known")));
+    let agent = Arc::clone(&next.spec("boss", "").agent);
+    let mut talk = Conversation::new(agent, workspace, Caps::unlimited());
+    let (events, cancel) = (EventSink::none(), CancellationToken::new());
+    let done = journal.perform(turn, &mut talk, &next.host, events.clone(), cancel.clone()).await;
+    assert_eq!(done.turn.outcome.output, "Both are done.", "{:?}", done.turn.outcome.error);
+    assert_eq!(done.turn.spec.limits.steps, Some(7), "the limits that were given");
+    let Some(Message::User { text }) = talk.messages().first() else { panic!() };
+    assert_eq!(text, "Context:\nknown\n\nTask:\nthe task");
+    assert_eq!(next.sent().len(), 2, "no answer is asked for again");
+    let record = RunRecord::find(&store, &id).await.unwrap();
+    assert_eq!(whole(&record.outcome), whole(&done.turn.outcome), "nothing twice");
+    assert_eq!((record.kind, record.status), (SessionKind::Run, MessageStatus::Completed));
+
+    // Whoever says something more has a conversation, and that is never taken away.
+    journal.turn(&mut talk, &next.host, "and then", events, cancel).await.unwrap();
+    drop(journal);
+    assert_eq!(store.session(&id).await.unwrap().kind, SessionKind::Chat);
+    assert_eq!(prune_runs(&store, 0).await.unwrap(), 0);
+    assert_eq!(store.messages(&id).await.unwrap().len(), 4);
+}
+
+const TEAM: &str = r#"
+transcript: 1
+agents:
+  - agent: scout
+    turns:
+      - calls: [{name: file_read, arguments: {path: a.txt}}]
+      - say: Found.
+  - agent: boss
+    turns: [{say: Report., usage: {input: 9, output: 1}}]
+"#;
+
+#[tokio::test]
+async fn a_team_reads_back_from_the_store_as_it_ended() {
+    let world = world(TEAM);
+    let store = store(&world).await;
+    let (events, cancel) = (world.sink(), CancellationToken::new());
+    let done = run_team_saved(&store, &world.host, team(&world), events, cancel).await.unwrap();
+    assert!(done.unsaved.is_none(), "{:?}", done.unsaved);
+    assert_eq!(done.outcome.status, RunStatus::Completed, "{:?}", done.outcome.error);
+    let record = RunRecord::find(&store, "latest").await.unwrap();
+    assert_eq!(whole(&record.outcome), whole(&done.outcome.to_outcome()));
+    assert_eq!((record.kind, record.status), (SessionKind::Team, MessageStatus::Completed));
+    assert_eq!(record.session, done.outcome.run.as_str());
+    let events = store.events_after(&record.session, 0, 100).await.unwrap();
+    assert!(events.iter().all(|event| event.message == record.session));
+    assert!(events[0].body.contains("team_started"), "{}", events[0].body);
+}
+
+#[tokio::test]
+async fn the_stages_of_a_team_whose_process_died_are_kept() {
+    let world = world(&TEAM.replace("say: Report.", "say: Rep, hang: true"));
+    let store = store(&world).await;
+    let cancel = CancellationToken::new();
+    let work = run_team_saved(&store, &world.host, team(&world), EventSink::none(), cancel);
+    die(work, async || stands(&store, 1).await).await;
+    let record = RunRecord::find(&store, "latest").await.unwrap();
+    assert_eq!((record.kind, record.status), (SessionKind::Team, MessageStatus::Interrupted));
+    assert_eq!(record.outcome.agent, "team home/pair");
+    let [first, second] = &record.outcome.children[..] else { panic!("{record:?}") };
+    assert_eq!((first.outcome.output.as_str(), first.outcome.receipts.len()), ("Found.", 1));
+    assert_eq!((second.outcome.status, second.step), (RunStatus::Cancelled, 0));
+
+    // An agent that goes on is told what the stages have come to.
+    let clock = Arc::clone(&world.host.clock);
+    let workspace = world.workspace.path();
+    let id = record.session;
+    let resumed = SessionJournal::resume(store.clone(), clock, Some(&id), workspace).await;
+    let (mut journal, past) = resumed.unwrap();
+    let past = journal.give_up(past).await.unwrap();
+    let messages = past.messages(History::Compacted);
+    let [.., Message::Assistant { text, .. }] = messages.as_slice() else { panic!() };
+    assert!(text.contains("Found."), "{text}");
+    let record = RunRecord::find(&store, &id).await.unwrap();
+    assert_eq!(record.status, MessageStatus::Interrupted);
+}
+
+#[tokio::test]
+async fn only_runs_are_pruned_and_none_that_somebody_has_open() {
+    let world = world(
+        "transcript: 1\nagents:\n  - agent: boss\n    spawn: any\n    turns: [{say: a}, {say: b}, {say: c}, {say: d}, {say: e}]\n",
+    );
+    let store = store(&world).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(run(&world, &store).await.run.to_string());
+    }
+    let clock = || Arc::clone(&world.host.clock);
+    let mut chat = SessionJournal::new(store.clone(), clock());
+    let agent = Arc::clone(&world.spec("boss", "").agent);
+    let workspace = world.workspace.path().canonicalize().unwrap();
+    let mut talk = Conversation::new(agent, workspace.clone(), Caps::unlimited());
+    let (events, cancel) = (EventSink::none(), CancellationToken::new());
+    chat.turn(&mut talk, &world.host, "hello", events, cancel).await.unwrap();
+    let talked = chat.session().unwrap().to_owned();
+    drop(chat);
+    let (runs, more) = RunRecord::newest(&store, 2).await.unwrap();
+    assert_eq!((runs.len(), more), (2, true));
+    assert_eq!(runs[0].session, talked, "a turn is a run too");
+    assert_ne!(runs[0].id.as_str(), talked);
+    let (runs, more) = RunRecord::newest(&store, 4).await.unwrap();
+    assert_eq!((runs.len(), more), (4, false));
+    assert_eq!(prune_runs(&store, 2).await.unwrap(), 1);
+    assert!(store.session(&ids[0]).await.is_err(), "the oldest");
+    let open = SessionJournal::resume(store.clone(), clock(), Some(&ids[1]), &workspace).await;
+    assert_eq!(prune_runs(&store, 0).await.unwrap(), 1);
+    assert!(store.session(&ids[1]).await.is_ok(), "somebody has it open");
+    drop(open);
+    assert_eq!(prune_runs(&store, 0).await.unwrap(), 1);
+    let left: Vec<_> = store.sessions(10).await.unwrap().into_iter().map(|one| one.id).collect();
+    assert_eq!(left, [talked]);
+}

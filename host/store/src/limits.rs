@@ -1,0 +1,7 @@
+//! Bounds that statements hold themselves.
+
+/// Most agents of one tenant.
+pub const MAX_AGENTS: i64 = 1_000;
+
+/// Most bytes of all agents of a tenant: they are in memory as long as it is served.
+pub const MAX_AGENTS_BYTES: i64 = 16 << 20;

@@ -1,0 +1,228 @@
+//! Imports run one way inside crates too: modules that import each other in a ring are one module in
+//! several files. Up to three may, where splitting them would say less.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::File;
+
+/// Most modules of a ring.
+const MOST: usize = 3;
+
+/// Where inline tests begin: what they import ties no modules.
+const TESTS: &str = "#[cfg(test)]\nmod tests {";
+
+/// The imports of one crate, by module.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+pub(super) fn breaches(files: &[File]) -> Vec<String> {
+    let mut crates: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
+    for file in files {
+        let Some((root, inner)) = file.path.split_once("/src/") else { continue };
+        if !root.starts_with("host/") || !inner.ends_with(".rs") || is_test(inner) {
+            continue;
+        }
+        crates.entry(root).or_default().push((module(inner), &file.text));
+    }
+    let mut breaches = Vec::new();
+    for (root, modules) in crates {
+        for ring in rings(&imports(&modules)).into_iter().filter(|ring| ring.len() > MOST) {
+            breaches.push(format!(
+                "{root}: {} modules import each other: {}; move what they share below them",
+                ring.len(),
+                ring.join(", ")
+            ));
+        }
+    }
+    breaches
+}
+
+fn is_test(inner: &str) -> bool {
+    inner.ends_with("tests.rs") || inner.contains("tests/")
+}
+
+/// `a/b.rs` and `a/b/mod.rs` are `a::b`; the crate's root is empty.
+fn module(inner: &str) -> String {
+    let path = inner.trim_end_matches(".rs");
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    if ["lib", "main", "mod"].contains(&path) { String::new() } else { path.replace('/', "::") }
+}
+
+fn imports(modules: &[(String, &str)]) -> Imports {
+    let known: BTreeSet<&str> = modules.iter().map(|(name, _)| name.as_str()).collect();
+    let mut imports = Imports::new();
+    for (name, text) in modules {
+        let text = text.split(TESTS).next().unwrap_or_default();
+        let code: String = text.lines().map(without_comment).collect::<Vec<_>>().join("\n");
+        let mut found = BTreeSet::new();
+        for path in paths(&code) {
+            let Some(absolute) = absolute(name, &path) else { continue };
+            // The longest part that is a module; what follows are items in it.
+            let target = (1..=absolute.len()).rev().find_map(|end| {
+                let path = absolute.get(..end)?.join("::");
+                known.contains(path.as_str()).then_some(path)
+            });
+            found.extend(target.filter(|target| target != name));
+        }
+        imports.insert(name.clone(), found);
+    }
+    imports
+}
+
+fn without_comment(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+/// The paths that begin at the crate, the parent or the module itself, each part of a group apart.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in code.match_indices(start) {
+            let before = code.get(..at).and_then(|before| before.chars().next_back());
+            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
+                continue;
+            }
+            collect(code.get(at..).unwrap_or_default(), &mut Vec::new(), &mut found);
+        }
+    }
+    found
+}
+
+/// Reads `a::b::{c, d::e}` from the beginning of `text` on. Gives what is left.
+fn collect<'t>(
+    mut text: &'t str,
+    begun: &mut Vec<String>,
+    found: &mut Vec<Vec<String>>,
+) -> &'t str {
+    let depth = begun.len();
+    loop {
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        if !word.is_empty() {
+            begun.push(word.to_owned());
+        }
+        text = match rest.strip_prefix("::") {
+            Some(more) if more.starts_with('{') => {
+                let mut inner = more.get(1..).unwrap_or_default().trim_start();
+                while !inner.is_empty() && !inner.starts_with('}') {
+                    inner = collect(inner, begun, found);
+                    // An alias, and what separates the parts.
+                    let next = inner.find([',', '}']).unwrap_or(inner.len());
+                    inner = inner.get(next..).unwrap_or_default();
+                    inner = inner.strip_prefix(',').unwrap_or(inner).trim_start();
+                }
+                begun.truncate(depth);
+                return inner.strip_prefix('}').unwrap_or(inner);
+            }
+            Some(more) if !word.is_empty() => more,
+            _ => {
+                found.push(begun.clone());
+                begun.truncate(depth);
+                return rest;
+            }
+        };
+    }
+}
+
+/// The path from the crate's root on.
+fn absolute(module: &str, path: &[String]) -> Option<Vec<String>> {
+    let mut base: Vec<String> = match path.first()?.as_str() {
+        "crate" => Vec::new(),
+        _ => module.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect(),
+    };
+    for part in path {
+        match part.as_str() {
+            "crate" | "self" => {}
+            "super" => {
+                base.pop()?;
+            }
+            name => base.push(name.to_owned()),
+        }
+    }
+    Some(base)
+}
+
+/// The sets of modules of which each reaches each, by Tarjan's way.
+fn rings(imports: &Imports) -> Vec<Vec<String>> {
+    let mut search = Search::over(imports);
+    for module in imports.keys() {
+        if !search.index.contains_key(module.as_str()) {
+            search.visit(module);
+        }
+    }
+    search.rings
+}
+
+struct Search<'a> {
+    imports: &'a Imports,
+    index: BTreeMap<&'a str, usize>,
+    open: Vec<&'a str>,
+    rings: Vec<Vec<String>>,
+}
+
+impl<'a> Search<'a> {
+    fn over(imports: &'a Imports) -> Self {
+        Self { imports, index: BTreeMap::new(), open: Vec::new(), rings: Vec::new() }
+    }
+
+    fn visit(&mut self, module: &'a str) -> usize {
+        let own = self.index.len();
+        self.index.insert(module, own);
+        self.open.push(module);
+        let mut lowest = own;
+        for next in self.imports.get(module).into_iter().flatten() {
+            let next = next.as_str();
+            match self.index.get(next) {
+                None => lowest = lowest.min(self.visit(next)),
+                Some(seen) if self.open.contains(&next) => lowest = lowest.min(*seen),
+                Some(_) => {}
+            }
+        }
+        if lowest == own {
+            let from = self.open.iter().position(|open| *open == module).unwrap_or_default();
+            let mut ring: Vec<String> =
+                self.open.split_off(from).into_iter().map(str::to_owned).collect();
+            ring.sort();
+            if ring.len() > 1 {
+                self.rings.push(ring);
+            }
+        }
+        lowest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File { path: format!("host/a/src/{path}.rs"), text: text.to_owned() }
+    }
+
+    #[test]
+    fn four_modules_in_a_ring_are_a_breach_and_three_are_none() {
+        let four = [
+            file("b", "use crate::c::C;"),
+            file("c/mod", "use super::{b, d::{D, E}};\nmod x;"),
+            file("d", "fn f() { crate::e::g() }"),
+            file("e", "use crate::{\n    b::B as Other,\n};"),
+        ];
+        let found = breaches(&four);
+        assert!(found[0].contains("4 modules") && found[0].contains("b, c, d, e"), "{found:?}");
+        let three = [&four[0], &four[1], &file("d", "use crate::b::B;")]
+            .map(|file| File { path: file.path.clone(), text: file.text.clone() });
+        assert!(breaches(&three).is_empty());
+    }
+
+    #[test]
+    fn comments_tests_and_what_is_no_module_tie_nothing() {
+        let one_way = [
+            file("b", "use crate::c::C;\nuse crate::B;"),
+            file("c", "//! [`crate::d`]\n#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}"),
+            file("d", "use crate::b::B;\nuse other_crate::c;"),
+        ];
+        assert!(breaches(&one_way).is_empty());
+        let imports =
+            imports(&[("a::b".to_owned(), "use super::c::{self, D};"), ("a::c".to_owned(), "")]);
+        assert!(imports["a::b"].contains("a::c"));
+    }
+}
