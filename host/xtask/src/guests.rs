@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
-    let toolchain = Toolchain::detect()?;
+    eprintln!("building with {}", Toolchain::detect()?.describe());
     let changed = match arguments.all {
         true => tools::names(root)?,
-        false => tools::changed(root, &toolchain)?,
+        false => tools::changed(root)?,
     };
     native(root, arguments.all, &changed)?;
     rebuilt_tools(root, &changed)?;

@@ -12,7 +12,12 @@ pub(super) fn faults(expect: &Expect, result: &CallResult, server: &str) -> Vec<
         Err(CallError::Tool { kind, message }) => (message.clone(), Some(kind.as_str().to_owned())),
         Err(error) => (error.to_string(), Some(format!("not a tool error: {error:?}"))),
     };
-    if kind != expect.error {
+    if let Some(code) = &expect.refused
+        && !result.receipt.denials.iter().any(|denial| denial.code == *code)
+    {
+        faults.push(format!("nothing was refused as `{code}`: {:?}", result.receipt.denials));
+    }
+    if kind != expect.error && (expect.error.is_some() || expect.refused.is_none()) {
         faults.push(format!("ended with error {kind:?} instead of {:?}: {text}", expect.error));
     }
     let fill = |text: &String| text.replace("{{server}}", server);

@@ -88,6 +88,10 @@ struct Expect {
     #[serde(default)]
     lacks: Vec<String>,
     error: Option<String>,
+    /// A refusal that the receipt must name. Which kind of error the tool makes of it is compared
+    /// only where `error` is there too: the C library of newer compilers drops the code of a failed
+    /// write.
+    refused: Option<belljar_policy::DenyCode>,
     attachment: Option<ExpectedAttachment>,
     #[serde(default)]
     files_after: BTreeMap<String, FileAfter>,
