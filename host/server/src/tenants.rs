@@ -74,6 +74,13 @@ enum Found {
     Not(NotServed),
 }
 
+/// Why a call finds no open tenant.
+enum Opening {
+    /// Somebody has just tried.
+    Known(Problem),
+    Failed(OpenError),
+}
+
 /// A tenant that could not be opened.
 #[derive(Clone)]
 struct NotServed {
@@ -98,25 +105,30 @@ impl Services {
     /// The sessions of a tenant, by its name and id. Callers of one that is being opened wait for
     /// each other. What is wrong with one that does not open is in the log once, however many ask.
     pub(crate) async fn of(&self, tenant: &str, id: &str) -> Result<Service, Problem> {
-        let before = self.found().get(id).and_then(|found| match found {
-            Found::Served => None,
-            Found::Not(before) => Some(before.clone()),
-        });
-        if let Some(before) = before.as_ref().filter(|it| it.at.elapsed() < OPENED_AGAIN) {
-            return Err(before.problem.clone());
+        if let Some(problem) = self.recently(id) {
+            return Err(problem);
         }
         let cell = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             // Only ids of keys that exist come here, so it is as long as the list of tenants.
             Arc::clone(open.entry(id.to_owned()).or_default())
         };
-        match cell.get_or_try_init(|| self.open(tenant, id)).await {
+        let opening = async || {
+            // Somebody who was faster may have found how it is.
+            match self.recently(id) {
+                Some(problem) => Err(Opening::Known(problem)),
+                None => self.open(tenant, id).await.map_err(Opening::Failed),
+            }
+        };
+        match cell.get_or_try_init(opening).await {
+            Err(Opening::Known(problem)) => Err(problem),
             Ok(open) => {
                 self.found().insert(id.to_owned(), Found::Served);
                 Ok(open.clone())
             }
-            Err(error) => {
+            Err(Opening::Failed(error)) => {
                 let now = NotServed::of(&error);
+                let before = self.not_served_before(id);
                 if before.is_none_or(|before| before.why != now.why) {
                     let why = Shown::multiline(&now.why);
                     tracing::error!(tenant, %why, "a tenant cannot be served");
@@ -126,6 +138,19 @@ impl Services {
                 Err(problem)
             }
         }
+    }
+
+    fn not_served_before(&self, id: &str) -> Option<NotServed> {
+        match self.found().get(id) {
+            Some(Found::Not(before)) => Some(before.clone()),
+            Some(Found::Served) | None => None,
+        }
+    }
+
+    /// What a caller is told of a tenant that did not open just now.
+    fn recently(&self, id: &str) -> Option<Problem> {
+        let before = self.not_served_before(id)?;
+        (before.at.elapsed() < OPENED_AGAIN).then_some(before.problem)
     }
 
     async fn open(&self, tenant: &str, id: &str) -> Result<Service, OpenError> {
@@ -210,8 +235,14 @@ impl Services {
         let there: HashSet<&str> = there.iter().map(|tenant| tenant.id.as_str()).collect();
         for id in open.iter().filter(|id| !there.contains(id.as_str())) {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            // One that is only being opened has no turns, and is looked at again.
-            let Some(service) = open.get(id).and_then(|cell| cell.get().cloned()) else { continue };
+            let Some(cell) = open.get(id) else { continue };
+            let Some(service) = cell.get().cloned() else {
+                // One that is being opened has no turns, and is looked at again.
+                if Arc::strong_count(cell) == 1 {
+                    open.remove(id);
+                }
+                continue;
+            };
             open.remove(id);
             drop(open);
             let (tenant, turns) = (service.store().tenant(), service.running().len());

@@ -76,7 +76,7 @@ impl Store {
                 (Statement::new(WHAT, Nothing::AgentChanged, update, args), next)
             }
         };
-        self.writer.enqueue(save.map(|save| vec![save])).await?;
+        self.commit(save.map(|save| vec![save])).await?;
         Ok(updated)
     }
 
@@ -121,7 +121,7 @@ impl Store {
         let delete = "DELETE FROM agents WHERE tenant = $1 AND slug = $2";
         let args = [(&*self.tenant).into(), slug.into()];
         let delete = Statement::new("delete an agent", Nothing::Fine, delete, args);
-        Ok(self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await? > 0)
+        Ok(self.commit(delete.map(|delete| vec![delete])).rows().await? > 0)
     }
 
     fn stored_agent(&self, row: &SqliteRow) -> Result<StoredAgent, StoreError> {

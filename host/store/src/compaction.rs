@@ -36,7 +36,7 @@ impl Store {
             compaction.created.into(),
         ];
         let save = Statement::new("save a summary", Nothing::NoSession, upsert, args);
-        self.writer.enqueue(save.map(|save| vec![save])).await
+        self.commit(save.map(|save| vec![save])).await
     }
 
     /// The summary that reaches farthest; `None` where the session is none of this tenant's, too.

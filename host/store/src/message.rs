@@ -199,7 +199,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut statements = Vec::new();
         let made = append(&self.tenant, session, messages, &mut statements);
-        self.writer.enqueue(made.map(|()| statements)).await
+        self.commit(made.map(|()| statements)).await
     }
 
     /// Appends one message.
@@ -221,7 +221,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut statements = Vec::new();
         let made = finish(&self.tenant, session, id, finished, &mut statements);
-        self.writer.enqueue(made.map(|()| statements)).await
+        self.commit(made.map(|()| statements)).await
     }
 
     /// The messages of a session, the oldest first.
@@ -246,7 +246,7 @@ impl Store {
     /// every subagent that waited or ran as cancelled: for a caller that knows that none of them
     /// is being worked on any more. Gives how many placeholders there were.
     pub async fn interrupt_in_flight(&self, session: &str, now: i64) -> Result<u64, StoreError> {
-        self.writer.enqueue(interrupt(&self.tenant, session, now)).rows().await
+        self.commit(interrupt(&self.tenant, session, now)).rows().await
     }
 
     pub(crate) fn stored_message(&self, row: &SqliteRow) -> Result<StoredMessage, StoreError> {

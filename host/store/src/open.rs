@@ -13,8 +13,11 @@ use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use crate::error::StoreError;
 use crate::owner;
+#[cfg(doc)]
+use crate::registry::Tenant;
 use crate::schema;
-use crate::writer::Writer;
+use crate::statement::Statement;
+use crate::writer::{Committed, Owner, Writer};
 
 /// The tenant of the command line: the person whose home it is.
 pub const TENANT: &str = "local";
@@ -45,6 +48,8 @@ pub struct Store {
     pub(crate) writer: Writer,
     pub(crate) path: Arc<Path>,
     pub(crate) tenant: Arc<str>,
+    /// The tenant's id, where no other's rows may be written under its name.
+    id: Option<Arc<str>>,
 }
 
 impl Store {
@@ -94,13 +99,27 @@ impl Store {
             .connect_with(options.pragma("query_only", "ON"))
             .await
             .map_err(failed)?;
-        Ok(Self { pool, writer, path: shared, tenant: TENANT.into() })
+        Ok(Self { pool, writer, path: shared, tenant: TENANT.into(), id: None })
     }
 
     /// The same file, seen by another tenant.
     #[must_use]
     pub fn of_tenant(&self, tenant: &str) -> Self {
-        Self { tenant: tenant.into(), ..self.clone() }
+        Self { tenant: tenant.into(), id: None, ..self.clone() }
+    }
+
+    /// The same file, seen by the tenant with this name and [`Tenant::id`], and by none that has its
+    /// name after it: once it is deleted, nothing more is written here ([`StoreError::NotFound`]).
+    #[must_use]
+    pub fn of(&self, tenant: &str, id: &str) -> Self {
+        Self { tenant: tenant.into(), id: Some(id.into()), ..self.clone() }
+    }
+
+    /// Hands a group of statements of this tenant to the writer.
+    pub(crate) fn commit(&self, statements: Result<Vec<Statement>, StoreError>) -> Committed {
+        let owner =
+            self.id.as_ref().map(|id| Owner { name: Arc::clone(&self.tenant), id: Arc::clone(id) });
+        self.writer.enqueue(owner, statements)
     }
 
     /// The file.

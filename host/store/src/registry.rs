@@ -148,7 +148,7 @@ impl Registry {
                 make("DELETE FROM tenants WHERE name = $1")?,
             ])
         };
-        Ok(self.store.writer.enqueue(both()).rows().await? > 0)
+        Ok(self.store.writer.enqueue(None, both()).rows().await? > 0)
     }
 
     /// Stores a key. An id that is taken is [`StoreError::Taken`], a tenant that is not there
@@ -173,7 +173,7 @@ impl Registry {
                 Statement::new(WHAT, Nothing::Fine, decide, [key.created.into()])?,
             ])
         };
-        self.store.writer.enqueue(both()).await
+        self.store.writer.enqueue(None, both()).await
     }
 
     /// Whether callers need a key: from the first key on that was ever stored, also after it was
@@ -258,7 +258,7 @@ impl Registry {
         args: [Arg; N],
     ) -> Result<u64, StoreError> {
         let statement = Statement::new(what, nothing, sql, args);
-        self.store.writer.enqueue(statement.map(|statement| vec![statement])).rows().await
+        self.store.writer.enqueue(None, statement.map(|statement| vec![statement])).rows().await
     }
 
     fn stored_tenant(&self, row: &SqliteRow) -> Result<Tenant, StoreError> {

@@ -158,7 +158,7 @@ impl Store {
             (SELECT 1 FROM messages m WHERE m.session_id = $2 AND m.status = 'in_flight')";
         let args = [(&*self.tenant).into(), id.into()];
         let delete = Statement::new("delete a run", Nothing::Fine, delete, args);
-        Ok(self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await? > 0)
+        Ok(self.commit(delete.map(|delete| vec![delete])).rows().await? > 0)
     }
 
     fn place(&self, row: &SqliteRow) -> Result<(String, String), StoreError> {

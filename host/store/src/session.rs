@@ -101,7 +101,7 @@ impl Store {
     /// there has no sessions: [`StoreError::NotFound`].
     pub async fn create_session(&self, session: &NewSession) -> Result<(), StoreError> {
         let create = create(&self.tenant, session);
-        self.writer.enqueue(create.map(|create| vec![create])).await
+        self.commit(create.map(|create| vec![create])).await
     }
 
     /// A session by its whole id.
@@ -182,7 +182,7 @@ impl Store {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2";
         let args = [(&*self.tenant).into(), id.into()];
         let delete = Statement::new("delete a session", Nothing::Fine, delete, args);
-        Ok(self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await? > 0)
+        Ok(self.commit(delete.map(|delete| vec![delete])).rows().await? > 0)
     }
 
     /// Deletes all sessions of this tenant with all that belongs to them. Gives how many there
@@ -191,7 +191,7 @@ impl Store {
         let delete = "DELETE FROM sessions WHERE tenant = $1";
         let args = [(&*self.tenant).into()];
         let delete = Statement::new("delete all sessions", Nothing::Fine, delete, args);
-        self.writer.enqueue(delete.map(|delete| vec![delete])).rows().await
+        self.commit(delete.map(|delete| vec![delete])).rows().await
     }
 
     pub(crate) fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {

@@ -166,7 +166,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut statements = Vec::new();
         let made = record(&self.tenant, session, records, &mut statements);
-        self.writer.enqueue(made.map(|()| statements)).await
+        self.commit(made.map(|()| statements)).await
     }
 
     /// The subagents of a session, by message and in their order there.

@@ -123,7 +123,7 @@ impl Store {
         let made = writes
             .into_iter()
             .try_for_each(|write| write.statements(&self.tenant, &mut statements));
-        self.writer.enqueue(made.map(|()| statements))
+        self.commit(made.map(|()| statements))
     }
 
     /// How many groups of writes were handed over, by all clones of this store, and are not

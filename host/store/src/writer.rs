@@ -65,9 +65,18 @@ enum Message {
     Close(oneshot::Sender<()>),
 }
 
+/// A tenant of which a group's rows are, and not of another that has its name after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) name: Arc<str>,
+    pub(crate) id: Arc<str>,
+}
+
 /// Statements that happen together or not at all.
 #[derive(Debug)]
 struct Group {
+    /// Whose they are, where that is to be looked at once more.
+    owner: Option<Owner>,
     statements: Vec<Statement>,
     done: oneshot::Sender<Result<u64, StoreError>>,
     share: Share,
@@ -112,7 +121,11 @@ impl Writer {
 
     /// Hands over a group; the order of calls is the order of commits. A group that could not be
     /// made is refused in the same way as one that cannot be written.
-    pub(crate) fn enqueue(&self, statements: Result<Vec<Statement>, StoreError>) -> Committed {
+    pub(crate) fn enqueue(
+        &self,
+        owner: Option<Owner>,
+        statements: Result<Vec<Statement>, StoreError>,
+    ) -> Committed {
         let (done, receiver) = oneshot::channel();
         let committed = Committed { done: receiver, path: Arc::clone(&self.path) };
         let path = || self.path.to_path_buf();
@@ -129,7 +142,7 @@ impl Writer {
                 return committed;
             }
         };
-        match self.queue.try_send(Message::Group(Group { statements, done, share })) {
+        match self.queue.try_send(Message::Group(Group { owner, statements, done, share })) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
                 message.refuse(StoreError::Overloaded { path: path() });
@@ -193,6 +206,16 @@ impl Future for Committed {
     }
 }
 
+impl Owner {
+    /// Whether the tenant is still there; another that has its name by now is not it.
+    async fn is_there(&self, db: &mut SqliteConnection, path: &Path) -> Result<bool, Failure> {
+        let select = "SELECT COUNT(*) FROM tenants WHERE name = $1 AND id = $2";
+        let query = sqlx::query_scalar(select).bind(&*self.name).bind(&*self.id);
+        let found: Result<i64, _> = query.fetch_one(db).await;
+        Ok(found.map_err(|error| Failure::database(WHAT, path, &error))? > 0)
+    }
+}
+
 impl Message {
     fn refuse(self, error: StoreError) {
         match self {
@@ -203,6 +226,12 @@ impl Message {
 }
 
 impl Group {
+    /// The error of a group whose tenant was deleted.
+    fn nobodys(&self) -> StoreError {
+        let name = self.owner.as_ref().map_or("", |owner| &owner.name);
+        StoreError::NotFound { what: "tenant", id: name.to_owned() }
+    }
+
     fn end(self, result: Result<u64, StoreError>) {
         // Off the load before anybody hears of it: who has waited for all finds none.
         drop(self.share);
@@ -264,7 +293,8 @@ impl Task {
         match self.attempt(&batch).await {
             Ok(counts) => {
                 for (group, count) in batch.into_iter().zip(counts) {
-                    group.end(Ok(count));
+                    let done = count.ok_or_else(|| group.nobodys());
+                    group.end(done);
                 }
             }
             // Alone already, or nobody's fault: another process has kept the file busy.
@@ -288,7 +318,7 @@ impl Task {
         let connected = self.connect().await;
         connected.map_err(|error| StoreError::database(WHAT, &self.path, &error))?;
         let counts = self.attempt(std::slice::from_ref(group)).await?;
-        Ok(counts.first().copied().unwrap_or_default())
+        counts.into_iter().next().flatten().ok_or_else(|| group.nobodys())
     }
 
     async fn connect(&mut self) -> Result<(), sqlx::Error> {
@@ -299,8 +329,8 @@ impl Task {
     }
 
     /// Runs these groups as one transaction; gives for each how many rows its last statement has
-    /// changed.
-    async fn attempt(&mut self, groups: &[Group]) -> Result<Vec<u64>, StoreError> {
+    /// changed, or `None` where its tenant was deleted.
+    async fn attempt(&mut self, groups: &[Group]) -> Result<Vec<Option<u64>>, StoreError> {
         let Some(db) = &mut self.db else {
             return Err(StoreError::Closed { path: self.path.to_path_buf() });
         };
@@ -314,17 +344,35 @@ impl Task {
     }
 }
 
-/// All of it or, on any error, none.
+/// All of it or, on any error, none; but a group whose tenant was deleted alone does not happen.
 async fn transaction(
     db: &mut SqliteConnection,
     groups: &[Group],
     path: &Path,
-) -> Result<Vec<u64>, Failure> {
+) -> Result<Vec<Option<u64>>, Failure> {
     let failed = |error| Failure::database(WHAT, path, &error);
     // It waits for the lock now, so that it cannot fail in the middle for want of it.
     let mut write = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     let mut counts = Vec::with_capacity(groups.len());
+    // Who was looked at last: most groups of a transaction are one tenant's.
+    let mut there: Option<&Owner> = None;
     for group in groups {
+        match &group.owner {
+            // It may delete tenants.
+            None => there = None,
+            Some(owner) if there == Some(owner) => {}
+            Some(owner) => match owner.is_there(&mut write, path).await {
+                Ok(true) => there = Some(owner),
+                Ok(false) => {
+                    counts.push(None);
+                    continue;
+                }
+                Err(failure) => {
+                    let lost = failure.lost | write.rollback().await.is_err();
+                    return Err(Failure { lost, ..failure });
+                }
+            },
+        }
         let mut changed = 0;
         for statement in &group.statements {
             match statement.run(&mut write, path).await {
@@ -335,7 +383,7 @@ async fn transaction(
                 }
             }
         }
-        counts.push(changed);
+        counts.push(Some(changed));
     }
     // After a commit that failed, as on a full disk, the connection is in no state to begin another.
     write.commit().await.map_err(|error| Failure { lost: true, ..failed(error) })?;

@@ -1,12 +1,13 @@
 //! The audit log: who changed what, and what was refused. Written here, read by a tenant's admins.
 
 use belljar_agent::RunId;
-use belljar_store::{AuditEntry, Write};
+use belljar_store::{AuditEntry, Store, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::{App, Ctx};
+use crate::http::auth::Caller;
 use crate::http::page::{Limit, PAGE_BYTES, next_of};
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, QueryOf};
@@ -63,10 +64,17 @@ pub(crate) async fn read(
 }
 
 impl App {
-    /// Adds a line, and waits until it is on disk.
-    pub(crate) async fn audit(
+    /// Adds a line to the log of the caller's tenant, and waits until it is on disk. None is added to
+    /// that of another tenant which has its name by now.
+    pub(crate) async fn audit(&self, caller: &Caller, action: &str, object: String, detail: Value) {
+        let store = self.store().of(&caller.tenant, &caller.tenant_id);
+        self.audit_of(&store, &caller.actor, action, object, detail).await;
+    }
+
+    /// Adds a line to the log of this store's tenant.
+    pub(crate) async fn audit_of(
         &self,
-        tenant: &str,
+        store: &Store,
         actor: &str,
         action: &str,
         object: String,
@@ -80,8 +88,8 @@ impl App {
             object,
             detail,
         };
-        let written = self.store().of_tenant(tenant).enqueue(vec![Write::Audit(entry)]).await;
-        if let Err(error) = written {
+        let tenant = store.tenant();
+        if let Err(error) = store.enqueue(vec![Write::Audit(entry)]).await {
             tracing::error!(%error, tenant, actor, action, "a line of the audit log is lost");
         }
     }

@@ -180,7 +180,7 @@ impl TurnIds {
         let Ctx { app, caller, .. } = ctx;
         let object = format!("session {} message {}", self.session, self.message);
         let detail = json!({ "by": by });
-        app.audit(&caller.tenant, &caller.actor, Op::Chat.name(), object, detail).await;
+        app.audit(caller, Op::Chat.name(), object, detail).await;
     }
 
     /// What the row of the agent's message says now.

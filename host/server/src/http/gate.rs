@@ -142,7 +142,7 @@ async fn audited(
         // Of what took too long nobody knows whether it happened.
         if status.is_success() || status.is_server_error() {
             let detail = json!({ "status": status.as_u16() });
-            app.audit(&caller.tenant, &caller.actor, route.name(), object, detail).await;
+            app.audit(&caller, route.name(), object, detail).await;
         }
         response
     };

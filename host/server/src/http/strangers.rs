@@ -73,7 +73,8 @@ impl App {
             return self.counts().add((who.tenant.into(), Some(who.actor.into())), kind);
         }
         let detail = json!({ "why": kind.row().name });
-        self.audit(who.tenant, who.actor, "refused", object.to_owned(), detail).await;
+        let store = self.store().of_tenant(who.tenant);
+        self.audit_of(&store, who.actor, "refused", object.to_owned(), detail).await;
     }
 
     /// Counts that somebody was refused who has proven nothing. `claimed`: the tenant whose key it
@@ -92,7 +93,8 @@ impl App {
                 None => (NOBODY, "strangers"),
             };
             let detail = json!({ "counts": counts });
-            self.audit(&tenant, actor, action, format!("{all} requests"), detail).await;
+            let store = self.store().of_tenant(&tenant);
+            self.audit_of(&store, actor, action, format!("{all} requests"), detail).await;
         }
     }
 

@@ -301,7 +301,7 @@ impl Connection {
     async fn note(&self, op: Op, object: String) {
         let Ctx { app, caller, .. } = &*self.ctx;
         let detail = json!({ "by": "websocket" });
-        app.audit(&caller.tenant, &caller.actor, op.name(), object, detail).await;
+        app.audit(caller, op.name(), object, detail).await;
     }
 
     async fn subscribe(&mut self, session: &str, after: Option<i64>) -> Result<(), Problem> {

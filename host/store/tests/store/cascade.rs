@@ -1,6 +1,6 @@
 //! What goes with a session, and with a tenant.
 
-use belljar_store::{NewKey, Store, Write};
+use belljar_store::{NewKey, Store, StoreError, Write};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::support::{Home, audit, everything, full, usage};
@@ -82,6 +82,34 @@ async fn deleting_a_tenant_deletes_all_of_it_but_its_audit_log() {
         other.audit(None, 10, i64::MAX).await.unwrap().rows.is_empty(),
         "and not for the next of that name"
     );
+}
+
+#[tokio::test]
+async fn what_is_under_way_for_a_deleted_tenant_writes_nothing_for_the_next_of_its_name() {
+    let home = Home::new();
+    let store = full(&home).await;
+    let registry = store.registry();
+    let first = registry.create_tenant("other", 50).await.unwrap();
+    let old = store.of(&first.name, &first.id);
+    fill_tenant(&old, "u").await;
+    registry.delete_tenant("other").await.unwrap();
+    let second = registry.create_tenant("other", 100).await.unwrap();
+    let before = home.dump().await;
+    for late in [everything("w"), vec![Write::Usage(usage("2026-01-02", 1))]] {
+        let error = old.enqueue(late).await.unwrap_err();
+        assert!(matches!(error, StoreError::NotFound { what: "tenant", .. }), "{error}");
+    }
+    assert!(old.save_agent("a", "text", 1, None).await.is_err());
+    assert!(old.delete_all_sessions().await.is_err());
+    assert_eq!(home.dump().await, before);
+    // The neighbours in the same transaction are unharmed.
+    let own = store.of(&second.name, &second.id);
+    let late = old.enqueue(everything("w"));
+    let next = own.enqueue(vec![Write::Usage(usage("2026-01-02", 1))]);
+    let last = old.enqueue(everything("x"));
+    assert!(late.await.is_err() && next.await.is_ok() && last.await.is_err());
+    assert_eq!(own.usage("2026-01-02").await.unwrap().len(), 1);
+    assert!(own.sessions(10).await.unwrap().is_empty());
 }
 
 async fn fill_tenant(store: &Store, session: &str) {

@@ -103,7 +103,7 @@ impl Tenants for Opening {
         let (host, workspace, limits) =
             opened.map_err(|error| OpenError::Setup(format!("opening it failed: {error}")))??;
         let Opener { store, admission, .. } = &*self.0;
-        let store = store.of_tenant(&tenant.name);
+        let store = store.of(&tenant.name, &tenant.id);
         let service = Service::new(host, store, workspace, Arc::clone(admission), limits);
         let loaded = service.reload_agents().await;
         loaded.map_err(|error| OpenError::Setup(format!("its agents cannot be read: {error}")))?;
