@@ -42,7 +42,7 @@ mod subagent;
 mod tools;
 pub mod trace;
 
-pub use agent_loop::machine::{counted, cut_off, held, message_bytes};
+pub use agent_loop::machine::{Partial, counted, cut_off, held, message_bytes};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use host::Host;

@@ -136,6 +136,10 @@ pub const JAR_CLOSE_LIMIT: Duration = Duration::from_secs(12);
 /// and some room.
 pub const CHILD_CLOSE_LIMIT: Duration = Duration::from_secs(20);
 
+/// How long an agent waits before it looks again whether others still keep the tokens that its next
+/// question needs.
+pub const ROOM_WAIT: Duration = Duration::from_millis(50);
+
 /// Bytes of prompt that one token stands for at the very most. Used only to refuse a prompt
 /// that cannot fit the token budget before it is sent: English has about four.
 pub const MAX_BYTES_PER_TOKEN: u64 = 16;

@@ -14,12 +14,11 @@ use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::not_started;
 use crate::agent_loop::job::{Job, Shared, SpawnCount};
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::machine::prompt_bytes;
+use crate::agent_loop::machine::least_tokens;
 use crate::agent_loop::prepare::prepare;
 use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
 use crate::host::Host;
-use crate::limits::MAX_BYTES_PER_TOKEN;
 use crate::outcome::{Outcome, RunError, Status};
 use crate::prompt::frame::first_message;
 use crate::prompt::skills;
@@ -98,7 +97,7 @@ impl Preview {
     /// The fewest tokens that a model can count this request as. An agent with fewer left takes no
     /// step.
     pub fn least_tokens(&self) -> u64 {
-        prompt_bytes(&self.request) / MAX_BYTES_PER_TOKEN
+        least_tokens(&self.request)
     }
 }
 

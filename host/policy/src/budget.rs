@@ -87,7 +87,8 @@ pub struct Exhausted {
     pub limit: u64,
 }
 
-/// Room that is kept in a budget and those above it, until this is dropped.
+/// Room that is kept in a budget and those above it for what is under way, until this is dropped. It
+/// counts as used for whoever wants to keep room as well, and for nobody else.
 #[derive(Debug)]
 #[must_use = "the room is given back with it"]
 pub struct Hold {
@@ -98,7 +99,7 @@ pub struct Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.budget.refund(self.meter, self.amount);
+        self.budget.path().for_each(|node| node.let_go(self.meter, self.amount));
     }
 }
 
@@ -111,6 +112,8 @@ struct Node {
     level: Level,
     caps: Caps,
     spent: [AtomicU64; METERS.len()],
+    /// Kept for what is under way.
+    held: [AtomicU64; METERS.len()],
     cancelled: AtomicBool,
     waiters: Waiters,
     /// The next number of a wait; that of the root counts.
@@ -231,30 +234,51 @@ impl Budget {
 
     /// Takes the amount here and above, or nothing anywhere.
     pub fn reserve(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
-        self.take(meter, amount, amount)
-    }
-
-    /// Keeps room for what begins now: `likely` here and above, where at least `least` is left of
-    /// each. Whoever asks meanwhile finds so much less; what was really used is billed beside it.
-    ///
-    /// # Errors
-    ///
-    /// The first budget that has less left than `least`. Nothing is kept then.
-    pub fn hold(&self, meter: Meter, least: u64, likely: u64) -> Result<Hold, Exhausted> {
-        let amount = likely.max(least);
-        self.take(meter, least, amount)?;
-        Ok(Hold { budget: self.clone(), meter, amount })
-    }
-
-    /// Adds `amount` here and above if `least` fits everywhere, or nothing anywhere.
-    fn take(&self, meter: Meter, least: u64, amount: u64) -> Result<(), Exhausted> {
         for (depth, node) in self.path().enumerate() {
-            if let Err(error) = node.take(meter, least, amount) {
+            if let Err(error) = node.take(meter, amount) {
                 self.path().take(depth).for_each(|node| node.give_back(meter, amount));
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Keeps room for what begins now: `likely` here and above, or what is left if that is less, and
+    /// `least` at the least. What was really used is billed when it has happened.
+    ///
+    /// # Errors
+    ///
+    /// The first budget that has less left than `least`, with what others keep. Nothing is kept then;
+    /// [`Budget::fits`] says whether it is worth to wait for those others.
+    pub fn hold(&self, meter: Meter, least: u64, likely: u64) -> Result<Hold, Exhausted> {
+        loop {
+            let amount = likely.min(self.free(meter)).max(least);
+            let full = self.path().position(|node| !node.keep(meter, amount));
+            let Some(depth) = full else {
+                return Ok(Hold { budget: self.clone(), meter, amount });
+            };
+            self.path().take(depth).for_each(|node| node.let_go(meter, amount));
+            let without = |node: &Node| node.free(meter) < least;
+            if let Some(node) = self.path().find(|node| without(node)) {
+                return Err(node.exhausted(meter));
+            }
+            // Somebody else was faster, and left less: that is kept now.
+        }
+    }
+
+    /// Whether so much can still be used here and above, whatever others keep room for.
+    ///
+    /// # Errors
+    ///
+    /// The first budget of which less is left.
+    pub fn fits(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
+        let full = |node: &&Node| node.caps.limit(meter).saturating_sub(node.spent(meter)) < amount;
+        self.path().find(full).map_or(Ok(()), |node| Err(node.exhausted(meter)))
+    }
+
+    /// What is neither used nor kept: the smallest remainder from here to the top.
+    pub fn free(&self, meter: Meter) -> u64 {
+        self.path().map(|node| node.free(meter)).min().unwrap_or(0)
     }
 
     /// Takes the amount in every budget above this one, or nothing anywhere. Here it is recorded
@@ -314,12 +338,13 @@ impl Budget {
     }
 
     fn new(parent: Option<Self>, level: Level, caps: Caps) -> Self {
-        let spent = [const { AtomicU64::new(0) }; METERS.len()];
+        let none = || [const { AtomicU64::new(0) }; METERS.len()];
         Self(Arc::new(Node {
             parent,
             level,
             caps,
-            spent,
+            spent: none(),
+            held: none(),
             cancelled: AtomicBool::new(false),
             waiters: Waiters::default(),
             waits: AtomicU64::new(0),
@@ -368,12 +393,35 @@ impl Node {
         self.update(meter, |spent| Some(spent.saturating_add(amount))).unwrap_or(u64::MAX)
     }
 
-    fn take(&self, meter: Meter, least: u64, amount: u64) -> Result<(), Exhausted> {
+    /// Keeps so much if it is free.
+    fn keep(&self, meter: Meter, amount: u64) -> bool {
+        let left = self.caps.limit(meter).saturating_sub(self.spent(meter));
+        let fits = |held: u64| held.checked_add(amount).filter(|sum| *sum <= left);
+        self.held(meter).fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+    }
+
+    fn let_go(&self, meter: Meter, amount: u64) {
+        let less = |held: u64| Some(held.saturating_sub(amount));
+        let _ = self.held(meter).fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    fn free(&self, meter: Meter) -> u64 {
+        let held = self.held(meter).load(Ordering::Relaxed);
+        self.caps.limit(meter).saturating_sub(self.spent(meter)).saturating_sub(held)
+    }
+
+    fn held(&self, meter: Meter) -> &AtomicU64 {
+        // As with `cell`.
+        self.held.get(meter.index()).unwrap_or(&self.held[0])
+    }
+
+    fn exhausted(&self, meter: Meter) -> Exhausted {
+        Exhausted { meter, level: self.level, limit: self.caps.limit(meter) }
+    }
+
+    fn take(&self, meter: Meter, amount: u64) -> Result<(), Exhausted> {
         let limit = self.caps.limit(meter);
-        let fits = |spent: u64| {
-            spent.checked_add(least).filter(|sum| *sum <= limit)?;
-            spent.checked_add(amount)
-        };
+        let fits = |spent: u64| spent.checked_add(amount).filter(|sum| *sum <= limit);
         match self.update(meter, fits) {
             Ok(_) => Ok(()),
             Err(_) => Err(Exhausted { meter, level: self.level, limit }),
@@ -437,14 +485,38 @@ mod tests {
         let (top, a, b) = tree(100, 80);
         // More than is left is likely; it begins, since it may turn out to be less.
         let held = a.hold(Meter::Fuel, 20, 90).unwrap();
-        assert_eq!((a.remaining(Meter::Fuel), b.remaining(Meter::Fuel)), (0, 10));
-        assert_eq!(b.hold(Meter::Fuel, 20, 20).unwrap_err().level, Level::Session);
-        assert_eq!(b.spent(Meter::Fuel), 0, "nothing is kept of what did not fit");
-        let small = b.hold(Meter::Fuel, 10, 10).unwrap();
-        a.bill(Meter::Fuel, 30).unwrap_err();
-        drop((held, small));
+        assert_eq!((a.free(Meter::Fuel), b.free(Meter::Fuel)), (0, 20));
+        assert_eq!(b.hold(Meter::Fuel, 21, 21).unwrap_err().level, Level::Session);
+        // It would fit without the other, so it is worth to wait; nobody is halted by what is kept.
+        b.fits(Meter::Fuel, 21).unwrap();
+        assert!(top.exhausted(Meter::Fuel).is_none() && a.exhausted(Meter::Fuel).is_none());
+        assert_eq!(top.remaining(Meter::Fuel), 100);
+        let small = b.hold(Meter::Fuel, 10, 50).unwrap();
+        assert_eq!(top.free(Meter::Fuel), 0, "no more is kept than is left");
+        drop(held);
+        a.bill(Meter::Fuel, 30).unwrap();
+        drop(small);
         assert_eq!((top.spent(Meter::Fuel), b.spent(Meter::Fuel)), (30, 0));
-        assert!(b.hold(Meter::Fuel, 20, 20).is_ok());
+        assert_eq!((top.free(Meter::Fuel), b.free(Meter::Fuel)), (70, 70));
+        assert_eq!(b.fits(Meter::Fuel, 71).unwrap_err().level, Level::Session);
+    }
+
+    #[test]
+    fn room_that_many_threads_keep_never_passes_the_limit_and_comes_back() {
+        let top = Budget::root(Level::Session, Caps::unlimited().with(Meter::Tokens, 1_000));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                let own = top.child(Level::Subagent, Caps::unlimited());
+                scope.spawn(move || {
+                    for _ in 0..1_000 {
+                        let held = own.hold(Meter::Tokens, 100, 300);
+                        assert!(own.free(Meter::Tokens) <= 1_000);
+                        drop(held);
+                    }
+                });
+            }
+        });
+        assert_eq!(top.free(Meter::Tokens), 1_000);
     }
 
     #[test]

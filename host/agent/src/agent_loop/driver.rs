@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::{CallContext, ModelError, Reply, StreamEvent, Timeouts};
-use belljar_policy::Meter;
+use belljar_policy::{Hold, Meter};
 use belljar_sandbox::Jar;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -22,12 +22,12 @@ use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::live::Live;
 use crate::agent_loop::machine::{
-    Effect, Ending, Gauge, Input, Loop, Turn, counted, cut_off, held,
+    Effect, Ending, Gauge, Input, Loop, Partial, Turn, counted, cut_off, held, least_tokens,
 };
 use crate::agent_loop::prepare::{Prepared, prepare};
 use crate::events::EventKind;
 use crate::limits::{
-    BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, JAR_CLOSE_LIMIT, MAX_REPLY_BYTES, WARN_PERCENT,
+    BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, JAR_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WAIT, WARN_PERCENT,
 };
 use crate::outcome::{Outcome, RunError, Status};
 use crate::replay::log::StepKind;
@@ -260,18 +260,16 @@ impl Agent<'_> {
     ) -> Input {
         let job = self.job;
         let step = machine.current_step();
-        // Kept until the answer is billed.
-        let _held = match held(&job.budget, machine.request()) {
+        let held = match self.room(machine, timer).await {
             Ok(held) => held,
-            Err(exhausted) => {
+            Err(ending) => {
                 job.budget.refund(Meter::Steps, 1);
-                let ending = Ending::partial(RunError::Budget { exhausted });
                 return Input::Interrupted { heard: String::new(), answers: Vec::new(), ending };
             }
         };
         self.ledger.entries().usage.steps += 1;
         job.emit(|| EventKind::StepStarted { step, last });
-        let mut heard = String::new();
+        let mut said = Partial::default();
         let span = trace::model_turn(&job.model, step);
         let cx = CallContext {
             agent: &job.agent.definition.name,
@@ -284,7 +282,7 @@ impl Agent<'_> {
             cancel: self.stop.clone(),
         };
         let asking = async {
-            let mut listen = |event| job.hear(event, &mut heard);
+            let mut listen = |event| job.hear(event, &mut said);
             tokio::select! {
                 biased;
                 // Dropping the call closes its connection, so a model that is slow to notice
@@ -297,6 +295,8 @@ impl Agent<'_> {
             }
         };
         let result = asking.instrument(span.clone()).await;
+        // What was really used counts from here on.
+        drop(held);
         let ending = match result {
             Heard::Reply(Ok(reply)) => {
                 trace::answered(&span, &reply);
@@ -318,15 +318,31 @@ impl Agent<'_> {
                 job.late()
             }
         };
-        self.bill_cut_off(machine, &heard);
-        Input::Interrupted { heard, answers: Vec::new(), ending }
+        // Its provider has counted what it read and what it said, and says neither. Of an answer
+        // that had not begun nothing is known.
+        if said.begun {
+            self.bill_tokens(machine, &cut_off(machine.request(), said.bytes));
+        }
+        Input::Interrupted { heard: said.text, answers: Vec::new(), ending }
     }
 
-    /// Bills an answer that was cut off: its provider has counted what it read and what it said, and
-    /// says neither. Of one that had not begun nothing is known.
-    fn bill_cut_off(&self, machine: &Loop, heard: &str) {
-        if !heard.is_empty() {
-            self.bill_tokens(machine, &cut_off(heard.to_owned()));
+    /// Keeps room for the next question. Where others keep what it needs, it waits for them: they
+    /// may use less.
+    async fn room(&self, machine: &Loop, timer: &mut Timer) -> Result<Hold, Ending> {
+        let budget = &self.job.budget;
+        loop {
+            if let Ok(held) = held(budget, machine.request()) {
+                return Ok(held);
+            }
+            budget
+                .fits(Meter::Tokens, least_tokens(machine.request()))
+                .map_err(|exhausted| Ending::partial(RunError::Budget { exhausted }))?;
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return Err(Ending::cancelled()),
+                () = self.time_up(timer) => return Err(self.job.late()),
+                () = tokio::time::sleep(ROOM_WAIT) => {}
+            }
         }
     }
 
@@ -366,11 +382,12 @@ impl Agent<'_> {
 }
 
 impl Job {
-    fn hear(&self, event: StreamEvent, heard: &mut String) {
+    fn hear(&self, event: StreamEvent, said: &mut Partial) {
+        said.hear(&event);
         match event {
             StreamEvent::TextDelta(text) => {
-                if heard.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
-                    heard.push_str(&text);
+                if said.text.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
+                    said.text.push_str(&text);
                 }
                 self.emit(|| EventKind::TextDelta { text });
             }

@@ -11,7 +11,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use belljar_model::{ChatRequest, Message, Reply, StopReason, ToolCall, ToolResult};
+use belljar_model::{ChatRequest, Message, Reply, StopReason, StreamEvent, ToolCall, ToolResult};
 use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
 
 use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate};
@@ -419,10 +419,39 @@ pub fn counted(request: &ChatRequest, reply: &Reply) -> Usage {
     Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
 }
 
-/// An answer that broke off, as far as it was heard: what it used is [`counted`] from that.
-pub fn cut_off(heard: String) -> Reply {
+/// What a model has said before its answer was whole.
+#[derive(Debug, Default)]
+pub struct Partial {
+    /// Its text, as far as it is kept.
+    pub(crate) text: String,
+    /// Bytes of all that it said, its thinking included.
+    pub bytes: u64,
+    /// It has begun to answer, so what it read was counted.
+    pub begun: bool,
+}
+
+impl Partial {
+    /// Counts what an event holds.
+    pub fn hear(&mut self, event: &StreamEvent) {
+        self.begun |= !matches!(event, StreamEvent::Retrying { .. });
+        if let StreamEvent::TextDelta(text) | StreamEvent::ThinkingDelta(text) = event {
+            self.bytes = self.bytes.saturating_add(len(text.len()));
+        }
+    }
+}
+
+/// An answer that broke off after so many bytes, by what it used: a token for every four bytes of
+/// the prompt and of the answer.
+pub fn cut_off(request: &ChatRequest, heard: u64) -> Reply {
     let stop = StopReason::Other("cut off".to_owned());
-    Reply { text: heard, calls: Vec::new(), usage: belljar_model::Usage::default(), stop }
+    let (input_tokens, output_tokens) = (prompt_bytes(request) / 4, heard / 4);
+    let usage = belljar_model::Usage { input_tokens, output_tokens, ..Default::default() };
+    Reply { text: String::new(), calls: Vec::new(), usage, stop }
+}
+
+/// The fewest tokens that a model can count this request as.
+pub(crate) fn least_tokens(request: &ChatRequest) -> u64 {
+    prompt_bytes(request) / MAX_BYTES_PER_TOKEN
 }
 
 /// Keeps room for a request that is about to be sent, so that agents side by side do not each find
@@ -432,8 +461,7 @@ pub fn cut_off(heard: String) -> Reply {
 ///
 /// The budget in which not even the fewest tokens are left that the prompt can count as.
 pub fn held(budget: &Budget, request: &ChatRequest) -> Result<Hold, Exhausted> {
-    let bytes = prompt_bytes(request);
-    budget.hold(Meter::Tokens, bytes / MAX_BYTES_PER_TOKEN, bytes / 4)
+    budget.hold(Meter::Tokens, least_tokens(request), prompt_bytes(request) / 4)
 }
 
 /// Bytes of a prompt, as far as a model reads them.

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::{
-    CallContext, ChatRequest, Message, ModelError, Reply, Resolved, Role, StopReason, StreamEvent,
-    Timeouts,
+    CallContext, ChatRequest, Message, ModelError, Reply, Resolved, Role, StopReason, Timeouts,
 };
 use belljar_policy::Meter;
 use belljar_store::{Compaction, Store, StoreError};
@@ -26,7 +25,7 @@ use belljar_agent::events::{EventKind, Events};
 use belljar_agent::limits::cut;
 use belljar_agent::model_of;
 use belljar_agent::trace;
-use belljar_agent::{counted, cut_off, held};
+use belljar_agent::{Partial, counted, cut_off, held};
 
 /// The share of the context, in percent, above which a history is summarised where the operator
 /// says nothing: the rest is for instructions, tools, the turn itself and its answer.
@@ -249,20 +248,16 @@ impl Work<'_> {
     ) -> Result<String, Problem> {
         let budget = self.conversation.budget();
         let is_over = budget.exhausted(Meter::Tokens).is_some();
-        let held = held(budget, request);
-        if is_over || held.is_err() || budget.reserve(Meter::Steps, 1).is_err() {
+        let Ok(held) = held(budget, request) else { return Err(Problem::Budget) };
+        if is_over || budget.reserve(Meter::Steps, 1).is_err() {
             return Err(Problem::Budget);
         }
         let timeouts = Timeouts { total: Some(CALL_TIME), ..Timeouts::default() };
         let cancel = self.cancel.clone();
         let cx = CallContext { step, timeouts, cancel, ..CallContext::new(CALLER) };
         let span = trace::model_turn(model, step);
-        let mut heard = String::new();
-        let mut listen = |event| {
-            if let StreamEvent::TextDelta(text) = event {
-                heard.push_str(&text);
-            }
-        };
+        let mut said = Partial::default();
+        let mut listen = |event| said.hear(&event);
         let asking = async {
             tokio::select! {
                 biased;
@@ -270,14 +265,17 @@ impl Work<'_> {
                 reply = model.model.chat(request, &cx, &mut listen) => reply,
             }
         };
-        let reply = match asking.instrument(span.clone()).await {
+        let answered = asking.instrument(span.clone()).await;
+        // What was really used counts from here on.
+        drop(held);
+        let reply = match answered {
             Ok(reply) => reply,
             Err(source) => {
                 trace::unanswered(&span, &source);
-                match heard.is_empty() {
-                    true => budget.refund(Meter::Steps, 1),
+                match said.begun {
+                    false => budget.refund(Meter::Steps, 1),
                     // Its provider has counted what it read and what it said.
-                    false => self.bill(request, &cut_off(heard), used),
+                    true => self.bill(request, &cut_off(request, said.bytes), used),
                 }
                 return Err(Problem::Model { model: model.model.id().to_owned(), source });
             }

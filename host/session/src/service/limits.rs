@@ -139,6 +139,10 @@ impl Allowance {
             needed if needed > tokens => {
                 used("tenant_tokens_per_day", Meter::Tokens, tokens, needed)
             }
+            // Others that are under way may use less than is kept for them.
+            needed if needed > budget.free(Meter::Tokens) => {
+                Err(ServiceError::TenantFull { retry_after: RETRY_AFTER })
+            }
             _ => Ok(()),
         }
     }
