@@ -183,7 +183,7 @@ fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAg
 
 fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     let definition = &agent.definition;
-    let grants = host.settings.grants(&agent.id, definition.visibility, workspace, true);
+    let grants = host.settings.grants(&agent.id, definition.visibility, workspace);
     let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
     let status = status(definition, &grants, &narrowed, &agent.diagnostics);
     let hint = if status.is_ready() { String::new() } else { command(host, agent, &narrowed) };

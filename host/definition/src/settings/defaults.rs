@@ -15,8 +15,8 @@ pub struct DefaultGrant {
     pub visibility: Visibility,
     /// Tools.
     pub tools: &'static [&'static str],
-    /// More tools for an agent that a person started, not another agent.
-    pub top_level_tools: &'static [&'static str],
+    /// Tools that belljar answers itself.
+    pub builtin_tools: &'static [&'static str],
     /// How the workspace is mounted.
     pub workspace: Option<Access>,
     /// Hosts. None: each is the operator's to list.
@@ -38,7 +38,7 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
             "web_fetch",
             "web_search",
         ],
-        top_level_tools: &HOST_TOOLS,
+        builtin_tools: &HOST_TOOLS,
         workspace: Some(Access::Read),
         hosts: &[],
         secrets: &[],
@@ -46,7 +46,7 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
     DefaultGrant {
         visibility: Visibility::Internal,
         tools: &["file_read", "file_list", "file_find", "file_search", "attach_file"],
-        top_level_tools: &[],
+        builtin_tools: &[],
         workspace: Some(Access::Read),
         hosts: &[],
         secrets: &[],
@@ -54,12 +54,12 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
 ];
 
 /// The row as a grant with every key stated.
-pub(super) fn spec(visibility: Visibility, top_level: bool) -> GrantSpec {
+pub(super) fn spec(visibility: Visibility) -> GrantSpec {
     let Some(row) = DEFAULTS.iter().find(|row| row.visibility == visibility) else {
         return GrantSpec::nothing();
     };
-    let more = if top_level { row.top_level_tools } else { &[] };
-    let tools = row.tools.iter().chain(more).filter_map(|name| ToolName::new(name).ok());
+    let tools =
+        row.tools.iter().chain(row.builtin_tools).filter_map(|name| ToolName::new(name).ok());
     let tools: BTreeMap<_, _> = tools.map(|name| (name, Permission::Allow)).collect();
     let workspace = |access| MountSpec { guest: GuestPath::workspace(), host: None, access };
     GrantSpec {

@@ -73,7 +73,7 @@ impl GrantChange {
 
     /// What the agent has, every key stated, as far as it is repeated in what is written.
     fn base(&self, settings: &Settings, id: &AgentId, visibility: Visibility) -> GrantSpec {
-        let mut base = settings.home_grant(id, visibility, true);
+        let mut base = settings.home_grant(id, visibility);
         if !self.tools.is_empty()
             && !settings.states_tools(id)
             && let (Some(asked), Some(tools)) = (&self.asked_tools, &mut base.tools)
@@ -153,7 +153,7 @@ pub fn apply_grants(
     let edited = doc.to_string();
     let after = Settings::parse(Some((path, &edited)), None, home_dir)?;
     let is_wanted = |(id, (visibility, with)): (&&AgentId, &(Visibility, GrantSpec))| {
-        after.home_grant(id, *visibility, true) == *with
+        after.home_grant(id, *visibility) == *with
     };
     let ids: BTreeSet<&AgentId> = wanted.keys().copied().collect();
     if wanted.iter().all(is_wanted) && after.same_but_for(&before, &ids) {

@@ -181,23 +181,16 @@ impl Settings {
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     }
 
-    /// What this agent is granted in a run in this workspace. `top_level` = a person started
-    /// it.
-    pub fn grants(
-        &self,
-        id: &AgentId,
-        visibility: Visibility,
-        workspace_root: &Path,
-        top_level: bool,
-    ) -> Grants {
-        let mut grants = self.home_grant(id, visibility, top_level).resolve(workspace_root);
+    /// What this agent is granted in a run in this workspace.
+    pub fn grants(&self, id: &AgentId, visibility: Visibility, workspace_root: &Path) -> Grants {
+        let mut grants = self.home_grant(id, visibility).resolve(workspace_root);
         self.workspace_grant(id, visibility).narrow(&mut grants);
         grants
     }
 
     /// What the home file and the built-in defaults grant, every key stated.
-    pub fn home_grant(&self, id: &AgentId, visibility: Visibility, top_level: bool) -> GrantSpec {
-        let mut spec = defaults::spec(visibility, top_level);
+    pub fn home_grant(&self, id: &AgentId, visibility: Visibility) -> GrantSpec {
+        let mut spec = defaults::spec(visibility);
         if let Some(stated) = self.home.defaults.get(&visibility) {
             spec = spec.overlaid(stated);
         }
@@ -210,7 +203,7 @@ impl Settings {
     /// Every directory that the home file lets anybody mount in this workspace, and how: a
     /// workspace's own file only narrows. May name one directory several times.
     pub fn mounts(&self, workspace_root: &Path) -> Vec<Mount> {
-        let defaults = Visibility::ALL.map(|visibility| defaults::spec(visibility, true));
+        let defaults = Visibility::ALL.map(defaults::spec);
         let stated = self.home.defaults.values().chain(self.home.grants.values());
         let specs = defaults.into_iter().chain(stated.cloned());
         specs.flat_map(|spec| spec.resolve(workspace_root).mounts).collect()
@@ -219,7 +212,7 @@ impl Settings {
     /// Whom this agent may hand work to, as the operator says; its own definition may narrow it
     /// further.
     pub fn delegation(&self, id: &AgentId, visibility: Visibility) -> Vec<SubagentsAsk> {
-        let home = self.home_grant(id, visibility, true).subagents;
+        let home = self.home_grant(id, visibility).subagents;
         vec![home, self.workspace_grant(id, visibility).subagents]
     }
 

@@ -298,7 +298,7 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
             panic!("{text}")
         };
         let id = AgentId::home(definition.slug.clone());
-        let grants = Settings::default().grants(&id, definition.visibility, Path::new("/ws"), true);
+        let grants = Settings::default().grants(&id, definition.visibility, Path::new("/ws"));
         let (_, notes) = Rights::effective(&definition.asked, &grants, None);
         let status = status(&definition, &grants, &notes, &diagnostics);
         let lines = match &status {

@@ -154,7 +154,7 @@ fn other_ways_to_write_a_section_are_understood() {
     ] {
         let edited = apply(text, "scout", &change);
         let settings = home(&edited).unwrap();
-        let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"), true);
+        let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"));
         assert_eq!(given.permission("file_write"), Permission::Allow, "{edited}");
         assert_eq!(given.permission("file_read"), Permission::Allow, "{edited}");
     }
@@ -187,7 +187,7 @@ b",
     );
     let settings = Settings::default();
     let give = |settings: &Settings| {
-        settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"), true)
+        settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"))
     };
     let (_, notes) = Rights::effective(&agent.asked, &give(&settings), None);
     let change = GrantChange::for_missing(&notes);

@@ -166,7 +166,7 @@ proptest! {
         prop_assert_eq!(settings.is_ok(), edited.is_ok(), "{}", text);
         if let Ok(edited) = edited {
             let after = Settings::parse(Some((path, &edited)), None, Some(Path::new("/h"))).unwrap();
-            let given = after.grants(&id, Visibility::UserFacing, Path::new("/w"), true);
+            let given = after.grants(&id, Visibility::UserFacing, Path::new("/w"));
             prop_assert_eq!(given.permission("file_write"), Permission::Ask);
         }
     }

@@ -20,7 +20,7 @@ fn id(text: &str) -> AgentId {
 }
 
 fn granted(settings: &Settings, agent: &str) -> String {
-    grants(&settings.grants(&id(agent), Visibility::UserFacing, Path::new("/ws"), true))
+    grants(&settings.grants(&id(agent), Visibility::UserFacing, Path::new("/ws")))
 }
 
 const FULL: &str = r#"
@@ -117,23 +117,22 @@ fn without_a_file_the_one_table_of_defaults_holds() {
     steps 30
     "#);
     for row in DEFAULTS {
-        let given = settings.grants(&id("x"), row.visibility, Path::new("/ws"), false);
+        let given = settings.grants(&id("x"), row.visibility, Path::new("/ws"));
         let names: Vec<_> = given.tools.keys().map(|name| name.as_str().to_owned()).collect();
-        let mut table = row.tools.to_vec();
+        let mut table = [row.tools, row.builtin_tools].concat();
         table.sort_unstable();
         assert_eq!(names, table);
-        assert!(table.iter().all(|name| known().contains(name)));
+        assert!(row.tools.iter().all(|name| known().contains(name)));
     }
 }
 
 #[test]
-fn only_a_top_level_agent_delegates_by_default() {
+fn an_internal_agent_does_not_delegate_by_default() {
     let settings = Settings::default();
-    let may = |top_level| {
-        let given = settings.grants(&id("x"), Visibility::UserFacing, Path::new("/ws"), top_level);
-        given.tools.contains_key("spawn_agent")
+    let may = |visibility| {
+        settings.grants(&id("x"), visibility, Path::new("/ws")).tools.contains_key("spawn_agent")
     };
-    assert!(may(true) && !may(false));
+    assert!(may(Visibility::UserFacing) && !may(Visibility::Internal));
 }
 
 #[test]
@@ -418,7 +417,7 @@ limits = { steps = 5, tokens = 999_999_999 }";
     secrets []
     steps 5
     "#);
-    let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"), true);
+    let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"));
     assert_eq!(given.limits.tokens, belljar_policy::Limits::default().tokens);
 }
 
@@ -450,7 +449,7 @@ mounts = [{ path = "/workspace", access = "read-write" }]
 #[test]
 fn a_list_of_the_workspace_never_stands_alone() {
     let settings = both("", "[defaults.user-facing]\nhosts = ['https://evil.example']").unwrap();
-    let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"), true);
+    let given = settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"));
     let target = Target::parse("https://evil.example/").unwrap();
     assert!(given.host_scope().check(&target).is_err());
     let alone = HostScope::of(Source::Grants, vec!["https://evil.example".parse().unwrap()]);

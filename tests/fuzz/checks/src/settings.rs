@@ -76,11 +76,9 @@ fn narrows(narrow: &Settings, wide: &Settings) {
     assert!(above.blocked_tools.iter().all(|tool| own.blocked_tools.contains(tool)));
     for id in agents(wide) {
         for visibility in Visibility::ALL {
-            for top_level in [true, false] {
-                let grants = |of: &Settings| of.grants(&id, visibility, Path::new("/w"), top_level);
-                let (own, above) = (grants(narrow), grants(wide));
-                assert!(rights(&own).within(&rights(&above)), "{id}: {own:?}\nnot in {above:?}");
-            }
+            let grants = |of: &Settings| of.grants(&id, visibility, Path::new("/w"));
+            let (own, above) = (grants(narrow), grants(wide));
+            assert!(rights(&own).within(&rights(&above)), "{id}: {own:?}\nnot in {above:?}");
             delegates_less(&narrow.delegation(&id, visibility), &wide.delegation(&id, visibility));
         }
     }
@@ -125,7 +123,7 @@ fn edit(text: &str, before: &Settings) {
     let Ok(Ok(after)) = after else {
         return assert!(after.is_err(), "an edit that cannot be read");
     };
-    let grants = |of: &Settings| of.grants(&id, Visibility::UserFacing, Path::new("/w"), true);
+    let grants = |of: &Settings| of.grants(&id, Visibility::UserFacing, Path::new("/w"));
     let (mut was, mut is) = (grants(before), grants(&after));
     was.tools.remove("file_write");
     assert_eq!(is.tools.remove("file_write"), Some(Permission::Ask));

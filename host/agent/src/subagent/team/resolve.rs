@@ -167,7 +167,7 @@ fn within_team(
         Scope::Library(_) | Scope::Workspace(_) => {}
     }
     let visibility = Visibility::UserFacing;
-    let grants = host.settings.grants(team, visibility, workspace, true);
+    let grants = host.settings.grants(team, visibility, workspace);
     let (rights, missing) = agent.rights.attenuate(&agent.definition.asked, &grants);
     if !missing.is_empty() {
         let what: Vec<String> = missing.iter().map(Narrowing::to_string).collect();

@@ -151,7 +151,7 @@ impl<'a> Judge<'a> {
         definition: AgentDefinition,
         diagnostics: Vec<Diagnostic>,
     ) -> Verdict {
-        let grants = self.host.settings.grants(id, definition.visibility, self.workspace, true);
+        let grants = self.host.settings.grants(id, definition.visibility, self.workspace);
         let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
         let status = status(&definition, &grants, &narrowed, &diagnostics);
         let (kind, reasons) = match status {
