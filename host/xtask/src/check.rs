@@ -44,13 +44,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 fn docs(root: &Path) -> Result<()> {
-    let mut command = Command::new("cargo");
+    let mut command = crate::cargo();
     command.args(["doc", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
     finish(root, command)
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
-    let mut command = Command::new("cargo");
+    let mut command = crate::cargo();
     command.args(arguments);
     finish(root, command)
 }
@@ -58,7 +58,8 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<()> {
 fn finish(root: &Path, mut command: Command) -> Result<()> {
     let status = command.current_dir(root).status().context("failed to start cargo")?;
     if !status.success() {
-        bail!("`{}` failed", format!("{command:?}").replace('"', ""));
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+        bail!("`cargo {}` failed", words.join(" "));
     }
     Ok(())
 }

@@ -11,7 +11,6 @@
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -106,7 +105,7 @@ fn rebuilt_lone(root: &Path, lone: &hooks::Lone, all: bool, name: &str) -> Resul
 }
 
 fn cargo(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    let status = Command::new("cargo")
+    let status = crate::cargo()
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(root)

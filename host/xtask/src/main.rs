@@ -107,10 +107,22 @@ fn say(line: &str) {
     println!("{line}");
 }
 
+/// Cargo, without what `cargo run` tells this program of itself: the build script of ring asks for it,
+/// so ring and all above it would be built anew whenever a command here and one outside take turns.
+pub(crate) fn cargo() -> process::Command {
+    let mut cargo = process::Command::new("cargo");
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_string_lossy();
+        if told.starts_with("CARGO_PKG_") || told.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
+}
+
 /// The binary of belljar, built; it lies beside this one.
 pub(crate) fn built(root: &Path) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = process::Command::new(cargo)
+    let built = cargo()
         .args(["build", "--quiet", "--bin", "belljar"])
         .current_dir(root)
         .status()

@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -100,7 +99,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
 /// `cargo xtask deny`: cargo-deny's own checks.
 pub(crate) fn deny(root: &Path, advisories: bool) -> Result<()> {
     let deny = |arguments: &[&str]| {
-        let mut command = Command::new("cargo");
+        let mut command = crate::cargo();
         command.arg("deny").args(arguments).current_dir(root);
         command
     };

@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
 /// Writes down what the committed components say of their tools: the test that holds the file
 /// against them writes it too.
 fn describe(root: &Path) -> Result<()> {
-    let status = std::process::Command::new("cargo")
+    let status = crate::cargo()
         .args(["test", "--quiet", "--test", "tools", "the_descriptions_that_are_kept"])
         .env("BELLJAR_DESCRIBE", "1")
         .current_dir(root)

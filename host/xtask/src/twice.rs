@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Builds the tests, which costs nothing where they are built, and fails where a dependency has
 /// several builds.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    let built = Command::new("cargo")
+    let built = crate::cargo()
         .args(["test", "--no-run", "--quiet", "--message-format", "json"])
         .current_dir(root)
         .stdin(Stdio::null())
