@@ -17,6 +17,10 @@ use sha2::{Digest as _, Sha256};
 /// Machine code that runs on every processor of the target, if a little slower.
 const ANY_PROCESSOR: &str = "BELLJAR_ANY_PROCESSOR";
 
+/// Set: machine code that would be embedded as it runs is left in the build's own directory, for a
+/// release to install beside the program.
+const CODE_BESIDE: &str = "BELLJAR_CODE_BESIDE";
+
 /// Machine code of so many bytes is embedded as it runs: to unpack it would be most of what a first
 /// call takes. Smaller one is packed, which takes half of the room.
 const IN_PLACE_FROM: usize = 8 << 20;
@@ -68,6 +72,7 @@ fn collect(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io::Resul
 /// One row for each component in `tools/prebuilt`; its manifest stands beside its sources.
 fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
     println!("cargo:rerun-if-env-changed={ANY_PROCESSOR}");
+    println!("cargo:rerun-if-env-changed={CODE_BESIDE}");
     let prebuilt = tools.join("prebuilt");
     println!("cargo:rerun-if-changed={}", prebuilt.display());
     let mut components: Vec<PathBuf> = fs::read_dir(&prebuilt)?
@@ -86,7 +91,19 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         let bytes = fs::read(&wasm)?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let made = compiled(&bytes).map_err(io::Error::other)?;
-        let form = if made.len() >= IN_PLACE_FROM {
+        let packed = out.join(format!("{name}.packed"));
+        fs::write(&packed, belljar_engine::pack(&bytes))?;
+        let in_place_size = made.len() >= IN_PLACE_FROM;
+        let form = if in_place_size && env::var_os(CODE_BESIDE).is_some() {
+            fs::write(out.join(file_name(&name, &made)), &made)?;
+            let (file, name) = (file_name(&name, &made), name.to_uppercase());
+            let bytes = made.len();
+            put(
+                &mut in_place,
+                format_args!("static {name}: beside::File = beside::File::new({file:?}, {bytes});"),
+            );
+            format!("Code::Beside(&{name})")
+        } else if in_place_size {
             let name = name.to_uppercase();
             put(
                 &mut in_place,
@@ -96,15 +113,15 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
                 ),
             );
             fs::write(&machine_code, made)?;
-            format!("InPlace(&{name}.0)")
+            format!("Code::Here(StockCode::InPlace(&{name}.0))")
         } else {
             fs::write(&machine_code, belljar_engine::pack(&made))?;
-            format!("Packed(include_bytes!({machine_code:?}))")
+            format!("Code::Here(StockCode::Packed(include_bytes!({machine_code:?})))")
         };
         put(
             code,
             format_args!(
-                "    StockTool {{ name: {name:?}, wasm: include_bytes!({wasm:?}), digest: {digest:?}, code: StockCode::{form}, manifest: include_str!({manifest:?}) }},"
+                "    StockTool {{ name: {name:?}, wasm: include_bytes!({packed:?}), digest: {digest:?}, code: {form}, manifest: include_str!({manifest:?}) }},"
             ),
         );
     }
@@ -122,6 +139,13 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         ),
     );
     Ok(())
+}
+
+/// The name of a file with this machine code: no other code has it.
+fn file_name(tool: &str, code: &[u8]) -> String {
+    let digest = Sha256::digest(code);
+    let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{tool}-{digest}.code")
 }
 
 /// The machine code of a component.

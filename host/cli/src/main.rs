@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         }
         Some(_) | None => {}
     }
+    setup::embedded::open_what_lies_beside();
     let matches = match Args::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) if error.use_stderr() => return refuse(&error),

@@ -7,6 +7,7 @@ use std::path::Path;
 use belljar_policy::ShownPath as _;
 use belljar_sandbox::{Digest, Sandbox, StockCode, ToolInfo, Wasm};
 
+use crate::setup::beside;
 use crate::setup::exit::Failure;
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -15,25 +16,49 @@ include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 pub(crate) struct StockTool {
     /// The directory under `tools/`; for a component with one tool also that tool's name.
     pub(crate) name: &'static str,
-    /// The component.
-    pub(crate) wasm: &'static [u8],
+    /// The component, packed.
+    wasm: &'static [u8],
     /// Its SHA-256.
     digest: [u8; 32],
     /// Its machine code.
-    code: StockCode,
+    code: Code,
     /// Its `tool.toml`.
     pub(crate) manifest: &'static str,
+}
+
+/// Where the machine code of a stock tool is.
+enum Code {
+    /// In the program.
+    Here(StockCode),
+    /// In a file that is installed with the program.
+    #[allow(dead_code, reason = "how a release is built")]
+    Beside(&'static beside::File),
 }
 
 impl StockTool {
     /// The component.
     pub(crate) fn wasm(&self) -> Wasm {
-        Wasm::known(self.wasm, Digest::from_bytes(self.digest))
+        Wasm::packed(self.wasm, belljar_sandbox::unpack, self.digest())
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::from_bytes(self.digest)
+    }
+}
+
+/// Opens what is installed with the program, as long as this process may: behind the OS sandbox its
+/// directory is out of reach.
+pub(crate) fn open_what_lies_beside() {
+    for tool in STOCK_TOOLS {
+        if let Code::Beside(file) = &tool.code {
+            let _ = file.code();
+        }
     }
 }
 
 /// Bytes that begin at a multiple of 64 KiB: code that runs where it lies.
 #[repr(C, align(65536))]
+#[allow(dead_code, reason = "a release keeps such code in a file")]
 struct OnAPage<T>(T);
 
 /// What a stock component offers, as it says itself.
@@ -54,9 +79,16 @@ pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
         let Some(digest) = Digest::from_hex(&digest) else { continue };
         sandbox.know_description(digest, tools);
         if let Some(stock) = STOCK_TOOLS.iter().find(|stock| stock.name == name) {
-            // SAFETY: `build.rs` had the engine make this code of the component of this name, whose
-            // digest a test holds against the one here.
-            unsafe { sandbox.know_code(digest, stock.code) };
+            let code = match &stock.code {
+                Code::Here(code) => Some(*code),
+                // Without the file it is compiled, like a stranger's.
+                Code::Beside(file) => file.code().map(StockCode::InPlace),
+            };
+            if let Some(code) = code {
+                // SAFETY: `build.rs` had the engine make this code of the component of this name,
+                // whose digest a test holds against the one here.
+                unsafe { sandbox.know_code(digest, code) };
+            }
         }
     }
     Ok(())
@@ -113,6 +145,7 @@ pub(crate) fn unpack(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use belljar_sandbox::{Compiler, SandboxConfig};
 
     #[test]
     fn the_prebuilt_manifest_and_the_embedded_components_agree() {
@@ -120,11 +153,36 @@ mod tests {
         let names: Vec<&str> = STOCK_TOOLS.iter().map(|tool| tool.name).collect();
         assert_eq!(names, manifest.keys().map(String::as_str).collect::<Vec<_>>());
         for tool in STOCK_TOOLS {
-            let digest = Digest::of(tool.wasm);
+            let digest = Digest::of(tool.wasm().bytes());
             let stated = manifest[tool.name]["digest"].as_str();
             assert_eq!(stated, Some(&*digest.to_string()), "{}", tool.name);
-            assert_eq!(tool.wasm().digest(), digest, "{}", tool.name);
+            assert_eq!(tool.digest(), digest, "{}", tool.name);
         }
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
+    fn machine_code_beside_the_program_is_loaded_where_it_is_mapped() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let in_place = |tool: &'static StockTool| match &tool.code {
+            Code::Here(StockCode::InPlace(code)) => Some((tool, *code)),
+            Code::Here(StockCode::Packed(_)) | Code::Beside(_) => None,
+        };
+        let (tool, code) = STOCK_TOOLS.iter().find_map(in_place).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tool.code");
+        std::fs::write(&path, code).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let us = rustix::process::geteuid().as_raw();
+        let mapped = beside::map(&path, code.len(), us).unwrap();
+        let compiler = Compiler::Child { program: "/nowhere".into(), args: Vec::new() };
+        let config = SandboxConfig { compiler, ..SandboxConfig::default() };
+        let sandbox = Sandbox::new(config).unwrap();
+        let runtime = crate::setup::host::small_runtime().unwrap();
+        runtime.block_on(sandbox.load(&tool.wasm())).unwrap_err();
+        // SAFETY: the build made it of this component.
+        unsafe { sandbox.know_code(tool.digest(), StockCode::InPlace(mapped)) };
+        runtime.block_on(sandbox.load(&tool.wasm())).unwrap();
     }
 
     #[test]

@@ -429,7 +429,7 @@ fn slow(out: &Out) -> SlowCompile {
 }
 
 fn compiling(wasm: &Wasm) -> String {
-    let stock = STOCK_TOOLS.iter().find(|tool| tool.wasm == wasm.bytes());
+    let stock = STOCK_TOOLS.iter().find(|tool| tool.digest() == wasm.digest());
     let what = stock.map_or("a component".to_owned(), |tool| format!("`{}`", tool.name));
     format!("compiling {what} for its first use; later ones find it in the cache")
 }

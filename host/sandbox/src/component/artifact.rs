@@ -8,14 +8,14 @@ use std::sync::{Mutex, PoisonError};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::component::in_place::LARGEST_PAGE;
+use crate::component::in_place::SMALLEST_PAGE;
 
 /// Machine code of a component that is a part of the program.
 #[derive(Debug, Clone, Copy)]
 pub enum StockCode {
     /// As [`belljar_engine::pack`] gives it: half as large, and unpacked in each process.
     Packed(&'static [u8]),
-    /// As it runs: it begins at a multiple of 64 KiB and is executed where it lies, by the first sandbox of a
+    /// As it runs: it begins on a page and is executed where it lies, by the first sandbox of a
     /// process that loads it. What begins elsewhere does not load.
     InPlace(&'static [u8]),
 }
@@ -35,7 +35,7 @@ impl Artifact {
         match code {
             StockCode::Packed(bytes) => belljar_engine::unpack(bytes).map(Self::trusted),
             StockCode::InPlace(bytes) => {
-                let fits = bytes.as_ptr().addr().is_multiple_of(LARGEST_PAGE);
+                let fits = bytes.as_ptr().addr().is_multiple_of(SMALLEST_PAGE);
                 (fits && !bytes.is_empty()).then_some(Self(Cow::Borrowed(bytes)))
             }
         }

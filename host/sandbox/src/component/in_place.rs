@@ -4,12 +4,10 @@
 use rustix::mm::{MprotectFlags, mprotect};
 use wasmtime::CustomCodeMemory;
 
-/// The largest page that a supported processor has: what begins at a multiple of it begins on a page.
-/// The system is not asked, as that takes a file behind the OS sandbox.
-pub(crate) const LARGEST_PAGE: usize = 64 << 10;
-
-/// The smallest. Code that wasmtime maps begins on a page of whatever size.
-const SMALLEST_PAGE: usize = 4 << 10;
+/// The smallest page of a supported processor: what does not begin at a multiple of it begins on no
+/// page. How large one is here is not asked, as that takes a file behind the OS sandbox; where it is
+/// larger, the system refuses code that does not begin on one.
+pub(crate) const SMALLEST_PAGE: usize = 4 << 10;
 
 /// Makes code executable, wherever it lies. What wasmtime itself has mapped is read-only by then.
 pub(crate) struct InPlace;

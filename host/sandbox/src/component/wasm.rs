@@ -15,9 +15,18 @@ pub struct Digest([u8; 32]);
 pub struct Wasm(Arc<Inner>);
 
 struct Inner {
-    bytes: Cow<'static, [u8]>,
+    bytes: Bytes,
     digest: OnceLock<Digest>,
 }
+
+enum Bytes {
+    Here(Cow<'static, [u8]>),
+    /// Packed in the program, and whole once somebody has asked for them.
+    Packed(&'static [u8], Unpack, OnceLock<Vec<u8>>),
+}
+
+/// Gives the bytes that were packed; `None` = these are not what packing made.
+type Unpack = fn(&[u8]) -> Option<Vec<u8>>;
 
 impl Digest {
     /// The digest of some bytes.
@@ -58,34 +67,41 @@ impl Digest {
 impl Wasm {
     /// Bytes embedded in the program.
     pub fn from_static(bytes: &'static [u8]) -> Self {
-        Self::of(Cow::Borrowed(bytes))
+        Self::of(Bytes::Here(Cow::Borrowed(bytes)), OnceLock::new())
     }
 
-    /// The same, where the build has computed the digest, so that no process has to.
-    pub fn known(bytes: &'static [u8], digest: Digest) -> Self {
-        let wasm = Self::from_static(bytes);
-        // An error: there is one, which there is not.
-        let _ = wasm.0.digest.set(digest);
-        wasm
+    /// Bytes embedded in the program in a smaller form, what makes them whole, and the digest that the
+    /// build has computed: a process whose machine code is there needs none of it.
+    pub fn packed(
+        bytes: &'static [u8],
+        unpack: fn(&[u8]) -> Option<Vec<u8>>,
+        digest: Digest,
+    ) -> Self {
+        Self::of(Bytes::Packed(bytes, unpack, OnceLock::new()), OnceLock::from(digest))
     }
 
     /// Bytes read from somewhere.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self::of(Cow::Owned(bytes))
+        Self::of(Bytes::Here(Cow::Owned(bytes)), OnceLock::new())
     }
 
-    /// The bytes.
+    /// The bytes. None where they were not what [`Wasm::packed`] asks for: that is no component.
     pub fn bytes(&self) -> &[u8] {
-        &self.0.bytes
+        match &self.0.bytes {
+            Bytes::Here(bytes) => bytes,
+            Bytes::Packed(packed, unpack, whole) => {
+                whole.get_or_init(|| unpack(packed).unwrap_or_default())
+            }
+        }
     }
 
     /// The digest.
     pub fn digest(&self) -> Digest {
-        *self.0.digest.get_or_init(|| Digest::of(&self.0.bytes))
+        *self.0.digest.get_or_init(|| Digest::of(self.bytes()))
     }
 
-    fn of(bytes: Cow<'static, [u8]>) -> Self {
-        Self(Arc::new(Inner { bytes, digest: OnceLock::new() }))
+    fn of(bytes: Bytes, digest: OnceLock<Digest>) -> Self {
+        Self(Arc::new(Inner { bytes, digest }))
     }
 }
 
@@ -111,6 +127,9 @@ impl fmt::Debug for Digest {
 
 impl fmt::Debug for Wasm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Wasm({} bytes)", self.bytes().len())
+        match &self.0.bytes {
+            Bytes::Here(bytes) => write!(f, "Wasm({} bytes)", bytes.len()),
+            Bytes::Packed(..) => write!(f, "Wasm({:?})", self.digest()),
+        }
     }
 }

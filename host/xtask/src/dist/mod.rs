@@ -15,9 +15,10 @@ mod test;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use self::archive::{Entry, gzip};
@@ -63,7 +64,7 @@ impl Release {
     /// Builds the binary and collects everything that goes with it.
     fn gather(root: &Path, debug: bool) -> Result<Self> {
         ensure!(cfg!(target_os = "linux"), "releases are packed on Linux only");
-        let built = build(root, debug)?;
+        let Built { binary: built, beside } = build(root, debug)?;
         let scratch = tempfile::tempdir().context("failed to make a temporary directory")?;
         let binary = stripped(&built, &scratch.path().join("belljar"))?;
         ensure!(
@@ -83,6 +84,9 @@ impl Release {
             Entry::file("share/doc/belljar/THIRD-PARTY.txt", licences::text(&crates, root)?),
             Entry::file("share/doc/belljar/sbom.cdx.json", sbom::json(&crates, date)?),
         ];
+        if let Some(directory) = beside {
+            entries.extend(code(&directory, &built)?);
+        }
         entries.extend(completions(&built)?);
         entries.extend(manual(&built, &scratch.path().join("man"))?);
         entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -167,10 +171,17 @@ impl Release {
     }
 }
 
+/// What was built.
+struct Built {
+    binary: PathBuf,
+    /// Where the build script of the binary has left machine code that is installed beside it.
+    beside: Option<PathBuf>,
+}
+
 /// Builds the binary. A release names no directory of the machine that built it.
-fn build(root: &Path, debug: bool) -> Result<PathBuf> {
+fn build(root: &Path, debug: bool) -> Result<Built> {
     if debug {
-        return crate::built(root);
+        return Ok(Built { binary: crate::built(root)?, beside: None });
     }
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
@@ -180,17 +191,49 @@ fn build(root: &Path, debug: bool) -> Result<PathBuf> {
         cargo_home.display(),
         root.display()
     );
-    let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--release", "--locked", "--bin", "belljar"])
+    let built = crate::cargo()
+        .args(["build", "--profile", "shipped", "--locked", "--bin", "belljar"])
+        .args(["--message-format", "json-render-diagnostics"])
         .env("RUSTFLAGS", flags)
         // The stock tools' machine code, too: it has to run on every machine, not on this one.
         .env("BELLJAR_ANY_PROCESSOR", "1")
+        .env("BELLJAR_CODE_BESIDE", "1")
         .env("CARGO_TARGET_DIR", root.join("target"))
         .current_dir(root)
-        .status()
+        .stderr(Stdio::inherit())
+        .output()
         .context("failed to start cargo")?;
-    ensure!(built.success(), "belljar does not build");
-    Ok(root.join("target/release/belljar"))
+    ensure!(built.status.success(), "belljar does not build");
+    let said = String::from_utf8(built.stdout).context("cargo's messages are no text")?;
+    let beside = left_by("belljar-cli", &said).context("cargo named no build script of belljar")?;
+    Ok(Built { binary: root.join("target/shipped/belljar"), beside: Some(beside) })
+}
+
+/// The directory of a package's build script, by cargo's messages.
+fn left_by(package: &str, messages: &str) -> Option<PathBuf> {
+    let of = |message: Value| {
+        let id = message["package_id"].as_str()?;
+        let own = id.contains(&format!("#{package}@"));
+        let is = message["reason"] == "build-script-executed" && own;
+        is.then(|| message["out_dir"].as_str().map(PathBuf::from))?
+    };
+    messages.lines().filter_map(|line| serde_json::from_str(line).ok()).find_map(of)
+}
+
+/// The machine code that is installed beside the binary: the files that it names.
+fn code(directory: &Path, binary: &Path) -> Result<Vec<Entry>> {
+    let binary = fs::read(binary)?;
+    let mut entries = Vec::new();
+    for file in fs::read_dir(directory)? {
+        let file = file?;
+        let name = file.file_name().to_string_lossy().into_owned();
+        let is_code = name.contains('-') && name.ends_with(".code");
+        if is_code && binary.windows(name.len()).any(|part| part == name.as_bytes()) {
+            entries.push(Entry::file(&format!("lib/belljar/{name}"), fs::read(file.path())?));
+        }
+    }
+    ensure!(!entries.is_empty(), "the binary names no file in `{}`", directory.display());
+    Ok(entries)
 }
 
 /// The binary without symbols. `strip` comes with the C compiler that building took.

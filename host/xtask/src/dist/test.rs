@@ -165,6 +165,9 @@ impl Machine {
         ensure!(version.trim() == format!("belljar {}", self.version), "it says `{version}`");
         let demo = self.belljar(&["demo"])?;
         ensure!(demo.contains("etc/passwd") && demo.contains('✗'), "the demo:\n{demo}");
+        let shell =
+            self.belljar(&["tools", "call", "shell", r#"{"command": "echo $((40 + 2))"}"#])?;
+        ensure!(shell.contains("42"), "the shell:\n{shell}");
         let doctor = self.belljar(&["doctor"])?;
         ensure!(doctor.contains("read a file"), "the sandbox was not tried:\n{doctor}");
         crate::say(&format!("dist: {what} works where there is nothing but a C library"));

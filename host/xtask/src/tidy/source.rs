@@ -17,6 +17,7 @@ const UNSAFE_MODULES: &[&str] = &[
     // Code that the program brings along is loaded on the word of who built it.
     "host/sandbox/src/sandbox.rs",
     "host/sandbox/tests/loading.rs",
+    "host/cli/src/setup/beside.rs",
     "host/cli/src/setup/embedded.rs",
     // The C library's own function, which gives free memory back.
     "host/cli/src/setup/memory.rs",

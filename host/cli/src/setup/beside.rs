@@ -1,0 +1,118 @@
+//! Machine code that a release keeps in a file of its own, `lib/belljar` beside the `bin` of the
+//! program, so that the program stays small. It runs where it is mapped, like code that is a part of
+//! the program, with all rights of the process: it is taken only from who could have replaced the
+//! program as well.
+
+use std::fs::{File as Opened, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// A file that the build has made.
+pub(crate) struct File {
+    /// Its name, which holds a digest of its content: a file of another release has another.
+    name: &'static str,
+    /// How many bytes it has.
+    bytes: usize,
+    /// What was found, once somebody has looked.
+    mapped: OnceLock<Option<&'static [u8]>>,
+}
+
+impl File {
+    #[allow(dead_code, reason = "how a release is built")]
+    pub(crate) const fn new(name: &'static str, bytes: usize) -> Self {
+        Self { name, bytes, mapped: OnceLock::new() }
+    }
+
+    /// Its content. `None` = it is not there, or not to be trusted.
+    pub(crate) fn code(&self) -> Option<&'static [u8]> {
+        *self.mapped.get_or_init(|| {
+            let program = std::env::current_exe().ok()?;
+            let path = place(&program)?.join(self.name);
+            let program = std::fs::metadata(program).ok()?;
+            map(&path, self.bytes, program.uid())
+        })
+    }
+}
+
+/// `PREFIX/lib/belljar` of `PREFIX/bin/belljar`.
+pub(crate) fn place(program: &Path) -> Option<PathBuf> {
+    Some(program.parent()?.parent()?.join("lib/belljar"))
+}
+
+/// Maps a file of exactly so many bytes for as long as this process lives, if nobody can write it or
+/// put another in its place but root and `owner`, who owns the program.
+#[expect(unsafe_code, reason = "memory that is a file")]
+pub(crate) fn map(path: &Path, bytes: usize, owner: u32) -> Option<&'static [u8]> {
+    let directory = std::fs::metadata(path.parent()?).ok()?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = Opened::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+    let about = file.metadata().ok()?;
+    let whole = about.is_file() && usize::try_from(about.len()).is_ok_and(|len| len == bytes);
+    if bytes == 0 || !whole || !is_only(&about, owner) || !is_only(&directory, owner) {
+        return None;
+    }
+    let (read, private) = (ProtFlags::READ, MapFlags::PRIVATE);
+    // SAFETY: a new mapping at an address that the system chooses. It is never unmapped, and nothing
+    // in this process writes it. Who could change the file could have changed the program.
+    unsafe {
+        let start = rustix::mm::mmap(std::ptr::null_mut(), bytes, read, private, &file, 0).ok()?;
+        Some(std::slice::from_raw_parts(start.cast(), bytes))
+    }
+}
+
+/// Whether nobody but root and this user writes it.
+fn is_only(about: &Metadata, owner: u32) -> bool {
+    const OTHERS_WRITE: u32 = 0o022;
+    (about.uid() == owner || about.uid() == 0) && about.mode() & OTHERS_WRITE == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    fn chmod(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_others_could_have_written_or_replaced_is_not_mapped() {
+        let prefix = tempfile::tempdir().unwrap();
+        let lib = place(&prefix.path().join("bin/belljar")).unwrap();
+        assert_eq!(lib, prefix.path().join("lib/belljar"));
+        fs::create_dir_all(&lib).unwrap();
+        let path = lib.join("a.code");
+        fs::write(&path, b"machine code").unwrap();
+        chmod(&lib, 0o755);
+        chmod(&path, 0o644);
+        let us = rustix::process::geteuid().as_raw();
+        let mapped = |path: &Path| map(path, 12, us);
+        assert_eq!(mapped(&path), Some(&b"machine code"[..]));
+        assert_eq!(map(&path, 11, us), None, "another size");
+        assert_eq!(map(&path, 13, us), None, "another size");
+        for mode in [0o664, 0o646] {
+            chmod(&path, mode);
+            assert_eq!(mapped(&path), None, "{mode:o}");
+        }
+        chmod(&path, 0o644);
+        for mode in [0o775, 0o757, 0o1777] {
+            chmod(&lib, mode);
+            assert_eq!(mapped(&path), None, "{mode:o}");
+        }
+        chmod(&lib, 0o755);
+        symlink(&path, lib.join("link.code")).unwrap();
+        assert_eq!(mapped(&lib.join("link.code")), None);
+        assert_eq!(mapped(&lib.join("missing.code")), None);
+        assert_eq!(mapped(&lib), None);
+        assert_eq!(mapped(&path), Some(&b"machine code"[..]));
+        // What belongs to somebody else, as far as this user can tell.
+        if us != 0 {
+            assert_eq!(map(&path, 12, us + 1), None);
+        }
+    }
+}
