@@ -167,6 +167,40 @@ fn a_home_and_a_data_root_are_closed_whatever_their_names() {
     assert!(fs::symlink_metadata(world.home()).unwrap().is_symlink());
 }
 
+#[test]
+fn what_a_home_links_to_and_a_data_root_that_is_not_there_yet_are_closed() {
+    let world = World::new();
+    let around = world.home().parent().unwrap().to_path_buf();
+    let data = around.join("later");
+    world.home_file("transcript.yaml", "transcript: 1\nagents:\n  - agent: writer\n    turns:\n      - calls:\n          - {name: shell, arguments: {command: 'cd /around; echo x >> dots/settings; echo x > dots/agents/own.md; mv dots gone; mkdir later; mkdir -p fake/store; mv fake later; echo x > tried'}}\n      - say: that was all\n");
+    let settings = format!(
+        "[server]\ndata = {data:?}\n\n[models.main]\nkind = 'scripted'\nmodel = 'transcript.yaml'\n\n\
+         [grants.writer]\ntools = ['shell']\n\
+         mounts = [{{ path = '/around', host = {around:?}, access = 'read-write' }}]\n"
+    );
+    // As those do who keep their settings in a repository.
+    let agent = "---\nname: writer\ndescription: d\ntools: ['*']\n---\nBe brief.\n";
+    world.other("dots/agents/writer.md", agent.as_bytes());
+    let kept = world.other("dots/settings", settings.as_bytes());
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(&kept, private).unwrap();
+    symlink("../dots/settings", world.home().join("belljar.toml")).unwrap();
+    symlink("../dots/agents", world.home().join("agents")).unwrap();
+    let done = world.run(&["run", "--agent", "writer", "--json", "go"]).exits(0);
+    assert!(done.stdout.contains("path-not-allowed"), "{}", done.stdout);
+    assert!(around.join("tried").exists() && !data.exists() && !around.join("gone").exists());
+    assert_eq!(fs::read_to_string(&kept).unwrap(), settings);
+    assert_eq!(fs::read_dir(around.join("dots/agents")).unwrap().count(), 1);
+    // A component that is called by its path finds the same closed.
+    fs::create_dir(&data).unwrap();
+    let wasm = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/prebuilt/file_write.wasm");
+    let at = data.to_str().unwrap();
+    let arguments = r#"{"path": "log.txt", "content": "x"}"#;
+    let call = ["tools", "call", wasm, "file_write", arguments, "--allow-write", "--workspace", at];
+    let done = world.run(&call);
+    assert!(done.code != 0 && !data.join("log.txt").exists(), "{}{}", done.stdout, done.stderr);
+}
+
 /// An agent that may write its workspace, with the workspace in, at and around what belljar keeps.
 fn writes_nothing_of_ours(world: &World, data: Option<&Path>) {
     let agent = "---\nname: writer\ndescription: d\ntools: ['*']\n---\nBe brief.\n";

@@ -21,6 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::libraries;
+use crate::setup::beside;
 use crate::setup::embedded::{self, AGENTS, STOCK_TOOLS};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private, read_config, read_own_config};
@@ -52,7 +53,6 @@ impl<'a> Assembly<'a> {
             out.diagnostic(warning);
         }
         let slow = slow(out);
-        let closed = settings.server.data.iter().cloned().collect();
         Ok(Self {
             places,
             out,
@@ -63,7 +63,7 @@ impl<'a> Assembly<'a> {
             slow,
             sandbox: None,
             listeners: Vec::new(),
-            closed,
+            closed: Vec::new(),
         })
     }
 
@@ -126,8 +126,9 @@ impl<'a> Assembly<'a> {
         };
         let sandbox = match sandbox {
             Some(sandbox) => sandbox,
-            None => sandbox_telling(places, out, slow, self.listeners)?
-                .with_closed_directories([own_directories(places), self.closed].concat()),
+            None => sandbox_telling(places, out, slow, self.listeners)?.with_closed_directories(
+                [own_directories(places, settings.server.data.as_deref()), self.closed].concat(),
+            ),
         };
         let tools = ToolCatalogue::stock(stock_tools(), &settings);
         let installed = places.tools();
@@ -362,15 +363,43 @@ async fn interrupted() -> std::io::Result<()> {
 /// so, and components are compiled each time.
 pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
     let sandbox = sandbox_telling(places, out, slow(out), Vec::new())?;
-    Ok(sandbox.with_closed_directories(own_directories(places)))
+    let data = settings(places).ok().and_then(|settings| settings.server.data);
+    Ok(sandbox.with_closed_directories(own_directories(places, data.as_deref())))
 }
 
-/// INV-155: where belljar keeps what decides about agents. The home is made where it is missing: what
-/// is not there cannot be closed.
-fn own_directories(places: &Places) -> Vec<PathBuf> {
-    // A place where nothing can be made is one where an agent makes nothing either.
-    let _ = create_private(&places.home);
-    vec![places.home.clone(), places.cache.clone()]
+/// INV-155: where belljar keeps what decides about agents, the program included. What is not there is
+/// closed as well: nobody makes it but belljar.
+fn own_directories(places: &Places, data: Option<&Path>) -> Vec<PathBuf> {
+    let mut own = vec![places.home.clone(), places.cache.clone()];
+    own.extend(data.map(Path::to_path_buf));
+    linked(&places.home, LINKED_DEPTH, &mut own);
+    if let Ok(program) = std::env::current_exe() {
+        own.extend(beside::place(&program));
+        own.push(program);
+    }
+    own
+}
+
+/// How deep links are looked for in a home: as deep as the file of an agent or a tool.
+const LINKED_DEPTH: usize = 3;
+
+/// The links of a directory, which lead to what somebody keeps elsewhere.
+fn linked(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    // What cannot be read has no links for those who obey it either.
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => found.push(entry.path()),
+            Ok(kind) if kind.is_dir() && depth > 1 && !is_filled_by_belljar(&entry.file_name()) => {
+                linked(&entry.path(), depth - 1, found);
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// Directories of a home that belljar alone fills: no link of a person's is in them.
+fn is_filled_by_belljar(name: &std::ffi::OsStr) -> bool {
+    ["cache", "libraries", "sessions"].iter().any(|own| name == *own)
 }
 
 fn sandbox_telling(

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use belljar_policy::{Access, GuestPath, Mount};
 
@@ -16,9 +17,23 @@ use crate::imports::files::{Closed, OpenMount};
 /// Entries before those without a user are swept out.
 const SWEEP_AT: usize = 256;
 
+/// How long it holds where closed directories are: following their paths takes longer than opening
+/// a jar, and who moves one does so by hand.
+const CLOSED_HOLDS: Duration = Duration::from_secs(1);
+
 /// Directories that are open now.
 #[derive(Default)]
-pub(crate) struct Mounts(Mutex<HashMap<Key, Weak<Held>>>);
+pub(crate) struct Mounts {
+    open: Mutex<HashMap<Key, Weak<Held>>>,
+    closed: Mutex<Option<Looked>>,
+}
+
+/// Where closed directories were when somebody looked.
+struct Looked {
+    at: Instant,
+    paths: Arc<[PathBuf]>,
+    closed: Closed,
+}
 
 /// Also by what else decides of writing: who has other work directories or other closed ones may
 /// write less.
@@ -37,9 +52,9 @@ impl Mounts {
         &self,
         mounts: &[Mount],
         work_directories: &Arc<[PathBuf]>,
-        closed_directories: &[PathBuf],
+        closed_directories: &Arc<[PathBuf]>,
     ) -> Result<Vec<Arc<Held>>, JarError> {
-        let closed = Closed::find(closed_directories);
+        let closed = self.closed(closed_directories);
         let open = |mount: &Mount| {
             self.open_one(mount, work_directories, &closed).map_err(|source| JarError::Mount {
                 guest: mount.guest.to_string(),
@@ -50,6 +65,21 @@ impl Mounts {
         mounts.iter().map(open).collect()
     }
 
+    fn closed(&self, paths: &Arc<[PathBuf]>) -> Closed {
+        let mut looked = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*looked {
+            Some(looked) if looked.at.elapsed() < CLOSED_HOLDS && looked.paths == *paths => {
+                looked.closed.clone()
+            }
+            Some(_) | None => {
+                let closed = Closed::find(paths);
+                let (at, paths) = (Instant::now(), Arc::clone(paths));
+                *looked = Some(Looked { at, paths, closed: closed.clone() });
+                closed
+            }
+        }
+    }
+
     fn open_one(
         &self,
         mount: &Mount,
@@ -58,7 +88,7 @@ impl Mounts {
     ) -> io::Result<Arc<Held>> {
         let Mount { guest, host, access } = mount.clone();
         let key = (guest, host, access, Arc::clone(work), closed.clone());
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = open.get(&key).and_then(Weak::upgrade) {
             let now = fs::metadata(&mount.host)?;
             if held.identity == (now.dev(), now.ino()) {

@@ -7,14 +7,15 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use belljar_policy::PROTECTED_NAMES;
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
-use super::closed::Closed;
+use super::closed::{Closed, Led, lead};
 use super::names::is_protected;
-use super::walk::{Follow, MAX_DEPTH, Place, Start, kind, walk_noting};
+use super::walk::{MAX_DEPTH, Place, kind};
 
 /// Entries looked at before a directory is renamed. A directory with more stays where it
 /// is: the search has to be complete, and it has to end.
@@ -25,39 +26,44 @@ const MAX_SEARCHED: usize = 20_000;
 pub(crate) enum Meant {
     /// Nothing.
     Not,
-    /// A directory or a link on the way to what such a link means: who puts another there says
-    /// what the link means.
+    /// A directory or a link on the way that such a link leads: who puts another there says what the
+    /// link means.
     OnTheWay,
     /// What such a link means, or below it: with `AGENTS.md -> CLAUDE.md`, to write the one is to
     /// write the other.
     Itself,
 }
 
-/// What the place is to the protected links near it. `root` is the mount's own directory.
-pub(crate) fn meant_by_protected_links(root: &Start, place: &Place) -> Meant {
-    let here = meant_from(root, root.dir.as_fd(), "", place);
+/// What a place of a mount is to the protected links near it. `mount`: the host's path of the mount,
+/// without links. Such a link is a user's, and followed as the user's programs follow it, also where
+/// it is absolute or leads out of the mount and back.
+pub(crate) fn meant_by_protected_links(mount: &Path, root: BorrowedFd<'_>, place: &Place) -> Meant {
+    let here = meant_from(mount, root, "", place);
     if place.parent_real().is_empty() || here == Meant::Itself {
         return here;
     }
-    here.max(meant_from(root, place.dir(), place.parent_real(), place))
+    here.max(meant_from(mount, place.dir(), place.parent_real(), place))
 }
 
 /// The links in the directory `dir`, which lies at `real` below the mount.
-fn meant_from(root: &Start, dir: BorrowedFd<'_>, real: &str, place: &Place) -> Meant {
+fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, place: &Place) -> Meant {
     let mut most = Meant::Not;
+    let below = |path: &Path| {
+        let path = path.strip_prefix(mount).ok()?;
+        Some(path.to_string_lossy().into_owned())
+    };
     for name in PROTECTED_NAMES {
         // Most often there is no such link, and this is one system call.
         if readlinkat(dir, *name, Vec::new()).is_err() {
             continue;
         }
-        // From the mount's top, so that a link to `../docs` is followed as well.
-        let link = if real.is_empty() { (*name).to_owned() } else { format!("{real}/{name}") };
-        let mut way = Vec::new();
-        let end = walk_noting(root, &link, Follow::Yes, &mut way);
-        if end.is_ok_and(|meant| is_at_or_below(&place.real, &meant.real)) {
+        let Led { end, way } = lead(&mount.join(real).join(name));
+        let end = below(&end);
+        if end.as_ref().is_some_and(|end| is_at_or_below(&place.real, end)) {
             return Meant::Itself;
         }
-        if way.contains(&place.real) {
+        let mut passed = way.iter().filter_map(|passed| below(passed)).chain(end);
+        if passed.any(|passed| is_at_or_below(&passed, &place.real)) {
             most = Meant::OnTheWay;
         }
     }
@@ -119,7 +125,7 @@ fn search(
             Some(left) => left,
             None => return Ok(Content::TooMuch),
         };
-        if entry.file_type() == FileType::Symlink && closed.is_at(dir.as_fd(), name) {
+        if closed.may_be(entry.ino()) && closed.is_at(dir.as_fd(), name) {
             return Ok(Content::Protected);
         }
         let is_dir = match entry.file_type() {

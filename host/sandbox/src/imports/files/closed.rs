@@ -1,5 +1,5 @@
-//! INV-155: directories that no guest writes, known by what they are. Their names need not be
-//! protected ones, and a mount may lie around them, in them, or lead to them by another path.
+//! INV-155: what no guest writes, known by what it is. Its name need not be a protected one, and a
+//! mount may lie around it, in it, or lead to it by another path.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,30 +10,45 @@ use rustix::io::Errno;
 
 use super::walk::Place;
 
-/// Names taken on the way to a closed directory, the targets of links included.
+/// Names taken on the way that a path leads, the targets of links included.
 const MAX_STEPS: u32 = 1024;
 
 /// Device and inode: what a file is, whatever its path. Wide enough for every system's numbers.
 type Identity = (i128, u64);
 
-/// Directories that are closed to writing with all they hold, and the links that lead to them.
+/// Directories and files that are closed to writing with all they hold, and what leads to them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Closed(Vec<Identity>);
+pub(crate) struct Closed {
+    ends: Vec<Identity>,
+    /// Links that are followed to them, and directories that are stepped back from.
+    way: Vec<Identity>,
+    /// What is not there yet: the directory that it would be made in, and its name.
+    missing: Vec<(Identity, OsString)>,
+}
 
 impl Closed {
-    /// Looks where these paths lead now. One that leads nowhere closes the links on its way.
+    /// Looks where these paths lead now.
     pub(crate) fn find(paths: &[PathBuf]) -> Self {
-        let mut found = Vec::new();
+        let mut closed = Self::default();
         for path in paths {
-            follow(path, &mut found);
+            let Led { end, way } = lead(path);
+            closed.way.extend(way.iter().filter_map(|passed| identity_at(passed)));
+            match identity_at(&end) {
+                Some(found) => closed.ends.push(found),
+                None => closed.missing.extend(first_missing(&end)),
+            }
         }
-        Self(found)
+        closed
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.way.is_empty() && self.missing.is_empty()
     }
 
     /// Whether an open directory, or one that it lies in, is closed. Asks the file system for the
     /// directories above, not the path, so that no link and no renaming deceives it.
     pub(crate) fn reaches(&self, dir: BorrowedFd<'_>) -> bool {
-        if self.0.is_empty() {
+        if self.ends.is_empty() {
             return false;
         }
         let mut up = OsString::from(".");
@@ -41,34 +56,54 @@ impl Closed {
         loop {
             // What cannot be looked at is not known to be open.
             let Ok(stat) = statat(dir, &*up, AtFlags::empty()) else { return true };
-            if self.is(&stat) {
+            let here = identity(&stat);
+            if self.ends.contains(&here) {
                 return true;
             }
-            if below.replace(identity(&stat)) == Some(identity(&stat)) {
+            if below.replace(here) == Some(here) {
                 return false;
             }
             up.push("/..");
         }
     }
 
-    /// Whether the place lies in a closed directory, or is one or a link to one.
+    /// Whether the place is closed, lies in what is closed, leads there, or is where it would be made.
     pub(crate) fn holds(&self, place: &Place) -> bool {
-        !self.0.is_empty() && (self.is_at(place.dir(), place.arg()) || self.reaches(place.dir()))
+        if self.is_empty() {
+            return false;
+        }
+        self.is_at(place.dir(), place.arg())
+            || self.reaches(place.dir())
+            || self.would_be(place.dir(), place.arg())
     }
 
-    /// Whether the name means a closed directory, or a link on the way to one.
+    /// Whether the name means what is closed, or something on the way there.
     pub(crate) fn is_at(&self, dir: BorrowedFd<'_>, name: &OsStr) -> bool {
         let found = || statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
-        !self.0.is_empty() && found().is_ok_and(|stat| self.is(&stat))
+        !self.is_empty() && found().is_ok_and(|stat| self.is(identity(&stat)))
     }
 
-    /// Whether an open directory is itself a closed one.
+    /// Whether an entry of this number may be one of them: most are not, and need no second look.
+    pub(crate) fn may_be(&self, inode: u64) -> bool {
+        self.ends.iter().chain(&self.way).any(|(_, known)| *known == inode)
+    }
+
+    /// Whether an open directory is itself one of them.
     pub(crate) fn is_open(&self, dir: impl AsFd) -> Result<bool, Errno> {
-        Ok(!self.0.is_empty() && self.is(&rustix::fs::fstat(dir)?))
+        Ok(!self.is_empty() && self.is(identity(&rustix::fs::fstat(dir)?)))
     }
 
-    fn is(&self, stat: &Stat) -> bool {
-        self.0.contains(&identity(stat))
+    fn is(&self, found: Identity) -> bool {
+        self.ends.contains(&found) || self.way.contains(&found)
+    }
+
+    fn would_be(&self, dir: BorrowedFd<'_>, name: &OsStr) -> bool {
+        if !self.missing.iter().any(|(_, missing)| missing == name) {
+            return false;
+        }
+        let Ok(stat) = statat(dir, ".", AtFlags::empty()) else { return true };
+        let here = identity(&stat);
+        self.missing.iter().any(|(parent, missing)| missing == name && *parent == here)
     }
 }
 
@@ -76,30 +111,52 @@ fn identity(stat: &Stat) -> Identity {
     (stat.st_dev.into(), stat.st_ino)
 }
 
-/// Adds the links that a path passes and the directory that it leads to.
-fn follow(path: &Path, found: &mut Vec<Identity>) {
-    let Ok(path) = std::path::absolute(path) else { return };
-    let mut real = PathBuf::new();
+fn identity_at(path: &Path) -> Option<Identity> {
+    statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity)
+}
+
+/// The first name of a path that is not there, with the directory that is.
+fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
+    path.ancestors().find_map(|path| {
+        let parent = identity_at(path.parent()?)?;
+        Some((parent, path.file_name()?.to_owned()))
+    })
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(crate) struct Led {
+    /// Its end, without links; whether something is there or not.
+    pub(crate) end: PathBuf,
+    /// The links that were followed and the directories that were stepped back from, each without
+    /// links itself.
+    pub(crate) way: Vec<PathBuf>,
+}
+
+/// Follows a path as the operating system would. For paths of the operator and links of a user that a
+/// guest cannot make: what a guest names is walked instead.
+pub(crate) fn lead(path: &Path) -> Led {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let (mut end, mut way) = (PathBuf::new(), Vec::new());
     let mut left = parts(&path);
     for _ in 0..MAX_STEPS {
         let Some(part) = left.pop() else { break };
         if part == ".." {
-            real.pop();
+            way.push(end.clone());
+            end.pop();
             continue;
         }
         // An absolute target begins anew at the root.
-        let next = real.join(part);
+        let next = end.join(part);
         match std::fs::read_link(&next) {
             Ok(target) => {
-                found.extend(
-                    statat(CWD, &next, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity),
-                );
                 left.extend(parts(&target));
+                way.push(next);
             }
-            Err(_) => real = next,
+            Err(_) => end = next,
         }
     }
-    found.extend(statat(CWD, &real, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(identity));
+    Led { end, way }
 }
 
 /// The names of a path, the last one first.

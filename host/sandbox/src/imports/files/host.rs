@@ -99,6 +99,7 @@ impl types::HostDescriptor for FilesView<'_> {
         self.pace().await;
         let (file, opened) = self.either(&fd)?;
         self.ctx.may_write_open("set-times", &opened)?;
+        self.is_for_writing("set-times", &fd, &opened)?;
         let stat = fstat(&*file).map_err(error)?;
         self.ctx.has_one_name("set-times", &opened.mount, &opened.real, &stat)?;
         futimens(&*file, &timestamps(access, change)?).map_err(error)?;

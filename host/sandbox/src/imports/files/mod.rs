@@ -86,6 +86,8 @@ struct MountInfo {
     protected: bool,
     /// What is not written, wherever in the mount it lies.
     closed: Closed,
+    /// The host's path of the directory, without links.
+    real: PathBuf,
 }
 
 /// The files of one store: its mounts, and what is open.
@@ -158,15 +160,10 @@ impl OpenMount {
         let works = work_directories.iter().any(|directory| real.starts_with(directory));
         let closed = if works { Closed::default() } else { closed.clone() };
         let protected = lies_in_protected(&real, work_directories) || closed.reaches(dir.as_fd());
-        Ok(Self::new(mount.guest.clone(), mount.access, dir, protected, closed))
-    }
-
-    /// Takes a directory that is already open. `protected` = it is one of the protected
-    /// names or lies below one, so that nothing in it can be written.
-    fn new(guest: GuestPath, access: Access, dir: File, protected: bool, closed: Closed) -> Self {
-        let (perms, mode) = means(access, protected);
+        let (perms, mode) = means(mount.access, protected);
         let root = Dir::new(dir, perms, mode, true);
-        Self { info: Arc::new(MountInfo { guest, access, root, protected, closed }) }
+        let (guest, access) = (mount.guest.clone(), mount.access);
+        Ok(Self { info: Arc::new(MountInfo { guest, access, root, protected, closed, real }) })
     }
 
     /// The same open directory, with no more access than given.
@@ -177,8 +174,10 @@ impl OpenMount {
         }
         let mut root = here.root.clone();
         (root.perms, root.open_mode) = means(access, here.protected);
-        let (guest, protected, closed) = (here.guest.clone(), here.protected, here.closed.clone());
-        Self { info: Arc::new(MountInfo { guest, access, root, protected, closed }) }
+        let MountInfo { guest, protected, closed, real, .. } = &**here;
+        let (guest, closed, real) = (guest.clone(), closed.clone(), real.clone());
+        let protected = *protected;
+        Self { info: Arc::new(MountInfo { guest, access, root, protected, closed, real }) }
     }
 
     /// Where the guest sees it.
@@ -223,8 +222,8 @@ fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
 }
 
 impl MountInfo {
-    fn start(&self) -> Start {
-        Start { dir: Arc::clone(&self.root.dir), real: "".into(), protected: self.protected }
+    fn meant(&self, place: &Place) -> Meant {
+        alias::meant_by_protected_links(&self.real, self.root.dir.as_fd(), place)
     }
 
     /// The guest's path of something below the mount, without links.
@@ -306,7 +305,7 @@ impl FilesCtx {
         let mount = &opened.mount;
         let protected = place.protected || mount.closed.holds(place);
         self.may_write_real(what, mount, &place.real, protected)?;
-        let meant = alias::meant_by_protected_links(&mount.start(), place);
+        let meant = mount.meant(place);
         if meant == Meant::Itself {
             return Err(self.refuse_meant(what, mount, place, "is what"));
         }
@@ -317,7 +316,7 @@ impl FilesCtx {
     /// protected link may mean something else after that.
     fn may_move(&self, what: &str, opened: &Opened, place: &Place) -> Result<(), FsError> {
         let mount = &opened.mount;
-        if alias::meant_by_protected_links(&mount.start(), place) == Meant::OnTheWay {
+        if mount.meant(place) == Meant::OnTheWay {
             return Err(self.refuse_meant(what, mount, place, "is on the way to what"));
         }
         Ok(())

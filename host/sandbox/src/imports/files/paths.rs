@@ -9,7 +9,7 @@ use rustix::fs::{
     fstat, linkat, mkdirat, openat, readlinkat, renameat, unlinkat, utimensat,
 };
 use wasmtime::component::Resource;
-use wasmtime_wasi::filesystem::Descriptor;
+use wasmtime_wasi::filesystem::{Descriptor, OpenMode};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorStat, DescriptorType, ErrorCode, NewTimestamp, PathFlags,
@@ -18,7 +18,7 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::alias::{Content, content};
 use super::walk::{Follow, Place, kind};
-use super::{Base, FilesView, SHOWN_PATH, error};
+use super::{Base, FilesView, Opened, SHOWN_PATH, error};
 
 impl FilesView<'_> {
     /// Resolves a path that is about to be written. The last name is not followed.
@@ -51,6 +51,26 @@ impl FilesView<'_> {
         let path = base.opened.mount.guest_path(&place.real);
         let facts = format!("`{}` {why}", Shown::clipped(&path, SHOWN_PATH));
         self.ctx.refuse(what, DenyCode::PathNotAllowed, facts)
+    }
+
+    /// Whether what is open was opened to be written, when all was looked at; of a directory, whether
+    /// it may be now.
+    pub(super) fn is_for_writing(
+        &self,
+        what: &str,
+        fd: &Resource<Descriptor>,
+        opened: &Opened,
+    ) -> Result<(), FsError> {
+        let may = match self.table.get(fd)? {
+            Descriptor::File(file) => file.open_mode.contains(OpenMode::WRITE),
+            Descriptor::Dir(dir) => !opened.mount.closed.reaches(dir.dir.as_fd()),
+        };
+        if may {
+            return Ok(());
+        }
+        let path = opened.guest_path();
+        let facts = format!("`{}` is not open for writing", Shown::clipped(&path, SHOWN_PATH));
+        Err(self.ctx.refuse(what, DenyCode::PathNotAllowed, facts))
     }
 
     pub(crate) fn make_dir(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {

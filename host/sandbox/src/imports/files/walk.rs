@@ -140,26 +140,6 @@ const PASS: OFlags = OFlags::RDONLY;
 
 /// Resolves a path.
 pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<Place, WalkError> {
-    resolve(start, path, follow, None)
-}
-
-/// Resolves a path, and notes every directory and link that it passes, also where it leads nowhere,
-/// by its path below the mount without links.
-pub(crate) fn walk_noting(
-    start: &Start,
-    path: &str,
-    follow: Follow,
-    way: &mut Vec<String>,
-) -> Result<Place, WalkError> {
-    resolve(start, path, follow, Some(way))
-}
-
-fn resolve(
-    start: &Start,
-    path: &str,
-    follow: Follow,
-    way: Option<&mut Vec<String>>,
-) -> Result<Place, WalkError> {
     if path.is_empty() {
         return Err(Errno::NOENT.into());
     }
@@ -178,7 +158,6 @@ fn resolve(
         queue: VecDeque::new(),
         links: 0,
         by_protected_link: false,
-        way,
     };
     let must_be_dir = walk.enqueue(OsStr::new(path));
     walk.run(follow, must_be_dir)
@@ -193,8 +172,6 @@ struct Walk<'a> {
     links: u32,
     /// A link with a protected name was followed.
     by_protected_link: bool,
-    /// Where what is passed is noted.
-    way: Option<&'a mut Vec<String>>,
 }
 
 impl Walk<'_> {
@@ -219,7 +196,6 @@ impl Walk<'_> {
             if follow == Follow::Yes
                 && let Some(target) = self.link_at(&name)?
             {
-                self.note(&name);
                 must_be_dir |= self.expand(&name, &target)?;
                 continue;
             }
@@ -230,7 +206,6 @@ impl Walk<'_> {
 
     /// Goes into a directory, or replaces a link by its target.
     fn enter(&mut self, name: OsString) -> Result<(), WalkError> {
-        self.note(&name);
         let flags = PASS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(self.top(), &*name, flags, Mode::empty()) {
             Ok(dir) if self.stack.len() < MAX_DEPTH => {
@@ -278,13 +253,6 @@ impl Walk<'_> {
             }
         }
         ends_as_dir
-    }
-
-    fn note(&mut self, name: &OsStr) {
-        let passed = self.way.is_some().then(|| self.real(Some(name)));
-        if let Some(way) = &mut self.way {
-            way.extend(passed);
-        }
     }
 
     /// The path below the mount of a name in the directory that was reached.

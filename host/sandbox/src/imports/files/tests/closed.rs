@@ -74,6 +74,77 @@ async fn no_other_directory_takes_the_place_of_a_closed_one() {
 }
 
 #[tokio::test]
+async fn what_is_not_there_yet_is_not_made_and_what_a_path_steps_back_from_stays() {
+    let mut rig = Rig::new();
+    rig.put("x/real/agents/a.md", "agent");
+    rig.put("x/fake/store/db", "the guest's");
+    std::fs::create_dir(rig.host("x/e")).unwrap();
+    rig.symlink("e/../real", "x/home");
+    let dir = mounted(&mut rig, "x", &["x/home", "x/data/root"]);
+    let mut view = rig.view();
+    let moved = view.rename_at(fd(dir), "fake".into(), fd(dir), "data".into()).await;
+    let made = view.create_directory_at(fd(dir), "data".into()).await;
+    let removed = view.remove_directory_at(fd(dir), "e".into()).await;
+    for (what, done) in [("moved", moved), ("made", made), ("removed", removed)] {
+        assert_eq!(code(done), ErrorCode::NotPermitted, "{what}");
+    }
+    assert!(!rig.host("x/data").exists() && rig.host("x/fake/store/db").exists());
+    assert_eq!(rig.text("x/home/agents/a.md"), "agent");
+    rig.view().rename_at(fd(dir), "fake".into(), fd(dir), "other".into()).await.unwrap();
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn a_closed_file_and_the_directories_above_it_are_neither_changed_nor_moved() {
+    let mut rig = Rig::new();
+    rig.put("x/dots/belljar-settings", "settings");
+    rig.put("x/dots/other", "other");
+    std::fs::create_dir(rig.host("home")).unwrap();
+    rig.symlink("../x/dots/belljar-settings", "home/link");
+    let dir = mounted(&mut rig, "x", &["home/link"]);
+    for (route, error) in write_routes(&mut rig, dir, "dots/belljar-settings").await {
+        assert_eq!(error, ErrorCode::NotPermitted, "{route}");
+    }
+    let away = rig.view().rename_at(fd(dir), "dots".into(), fd(dir), "gone".into()).await;
+    assert_eq!(code(away), ErrorCode::NotPermitted);
+    assert_eq!(rig.text("home/link"), "settings");
+    rig.write(dir, "dots/other", "the neighbour").await.unwrap();
+    rig.assert_works().await;
+}
+
+#[tokio::test]
+async fn times_are_not_set_by_what_is_open_for_reading() {
+    let mut rig = Rig::new();
+    rig.put("x/kept/a.md", "agent");
+    rig.put("x/plain/b.md", "b");
+    let dir = mounted(&mut rig, "x", &["x/kept"]);
+    let before =
+        |rig: &Rig| std::fs::metadata(rig.host("x/kept/a.md")).unwrap().modified().unwrap();
+    let was = before(&rig);
+    let long_ago = || {
+        let seconds = wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime {
+            seconds: 1,
+            nanoseconds: 0,
+        };
+        types::NewTimestamp::Timestamp(seconds)
+    };
+    for (path, how) in
+        [("kept/a.md", How::Read), ("kept", How::Directory), ("plain/b.md", How::Read)]
+    {
+        let open = rig.open(dir, path, how).await.unwrap().rep();
+        let set = rig.view().set_times(fd(open), long_ago(), long_ago()).await;
+        assert_eq!(code(set), ErrorCode::NotPermitted, "{path}");
+    }
+    assert_eq!(before(&rig), was);
+    // The neighbours: a file that is open for writing, and a directory that may be written.
+    for (path, how) in [("plain/b.md", How::Write), ("plain", How::Directory)] {
+        let open = rig.open(dir, path, how).await.unwrap().rep();
+        rig.view().set_times(fd(open), long_ago(), long_ago()).await.unwrap();
+    }
+    rig.assert_works().await;
+}
+
+#[tokio::test]
 async fn a_mount_around_nothing_closed_is_written_as_ever() {
     let mut rig = Rig::new();
     rig.put("kept/a.md", "agent");

@@ -122,6 +122,39 @@ async fn nothing_on_the_way_of_a_protected_link_is_put_elsewhere_or_replaced() {
 }
 
 #[tokio::test]
+async fn a_protected_link_means_the_same_however_it_is_written() {
+    let mut rig = Rig::new();
+    let mount = rig.host("rw").canonicalize().unwrap();
+    rig.put("rw/docs/rules.md", "rules");
+    rig.put("rw/cfg/agents/a.md", "agent");
+    rig.put("rw/fake/rules.md", "the guest's");
+    rig.symlink("../rw/docs/rules.md", "rw/AGENTS.md");
+    rig.symlink(mount.join("cfg"), "rw/.belljar");
+    rig.symlink(mount.join("made/later.md"), "rw/belljar.toml");
+    // By a link in the mount to what lies outside of it.
+    rig.put("rw/sub/note.txt", "a note");
+    rig.symlink("../../ro/note.txt", "rw/sub/way");
+    rig.symlink("way", "rw/sub/AGENTS.md");
+    let rw = rig.rw;
+    for path in ["docs/rules.md", "cfg/agents/a.md", "cfg/new", "made/later.md"] {
+        let _ = rig.view().create_directory_at(fd(rw), "made".into()).await;
+        let denied = rig.open(rw, path, How::Replace).await;
+        assert_eq!(code(denied), ErrorCode::NotPermitted, "{path}");
+    }
+    let unlinked = rig.view().unlink_file_at(fd(rw), "sub/way".into()).await;
+    assert_eq!(code(unlinked), ErrorCode::NotPermitted);
+    for moved in ["docs", "cfg", "made"] {
+        let away = rig.view().rename_at(fd(rw), moved.into(), fd(rw), "gone".into()).await;
+        assert_eq!(code(away), ErrorCode::NotPermitted, "{moved}");
+    }
+    assert_eq!(rig.text("rw/AGENTS.md"), "rules");
+    assert_eq!(rig.text("rw/.belljar/agents/a.md"), "agent");
+    assert!(!rig.host("rw/belljar.toml").exists());
+    rig.view().rename_at(fd(rw), "fake".into(), fd(rw), "moved".into()).await.unwrap();
+    rig.assert_works().await;
+}
+
+#[tokio::test]
 async fn a_directory_that_holds_a_protected_name_is_not_renamed() {
     let mut rig = Rig::new();
     rig.put("rw/vendor/apps/evil/.belljar/agents/a.md", "agent");
