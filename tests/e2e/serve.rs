@@ -136,6 +136,17 @@ fn an_address_that_others_reach_needs_a_key_first() {
     let done = world.run(&["serve", "--listen", "0.0.0.0:0"]).exits(2);
     done.complains("there is no key").complains("belljar keys create");
     world.run(&["serve", "--listen", "x"]).exits(2);
+    // With a key it has to be meant, and says what passes there.
+    let key = key(&world, "local", "admin");
+    let far = ["serve", "--listen", "0.0.0.0:0"];
+    let done = world.run(&far).exits(2).complains("not encrypted");
+    done.complains("`--public`").complains("`--host-name NAME`");
+    for meant in [&["--public"][..], &["--host-name", "jar.example.org"]] {
+        let mut server = Server::of(&mut world.command(&[&far[..], meant].concat()));
+        server.address = server.address().replace("0.0.0.0", "127.0.0.1");
+        assert_eq!(server.get("/v1/agents", Some(&key)).0, 200, "{meant:?}");
+        server.terminate().exits(0).complains("without TLS");
+    }
     world.run(&["serve", "--host-name", "http://x"]).exits(2).complains("not the name of a host");
 }
 

@@ -101,7 +101,7 @@ fn a_page_that_lies_is_found_at_its_line() {
     assert!(other_words.starts_with("page.md:2: "), "{other_words}");
     let no_such_flag = "<!-- guide: not run: a test -->\n```console\n$ belljar run --fast x\n```\n";
     assert!(lie(no_such_flag).contains("--fast"));
-    assert!(lie("Text.\n\nUse `belljar agent list` for it.\n").starts_with("page.md:3: "));
+    assert!(lie("Text.\n\nUse `belljar agentz list` for it.\n").starts_with("page.md:3: "));
     assert!(lie("```console\n$ belljar explain nobody file_read\n```\n").contains("exited with"));
     assert!(lie("```toml\n[modells.a]\nkind = \"openai\"\n```\n").contains("modells"));
     assert!(lie("```sh\nbelljar limits\n```\n").contains("console"));

@@ -47,10 +47,13 @@ pub(crate) enum Command {
     /// Serve sessions over HTTP and WebSockets, on this machine unless told otherwise
     Serve(ServeArgs),
     /// Make, list and revoke the keys of the server
+    #[command(alias = "key")]
     Keys(KeysArgs),
     /// Make, list, disable and delete the tenants of the server
+    #[command(alias = "tenant")]
     Tenants(TenantsArgs),
     /// List, show, export and delete stored sessions
+    #[command(alias = "session")]
     Sessions(SessionsArgs),
     /// List saved runs, or show what the tool calls of one did
     Receipts(ReceiptsArgs),
@@ -59,19 +62,19 @@ pub(crate) enum Command {
     /// `--workspace`, write what belongs into that workspace instead
     Init(InitArgs),
     /// Look at agents; add, update and remove libraries of them
-    #[command(subcommand)]
+    #[command(subcommand, alias = "agent")]
     Agents(AgentsCommand),
     /// Look at and run teams: pipelines of agents
-    #[command(subcommand)]
+    #[command(subcommand, alias = "team")]
     Teams(TeamsCommand),
     /// Look at skills: instructions that agents load when they need them
-    #[command(subcommand)]
+    #[command(subcommand, alias = "skill")]
     Skills(SkillsCommand),
     /// Look at drafts of agents, teams and skills, and take them into use
-    #[command(subcommand)]
+    #[command(subcommand, alias = "draft")]
     Drafts(DraftsCommand),
     /// Look at, call and make tools
-    #[command(subcommand)]
+    #[command(subcommand, alias = "tool")]
     Tools(ToolsCommand),
     /// Give an agent rights, in your own belljar.toml
     Grant(GrantArgs),

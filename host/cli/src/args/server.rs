@@ -23,6 +23,10 @@ pub(crate) struct ServeArgs {
     /// A name that the server goes by, beside those of this machine; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) host_name: Vec<String>,
+    /// Listen on an address that other machines reach, without a name of `--host-name`: connections
+    /// are not encrypted, so a proxy with TLS belongs in front
+    #[arg(long)]
+    pub(crate) public: bool,
     /// An origin whose pages may call, such as `https://app.example.org`; repeatable
     #[arg(long, value_name = "URL")]
     pub(crate) origin: Vec<String>,

@@ -95,7 +95,8 @@ pub(crate) fn run(
             admission: Arc::clone(&admission),
             limits,
         };
-        let listening = Listening { address, names, connections };
+        let meant = args.public || !all_names(args, &settings.server).is_empty();
+        let listening = Listening { address, meant, names, connections };
         let app = app(opener, &settings.server, store.clone(), listening, admission).await;
         let served = match app {
             Ok(app) => serve(&app, listener, &raised, out).await,
@@ -144,6 +145,8 @@ fn env(name: &str) -> Option<String> {
 /// Where a server listens, by which names, and for how many connections.
 struct Listening {
     address: SocketAddr,
+    /// Somebody said that other machines are to reach it.
+    meant: bool,
     names: Names,
     connections: u32,
 }
@@ -156,7 +159,7 @@ async fn app(
     listening: Listening,
     admission: Arc<Admission>,
 ) -> Result<App, Failure> {
-    let Listening { address, names, connections } = listening;
+    let Listening { address, meant, names, connections } = listening;
     refuse_command_hooks(&opener.tenancy, &store).await?;
     let keys = has_keys(&store.registry()).await.map_err(failed)?;
     let open = may_listen(address, keys).map_err(|error| {
@@ -164,6 +167,15 @@ async fn app(
             .hint("make a key first: `belljar keys create --scope admin --name NAME`")
             .hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
     })?;
+    if !open && !meant {
+        return Err(not_meant(address));
+    }
+    if !open {
+        opener.out.note(format_args!(
+            "other machines reach {address}, without TLS: keys and answers pass in clear text unless \
+             a proxy with TLS is in front"
+        ));
+    }
     let needed = store.registry().keys_needed().await.map_err(failed)?;
     say_who_is_let_in(keys, needed, &opener.out);
     let hidden = hidden(&opener);
@@ -186,6 +198,16 @@ async fn app(
         audit_days: server.audit_days.unwrap_or(DEFAULT_AUDIT_DAYS),
     };
     Ok(App::new(config, store, Arc::new(Opening::from(opener)), admission))
+}
+
+/// An address that other machines reach has to be somebody's wish, not a habit of typing.
+fn not_meant(address: SocketAddr) -> Failure {
+    Failure::usage(format!(
+        "other machines reach {address}, and what is said there is not encrypted"
+    ))
+    .hint("with a proxy that has TLS in front, say by which name: `--host-name NAME`")
+    .hint("in a network that you trust as it is: `--public`")
+    .hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
 }
 
 /// INV-153: a server with tenants does not start with hooks that it could not run for them.
@@ -318,13 +340,18 @@ fn cannot_listen(address: &str, error: &std::io::Error) -> Failure {
 
 /// The names of this machine, the address itself where it is a certain one, and those that were
 /// given.
+/// The names that the server goes by, beside those of this machine.
+fn all_names<'a>(args: &'a ServeArgs, server: &'a ServerSetting) -> Vec<&'a String> {
+    server.host_names.iter().chain(&args.host_name).collect()
+}
+
 fn names(args: &ServeArgs, server: &ServerSetting, address: SocketAddr) -> Result<Names, Failure> {
     let refused = |error: NameError| Failure::usage(error.to_string());
     let mut names = Names::loopback(address.port());
     if !address.ip().is_unspecified() {
         names = names.host(&address.to_string()).map_err(refused)?;
     }
-    for name in server.host_names.iter().chain(&args.host_name) {
+    for name in all_names(args, server) {
         names = names.host(name).map_err(refused)?;
     }
     for origin in server.origins.iter().chain(&args.origin) {
