@@ -126,8 +126,8 @@ impl Build<'_> {
         }
         let mut flags = self.remap()?;
         toolchain.configure(&mut cargo, &mut flags)?;
-        // Flags from the caller's environment would change the output.
-        cargo.env_remove("RUSTFLAGS");
+        // Flags and wrappers from the caller's environment would change the output.
+        cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_WORKSPACE_WRAPPER");
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}".as_ref()));
         let done =
             cargo.stderr(Stdio::inherit()).output().context("failed to run `cargo build`")?;

@@ -1,23 +1,47 @@
 //! `cargo xtask check`: what has to hold before anything lands, without running tests.
+//!
+//! Lints and documentation are read from metadata of all dependencies, which no build leaves behind:
+//! minutes of compiling. Where the tests have been compiled by clippy's own driver, as `.ci/run`
+//! does it, every lint was an error then, and `--linted` takes the rest from what is built: the
+//! guests are linted, and rustdoc reads the libraries as it reads them for their doctests.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 
-use crate::{patches, supply, tidy, tools};
+use crate::{metadata, patches, supply, tidy, tools};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The tests are built, and were linted while they were: lint and document only the rest
+    #[arg(long)]
+    linted: bool,
+}
+
+/// Set, and this program stands in for rustdoc: see [`document`].
+pub(crate) const AS_RUSTDOC: &str = "BELLJAR_XTASK_AS_RUSTDOC";
+
+/// Options of `rustdoc --test` that mean nothing where documentation is made; `true`: a value
+/// follows.
+const OF_DOCTESTS: &[(&str, bool)] =
+    &[("--test", false), ("--test-run-directory", true), ("--no-run", false)];
 
 /// One check of the tree at a root.
 type Stage = fn(&Path) -> Result<()>;
 
 /// Runs every stage, even after one has failed, so that one run shows all there is to mend.
-pub(crate) fn run(root: &Path) -> Result<()> {
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+    let (clippy, docs): (Stage, Stage) = match arguments.linted {
+        true => (clippy_of_guests, docs_of_built),
+        false => (clippy, docs),
+    };
     let stages: [(&str, Stage); 7] = [
         ("fmt", |root| cargo(root, &["fmt", "--all", "--check"])),
-        ("clippy", |root| {
-            cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
-        }),
+        ("clippy", clippy),
         ("docs", docs),
         ("tidy", tidy::run),
         ("supply", supply::check),
@@ -39,6 +63,71 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     }
     if !failed.is_empty() {
         bail!("these checks failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn clippy(root: &Path) -> Result<()> {
+    cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+/// The members that `cargo test` does not build.
+fn clippy_of_guests(root: &Path) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Members {
+        packages: Vec<Package>,
+        workspace_default_members: Vec<String>,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        id: String,
+        name: String,
+    }
+    let Members { packages, workspace_default_members: tested } =
+        metadata::read(root, belljar_guest_build::TARGET)?;
+    let tested = packages.iter().filter(|package| tested.contains(&package.id));
+    let left_out = tested.flat_map(|package| ["--exclude", &package.name]);
+    let arguments: Vec<_> = ["clippy", "--workspace", "--all-targets"]
+        .into_iter()
+        .chain(left_out)
+        .chain(["--", "-D", "warnings"])
+        .collect();
+    cargo(root, &arguments)
+}
+
+/// `cargo test --doc`, with this program for rustdoc: the libraries as they are built, and no test.
+fn docs_of_built(root: &Path) -> Result<()> {
+    let mut command = crate::cargo();
+    let itself = std::env::current_exe().context("failed to find the running program")?;
+    command.args(["test", "--doc", "--quiet"]).env("RUSTDOC", itself).env(AS_RUSTDOC, "1");
+    finish(root, command)
+}
+
+/// Stands in for rustdoc: where cargo asks for the doctests of a library, its documentation is made,
+/// and a warning is an error. Anything else is passed on.
+pub(crate) fn document(arguments: impl Iterator<Item = OsString>) -> Result<()> {
+    let arguments: Vec<OsString> = arguments.collect();
+    let mut command = Command::new("rustdoc");
+    if arguments.iter().any(|argument| argument == "--test") {
+        let mut rest = arguments.into_iter();
+        while let Some(argument) = rest.next() {
+            match OF_DOCTESTS.iter().find(|(option, _)| argument == *option) {
+                Some((_, true)) => drop(rest.next()),
+                Some((_, false)) => {}
+                None => drop(command.arg(argument)),
+            }
+        }
+        let written = tempfile::tempdir().context("failed to make a temporary directory")?;
+        let done = command.args(["-D", "warnings", "-o"]).arg(written.path()).status();
+        return documented(done.context("failed to start rustdoc")?.success());
+    }
+    let done = command.args(arguments).status().context("failed to start rustdoc")?;
+    documented(done.success())
+}
+
+fn documented(well: bool) -> Result<()> {
+    if !well {
+        bail!("rustdoc failed");
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -59,12 +60,40 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     if arguments.seconds == 0 {
         return Ok(());
     }
-    let mut runs = Vec::new();
-    for target in &chosen {
+    let one = |target: &str| {
         crate::say(&format!("fuzz {target}: {} s", arguments.seconds));
-        runs.push(fuzz(root, &work, &binaries, target, arguments.seconds)?);
-    }
-    report(root, &runs)
+        fuzz(root, &work, &binaries, target, arguments.seconds)
+    };
+    report(root, &on_every_core(&chosen, one)?)
+}
+
+/// Does `one` for each target, as many at a time as there are processors: libFuzzer takes one. The
+/// results are in the order of the targets.
+fn on_every_core<T: Send>(
+    targets: &[String],
+    one: impl Fn(&str) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let waiting = Mutex::new(targets.iter().enumerate());
+    let done = Mutex::new(Vec::new());
+    let next = || waiting.lock().ok()?.next();
+    let work = || {
+        while let Some((at, target)) = next() {
+            let run = one(target);
+            if let Ok(mut done) = done.lock() {
+                done.push((at, run));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(work);
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_default();
+    ensure!(done.len() == targets.len(), "a target was not run to its end");
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, run)| run).collect()
 }
 
 /// Says what is missing. The answer is the machine's own target triple.
@@ -109,6 +138,8 @@ fn build(root: &Path, work: &Path, host: &str, target: Option<&str>) -> Result<P
         .args(["--sanitizer", "none", "--codegen-units", "16", "--target", host, "--target-dir"])
         .arg(work)
         .args(target)
+        // It may be of the stable toolchain.
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .current_dir(root)
         .status()
         .context("failed to start cargo")?;
@@ -213,6 +244,19 @@ fn report(root: &Path, runs: &[Run]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_target_is_run_once_and_told_of_in_its_place() {
+        let targets: Vec<String> = (0..20).map(|number| format!("t{number}")).collect();
+        let runs = on_every_core(&targets, |target| Ok(target.to_owned())).unwrap();
+        assert_eq!(runs, targets);
+        let one_fails = |target: &str| match target {
+            "t7" => bail!("t7 does not start"),
+            _ => Ok(()),
+        };
+        let error = on_every_core(&targets, one_fails).unwrap_err();
+        assert_eq!(error.to_string(), "t7 does not start");
+    }
 
     #[test]
     fn the_figures_are_read_from_libfuzzers_own_words() {

@@ -32,7 +32,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Check formatting, lints, documentation, house rules and the committed components
-    Check,
+    Check(check::Arguments),
     /// Check the supply chain with cargo-deny; where it is not installed, without it
     Deny {
         /// Ask the database of advisories too, which takes the internet
@@ -66,7 +66,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    let done = match std::env::var_os(check::AS_RUSTDOC) {
+        Some(_) => check::document(std::env::args_os().skip(1)),
+        None => run(Arguments::parse().command),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(&format!("error: {error:#}"));
@@ -78,7 +82,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     let root = root()?;
     match command {
-        Command::Check => check::run(&root),
+        Command::Check(arguments) => check::run(&root, &arguments),
         Command::Deny { advisories } => supply::deny(&root, advisories),
         Command::Dist(arguments) => dist::run(&root, &arguments),
         Command::Fuzz(arguments) => fuzz::run(&root, &arguments),
