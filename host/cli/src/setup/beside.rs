@@ -11,6 +11,8 @@ use std::sync::OnceLock;
 use rustix::fs::{Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
+use super::ours;
+
 /// A file that the build has made.
 pub(crate) struct File {
     /// Its name, which holds a digest of its content: a file of another release has another.
@@ -66,8 +68,7 @@ pub(crate) fn map(path: &Path, bytes: usize, owner: u32) -> Option<&'static [u8]
 
 /// Whether nobody but root and this user writes it.
 fn is_only(about: &Metadata, owner: u32) -> bool {
-    const OTHERS_WRITE: u32 = 0o022;
-    (about.uid() == owner || about.uid() == 0) && about.mode() & OTHERS_WRITE == 0
+    ours::judge(about.uid(), about.mode(), owner).is_none()
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(crate) fn check(_file: &File, _path: &Path) -> Result<(), Failure> {
 
 #[cfg(unix)]
 #[derive(Debug, PartialEq, Eq)]
-enum Hint {
+pub(super) enum Hint {
     Own,
     Close,
 }
@@ -57,7 +57,7 @@ enum Hint {
 /// Why somebody else could have written what has this owner and mode. The sticky bit of a directory
 /// is no help: others replace no file there, but add theirs, and those would be obeyed.
 #[cfg(unix)]
-fn judge(owner: u32, mode: u32, us: u32) -> Option<(String, Hint)> {
+pub(super) fn judge(owner: u32, mode: u32, us: u32) -> Option<(String, Hint)> {
     const OTHERS_WRITE: u32 = 0o022;
     if owner != us && owner != 0 {
         return Some((format!("belongs to user {owner}, and you are user {us}"), Hint::Own));

@@ -300,8 +300,8 @@ impl FilesCtx {
     }
 
     /// Whether the place may be written at all: the mount's access, then protected names, then
-    /// closed directories.
-    fn may_write(&self, what: &str, opened: &Opened, place: &Place) -> Result<(), FsError> {
+    /// closed directories. With a yes: what a protected link makes of it, for [`Self::may_move`].
+    fn may_write(&self, what: &str, opened: &Opened, place: &Place) -> Result<Meant, FsError> {
         let mount = &opened.mount;
         let protected = place.protected || mount.closed.holds(place);
         self.may_write_real(what, mount, &place.real, protected)?;
@@ -309,15 +309,21 @@ impl FilesCtx {
         if meant == Meant::Itself {
             return Err(self.refuse_meant(what, mount, place, "is what"));
         }
-        Ok(())
+        Ok(meant)
     }
 
     /// Whether a name that may be written may also go, come from elsewhere, or be replaced: a
     /// protected link may mean something else after that.
-    fn may_move(&self, what: &str, opened: &Opened, place: &Place) -> Result<(), FsError> {
-        let mount = &opened.mount;
-        if mount.meant(place) == Meant::OnTheWay {
-            return Err(self.refuse_meant(what, mount, place, "is on the way to what"));
+    fn may_move(
+        &self,
+        what: &str,
+        opened: &Opened,
+        place: &Place,
+        meant: Meant,
+    ) -> Result<(), FsError> {
+        if meant == Meant::OnTheWay {
+            let how = "is on the way to what";
+            return Err(self.refuse_meant(what, &opened.mount, place, how));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use super::alias::{Content, content};
+use super::alias::{Content, Meant, content};
 use super::walk::{Follow, Place, kind};
 use super::{Base, FilesView, Opened, SHOWN_PATH, error};
 
@@ -28,10 +28,20 @@ impl FilesView<'_> {
         fd: &Resource<Descriptor>,
         path: &str,
     ) -> Result<(Base, Place), FsError> {
+        let (base, place, _) = self.writable(what, fd, path)?;
+        Ok((base, place))
+    }
+
+    fn writable(
+        &self,
+        what: &str,
+        fd: &Resource<Descriptor>,
+        path: &str,
+    ) -> Result<(Base, Place, Meant), FsError> {
         let base = self.base(fd)?;
         let place = self.ctx.walk(what, &base, path, Follow::No)?;
-        self.ctx.may_write(what, &base.opened, &place)?;
-        Ok((base, place))
+        let meant = self.ctx.may_write(what, &base.opened, &place)?;
+        Ok((base, place, meant))
     }
 
     /// Resolves a path of which the last name is about to go, to come from elsewhere, or to be
@@ -42,8 +52,8 @@ impl FilesView<'_> {
         fd: &Resource<Descriptor>,
         path: &str,
     ) -> Result<(Base, Place), FsError> {
-        let (base, place) = self.target(what, fd, path)?;
-        self.ctx.may_move(what, &base.opened, &place)?;
+        let (base, place, meant) = self.writable(what, fd, path)?;
+        self.ctx.may_move(what, &base.opened, &place, meant)?;
         Ok((base, place))
     }
 
