@@ -55,7 +55,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use belljar_policy::Meter;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::RunId;
 use crate::outcome::{Status, Usage};
@@ -277,7 +277,8 @@ pub struct BatchChild {
 }
 
 /// How the subagents of a batch are doing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[allow(missing_docs, reason = "the words of the statuses")]
 pub struct Counts {
     pub total: usize,

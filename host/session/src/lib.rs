@@ -16,14 +16,14 @@ mod service;
 mod trace;
 
 pub use conversation::compaction::Problem as CompactProblem;
-pub use conversation::history::History;
 pub use conversation::talk::{Conversation, Turn};
 pub use record::hub::{SessionEvent, Watch};
 pub use record::open_turn::OpenTurn;
 pub use record::past::Past;
+pub use record::rows::History;
 pub use record::rows::PastTurn;
-pub use record::saved_run::{KEEP_RUNS, SavedTeam, prune_runs, run_saved, run_team_saved};
-pub use record::session_journal::{JournalError, SavedTurn, SessionJournal};
+pub use record::saved_run::{KEEP_RUNS, prune_runs, run_saved, run_team_saved};
+pub use record::session_journal::{JournalError, Saved, SessionJournal};
 pub use record::stored_run::{RECORD_VERSION, RunRecord, note_files, shown_status};
 pub use service::{
     Admission, OpenQuestion, PersonAnswer, PreviewRequest, QuestionKind, RunningTurn, Service,

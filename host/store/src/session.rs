@@ -159,8 +159,8 @@ impl Store {
         rows.iter().map(|row| self.stored(row)).collect()
     }
 
-    /// The conversation of this workspace that was last added to. Runs that nobody has gone on
-    /// with are none.
+    /// The conversation of this workspace that was last added to. Runs that nobody has resumed
+    /// are none.
     pub async fn latest_session(
         &self,
         workspace: &str,

@@ -15,6 +15,40 @@ use crate::http::respond::{Json, PathOf, QueryOf};
 /// Most messages of a page with all that was said: each may be as large as a model's context.
 const MAX_FULL: u32 = 20;
 
+/// What is seen of a message's metadata; a field is shown once it stands here.
+const OF_MESSAGES: &[&str] = &[
+    // Of what a person said: with what the turn began.
+    "actor",
+    "limits",
+    "partial",
+    "history",
+    // Of an answer.
+    "run",
+    "agent",
+    "model",
+    "error",
+    "usage",
+    "total",
+    "rest",
+    "subagents",
+    "batches",
+];
+
+/// What is seen of a subagent's result.
+const OF_SUBAGENTS: &[&str] = &[
+    "path",
+    "spawn_index",
+    "output",
+    "step",
+    "usage",
+    "total",
+    "findings",
+    "paths_read",
+    "paths_written",
+    "warnings",
+    "rest",
+];
+
 /// Which rows are wanted.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -131,8 +165,7 @@ pub(crate) struct MessageBody {
 /// The subagents of a session, by turn and in their order there.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Subagents {
-    #[schema(value_type = Vec<SubagentBody>)]
-    subagents: Vec<SubagentRecord>,
+    subagents: Vec<SubagentBody>,
     /// What to send as `after` for the next ones; absent where there are none. A page ends behind
     /// 2 MiB of what is stored, with fewer than `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,8 +173,7 @@ pub(crate) struct Subagents {
 }
 
 /// A subagent. Its texts are foreign.
-#[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "the schema of a row of the store")]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SubagentBody {
     id: String,
     parent_message_id: String,
@@ -176,8 +208,7 @@ pub(crate) struct SubagentBody {
 /// The latest receipts of a session, the oldest of them first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Receipts {
-    #[schema(value_type = Vec<ReceiptBody>)]
-    receipts: Vec<StoredReceipt>,
+    receipts: Vec<ReceiptBody>,
     /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
     /// MiB of what is stored, with fewer than `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,8 +216,7 @@ pub(crate) struct Receipts {
 }
 
 /// What one tool call did.
-#[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "the schema of a row of the store")]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReceiptBody {
     message: String,
     id: String,
@@ -287,7 +317,8 @@ pub(crate) async fn subagents(
     let (limit, message, after) = (Limit::of(limit)?.rows(), message.as_deref(), after.as_deref());
     let page = ctx.store().subagents_page(&session, message, after, limit, PAGE_BYTES).await?;
     let next = next_of(page.rows.last(), page.more, |subagent| subagent.id.clone());
-    Ok(Json(Subagents { subagents: page.rows, next }))
+    let subagents = page.rows.into_iter().map(SubagentBody::of).collect();
+    Ok(Json(Subagents { subagents, next }))
 }
 
 /// `GET /v1/sessions/{id}/receipts`.
@@ -302,7 +333,8 @@ pub(crate) async fn receipts(
         (Limit::of(limit)?.rows(), message.as_deref(), before.as_deref());
     let page = ctx.store().receipts_page(&session, message, before, limit, PAGE_BYTES).await?;
     let next = next_of(page.rows.first(), page.more, |stored| stored.receipt.id.clone());
-    Ok(Json(Receipts { receipts: page.rows, next }))
+    let receipts = page.rows.into_iter().map(ReceiptBody::of).collect();
+    Ok(Json(Receipts { receipts, next }))
 }
 
 fn running(ctx: &Ctx) -> BTreeSet<String> {
@@ -333,20 +365,8 @@ pub(crate) fn without_path(agent: &str) -> String {
 
 impl MessageBody {
     fn of(message: StoredMessage, full: bool) -> Self {
-        let StoredMessage {
-            id,
-            sort_order,
-            role,
-            status,
-            mut content,
-            mut metadata,
-            created,
-            updated,
-        } = message;
-        // INV-93: where the command line put a run's files is a path of this machine.
-        if let Some(metadata) = metadata.as_object_mut() {
-            metadata.remove("files");
-        }
+        let StoredMessage { id, sort_order, role, status, mut content, metadata, created, updated } =
+            message;
         let mut part = |name: &str| content.get_mut(name).map(Value::take);
         Self {
             id,
@@ -357,11 +377,71 @@ impl MessageBody {
                 .and_then(|text| text.as_str().map(str::to_owned))
                 .unwrap_or_default(),
             messages: part("messages").filter(|_| full),
-            metadata,
+            metadata: shown(metadata, OF_MESSAGES),
             created,
             updated,
         }
     }
+}
+
+impl SubagentBody {
+    fn of(record: SubagentRecord) -> Self {
+        Self {
+            id: record.id,
+            parent_message_id: record.parent_message_id,
+            parent_tool_call_id: record.parent_tool_call_id,
+            parent_agent: record.parent_agent,
+            parent_subagent_id: record.parent_subagent_id,
+            depth: record.depth,
+            chain_id: record.chain_id,
+            source: record.source.as_str().to_owned(),
+            agent: record.agent,
+            display_name: record.display_name,
+            goal: record.goal,
+            context: record.context,
+            status: record.status.as_str().to_owned(),
+            model: record.model,
+            tool_names: record.tool_names,
+            summary: record.summary,
+            result: shown(record.result, OF_SUBAGENTS),
+            error: record.error,
+            input_tokens: record.input_tokens,
+            cached_tokens: record.cached_tokens,
+            output_tokens: record.output_tokens,
+            fuel: record.fuel,
+            sort_order: record.sort_order,
+            created: record.created,
+            started: record.started,
+            ended: record.ended,
+        }
+    }
+}
+
+impl ReceiptBody {
+    fn of(stored: StoredReceipt) -> Self {
+        let StoredReceipt { message, receipt } = stored;
+        Self {
+            message,
+            id: receipt.id,
+            agent: receipt.agent,
+            step: receipt.step,
+            call_id: receipt.call_id,
+            tool: receipt.tool,
+            ok: receipt.ok,
+            ending: receipt.ending,
+            fuel: receipt.fuel,
+            micros: receipt.micros,
+            body: receipt.body,
+            created: receipt.created,
+        }
+    }
+}
+
+/// The parts of a value that may be seen. INV-93: a row holds what only this machine needs too, as
+/// where the command line put a run's files.
+fn shown(value: Value, parts: &[&str]) -> Value {
+    let Value::Object(all) = value else { return Value::Object(serde_json::Map::new()) };
+    Value::Object(all.into_iter().filter(|(name, _)| parts.contains(&name.as_str())).collect())
 }
 
 #[cfg(test)]
@@ -369,14 +449,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_shown_without_where_its_files_were_put() {
+    fn of_a_message_only_what_is_listed_is_shown() {
         let message = StoredMessage {
             id: "1".to_owned(),
             sort_order: 2,
             role: belljar_store::Role::Assistant,
             status: belljar_store::MessageStatus::Completed,
             content: serde_json::json!({"text": "done"}),
-            metadata: serde_json::json!({"run": "1", "files": [{"saved_to": "/srv/x"}]}),
+            metadata: serde_json::json!({"run": "1", "files": [{"saved_to": "/srv/x"}], "newer": 1}),
             created: 1,
             updated: 1,
         };

@@ -52,7 +52,7 @@ pub(crate) enum HistoryWord {
     Whole,
 }
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Answered {
     /// The session.

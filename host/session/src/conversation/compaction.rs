@@ -15,10 +15,10 @@ use belljar_store::{Compaction, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::conversation::history::{self, History};
+use crate::conversation::history;
 use crate::conversation::material;
 use crate::conversation::talk::Conversation;
-use crate::record::rows::{self, PastTurn};
+use crate::record::rows::{self, History, PastTurn};
 use belljar_agent::Host;
 use belljar_agent::Usage;
 use belljar_agent::events::{EventKind, Events};
@@ -65,7 +65,7 @@ pub(crate) struct Work<'a> {
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// The history from now on; `None` = as it was.

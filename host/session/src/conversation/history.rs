@@ -1,26 +1,12 @@
 //! What of a session's past the model is sent: all of it, or a summary of the older turns and the
 //! later ones as they were. The store keeps all of it in either case.
 
-use belljar_model::Message;
-use belljar_store::Compaction;
-use serde::{Deserialize, Serialize};
-
 use crate::record::past::Past;
-use crate::record::rows::PastTurn;
+use crate::record::rows::{History, PastTurn};
 use belljar_agent::frame;
 use belljar_agent::message_bytes;
-
-/// How much of the past the model is sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum History {
-    /// A summary stands for the older turns where there is one; one is made when they grow too
-    /// large for the model.
-    #[default]
-    Compacted,
-    /// Every turn as it was; nothing is summarised.
-    Whole,
-}
+use belljar_model::Message;
+use belljar_store::Compaction;
 
 /// Bytes of text that a token is taken for. English has about four, Chinese about three: a
 /// history is rather taken for too large than for too small.

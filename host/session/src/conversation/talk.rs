@@ -9,7 +9,7 @@ use belljar_policy::{Budget, Caps, Level, LimitsRequest, Meter};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::compaction::Done;
-use crate::conversation::history::History;
+use crate::record::rows::History;
 use belljar_agent::Host;
 use belljar_agent::ResolvedAgent;
 use belljar_agent::events::EventSink;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use belljar_policy::LimitsRequest;
 
-use crate::conversation::history::History;
 use crate::conversation::talk::Conversation;
 use crate::record::open_turn::OpenTurn;
+use crate::record::rows::History;
 
 /// What a turn begins with.
 pub(crate) struct TurnInput<'a> {

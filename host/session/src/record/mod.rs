@@ -7,7 +7,6 @@ pub(crate) mod lock;
 pub(crate) mod open_turn;
 pub(crate) mod past;
 pub(crate) mod recorder;
-pub(crate) mod rest;
 pub(crate) mod rows;
 pub(crate) mod saved_run;
 pub(crate) mod session_journal;

@@ -9,8 +9,7 @@ use belljar_store::{MessageStatus, Store, StoreError, StoredMessage, SubagentRec
 use bytes::Bytes;
 use serde::Deserialize;
 
-use crate::record::rows;
-use crate::record::rows::ReceiptKey;
+use crate::record::rows::{self, AgentMetadata, PersonContent, PersonMetadata, ReceiptKey};
 use belljar_agent::Control;
 use belljar_agent::RunId;
 use belljar_agent::{Replay, StepEntry, StepKind};
@@ -41,28 +40,6 @@ pub struct OpenTurn {
     pub(crate) receipts: HashSet<ReceiptKey>,
 }
 
-/// What is read of a placeholder's metadata.
-#[derive(Deserialize)]
-struct Known {
-    run: RunId,
-}
-
-/// What is read of a person's message.
-#[derive(Deserialize)]
-struct Asked {
-    text: String,
-    #[serde(default)]
-    context: Option<String>,
-}
-
-/// What is read of that message's metadata.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Bounds {
-    limits: LimitsRequest,
-    partial: bool,
-}
-
 impl OpenTurn {
     /// The turn of these messages that a process died in. A session has one at a time.
     pub(crate) async fn found(
@@ -79,13 +56,15 @@ impl OpenTurn {
         else {
             return Ok(None);
         };
-        let known = Known::deserialize(&row.metadata);
-        let said = Asked::deserialize(&asked.content);
+        let known = AgentMetadata::deserialize(&row.metadata);
+        let said = PersonContent::deserialize(&asked.content);
         // Of a placeholder that an older program left, nothing is kept.
-        let (Ok(Known { run }), Ok(Asked { text, context })) = (known, said) else {
+        let (Ok(AgentMetadata { run: Some(run), .. }), Ok(PersonContent { text, context })) =
+            (known, said)
+        else {
             return Ok(None);
         };
-        let Bounds { limits, partial } = Bounds::deserialize(&asked.metadata).unwrap_or_default();
+        let begun = PersonMetadata::deserialize(&asked.metadata).unwrap_or_default();
         let mut entries = Vec::new();
         for entry in store.journal_of(session, &row.id).await? {
             let bad = |error: serde_json::Error| StoreError::Row {
@@ -104,8 +83,8 @@ impl OpenTurn {
             run,
             text,
             context,
-            partial,
-            limits,
+            partial: begun.partial.unwrap_or_default(),
+            limits: begun.limits.unwrap_or_default(),
             control: Arc::default(),
             receipts: entries.iter().filter_map(rows::receipt_of).map(rows::receipt_key).collect(),
             replay: Some(Replay::of(entries)),

@@ -11,8 +11,7 @@ use belljar_store::{AuditEntry, Committed, Store, SubagentRecord, SubagentStatus
 use serde_json::json;
 
 use crate::record::event_log::EventLog;
-use crate::record::rows;
-use crate::record::rows::ReceiptKey;
+use crate::record::rows::{self, AgentMetadata, ReceiptKey};
 use belljar_agent::{ChildSummary, Outcome};
 use belljar_agent::{Clock, RunId};
 use belljar_agent::{Journal, QueuedChild};
@@ -146,7 +145,7 @@ impl Recorder {
     ) -> io::Result<Committed> {
         let Place { session, message, run, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
-        let metadata = rows::live_metadata(run, &self.records().all);
+        let metadata = rows::value(&AgentMetadata::of_running(run, &self.records().all));
         let mut writes = vec![
             Write::Subagents { session: session.clone(), records },
             Write::Metadata { session, message, metadata, updated: self.place.now() },

@@ -1,5 +1,5 @@
-//! Runs as sessions of one turn: what is asked for is on disk before it is acted on, and what
-//! came of it replaces a placeholder, as in a conversation.
+//! Runs as sessions of one turn: what is asked for is on disk before it is acted on, and its
+//! result replaces a placeholder, as in a conversation.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use belljar_model::Message;
 use belljar_store::{SessionKind, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::history::History;
 use crate::conversation::talk::Conversation;
 use crate::record::input::TurnInput;
 use crate::record::lock::Held;
 use crate::record::lock::locks;
-use crate::record::session_journal::{JournalError, SavedTurn, SessionJournal};
+use crate::record::rows::History;
+use crate::record::session_journal::{JournalError, Saved, SessionJournal};
 use belljar_agent::Host;
 use belljar_agent::RunSpec;
 use belljar_agent::events::EventSink;
@@ -21,15 +21,6 @@ use belljar_agent::{TeamOutcome, TeamSpec, run_team_as};
 
 /// How many runs are kept unless the settings say otherwise (`keep_runs`): weeks of work.
 pub const KEEP_RUNS: u64 = 200;
-
-/// A team that was run.
-#[derive(Debug)]
-pub struct SavedTeam {
-    /// What came of it.
-    pub outcome: TeamOutcome,
-    /// Why that is not on disk, should it not be.
-    pub unsaved: Option<StoreError>,
-}
 
 /// Runs an agent as the one turn of a session of its own, which has the id of the run. An error
 /// means that nothing was run, because it could not be saved first; once it runs there is always
@@ -42,7 +33,7 @@ pub async fn run_saved(
     spec: RunSpec,
     events: EventSink,
     cancel: CancellationToken,
-) -> Result<SavedTurn, JournalError> {
+) -> Result<Saved, JournalError> {
     let mut conversation = Conversation::of_run(&spec);
     let mut journal = journal(store, host, SessionKind::Run);
     let context = spec.context.as_deref();
@@ -63,7 +54,7 @@ pub async fn run_team_saved(
     spec: TeamSpec,
     events: EventSink,
     cancel: CancellationToken,
-) -> Result<SavedTeam, JournalError> {
+) -> Result<Saved<TeamOutcome>, JournalError> {
     let mut journal = journal(store, host, SessionKind::Team);
     let (workspace, task) = (spec.workspace.clone(), spec.task.clone());
     let (model, name) = (spec.model.clone(), spec.team.id.slug.to_string());
@@ -86,7 +77,7 @@ pub async fn run_team_saved(
     let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
     let added = [Message::User { text: frame::beside(&name, &task, &whole) }, noted];
     let unsaved = journal.conclude(keeping, &whole, &added).await;
-    Ok(SavedTeam { outcome, unsaved })
+    Ok(Saved { turn: outcome, unsaved })
 }
 
 /// Deletes the oldest runs until `keep` of those that have ended are left, and gives how many were

@@ -15,7 +15,6 @@ use belljar_store::{
     Committed, Finished, MessageStatus, NewMessage, NewSession, Role, SessionKind, Store,
     StoreError, StoredSession, SubagentRecord, Write,
 };
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::compaction::{self, Problem as CompactProblem, Work};
@@ -29,8 +28,9 @@ use crate::record::open_turn::OpenTurn;
 use crate::record::past::Past;
 use crate::record::past::past_of;
 use crate::record::recorder::{Place, Recorder};
-use crate::record::rows;
-use crate::record::rows::ReceiptKey;
+use crate::record::rows::{
+    self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, ReceiptKey, value,
+};
 use belljar_agent::Host;
 use belljar_agent::Journal;
 use belljar_agent::Replay;
@@ -79,11 +79,11 @@ pub(crate) struct Keeping {
     pub(crate) host: Host,
 }
 
-/// A turn that was run.
+/// A turn that was run: of an agent, or a team's outcome.
 #[derive(Debug)]
-pub struct SavedTurn {
+pub struct Saved<T = Turn> {
     /// The turn.
-    pub turn: Turn,
+    pub turn: T,
     /// Why its result is not on disk, should it not be.
     pub unsaved: Option<StoreError>,
 }
@@ -151,8 +151,8 @@ impl SessionJournal {
         self
     }
 
-    /// Goes on with a session: the one that `which` names by its id or the beginning of it,
-    /// else the latest conversation of this workspace. A turn that a process died in is the past's
+    /// Resumes a session: the one that `which` names by its id or the beginning of it,
+    /// else the latest conversation of this workspace. An interrupted turn is the past's
     /// `unfinished`: [`SessionJournal::perform`] resumes it.
     pub async fn resume(
         store: Store,
@@ -170,7 +170,7 @@ impl SessionJournal {
         Self::new(store, clock).go_on(session).await
     }
 
-    /// Goes on with this session, as [`SessionJournal::resume`] does.
+    /// Resumes this session, as [`SessionJournal::resume`] does.
     pub(crate) async fn go_on(
         mut self,
         session: StoredSession,
@@ -228,7 +228,7 @@ impl SessionJournal {
         text: &str,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> Result<SavedTurn, JournalError> {
+    ) -> Result<Saved, JournalError> {
         let turn = self.say(conversation, text).await?;
         Ok(self.perform(turn, conversation, host, events, cancel).await)
     }
@@ -263,28 +263,30 @@ impl SessionJournal {
             metadata,
             created: self.now(),
         };
-        let (mut asked, empty) = (json!({"text": input.text}), json!({"text": ""}));
-        if let Some(context) = input.context {
-            asked["context"] = context.into();
-        }
-        let who = json!({
-            "actor": self.actor,
-            "limits": input.limits,
-            "partial": input.partial,
-            "history": input.history,
-        });
-        let known = rows::live_metadata(&turn.run, &[]);
+        let asked = PersonContent {
+            text: input.text.to_owned(),
+            context: input.context.map(str::to_owned),
+        };
+        let begun = PersonMetadata {
+            actor: Some(self.actor.clone()),
+            limits: Some(input.limits),
+            partial: Some(input.partial),
+            history: Some(input.history),
+        };
+        let (asked, begun) = (value(&asked), value(&begun));
+        let (awaited, known) =
+            (value(&AgentContent::awaited()), value(&AgentMetadata::of_running(&turn.run, &[])));
         let messages = vec![
-            row(&turn.asked, Role::User, MessageStatus::Completed, asked, who),
-            row(&turn.message, Role::Assistant, MessageStatus::InFlight, empty, known),
+            row(&turn.asked, Role::User, MessageStatus::Completed, asked, begun),
+            row(&turn.message, Role::Assistant, MessageStatus::InFlight, awaited, known),
         ];
         writes.push(Write::AppendMessages { session, messages });
         self.commit(writes).await?;
         Ok(turn)
     }
 
-    /// Runs a turn that was saved, from its beginning or from where its process died. What
-    /// came of it replaces the placeholder.
+    /// Runs a turn that was saved, from its beginning or from where its process died. Its
+    /// result replaces the placeholder.
     pub async fn perform(
         &mut self,
         turn: OpenTurn,
@@ -292,7 +294,7 @@ impl SessionJournal {
         host: &Host,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> SavedTurn {
+    ) -> Saved {
         let OpenTurn { message, run, text, replay, first_event, before, .. } = turn;
         let keeping = self.keep(message, run.clone(), before, turn.receipts, host);
         let events = keeping.events(events);
@@ -323,7 +325,7 @@ impl SessionJournal {
         let mut turn = conversation.run_turn(&keeping.host, spec, events, cancel).await;
         turn.outcome.total += used;
         let unsaved = self.conclude(keeping, &turn.outcome, &turn.added).await;
-        SavedTurn { unsaved, turn }
+        Saved { unsaved, turn }
     }
 
     /// Keeps a turn of the open session from now on. `before`: the subagents that it had when its
@@ -414,10 +416,13 @@ impl SessionJournal {
             metadata,
             created: now,
         };
-        let answer = json!({"text": outcome.output, "messages": added});
+        let answer = value(&AgentContent::of(outcome, &added));
+        let known = value(&AgentMetadata::of(outcome, &records));
+        let begun = value(&PersonMetadata::default());
+        let asked = value(&PersonContent { text: asked, context: None });
         let messages = vec![
-            row(self.new_id(), Role::User, json!({"text": asked}), json!({})),
-            row(message, Role::Assistant, answer, rows::metadata(outcome, &records)),
+            row(self.new_id(), Role::User, asked, begun),
+            row(message, Role::Assistant, answer, known),
         ];
         writes.push(Write::AppendMessages { session: session.clone(), messages });
         writes.push(Write::Subagents { session, records });
@@ -471,8 +476,8 @@ impl SessionJournal {
         let records = recorder.finish();
         let finished = Finished {
             status: rows::message_status(outcome.status),
-            content: json!({"text": outcome.output, "messages": added}),
-            metadata: rows::metadata(outcome, &records),
+            content: value(&AgentContent::of(outcome, added)),
+            metadata: value(&AgentMetadata::of(outcome, &records)),
             updated: self.now(),
         };
         let Place { session, message, .. } = place.clone();

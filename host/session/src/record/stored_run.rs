@@ -10,15 +10,14 @@ use belljar_store::{
     SubagentRecord, SubagentStatus, Write,
 };
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::record::lock;
 use crate::record::lock::locks;
-use crate::record::rest::Rest;
-use crate::record::rows;
+use crate::record::rows::{self, AgentContent, AgentMetadata, ChildResult, PersonContent, PutFile};
 use belljar_agent::ChildOrigin;
-use belljar_agent::Findings;
 use belljar_agent::RunId;
 use belljar_agent::StepKind;
 use belljar_agent::{
@@ -58,58 +57,6 @@ pub struct RunRecord {
     pub outcome: Outcome,
 }
 
-/// What is read of a person's message.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Asked {
-    text: String,
-    context: Option<String>,
-}
-
-/// What is read of the answer's content.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Answer {
-    text: String,
-}
-
-/// What is read of the answer's metadata.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Known {
-    run: Option<RunId>,
-    agent: Option<String>,
-    model: String,
-    usage: Usage,
-    total: Option<Usage>,
-    rest: Rest,
-    files: Vec<PutFile>,
-}
-
-/// What is read of a subagent's result.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ChildResult {
-    path: String,
-    spawn_index: u32,
-    output: String,
-    step: u64,
-    usage: Usage,
-    total: Usage,
-    findings: Option<Findings>,
-    rest: Rest,
-}
-
-/// Where an attachment was put.
-#[derive(Serialize, Deserialize)]
-struct PutFile {
-    /// The path of the agent; empty for the one at the top.
-    agent: String,
-    call_id: String,
-    name: String,
-    saved_to: PathBuf,
-}
-
 impl RunRecord {
     /// The newest runs, at most `most`, the newest first, without their receipts and subagents;
     /// and whether there are more.
@@ -123,7 +70,7 @@ impl RunRecord {
             for turn in page {
                 // A run beside a conversation that the person wanted remembered has a message
                 // there too.
-                let known: Known = read(store, "a message", &turn.answer.metadata)?;
+                let known: AgentMetadata = read(store, "a message", &turn.answer.metadata)?;
                 if known.run.is_none_or(|run| run.as_str() != turn.answer.id) {
                     continue;
                 }
@@ -165,12 +112,12 @@ impl RunRecord {
     /// A turn as a run; `whole` = with receipts and subagents.
     async fn of(store: &Store, turn: StoredTurn, whole: bool) -> Result<Self, StoreError> {
         let StoredTurn { session, asked, answer } = turn;
-        let said: Asked = match &asked {
+        let said: PersonContent = match &asked {
             Some(asked) => read(store, "a message", &asked.content)?,
-            None => Asked::default(),
+            None => PersonContent::default(),
         };
-        let text: Answer = read(store, "a message", &answer.content)?;
-        let known: Known = read(store, "a message", &answer.metadata)?;
+        let text: AgentContent<IgnoredAny> = read(store, "a message", &answer.content)?;
+        let known: AgentMetadata = read(store, "a message", &answer.metadata)?;
         let status = shown_status(store, &session.id, answer.status);
         // Of one that has not ended, what it used stands in what belongs to it.
         let whole = whole || known.total.is_none();
@@ -190,28 +137,29 @@ impl RunRecord {
             SessionKind::Chat | SessionKind::Run | SessionKind::Api => session.agent.clone(),
         });
         let (usage, total) = match known.total {
-            Some(total) => (known.usage, total),
+            Some(total) => (known.usage.unwrap_or_default(), total),
             None => so_far(store, &session.id, &answer.id, &receipts, &children).await?,
         };
+        let rest = known.rest.unwrap_or_default();
         let time = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap_or_default();
         let mut outcome = Outcome {
             status: outcome_status(answer.status),
             output: text.text,
             messages: Vec::new(),
-            error: known.rest.error,
-            attachments: known.rest.attachments,
+            error: rest.error,
+            attachments: rest.attachments,
             usage,
             total,
             findings: None,
             receipts,
             children,
-            warnings: known.rest.warnings,
-            unfinished: known.rest.unfinished,
+            warnings: rest.warnings,
+            unfinished: rest.unfinished,
             run: run.clone(),
             agent,
-            model: known.model,
-            started: known.rest.started.unwrap_or_else(|| time(answer.created)),
-            ended: known.rest.ended.unwrap_or_else(|| time(answer.updated)),
+            model: known.model.unwrap_or_default(),
+            started: rest.started.unwrap_or_else(|| time(answer.created)),
+            ended: rest.ended.unwrap_or_else(|| time(answer.updated)),
         };
         for file in known.files {
             put(&mut outcome, file);
@@ -309,32 +257,33 @@ impl Tree<'_> {
         let children = self.below(Some(record.id))?;
         let time = |at: i64| Timestamp::from_millisecond(at).unwrap_or_default();
         let started = record.started.unwrap_or(record.created);
-        let error = result.rest.error.or_else(|| {
+        let rest = result.rest.unwrap_or_default();
+        let error = rest.error.or_else(|| {
             let message = record.error?;
             Some(RunError::Setup { message, hint: None })
         });
         let outcome = Outcome {
             status: child_status(record.status),
-            output: result.output,
+            output: result.output.unwrap_or_default(),
             messages: Vec::new(),
             error,
-            attachments: result.rest.attachments,
-            usage: result.usage,
-            total: result.total,
-            findings: result.findings,
+            attachments: rest.attachments,
+            usage: result.usage.unwrap_or_default(),
+            total: result.total.unwrap_or_default(),
+            findings: result.findings.flatten(),
             receipts,
             children,
-            warnings: result.rest.warnings,
-            unfinished: result.rest.unfinished,
+            warnings: rest.warnings,
+            unfinished: rest.unfinished,
             run: self.run.clone(),
             agent: record.agent,
             model: record.model,
-            started: result.rest.started.unwrap_or_else(|| time(started)),
-            ended: result.rest.ended.unwrap_or_else(|| time(record.ended.unwrap_or(started))),
+            started: rest.started.unwrap_or_else(|| time(started)),
+            ended: rest.ended.unwrap_or_else(|| time(record.ended.unwrap_or(started))),
         };
         Ok(ChildSummary {
             call_id: record.parent_tool_call_id,
-            step: result.step,
+            step: result.step.unwrap_or_default(),
             spawn_index: result.spawn_index,
             path: result.path,
             origin: match record.source {

@@ -1,8 +1,7 @@
-//! Going on with the turns that a process died in.
+//! Resuming interrupted turns.
 
 use std::sync::Arc;
 
-use belljar_policy::LimitsRequest;
 use belljar_store::InFlight;
 use serde::Deserialize;
 
@@ -10,22 +9,12 @@ use super::begin::Ready;
 use super::running::Running;
 use super::types::ServiceError;
 use super::{Inner, Service};
-use crate::conversation::history::History;
-
-/// What is known of a turn from its person's message.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Asked {
-    actor: String,
-    limits: LimitsRequest,
-    history: History,
-}
+use crate::record::rows::PersonMetadata;
 
 impl Service {
-    /// Goes on with every turn of this tenant that a process died in, each in a task of its own
-    /// as there is room; runs of the command line are left to whoever began them. Gives how many
-    /// there are. One that cannot be resumed, because its
-    /// agent is gone for example, is marked as interrupted.
+    /// Resumes every interrupted turn of this tenant, each in a task of its own as there is room;
+    /// runs of the command line are left to whoever began them. Gives how many there are. One that
+    /// cannot be resumed, because its agent is gone for example, is marked as interrupted.
     pub async fn recover(&self) -> Result<usize, ServiceError> {
         let mut left = self.0.store.in_flight().await?;
         left.retain(|turn| !turn.session.kind.is_run());
@@ -55,8 +44,10 @@ impl Inner {
         claim: super::running::Claim,
         left: InFlight,
     ) -> Result<(), ServiceError> {
-        let asked = left.asked.as_ref().map(|row| Asked::deserialize(&row.metadata));
-        let Asked { actor, limits, history } = asked.and_then(Result::ok).unwrap_or_default();
+        let begun = left.asked.as_ref().map(|row| PersonMetadata::deserialize(&row.metadata));
+        let begun = begun.and_then(Result::ok).unwrap_or_default();
+        let (limits, history) =
+            (begun.limits.unwrap_or_default(), begun.history.unwrap_or_default());
         let name = left.session.agent.clone();
         let (mut journal, past) = self.open(String::new(), Some(left.session)).await?;
         let Some(mut past) = past else { return Ok(()) };
@@ -78,7 +69,7 @@ impl Inner {
             return Ok(());
         }
         let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
-        journal.by(&actor);
+        journal.by(&begun.actor.unwrap_or_default());
         // Nobody waits for it.
         drop(self.run(Ready { claim, places: (place, permit), journal, conversation, turn }));
         Ok(())

@@ -7,7 +7,7 @@ use belljar_policy::LimitsRequest;
 use belljar_store::StoreError;
 use jiff::Timestamp;
 
-use crate::conversation::history::History;
+use crate::record::rows::History;
 use crate::record::session_journal::JournalError;
 
 /// What one tenant may have at a time.

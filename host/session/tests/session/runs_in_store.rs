@@ -267,11 +267,11 @@ async fn a_team_reads_back_from_the_store_as_it_ended() {
     let (events, cancel) = (world.sink(), CancellationToken::new());
     let done = run_team_saved(&store, &world.host, team(&world), events, cancel).await.unwrap();
     assert!(done.unsaved.is_none(), "{:?}", done.unsaved);
-    assert_eq!(done.outcome.status, RunStatus::Completed, "{:?}", done.outcome.error);
+    assert_eq!(done.turn.status, RunStatus::Completed, "{:?}", done.turn.error);
     let record = RunRecord::find(&store, "latest").await.unwrap();
-    assert_eq!(whole(&record.outcome), whole(&done.outcome.to_outcome()));
+    assert_eq!(whole(&record.outcome), whole(&done.turn.to_outcome()));
     assert_eq!((record.kind, record.status), (SessionKind::Team, MessageStatus::Completed));
-    assert_eq!(record.session, done.outcome.run.as_str());
+    assert_eq!(record.session, done.turn.run.as_str());
     let events = store.events_after(&record.session, 0, 100).await.unwrap();
     assert!(events.iter().all(|event| event.message == record.session));
     assert!(events[0].body.contains("team_started"), "{}", events[0].body);

@@ -1,5 +1,4 @@
-//! The service: turns of many sessions, watched, asked about, cancelled, refused and gone on
-//! with.
+//! The service: turns of many sessions, watched, asked about, cancelled, refused and resumed.
 
 use std::sync::Arc;
 

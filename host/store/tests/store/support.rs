@@ -146,8 +146,8 @@ pub(crate) async fn filled(home: &Home) -> Store {
     store
 }
 
-/// Sessions `s` and `t`, each with a question, a placeholder, and one of everything that hangs
-/// off them; ids of the rows begin with the session's.
+/// Sessions `s` and `t`, each with a question, a placeholder, and one of everything that
+/// belongs to them; ids of the rows begin with the session's.
 pub(crate) async fn full(home: &Home) -> Store {
     let store = home.open().await;
     for id in ["s", "t"] {

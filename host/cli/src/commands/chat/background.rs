@@ -1,13 +1,13 @@
 //! Runs that a person started in the background of a chat.
 
 use belljar_agent::{EventSink, Host, RunSpec};
-use belljar_session::{JournalError, SavedTurn, run_saved};
+use belljar_session::{JournalError, Saved, run_saved};
 use belljar_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// What has ended: its number, what it was, its outcome.
-pub(super) type Ended = (u32, RunSpec, Result<SavedTurn, JournalError>);
+pub(super) type Ended = (u32, RunSpec, Result<Saved, JournalError>);
 
 /// The runs, the oldest first.
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Running {
     number: u32,
     spec: RunSpec,
     cancel: CancellationToken,
-    task: JoinHandle<Result<SavedTurn, JournalError>>,
+    task: JoinHandle<Result<Saved, JournalError>>,
 }
 
 impl Background {

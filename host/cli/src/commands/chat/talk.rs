@@ -5,7 +5,7 @@ use std::sync::Arc;
 use belljar_agent::{Host, Outcome, RunStatus, TeamSpec, resolve_team};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    Conversation, JournalError, OpenTurn, SavedTurn, SessionJournal, run_saved, run_team_saved,
+    Conversation, JournalError, OpenTurn, Saved, SessionJournal, run_saved, run_team_saved,
 };
 use belljar_store::StoreError;
 use tokio_util::sync::CancellationToken;
@@ -184,7 +184,7 @@ impl<'a> Chat<'a> {
         Ok(())
     }
 
-    async fn conclude_turn(&mut self, saved: SavedTurn) {
+    async fn conclude_turn(&mut self, saved: Saved) {
         let spoke = self.progress.end_turn();
         let session = self.journal.session().unwrap_or_default().to_owned();
         self.conclude_run(&session, saved, spoke).await;
@@ -272,7 +272,7 @@ impl<'a> Chat<'a> {
         let spoke = self.progress.end_turn();
         let done = saved.map_err(not_begun)?;
         self.tell_if_unsaved(done.unsaved.as_ref());
-        let mut outcome = done.outcome;
+        let mut outcome = done.turn;
         for agent in outcome.agents_mut() {
             attachments::save(&mut agent.outcome, None, self.places, self.out);
         }
@@ -327,7 +327,7 @@ impl<'a> Chat<'a> {
 
     /// Shows how a run of one agent ended, and puts its files where the person finds them.
     /// `session`: the one that it is saved in.
-    async fn conclude_run(&mut self, session: &str, done: SavedTurn, spoke: bool) {
+    async fn conclude_run(&mut self, session: &str, done: Saved, spoke: bool) {
         self.tell_if_unsaved(done.unsaved.as_ref());
         let mut outcome = done.turn.outcome;
         attachments::save(&mut outcome, None, self.places, self.out);

@@ -118,7 +118,7 @@ async fn perform(
     let store = saving::open(places).await?;
     let done = run_team_saved(&store, host, spec, events, cancel.clone()).await;
     let done = done.map_err(saving::not_begun)?;
-    Ok((done.outcome, Some(Saved::new(store, done.unsaved, out))))
+    Ok((done.turn, Some(Saved::new(store, done.unsaved, out))))
 }
 
 /// A team whose agents are not all there, or not all allowed, does not begin.

@@ -1,0 +1,163 @@
+//! From outcomes to the rows of a session, and back: each row has one type, which is written and
+//! read here.
+//!
+//! | row | types |
+//! | --- | --- |
+//! | a person's message | [`PersonContent`] is its content, [`PersonMetadata`] its metadata |
+//! | the agent's turn | [`AgentContent`] is its content, [`AgentMetadata`] its metadata; what else belongs to an outcome is a `Rest` in there |
+//! | a subagent | [`ChildResult`] in its `result` |
+//! | a step, a receipt, what a turn used | below |
+
+mod message;
+mod rest;
+mod subagent;
+
+use std::io;
+
+use belljar_agent::{Attachment, CallReceipt, Clock, Outcome, StepEntry, StepKind, Usage};
+use belljar_store::{JournalEntry, JournalKind, NewAttachment, ReceiptRow, UsageRow, Write};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+pub(crate) use self::message::{
+    AgentContent, AgentMetadata, PersonContent, PersonMetadata, PutFile, message_status, turns,
+};
+pub use self::message::{History, PastTurn};
+pub(crate) use self::subagent::{ChildResult, end, path_of, queued_record, subagents};
+
+/// Which call a receipt is of: the path of the agent, its step, the call's id.
+pub(crate) type ReceiptKey = (String, u64, String);
+
+/// A step as a row.
+pub(crate) fn journal_entry(entry: StepEntry) -> io::Result<JournalEntry> {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    Ok(JournalEntry {
+        agent: entry.agent.to_string(),
+        step: number(entry.step),
+        position: i64::try_from(entry.position).unwrap_or(i64::MAX),
+        kind: match entry.kind {
+            StepKind::Said { .. } => JournalKind::Said,
+            StepKind::Begun { .. } => JournalKind::Begun,
+            StepKind::Result(_) => JournalKind::Result,
+            StepKind::Child { .. } => JournalKind::Child,
+        },
+        body: serde_json::to_value(&entry.kind).map_err(io::Error::other)?,
+    })
+}
+
+/// A row as a step.
+pub(crate) fn step_entry(entry: JournalEntry) -> Result<StepEntry, serde_json::Error> {
+    Ok(StepEntry {
+        agent: entry.agent.into(),
+        step: u64::try_from(entry.step).unwrap_or_default(),
+        position: usize::try_from(entry.position).unwrap_or_default(),
+        kind: serde_json::from_value(entry.body)?,
+    })
+}
+
+/// What is written of a call's result besides the step: its receipt and its files.
+pub(crate) fn of_result(
+    session: &str,
+    message: &str,
+    entry: &StepEntry,
+    now: i64,
+    new_id: impl Fn() -> String,
+) -> Vec<Write> {
+    let StepKind::Result(kept) = &entry.kind else { return Vec::new() };
+    let (session, message) = (session.to_owned(), message.to_owned());
+    let mut writes = Vec::new();
+    if let Some(receipt) = &kept.receipt {
+        let row = receipt_row(receipt, Some(entry.position), new_id(), now);
+        let (session, message) = (session.clone(), message.clone());
+        writes.push(Write::Receipts { session, message, receipts: vec![row] });
+    }
+    let attachment = |file: &Attachment| NewAttachment {
+        id: new_id(),
+        call_id: Some(file.call_id.clone()),
+        name: file.name.clone(),
+        media_type: file.media_type.clone(),
+        data: file.data.to_vec(),
+        created: now,
+    };
+    let attachments: Vec<_> = kept.attachments.iter().map(attachment).collect();
+    if !attachments.is_empty() {
+        writes.push(Write::Attachments { session, message, attachments });
+    }
+    writes
+}
+
+/// The receipt that a step brings.
+pub(crate) fn receipt_of(entry: &StepEntry) -> Option<&CallReceipt> {
+    match &entry.kind {
+        StepKind::Result(kept) => kept.receipt.as_ref(),
+        StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => None,
+    }
+}
+
+/// Which call a receipt is of.
+pub(crate) fn receipt_key(receipt: &CallReceipt) -> ReceiptKey {
+    (receipt.agent.clone(), receipt.step, receipt.call_id.clone())
+}
+
+/// A receipt as a row; `position`: the place of its call in the step, where that is known.
+pub(crate) fn receipt_row(
+    receipt: &CallReceipt,
+    position: Option<usize>,
+    id: String,
+    now: i64,
+) -> ReceiptRow {
+    let mut body = value(receipt);
+    if let Some(position) = position {
+        body["position"] = position.into();
+    }
+    ReceiptRow {
+        id,
+        agent: receipt.agent.clone(),
+        step: column(receipt.step),
+        call_id: receipt.call_id.clone(),
+        tool: receipt.tool.clone(),
+        ok: receipt.error.is_none(),
+        ending: belljar_agent::ending_word(&receipt.receipt.ending),
+        fuel: column(receipt.receipt.fuel),
+        micros: column(receipt.receipt.times.total),
+        body,
+        created: now,
+    }
+}
+
+/// A value of one of these types, as a row holds it.
+pub(crate) fn value(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).unwrap_or_default()
+}
+
+/// A value that is there, `null` or not.
+fn present<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+fn column(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+/// What a turn used, for the day on which it ended.
+pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> UsageRow {
+    UsageRow { turns: 1, ..usage_beside(outcome.total, clock) }
+}
+
+/// What was used beside the turns, for this day.
+pub(crate) fn usage_beside(total: Usage, clock: &dyn Clock) -> UsageRow {
+    UsageRow {
+        day: clock.now().strftime("%Y-%m-%d").to_string(),
+        turns: 0,
+        steps: column(total.steps),
+        input_tokens: column(total.input_tokens),
+        cached_tokens: column(total.cached_tokens),
+        output_tokens: column(total.output_tokens),
+        tool_calls: column(total.tool_calls),
+        fuel: column(total.fuel),
+    }
+}

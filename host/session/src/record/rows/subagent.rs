@@ -1,0 +1,193 @@
+//! A subagent: its record is made when it is queued, and ends with its outcome.
+
+use belljar_agent::{
+    ChildOrigin, ChildSummary, Findings, Outcome, QueuedChild, RunStatus as Status, Usage,
+};
+use belljar_store::{Source, SubagentRecord, SubagentStatus};
+use serde::{Deserialize, Serialize};
+
+use super::rest::Rest;
+use super::{column, present, value};
+
+/// Characters of a subagent's conclusion in its summary.
+const MAX_SUMMARY: usize = 400;
+
+/// What stands in a subagent's `result`: all but the first two once it has ended.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ChildResult {
+    /// Where it stands in its run.
+    pub(crate) path: String,
+    pub(crate) spawn_index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total: Option<Usage>,
+    /// `Some(None)`: it concluded without any.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub(crate) findings: Option<Option<Findings>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths_read: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths_written: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rest: Option<Rest>,
+}
+
+impl ChildResult {
+    fn queued(path: &str, spawn_index: u32) -> Self {
+        Self { path: path.to_owned(), spawn_index, ..Self::default() }
+    }
+
+    fn of(child: &ChildSummary) -> Self {
+        let outcome = &child.outcome;
+        Self {
+            output: Some(outcome.output.clone()),
+            step: Some(child.step),
+            usage: Some(outcome.usage),
+            total: Some(outcome.total),
+            findings: Some(outcome.findings.clone()),
+            paths_read: Some(owned(outcome.paths_read())),
+            paths_written: Some(owned(outcome.paths_written())),
+            warnings: Some(outcome.warnings.clone()),
+            rest: Some(Rest::of(outcome)),
+            ..Self::queued(&child.path, child.spawn_index)
+        }
+    }
+
+    /// What is known of a subagent, of one that an older program left too.
+    pub(super) fn of_record(record: &SubagentRecord) -> Self {
+        Self::deserialize(&record.result).unwrap_or_default()
+    }
+}
+
+fn owned(paths: Vec<&str>) -> Vec<String> {
+    paths.into_iter().map(str::to_owned).collect()
+}
+
+/// The path of a subagent in its run.
+pub(crate) fn path_of(record: &SubagentRecord) -> Option<&str> {
+    record.result["path"].as_str()
+}
+
+/// Every subagent of a turn that was run before it had a message, parents before their
+/// children.
+pub(crate) fn subagents(
+    message: &str,
+    outcome: &Outcome,
+    now: i64,
+    new_id: impl Fn() -> String,
+) -> Vec<SubagentRecord> {
+    let mut records = Vec::new();
+    // Outcome of the parent, its record's id, its depth.
+    let mut parents: Vec<(&Outcome, Option<String>, u32)> = vec![(outcome, None, 0)];
+    while let Some((parent, parent_id, depth)) = parents.pop() {
+        for child in &parent.children {
+            let queued = QueuedChild {
+                path: child.path.as_str().into(),
+                parent: "".into(),
+                parent_agent: parent.agent.clone(),
+                depth: depth + 1,
+                agent: child.outcome.agent.clone(),
+                origin: child.origin,
+                spawn_index: child.spawn_index,
+                call_id: child.call_id.clone(),
+                task: child.task.clone(),
+                context: child.context.clone(),
+            };
+            let run = outcome.run.to_string();
+            let place = records.len();
+            let mut record = queued_record(&queued, new_id(), message, run, place, now);
+            record.parent_subagent_id.clone_from(&parent_id);
+            end(&mut record, child);
+            parents.push((&child.outcome, Some(record.id.clone()), depth + 1));
+            records.push(record);
+        }
+    }
+    records
+}
+
+/// The record of a subagent that waits; `place`: how many the message has started before.
+pub(crate) fn queued_record(
+    child: &QueuedChild,
+    id: String,
+    message: &str,
+    run: String,
+    place: usize,
+    now: i64,
+) -> SubagentRecord {
+    let name = child.agent.rsplit('/').next().unwrap_or_default();
+    SubagentRecord {
+        id,
+        parent_message_id: message.to_owned(),
+        parent_tool_call_id: child.call_id.clone(),
+        parent_agent: child.parent_agent.clone(),
+        parent_subagent_id: None,
+        depth: i64::from(child.depth),
+        chain_id: run,
+        source: match child.origin {
+            ChildOrigin::Preset => Source::Preset,
+            ChildOrigin::Fork => Source::Fork,
+            ChildOrigin::Team => Source::Team,
+        },
+        agent: child.agent.clone(),
+        display_name: format!("{name}#{}", child.spawn_index),
+        goal: child.task.clone(),
+        context: child.context.clone(),
+        status: SubagentStatus::Queued,
+        model: String::new(),
+        tool_names: Vec::new(),
+        summary: String::new(),
+        result: value(&ChildResult::queued(&child.path, child.spawn_index)),
+        error: None,
+        input_tokens: 0,
+        cached_tokens: 0,
+        output_tokens: 0,
+        fuel: 0,
+        sort_order: i64::try_from(place).unwrap_or(i64::MAX),
+        created: now,
+        started: None,
+        ended: None,
+    }
+}
+
+/// Puts the outcome of a subagent into its record.
+pub(crate) fn end(record: &mut SubagentRecord, child: &ChildSummary) {
+    let outcome = &child.outcome;
+    record.tool_names = outcome.receipts.iter().map(|receipt| receipt.tool.clone()).collect();
+    record.tool_names.sort_unstable();
+    record.tool_names.dedup();
+    record.status = subagent_status(outcome.status);
+    record.model.clone_from(&outcome.model);
+    record.summary = outcome.output.chars().take(MAX_SUMMARY).collect();
+    record.result = value(&ChildResult::of(child));
+    record.error = outcome.error.as_ref().map(ToString::to_string);
+    record.input_tokens = column(outcome.total.input_tokens);
+    record.cached_tokens = column(outcome.total.cached_tokens);
+    record.output_tokens = column(outcome.total.output_tokens);
+    record.fuel = column(outcome.total.fuel);
+    record.started = Some(outcome.started.as_millisecond());
+    record.ended = Some(outcome.ended.as_millisecond());
+}
+
+fn subagent_status(status: Status) -> SubagentStatus {
+    match status {
+        Status::Completed => SubagentStatus::Completed,
+        Status::Partial => SubagentStatus::Partial,
+        Status::Failed => SubagentStatus::Failed,
+        Status::Cancelled => SubagentStatus::Cancelled,
+    }
+}
+
+/// Those that the agent at the top started: their totals hold those below them.
+pub(super) fn top<'a>(
+    subagents: impl Iterator<Item = &'a SubagentRecord>,
+) -> impl Iterator<Item = &'a SubagentRecord> {
+    subagents.filter(|subagent| subagent.parent_subagent_id.is_none())
+}
