@@ -5,6 +5,7 @@ pub(crate) mod server;
 
 use std::path::PathBuf;
 
+use belljar_policy::LimitsRequest;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::args::library::LibraryCommand;
@@ -136,28 +137,35 @@ pub(crate) struct RunArgs {
     /// Run a blocked agent with those of its tools that are granted
     #[arg(long)]
     pub(crate) partial: bool,
-    /// Most model turns
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+/// What runs of agents and of teams are told alike.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunOptions {
+    /// Most steps of the whole run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_steps: Option<u64>,
-    /// Most tokens, input and output of all turns together
+    /// Most tokens of the whole run, input and output
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
-    /// Most fuel of all tool calls together
+    /// Most fuel of all tool calls of the whole run
     #[arg(long, alias = "fuel", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_fuel: Option<u64>,
-    /// Most seconds
+    /// Most seconds for the whole run
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
     /// Play this transcript instead of asking a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) transcript: Option<PathBuf>,
-    /// Write what the model says to a transcript that `--transcript` plays
+    /// Write what models say to a transcript that `--transcript` plays
     #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
     pub(crate) record: Option<PathBuf>,
     /// Where attached files go [default: sessions/files/RUN in the home]
     #[arg(long, value_name = "DIR")]
     pub(crate) attachments: Option<PathBuf>,
-    /// Keep nothing of the run: no receipts, and nothing to go on from if the program dies
+    /// Keep nothing of the run: no receipts, and nothing to resume if the program dies
     #[arg(long)]
     pub(crate) no_save: bool,
     /// Print one JSON object: the outcome
@@ -166,6 +174,24 @@ pub(crate) struct RunArgs {
     /// What to print to stdout
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) output_format: OutputFormat,
+}
+
+impl RunOptions {
+    /// The bounds, in the words of policy.
+    pub(crate) fn limits(&self) -> LimitsRequest {
+        LimitsRequest {
+            steps: self.max_steps,
+            tokens: self.max_tokens,
+            fuel: self.max_fuel,
+            timeout_seconds: self.timeout,
+            ..LimitsRequest::default()
+        }
+    }
+
+    /// What to print to stdout.
+    pub(crate) fn format(&self) -> OutputFormat {
+        if self.json { OutputFormat::Json } else { self.output_format }
+    }
 }
 
 #[derive(Debug, ClapArgs)]
@@ -305,36 +331,8 @@ pub(crate) struct TeamRunArgs {
     /// A model from belljar.toml, or a role, for all agents instead of their own choices
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Most model turns of the whole team
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_steps: Option<u64>,
-    /// Most tokens of the whole team, input and output
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_tokens: Option<u64>,
-    /// Most fuel of all tool calls of the whole team
-    #[arg(long, alias = "fuel", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_fuel: Option<u64>,
-    /// Most seconds for the whole team
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) timeout: Option<u64>,
-    /// Play this transcript instead of asking a model
-    #[arg(long, value_name = "FILE", conflicts_with = "model")]
-    pub(crate) transcript: Option<PathBuf>,
-    /// Write what the models say to a transcript that `--transcript` plays
-    #[arg(long, value_name = "FILE", conflicts_with = "transcript")]
-    pub(crate) record: Option<PathBuf>,
-    /// Where attached files go [default: sessions/files/RUN in the home]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) attachments: Option<PathBuf>,
-    /// Keep nothing of the run: no receipts, and nothing to go on from if the program dies
-    #[arg(long)]
-    pub(crate) no_save: bool,
-    /// Print one JSON object: the outcome with all stages
-    #[arg(long, conflicts_with = "output_format")]
-    pub(crate) json: bool,
-    /// What to print to stdout
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub(crate) output_format: OutputFormat,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,7 +10,7 @@ use rustyline::{Config, Editor};
 use tokio::sync::mpsc;
 
 use super::complete::Words;
-use crate::commands::run::agent::MAX_TASK_BYTES;
+use crate::commands::run::task::MAX_TASK_BYTES;
 
 /// Lines that are kept in the history.
 const MAX_HISTORY: usize = 1_000;

@@ -27,6 +27,7 @@ use self::talk::Chat;
 use crate::args::ChatArgs;
 use crate::commands::catalogue::agents;
 use crate::commands::run::agent as single;
+use crate::commands::run::{runner, transcript};
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::{Places, create_private};
 use crate::setup::host::{self, Assembly};
@@ -53,14 +54,14 @@ pub(super) fn run(
     let sessions = places.sessions();
     create_private(&sessions).map_err(|error| failed(&sessions, error))?;
     places.gather_sessions().map_err(|error| failed(&places.store(), error))?;
-    walls.up(places, &single::through(args.transcript.as_deref(), None, places))?;
+    walls.up(places, &runner::through(args.transcript.as_deref(), None, places))?;
     let progress = Progress::new(out, To::Chat);
     let host = host(args, places, out, &progress)?;
     for problem in host.tools.problems() {
         out.diagnostic(problem);
     }
     if host.models.is_empty() {
-        return Err(single::no_model(places));
+        return Err(runner::no_model(places));
     }
     let runtime = host::runtime()?;
     let exit = runtime.block_on(async {
@@ -80,7 +81,7 @@ pub(super) fn run(
 fn host(args: &ChatArgs, places: &Places, out: &Out, progress: &Progress) -> Result<Host, Failure> {
     let mut assembly = Assembly::new(places, out)?;
     if let Some(path) = &args.transcript {
-        assembly = assembly.with_models(Models::single(Arc::new(single::scripted(path)?)));
+        assembly = assembly.with_models(Models::single(Arc::new(transcript::scripted(path)?)));
     }
     let asker = Arc::new(Terminal::new(out, progress));
     assembly.showing(progress).asking(asker).host()

@@ -16,10 +16,8 @@ use super::lists;
 use super::slash::{self, Action, Input};
 use crate::commands::catalogue::agents;
 use crate::commands::inspect::receipts;
-use crate::commands::run::agent as run;
-use crate::commands::run::attachments;
-use crate::commands::run::saving;
 use crate::commands::run::team as teams_run;
+use crate::commands::run::{attachments, runner, saving};
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
 use crate::term::out::{Out, Style};
@@ -64,7 +62,7 @@ impl<'a> Chat<'a> {
         Self { host, places, out, progress, conversation, journal, interrupts, background, worst }
     }
 
-    /// Goes on with a turn that the program ended in.
+    /// Resumes a turn that the program ended in.
     pub(super) async fn go_on(&mut self, turn: OpenTurn) {
         let asked = Shown::clipped(turn.text.trim(), MAX_ASKED).to_string();
         self.out.note(format_args!("resumes the turn that the program ended in: {asked}"));
@@ -331,7 +329,7 @@ impl<'a> Chat<'a> {
         self.tell_if_unsaved(done.unsaved.as_ref());
         let mut outcome = done.turn.outcome;
         attachments::save(&mut outcome, None, self.places, self.out);
-        let why = outcome.error.as_ref().map_or_else(String::new, run::reason);
+        let why = runner::reason(outcome.error.as_ref());
         self.conclude(session, &outcome, &why, spoke).await;
     }
 
@@ -361,7 +359,7 @@ impl<'a> Chat<'a> {
                 self.out.note("cancelled; what was said until then is kept");
                 self.worst = self.worst.worst(Exit::Cancelled);
             }
-            RunStatus::Failed => self.complain(&run::failed(outcome, why)),
+            RunStatus::Failed => self.complain(&runner::failed(outcome, why)),
         }
         let used = self.out.paint_err(Style::Dim, receipts::usage(outcome));
         self.out.note(used);

@@ -3,5 +3,8 @@
 pub(crate) mod agent;
 pub(crate) mod attachments;
 pub(crate) mod demo;
+pub(crate) mod runner;
 pub(crate) mod saving;
+pub(crate) mod task;
 pub(crate) mod team;
+pub(crate) mod transcript;

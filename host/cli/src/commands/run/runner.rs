@@ -1,0 +1,329 @@
+//! One runner for agents and teams: from the options of the command to what is printed and the exit
+//! code. What an agent and a team differ in stands in [`Work`] and [`Ended`].
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_agent::{
+    EVENT_VERSION, Event, EventSink, Host, Outcome, RunError, RunSpec, RunStatus, TeamOutcome,
+    TeamSpec, run_team,
+};
+use belljar_model::Models;
+use belljar_policy::{Shown, ShownPath as _};
+use belljar_session::{JournalError, run_saved, run_team_saved};
+use belljar_store::{Store, StoreError};
+use serde::Serialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{OutputFormat, RunOptions};
+use crate::commands::inspect::receipts;
+use crate::commands::run::saving::{self, Saved};
+use crate::commands::run::transcript::{self, Recorder};
+use crate::commands::run::{attachments, task, team};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::setup::host::{self, Assembly};
+use crate::setup::walls::{Through, Walls};
+use crate::term::asker::Terminal;
+use crate::term::out::{Out, Style};
+use crate::term::progress::{Progress, To, status_style};
+
+/// What is run on a task.
+pub(crate) enum Work {
+    Agent(Box<RunSpec>),
+    Team(Box<TeamSpec>),
+}
+
+impl Work {
+    /// Runs it and leaves nothing behind.
+    async fn alone(self, host: &Host, events: EventSink, cancel: CancellationToken) -> Ended {
+        match self {
+            Self::Agent(spec) => {
+                Ended::Agent(Box::new(belljar_agent::run(host, *spec, events, cancel).await))
+            }
+            Self::Team(spec) => Ended::Team(Box::new(run_team(host, *spec, events, cancel).await)),
+        }
+    }
+
+    /// Runs it as the one turn of a session. With the outcome: why that is not in the store.
+    async fn saved(
+        self,
+        store: &Store,
+        host: &Host,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Result<(Ended, Option<StoreError>), JournalError> {
+        Ok(match self {
+            Self::Agent(spec) => {
+                let done = run_saved(store, host, *spec, events, cancel).await?;
+                (Ended::Agent(Box::new(done.turn.outcome)), done.unsaved)
+            }
+            Self::Team(spec) => {
+                let done = run_team_saved(store, host, *spec, events, cancel).await?;
+                (Ended::Team(Box::new(done.turn)), done.unsaved)
+            }
+        })
+    }
+}
+
+/// How it ended.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Ended {
+    Agent(Box<Outcome>),
+    Team(Box<TeamOutcome>),
+}
+
+impl Ended {
+    /// As a run is saved and its receipts are shown.
+    fn summary(&self) -> Cow<'_, Outcome> {
+        match self {
+            Self::Agent(outcome) => Cow::Borrowed(outcome),
+            Self::Team(outcome) => Cow::Owned(outcome.to_outcome()),
+        }
+    }
+
+    /// The agents, each with its subagents, and where it stands in a team.
+    fn agents(&mut self) -> Vec<(Option<&str>, &mut Outcome)> {
+        match self {
+            Self::Agent(outcome) => vec![(None, outcome)],
+            Self::Team(outcome) => outcome
+                .agents_mut()
+                .map(|agent| (Some(agent.path.as_str()), &mut agent.outcome))
+                .collect(),
+        }
+    }
+
+    /// Why it did not complete.
+    fn why(&self) -> String {
+        match self {
+            Self::Agent(outcome) => reason(outcome.error.as_ref()),
+            Self::Team(outcome) => team::why(outcome),
+        }
+    }
+}
+
+/// An error of a run, for a person.
+pub(crate) fn reason(error: Option<&RunError>) -> String {
+    Shown::multiline(&error.map_or_else(String::new, ToString::to_string)).to_string()
+}
+
+/// A command's `run`, whole. `work` says what is run, once there is a host to look in.
+pub(crate) fn run(
+    options: &RunOptions,
+    given: Option<&str>,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+    work: impl FnOnce(&Host, String) -> Result<Work, Failure>,
+) -> Result<Exit, Failure> {
+    let task = task::task(given)?;
+    let recorder = options.record.as_deref().map(Recorder::create).transpose()?;
+    saving::make_ready(places, options.no_save)?;
+    let (transcript, attachments) = (options.transcript.as_deref(), options.attachments.as_deref());
+    walls.up(places, &through(transcript, attachments, places))?;
+    let progress = Progress::new(out, To::Notes);
+    let host = assembly(options, places, out, &progress, recorder.as_ref())?.host()?;
+    for problem in host.tools.problems() {
+        out.diagnostic(problem);
+    }
+    let work = work(&host, task)?;
+    let printer = Printer::new(options.format(), out, &progress);
+    let cancel = CancellationToken::new();
+    let runtime = host::runtime()?;
+    let ended = runtime.block_on(async {
+        host::cancel_on_interrupt(&cancel, out);
+        let events = printer.events();
+        let (mut outcome, saved) =
+            perform(work, options.no_save, &host, events, &cancel, places, out).await?;
+        progress.finish();
+        for (_, agent) in outcome.agents() {
+            attachments::save(agent, attachments, places, out);
+        }
+        if let Some(saved) = saved {
+            saved.close(&outcome.summary(), host.settings.keep_runs, out).await;
+        }
+        Ok::<_, Failure>(outcome)
+    });
+    // A thread that still waits for a person's answer must not keep the process.
+    runtime.shutdown_background();
+    progress.finish();
+    let mut outcome = ended?;
+    for warning in host.sandbox.warnings() {
+        out.warning(warning);
+    }
+    if let Some(recorder) = recorder {
+        recorder.write(out)?;
+    }
+    printer.print(&outcome)?;
+    conclude(&mut outcome, out)
+}
+
+fn assembly<'a>(
+    options: &RunOptions,
+    places: &'a Places,
+    out: &'a Out,
+    progress: &Progress,
+    recorder: Option<&Recorder>,
+) -> Result<Assembly<'a>, Failure> {
+    let mut assembly = Assembly::new(places, out)?;
+    if let Some(path) = &options.transcript {
+        let model = transcript::scripted(path)?;
+        assembly = assembly.with_models(Models::single(Arc::new(model)));
+    }
+    if let Some(recorder) = recorder {
+        assembly = assembly.recorded(recorder.recording.clone());
+    }
+    if options.format() == OutputFormat::Text {
+        assembly = assembly.showing(progress);
+    }
+    Ok(assembly.asking(Arc::new(Terminal::new(out, progress))))
+}
+
+/// Runs it: as the one turn of a session, or without leaving anything behind.
+async fn perform(
+    work: Work,
+    no_save: bool,
+    host: &Host,
+    events: EventSink,
+    cancel: &CancellationToken,
+    places: &Places,
+    out: &Out,
+) -> Result<(Ended, Option<Saved>), Failure> {
+    if no_save {
+        return Ok((work.alone(host, events, cancel.clone()).await, None));
+    }
+    let store = saving::open(places).await?;
+    let done = work.saved(&store, host, events, cancel.clone()).await;
+    let (outcome, unsaved) = done.map_err(saving::not_begun)?;
+    Ok((outcome, Some(Saved::new(store, unsaved, out))))
+}
+
+/// How to set a model, and what works without: three lines in all.
+pub(crate) fn no_model(places: &Places) -> Failure {
+    Failure::new("no model is configured")
+        .exit(Exit::NoModel)
+        .hint(format!(
+            "in {}: `[models.main]` with `kind = \"openai\"` or `\"anthropic\"`, `model`, `base_url`, `key_env`",
+            places.config().shown()
+        ))
+        .hint("without a model, `belljar demo` shows agents, tools and the sandbox at work")
+}
+
+/// What a run needs of the OS sandbox. The attachments' directory is made here: behind it, it could
+/// not be.
+pub(crate) fn through(
+    transcript: Option<&Path>,
+    attachments: Option<&Path>,
+    places: &Places,
+) -> Through {
+    if let Some(directory) = attachments {
+        // Where it cannot be made, whoever writes there says so.
+        let _ = std::fs::create_dir_all(directory);
+    }
+    Through {
+        read: transcript.into_iter().map(Path::to_path_buf).collect(),
+        write: [places.store_directory(), places.files()]
+            .into_iter()
+            .chain(attachments.map(Path::to_path_buf))
+            .collect(),
+        ..Through::default()
+    }
+}
+
+/// Stdout of a run.
+struct Printer<'a> {
+    format: OutputFormat,
+    out: &'a Out,
+    progress: &'a Progress,
+    /// One more than the number of the last event.
+    next: Arc<Mutex<u64>>,
+}
+
+impl<'a> Printer<'a> {
+    fn new(format: OutputFormat, out: &'a Out, progress: &'a Progress) -> Self {
+        Self { format, out, progress, next: Arc::default() }
+    }
+
+    /// Where the events of the run go: to the person, or as lines of JSON to stdout.
+    fn events(&self) -> EventSink {
+        if self.format != OutputFormat::StreamJson {
+            return self.progress.sink();
+        }
+        let (out, progress, next) =
+            (self.out.clone(), self.progress.clone(), Arc::clone(&self.next));
+        EventSink::to(move |event: &Event| {
+            // The lock also keeps lines of several threads in the order of their numbers.
+            let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+            *next = (*next).max(event.seq.saturating_add(1));
+            if let Err(failure) = out.json_line(event) {
+                progress.pause(|| out.warning(failure.message));
+            }
+        })
+    }
+
+    fn print(&self, outcome: &Ended) -> Result<(), Failure> {
+        let summary = outcome.summary();
+        let name = match outcome {
+            Ended::Agent(outcome) => &outcome.agent,
+            Ended::Team(outcome) => &outcome.team,
+        };
+        match self.format {
+            // Also in a pipe, which may end on a screen. Who wants the very bytes reads the JSON.
+            OutputFormat::Text => self.out.text(&Shown::multiline(&summary.output).to_string()),
+            OutputFormat::Json => self.out.json(outcome)?,
+            OutputFormat::StreamJson => self.out.json_line(&json!({
+                "v": EVENT_VERSION,
+                "run": summary.run,
+                "seq": *self.next.lock().unwrap_or_else(PoisonError::into_inner),
+                "agent": name,
+                "type": "outcome",
+                "outcome": outcome,
+            }))?,
+        }
+        Ok(())
+    }
+}
+
+/// The last lines for a person, and the exit code.
+fn conclude(outcome: &mut Ended, out: &Out) -> Result<Exit, Failure> {
+    for (path, agent) in outcome.agents() {
+        let path = path.map_or_else(String::new, |path| format!("{}: ", Shown::new(path)));
+        for warning in &agent.warnings {
+            out.warning(format_args!("{path}{}", Shown::new(warning)));
+        }
+    }
+    let outcome = &*outcome;
+    let summary = outcome.summary();
+    for operation in &summary.unfinished {
+        let operation = Shown::new(operation);
+        out.warning(format_args!("still running when the run was given up: {operation}"));
+    }
+    let status = out.paint_err(status_style(summary.status), summary.status);
+    let id = out.paint_err(Style::Dim, &summary.run);
+    let extent = match outcome {
+        Ended::Agent(_) => String::new(),
+        Ended::Team(team) => format!("{} of {} stages, ", team.stages.len(), team.planned),
+    };
+    out.note(format_args!("{status}: {extent}{}  {id}", receipts::usage(&summary)));
+    match summary.status {
+        RunStatus::Completed => Ok(Exit::Completed),
+        RunStatus::Partial => {
+            out.warning(format_args!("the output is partial: {}", outcome.why()));
+            Ok(Exit::Partial)
+        }
+        RunStatus::Cancelled => Ok(Exit::Cancelled),
+        RunStatus::Failed => Err(failed(&summary, &outcome.why())),
+    }
+}
+
+/// A run that failed, with what to do where that is known.
+pub(crate) fn failed(outcome: &Outcome, why: &str) -> Failure {
+    let failure = Failure::new(why);
+    match &outcome.error {
+        Some(RunError::Setup { hint: Some(hint), .. }) => failure.hint(hint.trim_end()),
+        _ => failure,
+    }
+}

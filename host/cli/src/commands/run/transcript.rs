@@ -1,0 +1,58 @@
+//! Transcripts of a scripted model: one that is played, and one that a run is recorded in.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use belljar_model::{Recording, ScriptedModel};
+use belljar_policy::ShownPath as _;
+
+use crate::setup::exit::{Failure, chain};
+use crate::setup::home::read_bounded;
+use crate::term::out::Out;
+
+/// Most bytes of a transcript.
+const MAX_TRANSCRIPT_BYTES: u64 = belljar_model::limits::MAX_TRANSCRIPT_BYTES as u64;
+
+/// The model that plays this transcript.
+pub(crate) fn scripted(path: &Path) -> Result<ScriptedModel, Failure> {
+    let shown = path.shown();
+    let bytes = read_bounded(path, MAX_TRANSCRIPT_BYTES)
+        .map_err(|error| Failure::usage(format!("failed to read transcript `{shown}`: {error}")))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("transcript `{shown}` is not valid UTF-8")))?;
+    ScriptedModel::from_yaml(&text, path).map_err(|error| Failure::usage(chain(&error)))
+}
+
+/// A transcript in the making.
+pub(crate) struct Recorder {
+    path: PathBuf,
+    file: File,
+    pub(crate) recording: Recording,
+}
+
+impl Recorder {
+    /// Opens the file before the run begins: behind the OS sandbox it could not be made, and a path
+    /// that cannot be written is known before anything is paid for. What the file holds stays until
+    /// there is something to replace it.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let opened = File::options().write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|error| not_recorded(path, &error))?;
+        Ok(Self { path: path.to_path_buf(), file, recording: Recording::new() })
+    }
+
+    /// Writes what was recorded.
+    pub(crate) fn write(mut self, out: &Out) -> Result<(), Failure> {
+        let yaml = self.recording.to_yaml().map_err(|error| {
+            Failure::new(format!("the run cannot be recorded: {}", chain(&error)))
+        })?;
+        let written = self.file.set_len(0).and_then(|()| self.file.write_all(yaml.as_bytes()));
+        written.map_err(|error| not_recorded(&self.path, &error))?;
+        out.note(format_args!("recorded in {}", self.path.shown()));
+        Ok(())
+    }
+}
+
+fn not_recorded(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("failed to write `{}`: {error}", path.shown()))
+}
