@@ -15,7 +15,7 @@ use belljar_agent::{EventSink, Host, RunSpec, RunStatus, resolve, run};
 use belljar_catalogue::{Library, Root, StockTool, ToolCatalogue};
 use belljar_definition::Settings;
 use belljar_model::{Models, ScriptedModel, Transcript};
-use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
+use belljar_sandbox::{Sandbox, SandboxConfig};
 use tokio_util::sync::CancellationToken;
 
 const AGENT: &str = "---
@@ -48,11 +48,11 @@ async fn main() {
     }
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let tool = StockTool {
-        name: "file_read",
-        wasm: Wasm::new(std::fs::read(root.join("tools/prebuilt/file_read.wasm")).unwrap()),
-        manifest: include_str!("../../../tools/file_read/tool.toml"),
-    };
+    let tool = StockTool::read(
+        &root.join("tools/prebuilt/file_read.wasm"),
+        &root.join("tools/file_read/tool.toml"),
+    )
+    .unwrap();
     let settings = Arc::new(Settings::default());
     let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();
     let tools = ToolCatalogue::stock([tool], &settings);

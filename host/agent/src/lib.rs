@@ -9,6 +9,9 @@
 //!                                                  └──> replay (what is persisted, and resumed)
 //! ```
 //!
+//! [`Agent::builder`] puts an agent into another program; `examples/run_agent.rs` does it in forty
+//! lines.
+//!
 //! What this crate promises:
 //!
 //! - [`run()`] always gives an [`Outcome`], with all that was done until then.
@@ -29,6 +32,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent_loop;
+mod builder;
 mod clock;
 pub mod events;
 mod host;
@@ -43,6 +47,7 @@ mod tools;
 pub mod trace;
 
 pub use agent_loop::machine::{Partial, counted, cut_off, held, message_bytes};
+pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use host::Host;

@@ -4,6 +4,7 @@
 //! digest is pinned in the operator's settings. Descriptions come from the sandbox, which
 //! keeps them by digest; they are asked for when an agent is first given the tool.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,17 +16,43 @@ use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm};
 use futures::future::join_all;
 use tokio::sync::OnceCell;
 
-use crate::tool_files::{self, Installed};
+use crate::limits::{MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES};
+use crate::tool_files::{self, Installed, ReadError, read_bounded};
 
 /// One built-in tool, as the program embeds it.
 #[derive(Debug, Clone)]
 pub struct StockTool {
     /// Its name, and that of its component.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The component.
     pub wasm: Wasm,
     /// The text of its `tool.toml`.
-    pub manifest: &'static str,
+    pub manifest: Cow<'static, str>,
+}
+
+impl StockTool {
+    /// A tool of this component, with the text of its `tool.toml`.
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        wasm: Wasm,
+        manifest: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { name: name.into(), wasm, manifest: manifest.into() }
+    }
+
+    /// The same from its two files; the tool has the component's name.
+    ///
+    /// # Errors
+    ///
+    /// With the path that cannot be read.
+    pub fn read(component: &Path, manifest: &Path) -> Result<Self, (PathBuf, ReadError)> {
+        let read =
+            |path: &Path, most| read_bounded(path, most).map_err(|error| (path.to_owned(), error));
+        let wasm = Wasm::new(read(component, MAX_COMPONENT_BYTES)?);
+        let manifest = read(manifest, MAX_MANIFEST_BYTES)?;
+        let name = component.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self::new(name, wasm, String::from_utf8_lossy(&manifest).into_owned()))
+    }
 }
 
 /// Where a component comes from.
@@ -85,14 +112,14 @@ impl ToolCatalogue {
         let mut catalogue = Self::default();
         for tool in tools {
             let path = PathBuf::from(format!("{}/tool.toml", tool.name));
-            let manifest = match ToolManifest::parse(&path, tool.manifest) {
+            let manifest = match ToolManifest::parse(&path, &tool.manifest) {
                 Ok(manifest) => manifest,
                 Err(problems) => {
                     catalogue.problems.extend(problems);
                     continue;
                 }
             };
-            let Ok(name) = ToolName::new(tool.name) else {
+            let Ok(name) = ToolName::new(&tool.name) else {
                 catalogue.problem(&path, "bad-name", format!("`{}` is no tool name", tool.name));
                 continue;
             };

@@ -104,9 +104,9 @@ impl Scene {
                 .map_err(|problems| anyhow!("the settings: {problems:?}"))?;
         let settings = Arc::new(settings);
         let reader = (FILE_READ, FILE_READ_MANIFEST);
-        let stock = std::iter::once(&reader).chain(plan.guests).map(|(guest, manifest)| {
-            StockTool { name: guest.name, wasm: arena.wasm(*guest), manifest }
-        });
+        let stock = std::iter::once(&reader)
+            .chain(plan.guests)
+            .map(|(guest, manifest)| StockTool::new(guest.name, arena.wasm(*guest), *manifest));
         let tools = ToolCatalogue::stock(stock, &settings);
         if !tools.problems().is_empty() {
             return Err(anyhow!("the tools: {:?}", tools.problems()).into());

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use belljar_os_sandbox::Broker;
 
+use crate::component::compile;
 use crate::component::described::DescribeLimits;
 use crate::component::wasm::Wasm;
+use crate::error::SandboxError;
 use crate::imports::http::HttpOptions;
 
 /// How long a compilation takes before somebody hears of it: what a person waits for without
@@ -29,7 +31,7 @@ pub struct SandboxConfig {
     pub http: HttpOptions,
     /// What `describe` may use and return.
     pub describe: DescribeLimits,
-    /// Who hears that a component takes over a second to compile. Default: nobody.
+    /// Who hears that a component takes over a second to compile. Default: the log, at `info`.
     pub slow: SlowCompile,
 }
 
@@ -48,12 +50,18 @@ impl SlowCompile {
 
     /// Does the work, and tells of it where it is slow.
     pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
-        let Some(tell) = &self.0 else { return work.await };
         let mut work = std::pin::pin!(work);
         match tokio::time::timeout(SLOW, &mut work).await {
             Ok(done) => done,
             Err(_) => {
-                tell(wasm);
+                match &self.0 {
+                    Some(tell) => tell(wasm),
+                    None => tracing::info!(
+                        target: "belljar::sandbox",
+                        component = %wasm.digest(),
+                        "compiling takes over a second"
+                    ),
+                }
                 work.await
             }
         }
@@ -95,9 +103,22 @@ pub struct PoolConfig {
     pub slots: u32,
 }
 
+impl SandboxConfig {
+    /// Components are compiled in a child process with bounds on time and memory, as the command line
+    /// does it: this program, started once more. Its `main` has to begin with
+    /// [`crate::compiler_child`]. The rest is the default; a `cache_dir` makes later starts quick.
+    ///
+    /// # Errors
+    ///
+    /// When `compiler_child` was not called, or the program's own file cannot be found.
+    pub fn compiling_in_child() -> Result<Self, SandboxError> {
+        Ok(Self { compiler: compile::this_program()?, ..Self::default() })
+    }
+}
+
 impl Default for SandboxConfig {
-    /// No cache on disk, compiling in this process: fit for tests. A program that loads
-    /// components of strangers sets [`Compiler::Child`].
+    /// No cache on disk, compiling in this process, without bounds: fit for tests. A program that
+    /// loads components of strangers takes [`SandboxConfig::compiling_in_child`].
     fn default() -> Self {
         Self {
             cache_dir: None,

@@ -17,6 +17,13 @@ pub enum SandboxError {
         /// What is wrong with it, and what to do.
         why: String,
     },
+    /// Components were to be compiled by a child of this program, which would not become a compiler
+    /// but run this program once more.
+    #[error("`belljar_sandbox::compiler_child` has to be called first thing in `main`")]
+    NoCompilerChild,
+    /// The running program cannot be found, to be started once more as the compiler.
+    #[error("the running program cannot be found: {0}")]
+    Program(io::Error),
     /// The engine refuses its own settings, or the machine lacks something it needs.
     #[error("the WebAssembly engine cannot be made: {0}")]
     Engine(String),

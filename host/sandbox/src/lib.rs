@@ -5,7 +5,7 @@
 //! [`Jar`] is what one subagent has: a store per tool, opened on first use, dropped together.
 //! Rights and budgets come from `belljar-policy`; nothing here can widen them.
 //!
-//! `examples/embed.rs` puts a jar into another program in about a hundred lines.
+//! [`Jar::builder`] puts a jar into another program; `examples/call_tool.rs` does it in thirty lines.
 //!
 //! # What is guaranteed
 //!
@@ -46,7 +46,7 @@ mod sandbox;
 
 pub use belljar_engine::unpack;
 pub use component::artifact::StockCode;
-pub use component::compile::compile_child;
+pub use component::compile::{compile_child, compiler_child};
 pub use component::described::DescribeLimits;
 pub use component::inspect::{Import, Inspection, Need, inspect};
 pub use component::tool_info::{Hints, ToolInfo};
@@ -56,6 +56,7 @@ pub use config::{Compiler, PoolConfig, SandboxConfig, SlowCompile};
 pub use error::{DescribeError, JarError, LoadError, SandboxError};
 pub use imports::http;
 pub use imports::http::{HttpOptions, SecretStore};
+pub use jar::builder::{JarBuildError, JarBuilder};
 pub use jar::hook::{HookError, HookVerdict};
 pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
 pub use jar::progress::{Progress, ProgressSink};

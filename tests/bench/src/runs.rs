@@ -91,11 +91,11 @@ pub(crate) fn host(
     settings: Settings,
 ) -> anyhow::Result<Host> {
     let settings = Arc::new(settings);
-    let stock = StockTool {
-        name: "file_read",
-        wasm: Wasm::new(std::fs::read(root.join("tools/prebuilt/file_read.wasm"))?),
-        manifest: include_str!("../../../tools/file_read/tool.toml"),
-    };
+    let stock = StockTool::new(
+        "file_read",
+        Wasm::new(std::fs::read(root.join("tools/prebuilt/file_read.wasm"))?),
+        include_str!("../../../tools/file_read/tool.toml"),
+    );
     let tools = ToolCatalogue::stock([stock], &settings);
     let library =
         Library::open(vec![Root::home(home), Root::workspace(workspace)], tools.known(), false);

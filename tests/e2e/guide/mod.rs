@@ -29,7 +29,19 @@ use page::Page;
 use story::Story;
 
 /// Pages on which no command is run, and why.
-const NOTHING_TO_RUN: &[(&str, &str)] = &[("host/docs/README.md", "it is the table of contents")];
+const NOTHING_TO_RUN: &[(&str, &str)] = &[
+    ("host/docs/README.md", "it is the table of contents"),
+    (EMBEDDING, "its programs are examples, which `cargo test` runs"),
+];
+
+/// The page whose blocks are Rust, and the programs that they are taken from.
+const EMBEDDING: &str = "host/docs/embedding.md";
+const EXAMPLES: &[&str] = &[
+    "host/sandbox/examples/call_tool.rs",
+    "host/agent/examples/run_agent.rs",
+    "host/agent/examples/spawn_events.rs",
+    "host/agent/examples/many_runs.rs",
+];
 
 /// How each page but the table of contents goes on after its title.
 const OPENING: &str = "After this page you can ";
@@ -87,6 +99,22 @@ fn every_page_says_first_what_its_reader_can_do_at_its_end() {
         assert!(lines.next().unwrap_or_default().starts_with(OPENING), "{path}: no `{OPENING}`");
         let link = format!("({})", path.trim_start_matches("host/docs/"));
         assert!(contents.contains(&link), "{path} is not in the table of contents");
+    }
+}
+
+#[test]
+fn the_programs_of_the_page_on_embedding_are_parts_of_examples() {
+    let examples: String = EXAMPLES.iter().map(|path| text(path)).collect();
+    let page = text(EMBEDDING);
+    let blocks: Vec<&str> =
+        page.split("```rust\n").skip(1).filter_map(|block| block.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        assert!(examples.contains(block), "no example has:\n{block}");
+    }
+    for example in EXAMPLES {
+        let name = example.rsplit('/').next().unwrap();
+        assert!(page.contains(name), "{EMBEDDING} does not name {name}");
     }
 }
 

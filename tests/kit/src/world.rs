@@ -70,7 +70,7 @@ pub fn sandbox() -> Sandbox {
 /// A committed stock tool.
 pub fn stock(name: &'static str) -> StockTool {
     let manifest = fs::read_to_string(root().join(format!("tools/{name}/tool.toml"))).unwrap();
-    StockTool { name, wasm: crate::stock(name), manifest: manifest.leak() }
+    StockTool::new(name, crate::stock(name), manifest)
 }
 
 /// The manifest of a test tool that asks for nothing.

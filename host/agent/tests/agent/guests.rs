@@ -28,7 +28,7 @@ fn ok_after(turns: u32) -> String {
 }
 
 fn tool(name: &'static str, invoke: &str) -> StockTool {
-    StockTool { name, wasm: Wasm::new(wat_tool(name, invoke)), manifest: BARE }
+    StockTool::new(name, Wasm::new(wat_tool(name, invoke)), BARE)
 }
 
 fn world(transcript: &str, limits: &str) -> World {
@@ -100,7 +100,7 @@ fn reporting(times: u32) -> StockTool {
     );
     tool.imports = r#"(import "belljar:tool/progress@0.1.0" "report" (func $report (param i64 i32 i64 i32 i32)))"#.to_owned();
     tool.world = "import belljar:tool/progress@0.1.0;".to_owned();
-    StockTool { name: "report", wasm: Wasm::new(tool.build()), manifest: BARE }
+    StockTool::new("report", Wasm::new(tool.build()), BARE)
 }
 
 fn reporting_world(times: u32) -> World {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod agent_loop;
+mod builder;
 mod delegation;
 mod guests;
 mod hook_components;

@@ -302,11 +302,7 @@ fn roots_of<D: Filed>(places: &Places) -> Vec<Root> {
 }
 
 fn stock_tools() -> impl Iterator<Item = StockTool> {
-    STOCK_TOOLS.iter().map(|tool| StockTool {
-        name: tool.name,
-        wasm: tool.wasm(),
-        manifest: tool.manifest,
-    })
+    STOCK_TOOLS.iter().map(|tool| StockTool::new(tool.name, tool.wasm(), tool.manifest))
 }
 
 /// A runtime for one thing after another.

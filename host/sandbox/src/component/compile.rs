@@ -6,6 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use belljar_os_sandbox::{Made, Running, Wall};
@@ -18,7 +19,7 @@ use crate::component::artifact::Artifact;
 use crate::component::cache::MAX_ENTRY;
 use crate::component::inspect::MAX_COMPONENT;
 use crate::component::wasm::Wasm;
-use crate::error::LoadError;
+use crate::error::{LoadError, SandboxError};
 
 /// Address space of the compiler child. The largest known tool peaks at 373 MiB resident;
 /// threads and the allocator reserve a multiple of that.
@@ -61,6 +62,40 @@ pub(crate) async fn compile(compiler: &Compiler, wasm: &Wasm) -> Result<Artifact
         }
     };
     Ok(Artifact::trusted(bytes))
+}
+
+/// The argument with which a program is its own compiler.
+const CHILD: &str = "belljar-compile-component";
+
+/// Whether this program becomes the compiler where it is started so.
+static BECOMES_COMPILER: AtomicBool = AtomicBool::new(false);
+
+/// First thing in `main` of a program whose sandbox is [`crate::SandboxConfig::compiling_in_child`]:
+/// where the process was started as the compiler of a component, it compiles it, and `main` returns
+/// with this code.
+///
+/// ```no_run
+/// # use std::process::ExitCode;
+/// fn main() -> ExitCode {
+///     if let Some(done) = belljar_sandbox::compiler_child() {
+///         return done;
+///     }
+///     // The program itself.
+///     ExitCode::SUCCESS
+/// }
+/// ```
+pub fn compiler_child() -> Option<ExitCode> {
+    BECOMES_COMPILER.store(true, Ordering::Relaxed);
+    std::env::args_os().nth(1).filter(|first| first == CHILD).map(|_| compile_child(true))
+}
+
+/// The running program as the compiler. One that would not become it would start itself for ever.
+pub(crate) fn this_program() -> Result<Compiler, SandboxError> {
+    if !BECOMES_COMPILER.load(Ordering::Relaxed) {
+        return Err(SandboxError::NoCompilerChild);
+    }
+    let program = std::env::current_exe().map_err(SandboxError::Program)?;
+    Ok(Compiler::Child { program, args: vec![CHILD.into()] })
 }
 
 /// The body of a compiler child: reads a component on stdin, writes its machine code to

@@ -1,6 +1,7 @@
 //! A jar: all the stores of one subagent.
 
 pub(crate) mod answer;
+pub(crate) mod builder;
 pub(crate) mod hook;
 pub(crate) mod limits;
 pub(crate) mod meter;
@@ -17,7 +18,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use belljar_policy::{
-    Budget, Caps, DenyCode, Level, Limits, Mount, Rights, ToolAsk, ToolName, ToolPermit, ToolRights,
+    Budget, Caps, Denied, DenyCode, Level, Limits, Mount, Rights, ToolAsk, ToolName, ToolPermit,
+    ToolRights,
 };
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -179,6 +181,17 @@ impl Jar {
     /// Dropping the future ends the call at once; its store is discarded.
     pub async fn call(&self, permit: ToolPermit, arguments: &str) -> CallResult {
         self.call_with_progress(permit, arguments, None).await
+    }
+
+    /// Calls a tool by its name, with the jar's own rights: for a program without agents, where
+    /// nobody else decides. Otherwise as [`Jar::call`].
+    ///
+    /// # Errors
+    ///
+    /// When the jar has no such tool, or not the right to call it.
+    pub async fn call_tool(&self, tool: &str, arguments: &str) -> Result<CallResult, Denied> {
+        let permit = self.rights.tool(tool)?;
+        Ok(self.call(permit, arguments).await)
     }
 
     /// As [`Jar::call`], with the guest's progress reports.

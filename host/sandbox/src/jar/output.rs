@@ -88,6 +88,16 @@ pub enum ToolErrorKind {
 }
 
 impl Output {
+    /// Text and JSON parts, one below the other; attachments are left out. Foreign text: escape it
+    /// before a person sees it.
+    pub fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) | Part::Json(text) => Some(text.as_str()),
+            Part::Attachment { .. } => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
     /// Bytes of all parts, names and media types included.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).fold(0, u64::saturating_add)

@@ -70,11 +70,7 @@ async fn catalogue(
     let settings = pin.unwrap_or_default();
     let settings = Settings::parse(Some((Path::new("belljar.toml"), &settings)), None, None)
         .map_err(|problems| Escape::new(format!("the settings: {problems:?}")))?;
-    let stock = StockTool {
-        name: FILE_READ.name,
-        wasm: arena.wasm(FILE_READ),
-        manifest: FILE_READ_MANIFEST,
-    };
+    let stock = StockTool::new(FILE_READ.name, arena.wasm(FILE_READ), FILE_READ_MANIFEST);
     let catalogue = ToolCatalogue::stock([stock], &settings);
     let tools = arena.path("home").join("tools");
     Ok(catalogue.with_home(&tools, &settings, arena.sandbox()).await)

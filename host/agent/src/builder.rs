@@ -1,0 +1,278 @@
+//! An agent in another program: its file, its tools, its model and what it may do stand in one place.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_catalogue::{Library, ReadError, StockTool, ToolCatalogue, read_bounded};
+use belljar_definition::{
+    Content, Diagnostic, MAX_DEFINITION, Scope, Settings, Severity, SourceFile, Status,
+};
+use belljar_model::{ChatModel, Models};
+use belljar_policy::{Shown, ShownPath as _};
+use belljar_sandbox::{Sandbox, SecretStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::events::EventSink;
+use crate::host::Host;
+use crate::outcome::Outcome;
+use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve};
+use crate::run::{RunSpec, run};
+use crate::tools::approval::asker::Asker;
+
+/// An agent that can be run, as often as one likes.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    host: Host,
+    agent: Arc<ResolvedAgent>,
+    workspace: PathBuf,
+}
+
+/// Makes an [`Agent`]. Its rights are what its file asks for and what the settings grant, as on the
+/// command line: without settings it reads the workspace with the tools that are there, and writes
+/// nothing. Whatever is wrong is told by [`AgentBuilder::build`].
+#[must_use = "a builder makes nothing until `build`"]
+pub struct AgentBuilder {
+    sandbox: Sandbox,
+    workspace: PathBuf,
+    files: Vec<SourceFile>,
+    tools: Vec<StockTool>,
+    models: Option<Models>,
+    settings: String,
+    secrets: SecretStore,
+    asker: Option<Arc<dyn Asker>>,
+    /// What was wrong first.
+    problem: Option<AgentBuildError>,
+}
+
+/// Why an agent is not made.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentBuildError {
+    /// There is nothing to run.
+    #[error("there is no agent file")]
+    NoAgent,
+    /// Nobody would answer.
+    #[error("there is no model")]
+    NoModel,
+    /// A file cannot be read.
+    #[error("failed to read `{}`: {source}", path.shown())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ReadError,
+    },
+    /// An agent file, a manifest or the settings are not right.
+    #[error("{}", headlines(.0))]
+    Invalid(Vec<Diagnostic>),
+    /// The workspace cannot be used, or the file is no agent.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// The agent asks for more than it gets.
+    #[error("agent `{agent}` is blocked: {}", reasons.join("; "))]
+    Blocked {
+        /// Its identity.
+        agent: String,
+        /// What is missing. Holds words of its file, escaped.
+        reasons: Vec<String>,
+    },
+}
+
+fn headlines(found: &[Diagnostic]) -> String {
+    found.iter().map(Diagnostic::headline).collect::<Vec<_>>().join("; ")
+}
+
+impl AgentBuildError {
+    /// A word for programs, the same in every version.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoAgent => "no-agent",
+            Self::NoModel => "no-model",
+            Self::Read { .. } => "not-read",
+            Self::Invalid(_) => "invalid-file",
+            Self::Resolve(_) => "not-resolved",
+            Self::Blocked { .. } => "blocked",
+        }
+    }
+
+    /// What the caller can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoAgent => "name one with `AgentBuilder::agent` or `agent_file`",
+            Self::NoModel => "set one with `AgentBuilder::model`",
+            Self::Read { .. } => "the path has to be a file that this program may read",
+            Self::Invalid(_) => "mend the lines that are named",
+            Self::Resolve(_) => "the workspace is a directory, and the first file an agent",
+            Self::Blocked { .. } => {
+                "give it the tools that it asks for, and grant them in `AgentBuilder::settings`"
+            }
+        }
+    }
+}
+
+impl Agent {
+    /// Makes an agent that works in this directory, which it sees as `/workspace`.
+    pub fn builder(sandbox: &Sandbox, workspace: impl Into<PathBuf>) -> AgentBuilder {
+        AgentBuilder {
+            sandbox: sandbox.clone(),
+            workspace: workspace.into(),
+            files: Vec::new(),
+            tools: Vec::new(),
+            models: None,
+            settings: String::new(),
+            secrets: SecretStore::default(),
+            asker: None,
+            problem: None,
+        }
+    }
+
+    /// Runs it on a task to its end. There is always an outcome.
+    pub async fn run(&self, task: &str) -> Outcome {
+        self.run_with(task, EventSink::none(), CancellationToken::new()).await
+    }
+
+    /// The same, with every event as it happens, its subagents' too; `cancel` ends it.
+    pub async fn run_with(
+        &self,
+        task: &str,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Outcome {
+        let spec = RunSpec::new(Arc::clone(&self.agent), task, self.workspace.clone());
+        run(&self.host, spec, events, cancel).await
+    }
+
+    /// What it asks for, what it is granted, and what it may do.
+    pub fn resolved(&self) -> &ResolvedAgent {
+        &self.agent
+    }
+
+    /// What its runs share, for [`crate::run()`] with a [`RunSpec`] of one's own.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+}
+
+impl AgentBuilder {
+    /// An agent file as text: frontmatter, then the system prompt. The first is the agent that is
+    /// run; it may delegate to the others, where its file does not say otherwise. `name` stands for
+    /// the file's name, `reader.md`.
+    pub fn agent(mut self, name: &str, text: impl Into<String>) -> Self {
+        self.add(Path::new("agents").join(name), text.into().into_bytes());
+        self
+    }
+
+    /// The same from a file.
+    pub fn agent_file(mut self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        match read_bounded(path, MAX_DEFINITION as u64) {
+            Ok(bytes) => self.add(path.to_owned(), bytes),
+            Err(source) => self.fail(AgentBuildError::Read { path: path.to_owned(), source }),
+        }
+        self
+    }
+
+    /// A tool that its agents can be given.
+    pub fn tool(mut self, tool: StockTool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// The same from a component and its `tool.toml`; the tool has the component's name.
+    pub fn tool_files(mut self, component: impl AsRef<Path>, manifest: impl AsRef<Path>) -> Self {
+        match StockTool::read(component.as_ref(), manifest.as_ref()) {
+            Ok(tool) => self.tools.push(tool),
+            Err((path, source)) => self.fail(AgentBuildError::Read { path, source }),
+        }
+        self
+    }
+
+    /// The model that all its agents talk to.
+    pub fn model(self, model: Arc<dyn ChatModel>) -> Self {
+        self.models(Models::single(model))
+    }
+
+    /// Several models, by the names and roles that agent files ask for.
+    pub fn models(mut self, models: Models) -> Self {
+        self.models = Some(models);
+        self
+    }
+
+    /// What is granted, in the words of `belljar.toml`.
+    pub fn settings(mut self, toml: impl Into<String>) -> Self {
+        self.settings = toml.into();
+        self
+    }
+
+    /// The values of secrets; which of them are used is for the grants to say.
+    pub fn secrets(mut self, secrets: SecretStore) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// Who is asked where a grant says `ask`. Default: nobody, and the call is refused.
+    pub fn asking(mut self, asker: Arc<dyn Asker>) -> Self {
+        self.asker = Some(asker);
+        self
+    }
+
+    /// Reads the files and decides about the agent's rights. No tool is compiled yet.
+    ///
+    /// # Errors
+    ///
+    /// What was wrong first.
+    pub fn build(self) -> Result<Agent, AgentBuildError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let first = self.files.first().ok_or(AgentBuildError::NoAgent)?.path.clone();
+        let models = self.models.ok_or(AgentBuildError::NoModel)?;
+        let toml = (Path::new("belljar.toml"), self.settings.as_str());
+        let settings = Settings::parse(Some(toml), None, None).map_err(AgentBuildError::Invalid)?;
+        let tools = ToolCatalogue::stock(self.tools, &settings);
+        let library = Library::open(Vec::new(), tools.known(), false);
+        library.besides(self.files);
+        let found = tools.problems().iter().cloned().chain(library.problems());
+        let errors: Vec<_> = found.filter(|found| found.severity == Severity::Error).collect();
+        if !errors.is_empty() {
+            return Err(AgentBuildError::Invalid(errors));
+        }
+        let catalog = library.catalog();
+        let entry = catalog.entries().iter().find(|entry| entry.definition.path == first);
+        let name = entry.map_or_else(|| first.display().to_string(), |entry| entry.id.to_string());
+        let (settings, tools, library) = (Arc::new(settings), Arc::new(tools), Arc::new(library));
+        let mut host = Host::new(self.sandbox, Arc::new(models), settings, tools, library);
+        host.secrets = self.secrets;
+        if let Some(asker) = self.asker {
+            host.asker = asker;
+        }
+        let agent = resolve(&host, &name, &self.workspace)?;
+        if let Status::Blocked { reasons } = &agent.status {
+            let reasons = reasons.iter().map(|why| Shown::new(why).to_string()).collect();
+            return Err(AgentBuildError::Blocked { agent: agent.id.to_string(), reasons });
+        }
+        let workspace = crate::rights::resolve::canonical(&self.workspace)?;
+        Ok(Agent { host, agent: Arc::new(agent), workspace })
+    }
+
+    fn add(&mut self, path: PathBuf, bytes: Vec<u8>) {
+        let root = path.parent().map(Path::to_owned).unwrap_or_default();
+        self.files.push(SourceFile {
+            scope: Scope::Home,
+            root,
+            path,
+            content: Content::Bytes(bytes),
+        });
+    }
+
+    fn fail(&mut self, problem: AgentBuildError) {
+        self.problem.get_or_insert(problem);
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files: Vec<&PathBuf> = self.files.iter().map(|file| &file.path).collect();
+        f.debug_struct("AgentBuilder").field("files", &files).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,68 @@
+//! Agents of a program of one's own: what is wrong is told before anything runs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use belljar_agent::{Agent, AgentBuilder, RunStatus};
+use belljar_kit::TestHost;
+use belljar_kit::world::stock as stock_tool;
+use belljar_model::ScriptedModel;
+
+const READER: &str = "---\nname: reader\ndescription: d\ntools: [file_read]\n---\nRead.";
+const WRITER: &str = "---\nname: writer\ndescription: d\ntools: [file_write]\n---\nWrite.";
+
+fn model(script: &str) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::from_yaml(script, Path::new("test")).unwrap())
+}
+
+fn says(agent: &str) -> Arc<ScriptedModel> {
+    let turns = "turns: [{say: Done.}]";
+    model(&format!("transcript: 1\nagents:\n  - agent: {agent}\n    {turns}\n"))
+}
+
+fn code(builder: AgentBuilder) -> &'static str {
+    let error = builder.build().unwrap_err();
+    assert!(!error.hint().is_empty() && !error.to_string().is_empty());
+    error.code()
+}
+
+#[tokio::test]
+async fn an_agent_writes_only_where_the_settings_grant_it() {
+    let host = TestHost::new();
+    let builder = || {
+        Agent::builder(&host.sandbox, host.path())
+            .agent("writer.md", WRITER)
+            .tool(stock_tool("file_write"))
+    };
+    let blocked = builder().model(says("writer")).build().unwrap_err();
+    assert_eq!(blocked.code(), "blocked");
+    let script = "transcript: 1\nagents:\n  - agent: writer\n    turns:\n      - calls: [{name: \
+                  file_write, arguments: {path: a.txt, content: x}}]\n      - say: Done.\n";
+    let grant = "[grants.writer]\ntools = ['file_write']\n\
+                 mounts = [{ path = '/workspace', access = 'read-write' }]\n";
+    let granted = builder().model(model(script)).settings(grant).build().unwrap();
+    assert_eq!(host.read("a.txt"), None);
+    let outcome = granted.run("Write.").await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    assert_eq!(host.read("a.txt").as_deref(), Some("x"));
+}
+
+#[test]
+fn what_is_wrong_with_an_agent_has_a_word_and_a_way_on() {
+    let host = TestHost::new();
+    let empty = || Agent::builder(&host.sandbox, host.path());
+    let reader = || empty().agent("reader.md", READER).tool(stock_tool("file_read"));
+    assert_eq!(code(empty().model(says("x"))), "no-agent");
+    assert_eq!(code(reader()), "no-model");
+    assert_eq!(code(reader().agent_file("/nowhere/a.md").model(says("x"))), "not-read");
+    assert_eq!(code(reader().tool_files("/nowhere/a.wasm", "b").model(says("x"))), "not-read");
+    let broken = empty().agent("a.md", READER.replace("[file_read]", "[]\ntimeoutSeconds: soon"));
+    assert_eq!(code(broken.model(says("x"))), "invalid-file");
+    assert_eq!(code(reader().settings("[grantz]").model(says("x"))), "invalid-file");
+    let nowhere = Agent::builder(&host.sandbox, "/nowhere").agent("reader.md", READER);
+    let nowhere = nowhere.tool(stock_tool("file_read")).model(says("reader"));
+    assert_eq!(code(nowhere), "not-resolved");
+    // A tool that was not given is one that is missing.
+    let toolless = empty().agent("reader.md", READER).model(says("reader"));
+    assert_eq!(code(toolless), "blocked");
+}

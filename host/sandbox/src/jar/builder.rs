@@ -1,0 +1,240 @@
+//! A jar for a program without agents: its tools and everything that they may do stand in one place.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_policy::{
+    Access, Asked, Budget, Caps, Grants, GuestPath, GuestPathError, HostRule, HostRuleError, Level,
+    Limits, Mount, Permission, Rights, SecretName, ShownPath as _, ToolAsk,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::Wasm;
+use crate::component::inspect::MAX_COMPONENT;
+use crate::error::{DescribeError, JarError};
+use crate::imports::http::{Secret, SecretStore};
+use crate::jar::{Jar, JarSpec, JarTool};
+use crate::sandbox::Sandbox;
+
+/// Makes a [`Jar`]. Nothing is granted but what is said here: without a directory the tools see no
+/// file, without a host they reach none, and the limits are those of the command line
+/// ([`Limits::default`]). Whatever is wrong is told by [`JarBuilder::build`].
+#[derive(Debug)]
+#[must_use = "a builder makes nothing until `build`"]
+pub struct JarBuilder {
+    tools: Vec<(Option<PathBuf>, Wasm)>,
+    grants: Grants,
+    secrets: SecretStore,
+    cancel: CancellationToken,
+    /// What was wrong first.
+    problem: Option<JarBuildError>,
+}
+
+/// Why a jar is not made.
+#[derive(Debug, thiserror::Error)]
+pub enum JarBuildError {
+    /// Nothing could be called in it.
+    #[error("the jar has no tool")]
+    NoTool,
+    /// The file of a component cannot be read.
+    #[error("failed to read component `{}`: {source}", path.shown())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What a component offers cannot be learnt.
+    #[error("component `{component}`: {source}")]
+    Describe {
+        /// Its file, or its digest.
+        component: String,
+        /// Why.
+        source: DescribeError,
+    },
+    /// Where a directory should be seen is no path of a guest.
+    #[error(transparent)]
+    GuestPath(#[from] GuestPathError),
+    /// A host is not written as a rule.
+    #[error(transparent)]
+    Host(#[from] HostRuleError),
+    /// The jar itself: two tools of one name, or a directory that cannot be opened.
+    #[error(transparent)]
+    Jar(#[from] JarError),
+}
+
+impl JarBuildError {
+    /// A word for programs, the same in every version.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoTool => "no-tool",
+            Self::Read { .. } => "component-not-read",
+            Self::Describe { .. } => "component-not-described",
+            Self::GuestPath(_) => "bad-guest-path",
+            Self::Host(_) => "bad-host",
+            Self::Jar(JarError::DuplicateTool(_)) => "duplicate-tool",
+            Self::Jar(JarError::Mount { .. }) => "directory-not-opened",
+        }
+    }
+
+    /// What the caller can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoTool => "name a component with `JarBuilder::tool` or `tool_file`",
+            Self::Read { .. } => "the path is the component itself, built for `wasm32-wasip2`",
+            Self::Describe { .. } => "the component has to export `belljar:tool/tools`",
+            Self::GuestPath(_) => "an absolute path without `.` and `..`, like `/workspace`",
+            Self::Host(_) => "a rule is a host like `api.example.com`, or `https://*.example.com`",
+            Self::Jar(JarError::DuplicateTool(_)) => "leave out one of the two components",
+            Self::Jar(JarError::Mount { .. }) => "the directory has to be there before the jar",
+        }
+    }
+}
+
+impl Jar {
+    /// Makes a jar for a program without agents.
+    ///
+    /// ```no_run
+    /// # async fn f(sandbox: &belljar_sandbox::Sandbox) -> Result<(), Box<dyn std::error::Error>> {
+    /// let jar = belljar_sandbox::Jar::builder()
+    ///     .tool_file("tools/prebuilt/file_read.wasm")
+    ///     .read_only("docs")
+    ///     .build(sandbox)
+    ///     .await?;
+    /// let result = jar.call_tool("file_read", r#"{"path": "README.md"}"#).await?;
+    /// println!("{}", result.outcome?.text());
+    /// # Ok(()) }
+    /// ```
+    pub fn builder() -> JarBuilder {
+        JarBuilder {
+            tools: Vec::new(),
+            grants: Grants::none(),
+            secrets: SecretStore::default(),
+            cancel: CancellationToken::new(),
+            problem: None,
+        }
+    }
+}
+
+impl JarBuilder {
+    /// All tools of this component.
+    pub fn tool(mut self, wasm: Wasm) -> Self {
+        self.tools.push((None, wasm));
+        self
+    }
+
+    /// All tools of the component in this file.
+    pub fn tool_file(mut self, path: impl AsRef<Path>) -> Self {
+        match read(path.as_ref()) {
+            Ok(bytes) => self.tools.push((Some(path.as_ref().to_owned()), Wasm::new(bytes))),
+            Err(source) => self.fail(JarBuildError::Read { path: path.as_ref().into(), source }),
+        }
+        self
+    }
+
+    /// The tools read this directory, as `/workspace`.
+    pub fn read_only(self, directory: impl AsRef<Path>) -> Self {
+        self.mount(belljar_policy::WORKSPACE, directory, Access::Read)
+    }
+
+    /// The tools read and write this directory, as `/workspace`. Protected names in it (`.git`,
+    /// `AGENTS.md` and others, [`belljar_policy::PROTECTED_NAMES`]) are read alone.
+    pub fn read_write(self, directory: impl AsRef<Path>) -> Self {
+        self.mount(belljar_policy::WORKSPACE, directory, Access::ReadWrite)
+    }
+
+    /// The tools see this directory at `guest`.
+    pub fn mount(mut self, guest: &str, directory: impl AsRef<Path>, access: Access) -> Self {
+        match GuestPath::new(guest) {
+            Ok(guest) => {
+                let host = directory.as_ref().to_owned();
+                self.grants.mounts.push(Mount { guest, host, access });
+            }
+            Err(error) => self.fail(error.into()),
+        }
+        self
+    }
+
+    /// The tools reach this host: `api.example.com`, `https://*.example.com`. Private addresses are
+    /// refused unless a rule names one.
+    pub fn host(mut self, rule: &str) -> Self {
+        match rule.parse::<HostRule>() {
+            Ok(rule) => match self.grants.hosts.first_mut() {
+                Some(rules) => rules.push(rule),
+                None => self.grants.hosts.push(vec![rule]),
+            },
+            Err(error) => self.fail(error.into()),
+        }
+        self
+    }
+
+    /// The host joins this secret to requests of the tools that name it, for its own hosts alone.
+    /// No tool sees its value.
+    pub fn secret(mut self, name: SecretName, secret: Secret) -> Self {
+        self.grants.secrets.insert(name.clone());
+        self.secrets.insert(name, secret);
+        self
+    }
+
+    /// Bounds of each call and of the jar. Default: [`Limits::default`].
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.grants.limits = limits;
+        self
+    }
+
+    /// Ends all calls, for good. Default: nobody does.
+    pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Asks the components what they offer, and opens the directories. A component that the
+    /// sandbox does not know is compiled for that, which takes seconds for a large one
+    /// ([`crate::SandboxConfig::slow`] hears of it).
+    ///
+    /// # Errors
+    ///
+    /// What was wrong first; nothing has run then but `describe`.
+    pub async fn build(mut self, sandbox: &Sandbox) -> Result<Jar, JarBuildError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        if self.tools.is_empty() {
+            return Err(JarBuildError::NoTool);
+        }
+        let ask = ToolAsk {
+            mounts: Some(Access::ReadWrite),
+            hosts: self.grants.hosts.concat(),
+            secrets: self.grants.secrets.clone(),
+            ..ToolAsk::default()
+        };
+        let mut tools = Vec::with_capacity(self.tools.len());
+        for (path, wasm) in self.tools {
+            let described = sandbox.describe(&wasm).await.map_err(|source| {
+                let digest = || wasm.digest().to_string();
+                let component = path.map_or_else(digest, |path| path.shown().to_string());
+                JarBuildError::Describe { component, source }
+            })?;
+            let offered = described.iter().map(|tool| (tool.name.clone(), tool.hints)).collect();
+            let names = described.iter().map(|tool| (tool.name.clone(), Permission::Allow));
+            self.grants.tools.extend(names);
+            tools.push(JarTool { tools: offered, wasm, ask: ask.clone(), config: Arc::default() });
+        }
+        let (rights, _) = Rights::effective(&Asked::default(), &self.grants, None);
+        let budget = Budget::root(Level::Subagent, Caps::of(&self.grants.limits));
+        let (secrets, cancel) = (self.secrets, self.cancel);
+        Ok(sandbox.jar(JarSpec { rights, budget, tools, secrets, cancel })?)
+    }
+
+    fn fail(&mut self, problem: JarBuildError) {
+        self.problem.get_or_insert(problem);
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_COMPONENT + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
