@@ -1,12 +1,6 @@
 //! Canonical agent files, good and bad.
 
-use crate::show::{agent, agent_at, definition};
-
-macro_rules! check {
-    ($file:expr, @$expected:literal) => {
-        insta::assert_snapshot!(agent($file), @$expected)
-    };
-}
+use crate::show::{agent as shown, agent_at, definition};
 
 #[test]
 fn every_canonical_field_is_read() {
@@ -285,7 +279,7 @@ fn marks_blank_lines_crlf_and_long_fences_load() {
 
 #[test]
 fn foreign_text_is_escaped_in_every_message() {
-    let text = agent(
+    let text = shown(
         "---\nname: s\ndescription: d\nvisibility: \"\\e[2J\u{202e}\"\n\"\u{202e}key\": 1\ntools: [\"\u{200b}x\"]\n---\nb",
     );
     assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{200b}']), "{text}");

@@ -5,24 +5,7 @@ use std::path::Path;
 use belljar_definition::{AgentId, Parsed, Settings, Status, parse_agent, status};
 use belljar_policy::Rights;
 
-use crate::show::{agent, agent_at, definition, known};
-
-macro_rules! check {
-    ($file:expr, @$expected:literal) => {
-        insta::assert_snapshot!(agent($file), @$expected)
-    };
-}
-
-fn tools(field: &str) -> String {
-    let text = format!("---\nname: s\ndescription: d\n{field}\n---\nbody");
-    agent(text)
-}
-
-macro_rules! tools {
-    ($field:expr, @$expected:literal) => {
-        insta::assert_snapshot!(tools($field), @$expected)
-    };
-}
+use crate::show::{agent as shown, agent_at, definition, known, of_field};
 
 #[test]
 fn claude_code_names_are_translated_and_what_is_missing_is_said() {
@@ -49,11 +32,11 @@ fn a_slip_in_a_field_that_takes_something_away_is_never_silent() {
     for (slip, meant) in
         [("tols", "tools"), ("disallowedTool", "disallowedTools"), ("maxTurn", "maxTurns")]
     {
-        let text = tools(&format!("{slip}: Read"));
+        let text = of_field(&format!("{slip}: Read"));
         assert!(text.contains(&format!("warning: `{slip}` is not a field")), "{text}");
         assert!(text.contains(&format!("did you mean `{meant}`?")), "{text}");
     }
-    assert!(!tools("color: blue").contains("warning"));
+    assert!(!of_field("color: blue").contains("warning"));
 }
 
 #[test]
@@ -68,53 +51,53 @@ fn a_missing_name_comes_from_the_file() {
 
 #[test]
 fn every_shape_of_tools_is_read() {
-    tools!("tools: Read", @r#"
+    check_field!("tools: Read", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_read"}
     "#);
-    tools!("tools: [Read, 'Grep, Glob']", @r#"
+    check_field!("tools: [Read, 'Grep, Glob']", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_find", "file_read", "file_search"}
     "#);
-    tools!("tools: \"*\"", @r#"
+    check_field!("tools: \"*\"", @r#"
     s (s), unknown, user-facing
     tools: all that is granted
     "#);
-    tools!("tools: ['*']", @r#"
+    check_field!("tools: ['*']", @r#"
     s (s), unknown, user-facing
     tools: all that is granted
     "#);
-    tools!("tools: []", @r#"
+    check_field!("tools: []", @r#"
     s (s), unknown, user-facing
     tools: {}
     "#);
-    tools!("tools:", @r#"
+    check_field!("tools:", @r#"
     s (s), unknown, user-facing
     tools: {}
     agents/scout.md:4:1: warning: `tools` is empty, which means no tools
       hint: write `[]`, or remove the line to take all that the grants give
     "#);
-    tools!("tools: 7", @r#"
+    check_field!("tools: 7", @r#"
     s (s), unknown, user-facing
     tools: {}
     agents/scout.md:4:1: warning: `tools` is `7`, not a list of names
       hint: write `[file_read, file_search]`, or `[]` for none
     "#);
-    tools!("tools: { read: true, bash: false, write: false }", @r#"
+    check_field!("tools: { read: true, bash: false, write: false }", @r#"
     s (s), OpenCode, user-facing
     tools: {"file_read"}
     at most: {"file_write": Deny}
     "#);
-    tools!("tools: { write: false }", @r#"
+    check_field!("tools: { write: false }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_write": Deny}
     "#);
-    tools!("tools: { '*': false, read: true }", @r#"
+    check_field!("tools: { '*': false, read: true }", @r#"
     s (s), OpenCode, user-facing
     tools: {"file_read"}
     "#);
-    tools!("tools: { read: maybe }", @r#"
+    check_field!("tools: { read: maybe }", @r#"
     s (s), OpenCode, user-facing
     tools: {}
     at most: {"attach_file": Deny, "file_read": Deny}
@@ -124,25 +107,25 @@ fn every_shape_of_tools_is_read() {
 
 #[test]
 fn what_is_taken_away_is_taken_away() {
-    tools!("disallowedTools: Write, Edit(src/**)", @r#"
+    check_field!("disallowedTools: Write, Edit(src/**)", @r#"
     s (s), unknown, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("tools: [Read, Write]\ndisallowedTools: [Write]", @r#"
+    check_field!("tools: [Read, Write]\ndisallowedTools: [Write]", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_read"}
     at most: {"file_write": Deny}
     "#);
-    tools!("disallowedTools: '*'", @r#"
+    check_field!("disallowedTools: '*'", @r#"
     s (s), unknown, user-facing
     tools: {}
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
     others: Deny
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("tools: [Read, Grep]\nallowedTools: [Grep, Glob]", @r#"
+    check_field!("tools: [Read, Grep]\nallowedTools: [Grep, Glob]", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_search"}
     "#);
@@ -150,34 +133,34 @@ fn what_is_taken_away_is_taken_away() {
 
 #[test]
 fn opencode_permissions_narrow_and_the_last_match_wins() {
-    tools!("permission: { edit: deny, webfetch: ask }", @r#"
+    check_field!("permission: { edit: deny, webfetch: ask }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny, "web_fetch": Ask}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("permission: { edit: { '*': allow, '*.env': deny } }", @r#"
+    check_field!("permission: { edit: { '*': allow, '*.env': deny } }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     agents/scout.md:4:15: warning: the patterns of `edit` are not enforced here, so it is not given at all
     "#);
-    tools!("permission: deny", @r#"
+    check_field!("permission: deny", @r#"
     s (s), OpenCode, user-facing
     tools: {}
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
     others: Deny
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("permission: { '*': ask, read: allow }", @r#"
+    check_field!("permission: { '*': ask, read: allow }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"attach_file": Ask, "file_edit": Ask, "file_find": Ask, "file_list": Ask, "file_read": Allow, "file_search": Ask, "file_write": Ask, "notebook_edit": Ask, "spawn_agent": Ask, "web_fetch": Ask, "web_search": Ask}
     others: Ask
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("permission: { edit: perhaps }", @r#"
+    check_field!("permission: { edit: perhaps }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
@@ -188,13 +171,13 @@ fn opencode_permissions_narrow_and_the_last_match_wins() {
 
 #[test]
 fn a_permission_gives_back_nothing_that_another_field_takes_away() {
-    tools!("disallowedTools: [Write]\npermission: { write: allow, read: ask }", @r#"
+    check_field!("disallowedTools: [Write]\npermission: { write: allow, read: ask }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"attach_file": Ask, "file_read": Ask, "file_write": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("tools: { write: false, webfetch: ask }\npermission: { write: allow, webfetch: allow }", @r#"
+    check_field!("tools: { write: false, webfetch: ask }\npermission: { write: allow, webfetch: allow }", @r#"
     s (s), OpenCode, user-facing
     tools: {"web_fetch"}
     at most: {"file_write": Deny, "web_fetch": Ask}
@@ -206,12 +189,12 @@ fn a_permission_gives_back_nothing_that_another_field_takes_away() {
 fn a_map_with_more_entries_than_are_read_is_refused() {
     let many = |end: &str| (0..500).map(|n| format!("  x{n}: {end}\n")).collect::<String>();
     let tools = format!("tools:\n{}  write: false", many("false"));
-    tools!(&tools, @r#"
+    check_field!(&tools, @r#"
     invalid
     agents/scout.md:4:1: error: `tools` has more than 500 names
     "#);
     let permission = format!("permission:\n{}  write: deny", many("deny"));
-    tools!(&permission, @r#"
+    check_field!(&permission, @r#"
     invalid
     agents/scout.md:4:1: error: `permission` has more than 500 names
     "#);
@@ -219,7 +202,7 @@ fn a_map_with_more_entries_than_are_read_is_refused() {
 
 #[test]
 fn a_scope_becomes_a_limit_or_nothing() {
-    tools!("tools: Read(src/**), Agent(scout, critic), Bash(git:*), Grep(*)", @r#"
+    check_field!("tools: Read(src/**), Agent(scout, critic), Bash(git:*), Grep(*)", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_search", "spawn_agent"}
     SubagentsAsk { enabled: None, max_depth: None, max_concurrent: None, allowed_agents: Some(["scout", "critic"]), allowed_tools: None }

@@ -2,6 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+/// What the module's own `shown` says of what is given.
+macro_rules! check {
+    ($($given:expr),+, @$expected:literal) => {
+        insta::assert_snapshot!(shown($($given),+), @$expected)
+    };
+}
+
+/// What an agent with this field is shown as.
+macro_rules! check_field {
+    ($field:expr, @$expected:literal) => {
+        insta::assert_snapshot!(crate::show::of_field($field), @$expected)
+    };
+}
+
 mod agents;
 mod canonical;
 mod catalog;

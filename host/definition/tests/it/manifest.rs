@@ -1,12 +1,6 @@
 //! `tool.toml`.
 
-use crate::show::manifest;
-
-macro_rules! check {
-    ($file:expr, @$expected:literal) => {
-        insta::assert_snapshot!(manifest($file), @$expected)
-    };
-}
+use crate::show::manifest as shown;
 
 #[test]
 fn every_key_is_read() {

@@ -7,13 +7,7 @@ use belljar_definition::{
 };
 use belljar_policy::{HostScope, Source, Target};
 
-use crate::show::{both, errors, grants, home, known, list};
-
-macro_rules! check {
-    ($file:expr, @$expected:literal) => {
-        insta::assert_snapshot!(errors($file), @$expected)
-    };
-}
+use crate::show::{both, errors as shown, grants, home, known, list};
 
 fn id(text: &str) -> AgentId {
     text.parse().unwrap()
@@ -196,7 +190,7 @@ fn unknown_keys_are_named_and_the_right_one_is_suggested() {
 fn a_header_that_carries_a_key_has_no_place_in_the_file() {
     for name in ["Authorization", "x-api-key", "X-Auth", "Cookie", "my-token", "client-secret"] {
         let model = "[models.m]\nkind = 'openai'\nmodel = 'x'\n";
-        let said = errors(&format!("{model}headers = {{ '{name}' = 'sk-very-hidden' }}"));
+        let said = shown(&format!("{model}headers = {{ '{name}' = 'sk-very-hidden' }}"));
         assert!(said.contains("carries a key") && said.contains("key_env"), "{said}");
         assert!(!said.contains("hidden"), "{said}");
     }
@@ -296,7 +290,7 @@ belljar.toml:4:3: error: `/workspace/vendor` gives less than `/workspace`, in wh
 
 #[test]
 fn a_key_in_the_file_is_refused_and_never_repeated() {
-    let text = errors(
+    let text = shown(
         "[models.main]\nkind = 'openai'\nmodel = 'x'\napi_key = 'sk-very-secret'\nkey_env = 5",
     );
     insta::assert_snapshot!(text, @r#"
@@ -304,7 +298,7 @@ fn a_key_in_the_file_is_refused_and_never_repeated() {
       hint: keys do not stand in this file: name an environment variable with `key_env`, or a file with `key_file`
     belljar.toml:5:11: error: `key_env` is an integer, not a text
     "#);
-    let syntax = errors("[models.main]\napi_key = 'sk-very-secret\n");
+    let syntax = shown("[models.main]\napi_key = 'sk-very-secret\n");
     assert!(!text.contains("very-secret") && !syntax.contains("very-secret"), "{syntax}");
 }
 
@@ -366,8 +360,8 @@ fn a_workspace_cannot_have_unusual_shapes_read() {
     assert_eq!(home("").unwrap().shapes, Shapes::Ordinary);
     let refused = both("", lenient).unwrap_err();
     assert!(refused.contains("`agents` has no place in a workspace's `belljar.toml`"), "{refused}");
-    assert!(errors("[agents]\nlenient = 'yes'").contains("not `true` or `false`"));
-    assert!(errors("[agents]\nlenent = true").contains("did you mean `lenient`?"));
+    assert!(shown("[agents]\nlenient = 'yes'").contains("not `true` or `false`"));
+    assert!(shown("[agents]\nlenent = true").contains("did you mean `lenient`?"));
 }
 
 #[test]
@@ -465,7 +459,7 @@ fn a_bare_name_in_a_workspace_file_narrows_the_workspaces_own_agent_too() {
     let settings = both("", "[grants.\"workspace/scout\"]\ntools = []").unwrap();
     assert!(granted(&settings, "workspace:/ws/scout").starts_with("tools \n"));
     assert!(granted(&settings, "scout").contains("file_read"));
-    let at_home = errors("[grants.\"workspace/scout\"]\ntools = ['file_write']");
+    let at_home = shown("[grants.\"workspace/scout\"]\ntools = ['file_write']");
     assert!(at_home.contains("is not an agent identity"), "{at_home}");
 }
 
@@ -523,7 +517,7 @@ fn each_slip_in_a_hook_is_an_error() {
         ("[[hooks]]\nevent = 'Stop'\ncomponent = 'x'\ntimeout_seconds = 31", "from 1 to 30"),
         ("[[hooks]]\nevent = 'PreToolUse'\ncommand = 'x'\nmatcher = '('", "regular expression"),
     ] {
-        let found = errors(text);
+        let found = shown(text);
         assert!(found.contains(part), "{text}: {found}");
     }
 }

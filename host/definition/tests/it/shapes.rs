@@ -6,40 +6,30 @@ use belljar_definition::{NotAnAgent, Parsed, Shapes, parse_agent_in};
 
 use crate::show::{agent, agent_at, definition, known};
 
-fn tools(field: &str) -> String {
-    agent(format!("---\nname: s\ndescription: d\n{field}\n---\nbody"))
-}
-
-macro_rules! tools {
-    ($field:expr, @$expected:literal) => {
-        insta::assert_snapshot!(tools($field), @$expected)
-    };
-}
-
 #[test]
 fn patterns_and_other_spellings_take_away() {
-    tools!("disallowedTools: 'web*, WRITE, mcp__x__*'", @r#"
+    check_field!("disallowedTools: 'web*, WRITE, mcp__x__*'", @r#"
     s (s), unknown, user-facing
     tools: all that is granted
     at most: {"file_write": Deny, "web_fetch": Deny, "web_search": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("tools: { 'web*': false, Edit: false }", @r#"
+    check_field!("tools: { 'web*': false, Edit: false }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny, "web_fetch": Deny, "web_search": Deny}
     "#);
-    tools!("tools: '*, !Write'", @r#"
+    check_field!("tools: '*, !Write'", @r#"
     s (s), unknown, user-facing
     tools: all that is granted
     at most: {"file_write": Deny}
     "#);
-    tools!("Tools: Read", @r#"
+    check_field!("Tools: Read", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_read"}
     agents/scout.md:4:1: warning: `Tools` is read as `tools`
     "#);
-    tools!("disallowedTools: Wriet", @r#"
+    check_field!("disallowedTools: Wriet", @r#"
     s (s), unknown, user-facing
     tools: all that is granted
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
@@ -49,32 +39,32 @@ fn patterns_and_other_spellings_take_away() {
 
 #[test]
 fn permissions_of_either_spelling_narrow() {
-    tools!("permissions: { edit: { '**/*': deny }, bash: { '*': deny } }", @r#"
+    check_field!("permissions: { edit: { '**/*': deny }, bash: { '*': deny } }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_edit": Deny, "file_write": Deny, "notebook_edit": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("permission: { '*': deny, read: allow, 'web*': ask }", @r#"
+    check_field!("permission: { '*': deny, read: allow, 'web*': ask }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Allow, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Ask, "web_search": Ask}
     others: Deny
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("permission: { write: deny, edit: allow }", @r#"
+    check_field!("permission: { write: deny, edit: allow }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_edit": Allow, "file_write": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("permission: { write: deny, '*': allow }", @r#"
+    check_field!("permission: { write: deny, '*': allow }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     at most: {"file_write": Deny}
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     "#);
-    tools!("permission: [read]", @r#"
+    check_field!("permission: [read]", @r#"
     s (s), OpenCode, user-facing
     tools: {}
     at most: {"attach_file": Deny, "file_edit": Deny, "file_find": Deny, "file_list": Deny, "file_read": Deny, "file_search": Deny, "file_write": Deny, "notebook_edit": Deny, "spawn_agent": Deny, "web_fetch": Deny, "web_search": Deny}
@@ -82,7 +72,7 @@ fn permissions_of_either_spelling_narrow() {
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
     agents/scout.md:4:1: warning: `permission` is a list, none of `allow`, `ask`, `deny`: denied
     "#);
-    tools!("permission: { external_directory: deny, doom_loop: ask }", @r#"
+    check_field!("permission: { external_directory: deny, doom_loop: ask }", @r#"
     s (s), OpenCode, user-facing
     tools: all that is granted
     agents/scout.md:2:1: note: it has no `tools`, so it gets those that the grants give by default
@@ -91,18 +81,18 @@ fn permissions_of_either_spelling_narrow() {
 
 #[test]
 fn items_that_are_no_names_give_nothing_and_say_so() {
-    tools!("tools:\n  - Read\n  - Bash: x\n  - [Write]", @r#"
+    check_field!("tools:\n  - Read\n  - Bash: x\n  - [Write]", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_read"}
     agents/scout.md:6:5: warning: `tools` holds a map, not a name
     agents/scout.md:7:5: warning: `tools` holds a list, not a name
     "#);
-    tools!("disallowedTools:\n  - Write: x", @r#"
+    check_field!("disallowedTools:\n  - Write: x", @r#"
     s (s), unknown, user-facing
     tools: {}
     agents/scout.md:5:5: warning: `disallowedTools` holds a map, not a name
     "#);
-    tools!("tools: |\n  - Read\n  - Grep", @r#"
+    check_field!("tools: |\n  - Read\n  - Grep", @r#"
     s (s), unknown, user-facing
     tools: {"file_read", "file_search"}
     "#);
@@ -110,7 +100,7 @@ fn items_that_are_no_names_give_nothing_and_say_so() {
 
 #[test]
 fn a_stranger_s_odd_values_never_reject_the_file() {
-    tools!("maxTurns: many\nmodel: { a: b }\ntools: true", @r#"
+    check_field!("maxTurns: many\nmodel: { a: b }\ntools: true", @r#"
     s (s), Claude Code, user-facing
     tools: {}
     limits: steps = 1
@@ -120,14 +110,14 @@ fn a_stranger_s_odd_values_never_reject_the_file() {
     agents/scout.md:6:1: warning: `tools` is `true`, not a list of names
       hint: write `[file_read, file_search]`, or `[]` for none
     "#);
-    tools!("maxTurns: 100000\ntools: Read", @r#"
+    check_field!("maxTurns: 100000\ntools: Read", @r#"
     s (s), Claude Code, user-facing
     tools: {"file_read"}
     limits: steps = 1000
     agents/scout.md:4:1: warning: `maxTurns` is 100000, out of range
       hint: write a number from 1 to 1000
     "#);
-    tools!("mode: subagent\ndisable: perhaps\nsteps: 0\ntools: Read", @r#"
+    check_field!("mode: subagent\ndisable: perhaps\nsteps: 0\ntools: Read", @r#"
     s (s), OpenCode, user-facing
     tools: {"file_read"}
     limits: steps = 1

@@ -59,6 +59,11 @@ pub(crate) fn team(text: impl AsRef<[u8]>) -> String {
     })
 }
 
+/// An agent with this field beside its name, read.
+pub(crate) fn of_field(field: &str) -> String {
+    agent(format!("---\nname: s\ndescription: d\n{field}\n---\nbody"))
+}
+
 /// A skill file, read.
 pub(crate) fn skill(text: impl AsRef<[u8]>) -> String {
     skill_at("skills/s/SKILL.md", text)

@@ -4,13 +4,7 @@ use std::path::{Path, PathBuf};
 
 use belljar_definition::{Catalog, Content, Filed as _, Scope, Skill, SourceFile};
 
-use crate::show::{skill, skill_at};
-
-macro_rules! check {
-    ($file:expr, @$expected:literal) => {
-        insta::assert_snapshot!(skill($file), @$expected)
-    };
-}
+use crate::show::{skill as shown, skill_at};
 
 #[test]
 fn a_skill_has_a_name_a_description_triggers_and_a_body() {
@@ -103,7 +97,7 @@ fn bad_skills_get_one_clear_diagnostic() {
     skills/s/SKILL.md:1:1: error: the file is empty
       hint: begin it with `---`, `name: ...`, `description: ...`, `---`
     "#);
-    insta::assert_snapshot!(skill(format!("---\nname: n\ndescription: d\n---\n{}", "x".repeat(256 << 10))), @r#"
+    insta::assert_snapshot!(shown(format!("---\nname: n\ndescription: d\n---\n{}", "x".repeat(256 << 10))), @r#"
     invalid
     skills/s/SKILL.md: error: the file has 262175 bytes; a skill has at most 262144
     "#);

@@ -1,12 +1,6 @@
 //! Team files, good and bad: each bad one gets one clear diagnostic with its place.
 
-use crate::show::team;
-
-macro_rules! check {
-    ($file:expr, @$expected:literal) => {
-        insta::assert_snapshot!(team($file), @$expected)
-    };
-}
+use crate::show::team as shown;
 
 /// A team whose stages are these lines.
 fn stages(lines: &str) -> String {
@@ -244,8 +238,8 @@ fn bombs_and_crowds_are_refused() {
         let uses = vec![format!("*a{}", n - 1); 9].join(", ");
         bomb += &format!("a{n}: &a{n} [{uses}]\n");
     }
-    assert_eq!(team(&bomb).matches("error:").count(), 1, "{}", team(&bomb));
-    assert_eq!(team(format!("a: {}", "[".repeat(30_000))).matches("error:").count(), 1);
+    assert_eq!(shown(&bomb).matches("error:").count(), 1, "{}", shown(&bomb));
+    assert_eq!(shown(format!("a: {}", "[".repeat(30_000))).matches("error:").count(), 1);
     check!(stages(&"- agent: a\n".repeat(33)), @r#"
     invalid
     teams/t.yaml:3:1: error: the team has more than 32 agents
@@ -264,7 +258,7 @@ fn bombs_and_crowds_are_refused() {
 
 #[test]
 fn foreign_text_is_escaped_in_every_message() {
-    let text = team(
+    let text = shown(
         "name: \"\\e[2J\"\ndescription: d\n\"\u{202e}key\": 1\nstages:\n- \"\u{200b}x\"\n- {agent: a, task: \"{x\u{202e}}\", join: \"\\e\"}",
     );
     assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{200b}']), "{text}");

@@ -16,7 +16,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "host/prove/src/wall/raw.rs",
     // Code that the program brings along is loaded on the word of who built it.
     "host/sandbox/src/sandbox.rs",
-    "host/sandbox/tests/loading.rs",
+    "host/sandbox/tests/sandbox/loading.rs",
     "host/cli/src/setup/beside.rs",
     "host/cli/src/setup/embedded.rs",
     // The C library's own function, which gives free memory back.

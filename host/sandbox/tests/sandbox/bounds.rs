@@ -1,7 +1,5 @@
 //! Fuel, time, memory, output, stdio: each bound cuts, is billed, and harms nobody else.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;

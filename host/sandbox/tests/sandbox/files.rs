@@ -1,7 +1,5 @@
 //! Files through real stores: the stock tools against mounts that allow little.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-
 use std::time::Duration;
 
 use belljar_kit::{TestHost, TestJar, assert_denied, assert_text, stock};

@@ -1,7 +1,5 @@
 //! Components that do not load, descriptions that lie, a cache that was tampered with.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

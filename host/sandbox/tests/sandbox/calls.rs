@@ -1,7 +1,5 @@
 //! Calls through a jar: answers, errors, order, isolation.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-
 use belljar_kit::{TestHost, WatTool, assert_text, stock, text, wat_tool};
 use belljar_policy::{DenyCode, Rights};
 use belljar_sandbox::{CallError, Ending, Part, Progress, ToolErrorKind, Wasm};

@@ -1,7 +1,5 @@
 //! Interfaces that are not granted, and what happens after a cancellation.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_kit::{TestHost, WatTool, assert_denied, assert_text, stock, wat_tool};

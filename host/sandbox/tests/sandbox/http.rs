@@ -1,7 +1,5 @@
 //! The network through real stores: the stock page reader against servers on this machine.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,5 @@
 //! Hook components: what they say is heard, and whatever goes wrong in one is an error.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-
 use std::time::Duration;
 
 use belljar_kit::{TestHost, component, stock, wat_hook, wat_tool};

@@ -1,7 +1,5 @@
 //! Stores in the pool and outside it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
-
 use belljar_kit::{TestHost, WatTool, assert_text, wat_tool};
 use belljar_policy::{Limits, Meter};
 use belljar_sandbox::{PoolConfig, Wasm};

@@ -1,0 +1,13 @@
+//! The sandbox, from outside: what is promised in the crate's documentation, and what comes of misuse.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bounds;
+mod builder;
+mod calls;
+mod files;
+mod http;
+mod judging;
+mod loading;
+mod pool;
+mod refusals;
