@@ -125,7 +125,7 @@ impl From<std::io::Error> for Escape {
     }
 }
 
-/// What came of one attack.
+/// The result of one attack.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The attack.

@@ -48,7 +48,7 @@ pub struct OpenJar {
     witness: Arc<crate::witness::Witness>,
 }
 
-/// What came of one call. Each check gives the verdict if it holds, and an escape if not.
+/// The result of one call. Each check gives the verdict if it holds, and an escape if not.
 #[derive(Debug)]
 pub struct Call {
     /// The result and its receipt.
@@ -57,7 +57,7 @@ pub struct Call {
     pub told: String,
 }
 
-/// What came of the steps of the probe.
+/// The results of the probe's steps.
 #[derive(Debug)]
 pub struct Steps {
     /// One for each step: `{"ok": ...}` or `{"error": ...}`.

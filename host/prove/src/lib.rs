@@ -81,7 +81,6 @@ pub use attack::{Attack, Escape, Kind, Report, Stopped, Verdict};
 pub use attacks::attacks;
 pub use guests::Guest;
 pub use libraries::Libraries;
-pub use log::LogTap;
 pub use memory::GROWTH_BOUND;
 pub use part::Part;
 pub use server::{ServerPart, Setup};

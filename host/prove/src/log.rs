@@ -12,7 +12,7 @@ use tracing_subscriber::layer::{Context, Layer};
 /// [`crate::Suite`] installs one by itself where the program has no subscriber yet; a program
 /// that has one adds this layer to it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LogTap;
+pub(crate) struct LogTap;
 
 impl<S: Subscriber> Layer<S> for LogTap {
     fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {

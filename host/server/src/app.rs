@@ -175,7 +175,7 @@ impl App {
         }))
     }
 
-    /// Goes on with the turns that a process died in, of every tenant. Gives how many.
+    /// Resumes the interrupted turns of every tenant. Gives how many.
     ///
     /// # Errors
     ///

@@ -43,8 +43,8 @@ pub use http::in_flight::{DEFAULT_BYTES_IN_FLIGHT, DEFAULT_TENANT_BYTES_IN_FLIGH
 pub use http::keys::NewSecret;
 pub use http::listen::{NoKeys, may_listen};
 pub use http::outward::HiddenPlace;
-pub use http::problem::{KINDS, Kind, KindRow, PROBLEM_JSON};
-pub use http::respond::{BODY_TIMEOUT, MAX_BODY};
+pub use http::problem::Kind;
+pub use http::respond::MAX_BODY;
 pub use http::strangers::{DEFAULT_AUDIT_DAYS, DEFAULT_STRANGER_NOTES};
 pub use routes::{Needs, Object, Op, ROUTES, Route, Verb};
 pub use tenants::{OpenError, Tenants};

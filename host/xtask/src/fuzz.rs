@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     target: Option<String>,
 }
 
-/// What came of one target.
+/// The result of one target.
 struct Run {
     target: String,
     executions: u64,

@@ -15,7 +15,7 @@ const MIN_AGREED: usize = 300;
 /// Of those, how many of a hundred must pass.
 const MIN_PERCENT: usize = 95;
 
-/// What came of the cases so far.
+/// The results of the cases so far.
 #[derive(Debug, Default)]
 pub struct Report {
     topics: BTreeMap<String, Row>,

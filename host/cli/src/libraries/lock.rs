@@ -17,8 +17,8 @@ use super::source::Source;
 use crate::setup::exit::Failure;
 use crate::setup::home::read_bounded;
 
-/// Its name in the folder of the libraries. It lies there and not in the home itself, because the
-/// second wall opens directories, not single files that are replaced.
+/// Its name in the folder of the libraries. It lies there and not in the home itself, because the OS
+/// sandbox opens directories, not single files that are replaced.
 const LOCK: &str = "lock.toml";
 
 /// The form that is written. An older form has to be read by name; there is none yet.

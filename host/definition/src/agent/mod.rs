@@ -33,7 +33,7 @@ pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
 pub use narrowed::{Decider, NotKept};
 pub(crate) use parse::{NO_TOOLS, is_documentation, no_agent, opens_with_fence, say_no_split};
 pub use parse::{parse_agent, parse_agent_in, parse_too_large};
-pub use requests::MODEL_ROLES;
+pub(crate) use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
 pub use shapes::{AgentContext, Shapes};
 pub use stated::READING_TOOLS;

@@ -31,7 +31,7 @@ const MAX_MODEL: usize = 200;
 const MAX_ENTRIES: usize = 200;
 
 /// Roles that a model can have: `modelRole` in a definition, `[roles]` in `belljar.toml`.
-pub const MODEL_ROLES: &[&str] = &["main", "fast", "strong", "compaction", "fallback"];
+pub(crate) const MODEL_ROLES: &[&str] = &["main", "fast", "strong", "compaction", "fallback"];
 
 /// All but the tools.
 pub(super) fn read(fields: &mut Fields<'_, '_>, dialect: Dialect) -> Asked {

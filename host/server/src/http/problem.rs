@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use crate::http::respond::json_as;
 
 /// The media type of problem details.
-pub const PROBLEM_JSON: &str = "application/problem+json";
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Characters of foreign text that a detail repeats.
 const MAX_SHOWN: usize = 200;
@@ -53,15 +53,15 @@ pub enum Kind {
 
 /// A row of the documented table.
 #[derive(Debug, Clone, Copy)]
-pub struct KindRow {
+pub(crate) struct KindRow {
     /// Which.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// The last part of its type, `/problems/NAME`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Its status.
-    pub status: u16,
+    pub(crate) status: u16,
     /// What it is in general.
-    pub title: &'static str,
+    pub(crate) title: &'static str,
 }
 
 const fn row(kind: Kind, name: &'static str, status: u16, title: &'static str) -> KindRow {
@@ -69,7 +69,7 @@ const fn row(kind: Kind, name: &'static str, status: u16, title: &'static str) -
 }
 
 /// Every kind of problem.
-pub const KINDS: &[KindRow] = &[
+pub(crate) const KINDS: &[KindRow] = &[
     row(Kind::Invalid, "invalid-request", 400, "the request cannot be understood"),
     row(Kind::NoKey, "no-key", 401, "a valid key is needed"),
     row(Kind::Scope, "scope", 403, "the key does not allow this"),
@@ -138,7 +138,7 @@ pub(crate) struct ReachedLimit {
 
 impl Kind {
     /// Its row.
-    pub fn row(self) -> &'static KindRow {
+    pub(crate) fn row(self) -> &'static KindRow {
         // The table holds every kind, as its test says.
         KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
     }

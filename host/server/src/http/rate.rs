@@ -28,7 +28,7 @@ struct Bucket {
     noted: Option<Instant>,
 }
 
-/// What came of taking one.
+/// The result of taking one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// There was one. `note`: it is time to note that the key was used.

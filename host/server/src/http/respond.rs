@@ -24,7 +24,7 @@ use crate::http::problem::{Kind, Problem};
 pub const MAX_BODY: usize = 4 << 20;
 
 /// How long a body may take to arrive.
-pub const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Characters of a parser's message that are repeated.
 const MAX_MESSAGE: usize = 300;

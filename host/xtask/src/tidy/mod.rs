@@ -3,6 +3,7 @@
 mod edges;
 mod guide;
 mod invariants;
+mod public;
 mod rings;
 mod source;
 mod words;
@@ -41,6 +42,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(source::breaches(&files));
     breaches.extend(edges::breaches(&files));
     breaches.extend(invariants::breaches(&files));
+    breaches.extend(public::breaches(&files));
     breaches.extend(rings::breaches(&files));
     breaches.extend(words::breaches(&files));
     breaches.extend(guide::breaches(root, &files));

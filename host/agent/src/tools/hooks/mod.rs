@@ -99,8 +99,8 @@ impl Hooks {
         Self(settings.hooks.iter().map(Hook::of).collect())
     }
 
-    /// The same hooks, with commands started by the broker: for a process behind the second
-    /// wall.
+    /// The same hooks, with commands started by the broker: for a process behind the OS
+    /// sandbox.
     #[must_use]
     pub fn through(mut self, broker: &Broker) -> Self {
         for hook in &mut self.0 {

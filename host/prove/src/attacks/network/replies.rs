@@ -132,14 +132,14 @@ async fn peer(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<Peer, Escape> 
     arena.peer(script).await
 }
 
-/// What came of one question to a peer that answers with these bytes.
+/// The result of one question to a peer that answers with these bytes.
 async fn answered(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<Steps, Escape> {
     let peer = peer(arena, bytes).await?;
     let jar = jar(arena, &[&peer.rule()]).await?;
     jar.steps(json!([get(&peer.at().to_string(), "/")])).await
 }
 
-/// What came of one question for each of these replies.
+/// The results of one question for each of these replies.
 async fn each(arena: &Arena, replies: &'static [&'static str]) -> Result<Steps, Escape> {
     let script: Script = Arc::new(|asked: &Asked| {
         let path = asked.head.split(' ').nth(1).unwrap_or_default();

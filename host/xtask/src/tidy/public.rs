@@ -1,0 +1,160 @@
+//! A crate shows what others use: a public name that stands nowhere outside its crate is a promise
+//! that nobody asked for. What only embedders need is listed here.
+
+use std::collections::BTreeSet;
+
+use super::File;
+
+/// Names that no crate of this workspace uses, by crate: types that a caller meets in a public
+/// signature and may have to write down, and the bounds that documentation refers to.
+const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
+    (
+        "host/agent",
+        &[
+            "AgentBuildError",
+            "ListedAgent",
+            "MemberOutcome",
+            "NoAsker",
+            "NoJournal",
+            "PlannedChild",
+            "StageOutcome",
+        ],
+    ),
+    (
+        "host/definition",
+        &[
+            "AgentIdError",
+            "Decider",
+            "DefaultGrant",
+            "MAX_SKILL",
+            "MAX_TEAM",
+            "MAX_TOML",
+            "NotKept",
+            "Skipped",
+            "Snippet",
+            "SubagentPolicy",
+            "ToolSetting",
+            "Translated",
+        ],
+    ),
+    (
+        "host/model",
+        &[
+            "Alias",
+            "ConfigError",
+            "EndpointError",
+            "KeyError",
+            "RecordingError",
+            "ScriptMismatch",
+            "Unplayed",
+        ],
+    ),
+    ("host/policy", &["HostList", "HostPattern", "Port"]),
+    ("host/prove", &["SoakReport", "scene"]),
+    ("host/sandbox", &["Import", "JarBuildError", "JarError", "LogLine", "RECEIPT_VERSION"]),
+    ("host/server", &["NoKeys"]),
+    ("host/session", &["PastTurn", "RECORD_VERSION", "RunningTurn", "TurnEnd"]),
+    (
+        "host/store",
+        &["MAX_AGENTS_BYTES", "MAX_JSON_BYTES", "MAX_TENANT_NAME", "StoredEvent", "UnknownWord"],
+    ),
+];
+
+/// Where those stand who use a crate of the host.
+const USERS: &[&str] = &["host/", "tests/"];
+
+pub(super) fn breaches(files: &[File]) -> Vec<String> {
+    let code = |file: &&File| {
+        file.path.ends_with(".rs")
+            && USERS.iter().any(|folder| file.path.starts_with(folder))
+            // The names listed here use nothing.
+            && !file.path.ends_with("tidy/public.rs")
+    };
+    let words: Vec<(&str, BTreeSet<&str>)> =
+        files.iter().filter(code).map(|file| (file.path.as_str(), words(&file.text))).collect();
+    let mut breaches = Vec::new();
+    for file in files {
+        let Some(root) = file.path.strip_suffix("/src/lib.rs") else { continue };
+        if !root.starts_with("host/") {
+            continue;
+        }
+        let own = format!("{root}/src/");
+        let listed = FOR_EMBEDDERS.iter().find(|(path, _)| *path == root);
+        let listed = listed.map_or(&[][..], |(_, names)| names);
+        let used = |name: &str| {
+            words.iter().any(|(path, words)| !path.starts_with(&own) && words.contains(name))
+        };
+        let public = exported(&file.text);
+        for name in public.iter().filter(|name| !used(name) && !listed.contains(&name.as_str())) {
+            breaches.push(format!(
+                "{}: `{name}` is public and used by nothing outside; make it `pub(crate)`, or list \
+                 it for embedders in host/xtask/src/tidy/public.rs",
+                file.path
+            ));
+        }
+        for name in listed.iter().filter(|name| used(name) || !public.contains(**name)) {
+            breaches.push(format!(
+                "host/xtask/src/tidy/public.rs: `{name}` of {root} needs no place in the list"
+            ));
+        }
+    }
+    breaches
+}
+
+/// The names that the root of a crate exports: its `pub use`, its `pub mod`.
+fn exported(root: &str) -> BTreeSet<String> {
+    let code: String =
+        root.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let mut names = BTreeSet::new();
+    for statement in code.split(';') {
+        if let Some((_, path)) = statement.split_once("pub use ") {
+            // What stands behind the last `::`, `{` or ` as ` of each part is the name.
+            for part in path.split([',', '}']) {
+                let name = part.rsplit(['{', ':', ' ']).find(|word| !word.trim().is_empty());
+                names.extend(name.map(|name| name.trim().to_owned()));
+            }
+        } else if let Some((_, module)) = statement.rsplit_once("pub mod ") {
+            names.insert(module.trim().to_owned());
+        }
+    }
+    names
+}
+
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn the_names_of_a_root_are_read_in_every_form() {
+        let root = "mod a;\npub mod b;\npub use a::One; // pub use a::No;\npub use a::{\n    Two, \
+                    c::Three, d::{Four as Five},\n};\n";
+        let names: Vec<String> = exported(root).into_iter().collect();
+        assert_eq!(names, ["Five", "One", "Three", "Two", "b"]);
+    }
+
+    #[test]
+    fn a_public_name_that_nothing_outside_uses_is_a_breach() {
+        let library = file("host/a/src/lib.rs", "pub use b::{Used, Unused};");
+        let inside = file("host/a/src/b.rs", "pub struct Unused; pub struct Used;");
+        let outside = file("host/c/src/main.rs", "use a::Used;");
+        let found = breaches(&[library, inside, outside]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("`Unused` is public"), "{found:?}");
+    }
+
+    #[test]
+    fn a_listed_name_that_is_used_or_gone_leaves_the_list() {
+        let library = file("host/server/src/lib.rs", "pub use b::Other;");
+        let outside = file("host/c/src/main.rs", "use a::Other;");
+        let found = breaches(&[library, outside]);
+        assert!(found.iter().any(|found| found.contains("`NoKeys`")), "{found:?}");
+    }
+}
