@@ -27,6 +27,8 @@ mod models;
 #[cfg(unix)]
 mod owners;
 mod prove;
+#[cfg(target_os = "linux")]
+mod reload;
 mod run;
 mod runs;
 mod secrets;

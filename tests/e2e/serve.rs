@@ -92,11 +92,21 @@ impl Server {
     }
 
     #[cfg(unix)]
-    pub(crate) fn terminate(mut self) -> Done {
-        let child = self.child.take().unwrap();
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        Done::of(child.wait_with_output().unwrap())
+    pub(crate) fn terminate(self) -> Done {
+        self.signal(rustix::process::Signal::TERM);
+        self.ended()
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(self.child.as_ref().unwrap());
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    #[cfg(unix)]
+    pub(crate) fn ended(mut self) -> Done {
+        Done::of(self.child.take().unwrap().wait_with_output().unwrap())
     }
 }
 
@@ -278,7 +288,10 @@ fn a_server_with_tenants_does_not_start_with_command_hooks_whether_there_is_an_o
         let (status, body) = server.get("/v1/agents", Some(&blue));
         assert_eq!(status, 503, "{more:?}: {body}");
         assert_eq!(server.get("/v1/agents", Some(&own)).0, 200, "{more:?}");
-        assert_eq!(server.get("/readyz", None).1, r#"{"status":"ok","tenants_not_served":1}"#);
+        assert_eq!(
+            server.get("/readyz", None).1,
+            r#"{"status":"ok","tenants_not_served":1,"tenants_on_older_settings":0}"#
+        );
         server.terminate().exits(0).complains("make it a component");
         let serve = ["serve", "--listen", "127.0.0.1:0"];
         let done = world.run(&[&serve[..], more].concat()).exits(2);
@@ -309,7 +322,8 @@ fn what_keeps_a_tenant_from_being_served_is_said_at_the_start_and_wherever_one_l
     assert!(listed[0]["not_served"].as_str().unwrap().contains(typo), "{listed}");
     assert!(listed[1].get("not_served").is_none(), "{listed}");
     let server = Server::start(&world, &[]);
-    let ready = |count: u32| format!(r#"{{"status":"ok","tenants_not_served":{count}}}"#);
+    let older = r#""tenants_on_older_settings":0"#;
+    let ready = |count: u32| format!(r#"{{"status":"ok","tenants_not_served":{count},{older}}}"#);
     // Before anybody has called.
     assert_eq!(server.get("/readyz", None), (200, ready(1)));
     for _ in 0..20 {

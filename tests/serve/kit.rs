@@ -71,6 +71,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) tenant_check: Duration,
     /// How often it is noted what strangers did.
     pub(crate) stranger_notes: Duration,
+    /// How long turns get when the server stops.
+    pub(crate) drain: Duration,
 }
 
 impl Default for Plan<'_> {
@@ -87,6 +89,7 @@ impl Default for Plan<'_> {
             origins: &[],
             tenant_check: Duration::from_millis(20),
             stranger_notes: Duration::from_millis(20),
+            drain: DEFAULT_DRAIN,
         }
     }
 }
@@ -186,7 +189,7 @@ impl World {
             names,
             open: true,
             requests_per_second: plan.rate,
-            drain: DEFAULT_DRAIN,
+            drain: plan.drain,
             connections: 1_000,
             bytes_in_flight: plan.tenant_bytes.saturating_mul(4),
             tenant_bytes_in_flight: plan.tenant_bytes,

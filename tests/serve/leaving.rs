@@ -18,7 +18,7 @@ agents:
 ";
 
 /// A turn that hangs, seen by its caller, and its session.
-async fn hanging(world: &World, caller: &str) -> (Stream, String) {
+pub(crate) async fn hanging(world: &World, caller: &str) -> (Stream, String) {
     let body = json!({ "agent": "teller", "text": "tell", "stream": true });
     let mut stream = world.call_as(caller, "POST", "/v1/chat").json(&body).open().await;
     loop {
@@ -36,7 +36,7 @@ async fn running(world: &World, caller: &str) -> usize {
 }
 
 /// Waits until so many turns run, of all tenants.
-async fn until_running(world: &World, turns: usize) {
+pub(crate) async fn until_running(world: &World, turns: usize) {
     let line = format!("belljar_turns_running {turns}");
     let reached = async {
         loop {

@@ -11,9 +11,9 @@
 //! Wall::raise   ──> this process, from here on: its files, its system calls, no new program
 //! ```
 //!
-//! What has to happen outside (compiling, the cache, the operator's hook commands) is done by the
-//! [`Broker`], a process that was made before the wall went up. It takes three requests and no
-//! more: none names a program or a path.
+//! What has to happen outside (compiling, the cache, the operator's hook commands, reading the
+//! operator's settings again) is done by the [`Broker`], a process that was made before the wall
+//! went up. It takes four requests and no more: none names a program or a path.
 //!
 //! # What the wall cannot tell
 //!
@@ -43,4 +43,4 @@ mod files;
 pub use broker::{Broker, Made, Making, Setup, Vault, keep, serve};
 pub use process::conceal;
 pub use running::Running;
-pub use wall::{Raised, Wall};
+pub use wall::{Raised, Reach, Wall};

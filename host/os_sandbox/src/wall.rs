@@ -42,6 +42,62 @@ pub struct Raised {
     pub missing: Vec<String>,
 }
 
+/// Where a process reaches behind its wall, as it was when the wall went up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    read: Vec<Reached>,
+    written: Vec<Reached>,
+}
+
+/// One file or directory. What has taken its place since is another, and was not let through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reached {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl Reached {
+    fn at(path: PathBuf) -> Self {
+        Self { identity: identity(&path), path }
+    }
+
+    fn is_there(&self) -> bool {
+        identity(&self.path) == self.identity
+    }
+}
+
+/// Which file it is, by the device and the number there.
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_path: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+impl Reach {
+    /// Whether this file may be read, or this directory and all below it. One that is not there is
+    /// judged by the nearest directory above it.
+    pub fn reads(&self, path: &Path) -> bool {
+        lies_in(path, &self.read) || self.writes(path)
+    }
+
+    /// As [`Reach::reads`], for writing.
+    pub fn writes(&self, path: &Path) -> bool {
+        lies_in(path, &self.written)
+    }
+}
+
+fn lies_in(path: &Path, places: &[Reached]) -> bool {
+    let there = path.ancestors().find_map(|above| above.canonicalize().ok());
+    let holds = |there: &Path, place: &Reached| there.starts_with(&place.path) && place.is_there();
+    there.is_some_and(|there| places.iter().any(|place| holds(&there, place)))
+}
+
 /// What the libraries of every program read: shared libraries that are loaded late (name
 /// services), locales, time zones, certificates, and how names are resolved. No file of a
 /// person is among them.
@@ -145,8 +201,22 @@ impl Wall {
         written.filter_map(|(written, _)| written.canonicalize().ok()).any(|w| path.starts_with(w))
     }
 
+    /// What it lets through of what is there now: where a process will be able to reach once it
+    /// stands, for good.
+    pub fn reach(&self) -> Reach {
+        let mut reach = Reach::default();
+        for (path, allowed) in self.let_through() {
+            let Ok(place) = path.canonicalize() else { continue };
+            match allowed {
+                Allowed::Write => reach.written.push(Reached::at(place)),
+                Allowed::Read => reach.read.push(Reached::at(place)),
+                Allowed::Empty | Allowed::List | Allowed::Device => {}
+            }
+        }
+        reach
+    }
+
     /// The paths, without those that are kept out.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "files are landlock's"))]
     fn let_through(&self) -> BTreeMap<PathBuf, Allowed> {
         let found = |path: &PathBuf| path.canonicalize().ok();
         let kept_out: Vec<PathBuf> = self.kept_out.iter().filter_map(found).collect();
@@ -248,4 +318,56 @@ fn other_threads() -> Result<usize, String> {
 #[cfg(not(target_os = "linux"))]
 fn other_threads() -> Result<usize, String> {
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_place_is_reached_while_it_is_the_one_that_was_there_when_the_wall_went_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for made in ["read", "written", "other"] {
+            fs::create_dir(root.join(made)).unwrap();
+        }
+        let file = root.join("file");
+        fs::write(&file, "one").unwrap();
+        let mut wall = Wall::default();
+        wall.read(&root.join("read"));
+        wall.read(&file);
+        wall.read(&root.join("later"));
+        wall.write(&root.join("written"));
+        let reach = wall.reach();
+        let reached = |path: &str| (reach.reads(&root.join(path)), reach.writes(&root.join(path)));
+        assert_eq!(reached("read/deep/not there"), (true, false));
+        assert_eq!(reached("written/x"), (true, true));
+        assert_eq!(reached("other"), (false, false));
+        assert_eq!(reached("."), (false, false));
+        // What was not there then is not reached when it is made.
+        fs::create_dir(root.join("later")).unwrap();
+        assert_eq!(reached("later"), (false, false));
+        // Written anew it is the same file; another in its place is another.
+        fs::write(&file, "two").unwrap();
+        assert_eq!(reached("file"), (true, false));
+        fs::write(root.join("next"), "three").unwrap();
+        fs::rename(root.join("next"), &file).unwrap();
+        assert_eq!(reached("file"), (false, false));
+    }
+
+    #[test]
+    fn what_is_kept_out_is_not_reached_through_the_directory_around_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for made in ["cache", "agents"] {
+            fs::create_dir(home.join(made)).unwrap();
+        }
+        let mut wall = Wall::default();
+        wall.read(&home);
+        wall.keep_out(&home.join("cache"));
+        let reach = wall.reach();
+        assert!(reach.reads(&home.join("agents/scout.md")));
+        assert!(!reach.reads(&home.join("cache/x")) && !reach.reads(&home.join("new")));
+    }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use belljar_agent::{Clock, SystemClock};
-use belljar_session::{Admission, Service};
-use belljar_store::{Store, StoredSession};
+use belljar_session::{Admission, Look, Service};
+use belljar_store::{Store, StoredSession, TENANT};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -35,7 +35,8 @@ pub struct ServerConfig {
     pub open: bool,
     /// Requests a second of one key. Default: [`DEFAULT_RATE`].
     pub requests_per_second: u32,
-    /// How long running turns get to end when the server stops; the rest is journalled.
+    /// How long running turns get to end when the server stops, watched, answered and cancelled as
+    /// before; the rest is journalled. Default: [`DEFAULT_DRAIN`].
     pub drain: Duration,
     /// Connections of all addresses at a time, WebSockets included. Default: what
     /// [`connections_within`] the descriptors of the process.
@@ -98,6 +99,9 @@ pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(1);
 
 /// How often it is looked for deleted tenants where nothing is said.
 pub const DEFAULT_TENANT_CHECK: Duration = Duration::from_secs(5);
+
+/// How old what a request shows of its tenant's settings may be. Turns look again themselves.
+const LOOKED_AT: Duration = Duration::from_secs(1);
 
 /// How long running turns get where nothing is said.
 pub const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
@@ -195,6 +199,19 @@ impl App {
     ) -> Result<Vec<(String, OpenError)>, belljar_store::StoreError> {
         let tenants = self.0.store.registry().tenants().await?;
         Ok(self.0.services.check(&tenants).await)
+    }
+
+    /// Opens the operator's own tenant, so that what becomes of its settings is known before
+    /// anybody calls. What keeps it from being opened is in the log.
+    pub async fn open_own(&self) {
+        // Whoever calls it is told the same.
+        let _ = self.0.services.of(TENANT, TENANT).await;
+    }
+
+    /// Reads the settings of every tenant that is open again, whether files have changed or not;
+    /// the others are read when they are opened. Turns that run keep theirs.
+    pub async fn reload(&self) {
+        self.0.services.look(Look::Anew).await;
     }
 
     /// How many tenants may call, the operator's own included, and how many of them could not be
@@ -323,6 +340,7 @@ impl FromRequestParts<App> for Ctx {
         let caller = parts.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Problem::bug("a route has no gate before it"))?;
         let service = app.services().of(&caller.tenant, &caller.tenant_id).await?;
+        service.look_within(LOOKED_AT).await;
         Ok(Self { app: app.clone(), caller, service })
     }
 }

@@ -4,12 +4,13 @@
 //! nothing of what its predecessor has open here.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use belljar_policy::Shown;
-use belljar_session::{Service, ServiceError};
+use belljar_session::{Look, Service, ServiceError};
 use belljar_store::{Registry, Tenant};
 use tokio::sync::OnceCell;
 
@@ -65,6 +66,8 @@ pub(crate) struct Services {
     open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
     /// How each was found when it was looked at last, by their ids.
     found: Mutex<HashMap<String, Found>>,
+    /// No tenant takes turns any more, be it opened later.
+    closing: AtomicBool,
 }
 
 /// How a tenant was found when it was looked at last.
@@ -99,7 +102,8 @@ impl Found {
 
 impl Services {
     pub(crate) fn new(opener: Arc<dyn Tenants>, registry: Registry, outward: Arc<Outward>) -> Self {
-        Self { opener, registry, outward, open: Mutex::default(), found: Mutex::default() }
+        let (open, found) = (Mutex::default(), Mutex::default());
+        Self { opener, registry, outward, open, found, closing: AtomicBool::new(false) }
     }
 
     /// The sessions of a tenant, by its name and id. Callers of one that is being opened wait for
@@ -124,6 +128,10 @@ impl Services {
             Err(Opening::Known(problem)) => Err(problem),
             Ok(open) => {
                 self.found().insert(id.to_owned(), Found::Served);
+                // Asked when it can be found: whoever drains sees it, or this sees who drains.
+                if self.closing.load(Ordering::SeqCst) {
+                    open.take_no_turns();
+                }
                 Ok(open.clone())
             }
             Err(Opening::Failed(error)) => {
@@ -160,8 +168,22 @@ impl Services {
         let found = found.filter(|tenant| tenant.id == id);
         let found = found.ok_or_else(|| setup("it was deleted".to_owned()))?;
         let service = self.opener.open(&found).await?;
-        self.outward.hide_of(&service);
+        let (outward, workspace) = (Arc::clone(&self.outward), service.workspace().to_owned());
+        self.outward.hide_of(&service.host(), &workspace);
+        service.before_each_version(move |host| outward.hide_of(host, &workspace));
         Ok(service)
+    }
+
+    /// Looks at the settings of all that are open.
+    pub(crate) async fn look(&self, look: Look) {
+        for service in self.all() {
+            service.look(look).await;
+        }
+    }
+
+    /// How many are served by the settings that were valid last, because those of now are not.
+    pub(crate) fn on_older_settings(&self) -> usize {
+        self.all().iter().filter(|service| service.is_on_older_settings()).count()
     }
 
     /// INV-153: looks at those of `there` that are not known to be served. Gives the names of
@@ -251,8 +273,9 @@ impl Services {
         }
     }
 
-    /// Lets all turns end, up to a limit.
+    /// Takes no more turns, and lets those that run end, up to a limit.
     pub(crate) async fn drain(&self, limit: Duration) {
+        self.closing.store(true, Ordering::SeqCst);
         let all = self.all();
         futures::future::join_all(all.iter().map(|service| service.drain(limit))).await;
     }

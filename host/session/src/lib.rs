@@ -26,6 +26,6 @@ pub use record::saved_run::{KEEP_RUNS, prune_runs, run_saved, run_team_saved};
 pub use record::session_journal::{JournalError, Saved, SessionJournal};
 pub use record::stored_run::{RECORD_VERSION, RunRecord, note_files, shown_status};
 pub use service::{
-    Admission, OpenQuestion, PersonAnswer, PreviewRequest, QuestionKind, RunningTurn, Service,
-    ServiceError, ServiceLimits, TurnEnd, TurnHandle, TurnRequest,
+    Admission, Look, OpenQuestion, PersonAnswer, PreviewRequest, QuestionKind, Renew, Renewed,
+    RunningTurn, Service, ServiceError, ServiceLimits, TurnEnd, TurnHandle, TurnRequest, Version,
 };

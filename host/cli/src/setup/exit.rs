@@ -105,6 +105,12 @@ impl Failure {
         self
     }
 
+    /// The message and its hints, a line each.
+    pub(crate) fn with_hints(&self) -> String {
+        let hints = self.hints.iter().map(|hint| format!("\nhint: {hint}"));
+        std::iter::once(self.message.clone()).chain(hints).collect()
+    }
+
     #[must_use]
     pub(crate) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;

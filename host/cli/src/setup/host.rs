@@ -48,12 +48,16 @@ pub(crate) struct Assembly<'a> {
 impl<'a> Assembly<'a> {
     /// Reads the settings.
     pub(crate) fn new(places: &'a Places, out: &'a Out) -> Result<Self, Failure> {
-        let settings = settings(places)?;
+        Ok(Self::of(settings(places)?, places, out))
+    }
+
+    /// With settings that were read.
+    pub(crate) fn of(settings: Settings, places: &'a Places, out: &'a Out) -> Self {
         for warning in settings.warnings() {
             out.diagnostic(warning);
         }
         let slow = slow(out);
-        Ok(Self {
+        Self {
             places,
             out,
             settings,
@@ -64,7 +68,7 @@ impl<'a> Assembly<'a> {
             sandbox: None,
             listeners: Vec::new(),
             closed: Vec::new(),
-        })
+        }
     }
 
     /// These models instead of the configured ones.
@@ -184,9 +188,24 @@ impl<'a> Assembly<'a> {
 
 /// Both `belljar.toml` files, read and checked.
 pub(crate) fn settings(places: &Places) -> Result<Settings, Failure> {
-    let (home, workspace) = (places.config(), places.workspace_config());
     ours::check_home(places)?;
-    let home_text = read_own_config(&home)?;
+    parsed(places, read_own_config(&places.config())?)
+}
+
+/// As [`settings`], of the operator's own by a process that stays behind its OS sandbox: the file
+/// at home may be another than the one that was let through, so the broker reads it. Not inside
+/// the runtime.
+pub(crate) fn settings_again(places: &Places) -> Result<Settings, Failure> {
+    let Some(broker) = walls::broker() else { return settings(places) };
+    ours::check_home(places)?;
+    let text = small_runtime()?.block_on(broker.settings());
+    let text = text.map_err(|error| Failure::from(anyhow::Error::from(error)))?;
+    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    parsed(places, text)
+}
+
+fn parsed(places: &Places, home_text: Option<String>) -> Result<Settings, Failure> {
+    let (home, workspace) = (places.config(), places.workspace_config());
     let workspace_text = read_config(&workspace)?;
     Settings::parse(
         home_text.as_deref().map(|text| (home.as_path(), text)),
@@ -365,7 +384,7 @@ pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
 
 /// INV-155: where belljar keeps what decides about agents, the program included. What is not there is
 /// closed as well: nobody makes it but belljar.
-fn own_directories(places: &Places, data: Option<&Path>) -> Vec<PathBuf> {
+pub(crate) fn own_directories(places: &Places, data: Option<&Path>) -> Vec<PathBuf> {
     let mut own = vec![places.home.clone(), places.cache.clone()];
     own.extend(data.map(Path::to_path_buf));
     linked(&places.home, LINKED_DEPTH, &mut own);

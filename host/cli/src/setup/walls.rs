@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use belljar_definition::{HookAction, KeySetting, ModelKind, Settings};
-use belljar_os_sandbox::{Broker, Raised, Setup, Wall};
+use belljar_os_sandbox::{Broker, Made, Making, Raised, Reach, Setup, Wall};
 use belljar_policy::{Access, ShownPath as _};
 use belljar_sandbox::{Compiler, SandboxError, Vault};
 
 use crate::setup::exit::Failure;
-use crate::setup::home::{Places, create_private};
+use crate::setup::home::{Places, create_private, read_own_config};
 use crate::setup::host;
 use crate::term::out::Out;
 
@@ -57,6 +57,8 @@ enum State {
         broker: Broker,
         /// Whether the broker keeps what is compiled.
         cached: bool,
+        /// Where this process reaches.
+        reach: Reach,
     },
 }
 
@@ -79,6 +81,8 @@ pub(crate) struct Through {
     pub(crate) workspace: bool,
     /// Nothing is done without the OS sandbox, unless `belljar.toml` says otherwise.
     pub(crate) required: bool,
+    /// The operator's `belljar.toml` is read again later.
+    pub(crate) settings_again: bool,
 }
 
 impl<'a> Walls<'a> {
@@ -136,15 +140,18 @@ impl<'a> Walls<'a> {
         let wall = wall(places, settings, through);
         let cache = self.cache(places, &wall);
         let cached = cache.is_some();
-        let broker = match Broker::start(setup(places, settings, cache)) {
-            Ok(broker) => broker,
-            Err(error) => {
-                let why = format!("what has to run outside it cannot be started: {error}");
-                return Stands { stands: false, all: Raised::not(why) };
-            }
-        };
+        let again = through.settings_again.then(|| places.config());
+        let broker =
+            match Broker::start(Setup { settings: again, ..setup(places, settings, cache) }) {
+                Ok(broker) => broker,
+                Err(error) => {
+                    let why = format!("what has to run outside it cannot be started: {error}");
+                    return Stands { stands: false, all: Raised::not(why) };
+                }
+            };
+        let reach = wall.reach();
         let all = wall.raise();
-        let _ = STATE.set(State::Up { broker, cached });
+        let _ = STATE.set(State::Up { broker, cached, reach });
         Stands { stands: all.landlock.is_some() && all.seccomp, all }
     }
 
@@ -196,7 +203,38 @@ struct Stands {
 pub(crate) fn be_broker() -> ExitCode {
     let (compiler, describer) = (vec![COMPILE_CHILD.into()], vec![DESCRIBE_CHILD.into()]);
     let vault = Vault::new(PathBuf::from("/proc/self/exe"), compiler, describer);
-    belljar_os_sandbox::serve(&[KEEPER.into()], &vault)
+    belljar_os_sandbox::serve(&[KEEPER.into()], &Outside(vault))
+}
+
+/// What the broker keeps, and the operator's settings.
+struct Outside(Vault);
+
+impl belljar_os_sandbox::Vault for Outside {
+    fn open(&self, directory: Option<&Path>) {
+        self.0.open(directory);
+    }
+
+    fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>> {
+        self.0.find(made, digest)
+    }
+
+    fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a> {
+        self.0.make(made, component)
+    }
+
+    /// Judged here, by what is open: what goes back is text, and nobody's any more.
+    fn settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
+        let text = read_own_config(path).map_err(|failure| failure.with_hints())?;
+        Ok(text.map(String::into_bytes))
+    }
+}
+
+/// Where this process reaches behind its wall; absent where there is none.
+pub(crate) fn reach() -> Option<&'static Reach> {
+    match STATE.get() {
+        Some(State::Up { reach, .. }) => Some(reach),
+        Some(State::Off) | None => None,
+    }
 }
 
 /// Who starts what has to run outside; absent where there is no wall.
@@ -242,6 +280,7 @@ fn setup(places: &Places, settings: &Settings, cache: Option<PathBuf>) -> Setup 
         hooks: commands.collect(),
         workspace: places.workspace.clone(),
         cache,
+        settings: None,
     }
 }
 

@@ -43,6 +43,14 @@ pub struct MountSpec {
     pub access: Access,
 }
 
+impl MountSpec {
+    fn resolve(self, workspace: &Path) -> Mount {
+        let host = self.host.map(|host| workspace.join(host));
+        let host = host.unwrap_or_else(|| workspace.to_path_buf());
+        Mount { guest: self.guest, host, access: self.access }
+    }
+}
+
 impl GrantSpec {
     /// States every key, and gives nothing.
     pub(super) fn nothing() -> Self {
@@ -77,11 +85,8 @@ impl GrantSpec {
 
     /// The grants for a run in this workspace. A key that nobody stated gives nothing.
     pub(super) fn resolve(self, workspace: &Path) -> Grants {
-        let mounts = self.mounts.unwrap_or_default().into_iter().map(|mount| Mount {
-            host: mount.host.map_or_else(|| workspace.to_path_buf(), |host| workspace.join(host)),
-            guest: mount.guest,
-            access: mount.access,
-        });
+        let mounts = self.mounts.unwrap_or_default();
+        let mounts = mounts.into_iter().map(|mount| mount.resolve(workspace));
         Grants {
             tools: self.tools.unwrap_or_default(),
             mounts: mounts.collect(),
@@ -90,6 +95,27 @@ impl GrantSpec {
             secrets: self.secrets.unwrap_or_default(),
             limits: Limits::default().granted(&self.limits),
         }
+    }
+
+    /// Narrows its mounts to what `most` says of each; gives those that were narrowed, as they were.
+    pub(super) fn narrow_mounts(
+        &mut self,
+        workspace: &Path,
+        most: impl Fn(&Mount) -> Option<Access>,
+    ) -> Vec<Mount> {
+        let mut narrowed = Vec::new();
+        for stated in self.mounts.take().into_iter() {
+            let kept = stated.into_iter().filter_map(|spec| {
+                let mount = spec.clone().resolve(workspace);
+                let access = most(&mount).map(|most| mount.access.min(most));
+                if access != Some(mount.access) {
+                    narrowed.push(mount);
+                }
+                access.map(|access| MountSpec { access, ..spec })
+            });
+            self.mounts = Some(kept.collect());
+        }
+        narrowed
     }
 
     /// Narrows what the home file grants by what the workspace's file states.

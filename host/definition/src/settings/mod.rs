@@ -16,7 +16,7 @@ mod subagents;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use belljar_policy::{Grants, HostRule, Mount, SecretName, ToolName};
+use belljar_policy::{Access, Grants, HostRule, Mount, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::{AgentId, KnownTools, Scope, Shapes, Slug, SubagentsAsk, Visibility};
@@ -207,6 +207,27 @@ impl Settings {
         let stated = self.home.defaults.values().chain(self.home.grants.values());
         let specs = defaults.into_iter().chain(stated.cloned());
         specs.flat_map(|spec| spec.resolve(workspace_root).mounts).collect()
+    }
+
+    /// Narrows each mount that the home file states to what `most` says of it in this workspace;
+    /// `None` = it is taken out. Gives those that were narrowed, each with the section that states
+    /// it. The built-in defaults stay: they mount the workspace to be read.
+    pub fn narrow_mounts(
+        &mut self,
+        workspace_root: &Path,
+        most: impl Fn(&Mount) -> Option<Access>,
+    ) -> Vec<(String, Mount)> {
+        let mut narrowed = Vec::new();
+        let defaults = self.home.defaults.iter_mut();
+        let defaults =
+            defaults.map(|(visibility, spec)| (format!("[defaults.{visibility}]"), spec));
+        let grants = self.home.grants.iter_mut();
+        let grants = grants.map(|(id, spec)| (format!("[grants.\"{id}\"]"), spec));
+        for (section, spec) in defaults.chain(grants) {
+            let found = spec.narrow_mounts(workspace_root, &most);
+            narrowed.extend(found.into_iter().map(|mount| (section.clone(), mount)));
+        }
+        narrowed
     }
 
     /// Whom this agent may hand work to, as the operator says; its own definition may narrow it

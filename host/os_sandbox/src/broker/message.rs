@@ -35,6 +35,8 @@ pub(crate) struct Duties {
     pub(crate) hooks: Vec<String>,
     /// `None` = nothing is kept.
     pub(crate) cache: Option<PathBuf>,
+    /// The file of [`Request::Settings`]; `None` = there is none to read.
+    pub(crate) settings: Option<PathBuf>,
 }
 
 /// What is asked of it.
@@ -49,6 +51,9 @@ pub(crate) enum Request {
     /// The same, made anew of a component, and kept. Three descriptors: a file with the component,
     /// and the two of [`Request::Find`].
     Make(Made),
+    /// What the one file of settings that it was told of says now. Two descriptors, as for
+    /// [`Request::Find`].
+    Settings,
 }
 
 /// What is made of a component, outside of the process that uses it.
@@ -66,7 +71,7 @@ impl Request {
     pub(crate) fn files(&self) -> usize {
         match self {
             Self::Hook(_) => FILES,
-            Self::Find(..) => 2,
+            Self::Find(..) | Self::Settings => 2,
             Self::Make(_) => 3,
         }
     }

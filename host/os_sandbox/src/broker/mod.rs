@@ -2,7 +2,7 @@
 //!
 //! A process behind the wall starts no program and neither reads nor writes the cache. Before the
 //! wall goes up it makes a broker: this same program, outside, which is told once which hook
-//! commands there are and where the cache is. After that a request carries a number or a digest,
+//! commands there are, where the cache is and which file has the settings. After that a request carries a number or a digest,
 //! and some descriptors. Nothing in a request names a program, an argument, a directory or a
 //! variable.
 //!
@@ -12,6 +12,7 @@
 //!          closes its end   ──>                      ends it, with all that it has started
 //!          <── ended, with the status
 //!
+//!          settings + file ──>                       writes what the file of settings says
 //!          find DIGEST + file ──>                    writes a verified entry into the file
 //!          make + component + file ──>               makes it in a child, keeps it under the
 //!          <── given / refused                       digest of the bytes that came
@@ -65,6 +66,9 @@ pub struct Setup {
     /// Where what is made of components is kept; `None` = nothing is. Nothing behind the wall may
     /// write there.
     pub cache: Option<PathBuf>,
+    /// The file that [`Broker::settings`] reads: one that is replaced is another file, which the
+    /// wall does not let through. `None` = none is read.
+    pub settings: Option<PathBuf>,
 }
 
 /// Asks for what has to run outside the wall. Cloning shares the broker; with the last clone, or
@@ -93,9 +97,9 @@ impl Broker {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let Setup { broker, hooks, workspace, cache } = setup;
+        let Setup { broker, hooks, workspace, cache, settings } = setup;
         let (own, theirs) = message::socket()?;
-        let duties = Duties { hooks, cache };
+        let duties = Duties { hooks, cache, settings };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
         // Not waited for: it ends when its socket does, and its parent has ended by then.
         let _child = Command::new(ITSELF)
@@ -137,6 +141,18 @@ impl Broker {
         let component = in_memory(component)?;
         let given = self.given(&Request::Make(made), Some(component)).await?;
         given.ok_or_else(|| io::Error::other("the broker answers out of turn"))
+    }
+
+    /// What the file of settings says now; `None` = there is no such file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is not to be obeyed: the text says why. Also when the broker was
+    /// told of none, is gone, or does not answer within half a minute.
+    pub async fn settings(&self) -> io::Result<Option<Vec<u8>>> {
+        let given = self.given(&Request::Settings, None);
+        let given = tokio::time::timeout(FIND_WAIT, given).await;
+        given.map_err(|_| io::Error::other("the broker does not answer"))?
     }
 
     async fn given(&self, request: &Request, from: Option<OwnedFd>) -> io::Result<Option<Vec<u8>>> {

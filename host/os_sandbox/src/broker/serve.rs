@@ -49,6 +49,12 @@ pub trait Vault: Sync {
     /// Makes it of a component, in a child that ends when the future is dropped, and keeps it
     /// under the digest of these bytes.
     fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a>;
+
+    /// What the file of settings says, at this path, which the process named before its wall went
+    /// up; `None` = there is none. The error says why it is not to be obeyed. Default: it is not.
+    fn settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
+        Err("no settings are read here".to_owned())
+    }
 }
 
 /// The body of a broker: reads on stdin what it may start, then takes requests on stdout until
@@ -151,6 +157,15 @@ fn carry_out(
         Request::Find(made, digest) => {
             let into = regular(next()?)?;
             match vault.find(*made, digest) {
+                Some(bytes) => give(into, &bytes),
+                None => Ok(Answer::Given(false)),
+            }
+        }
+        Request::Settings => {
+            let into = regular(next()?)?;
+            let path = duties.settings.as_deref();
+            let path = path.ok_or_else(|| io::Error::other("there is no file of settings"))?;
+            match vault.settings(path).map_err(io::Error::other)? {
                 Some(bytes) => give(into, &bytes),
                 None => Ok(Answer::Given(false)),
             }
@@ -325,7 +340,7 @@ mod tests {
     use super::*;
 
     fn duties() -> Duties {
-        Duties { hooks: vec!["exit 0".to_owned()], cache: None }
+        Duties { hooks: vec!["exit 0".to_owned()], cache: None, settings: None }
     }
 
     fn order(text: &str, count: usize, cut: bool) -> Option<Order> {
@@ -338,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_one_of_three_and_names_no_program() {
+    fn a_request_is_one_of_four_and_names_no_program() {
         for text in [
             "",
             "{}",
@@ -356,6 +371,8 @@ mod tests {
             "{\"make\":[\"code\",\"/bin/sh\"]}",
             "{\"put\":[\"code\",\"00\"]}",
             "{\"find\":[\"code\",\"00\",\"/etc/passwd\"]}",
+            "{\"settings\":\"/etc/passwd\"}",
+            "[\"settings\",\"/etc/passwd\"]",
             "{\"make\":\"code\"} {\"make\":\"code\"}",
             "\u{0}{\"make\":\"code\"}",
         ] {
@@ -368,9 +385,12 @@ mod tests {
 
     #[test]
     fn a_request_without_its_descriptors_is_dropped() {
-        for (text, needs) in
-            [("{\"hook\":0}", 4), ("{\"find\":[\"tools\",\"00\"]}", 2), ("{\"make\":\"code\"}", 3)]
-        {
+        for (text, needs) in [
+            ("{\"hook\":0}", 4),
+            ("{\"find\":[\"tools\",\"00\"]}", 2),
+            ("{\"make\":\"code\"}", 3),
+            ("\"settings\"", 2),
+        ] {
             for count in 0..=6 {
                 assert_eq!(order(text, count, false).is_some(), count == needs, "{text} {count}");
             }

@@ -34,6 +34,13 @@ impl Vault for Shelf {
             }
         })
     }
+
+    fn settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
+        match fs::read(path) {
+            Ok(text) if text == b"not ours" => Err("somebody else wrote it".to_owned()),
+            read => Ok(read.ok()),
+        }
+    }
 }
 
 pub(crate) fn play(name: &str, dir: &Path) {
@@ -190,8 +197,13 @@ fn runtime() -> tokio::runtime::Runtime {
 fn start(dir: &Path, hooks: &[&str]) -> Broker {
     let hooks = hooks.iter().map(|hook| (*hook).to_owned()).collect();
     let (broker, workspace) = (vec!["broker".into()], dir.to_owned());
-    Broker::start(Setup { broker, hooks, workspace, cache: Some(dir.join("removed")) }).unwrap()
+    let (cache, settings) = (Some(dir.join("removed")), Some(dir.join("settings")));
+    Broker::start(Setup { broker, hooks, workspace, cache, settings }).unwrap()
 }
+
+/// Puts a file of settings in place, and another in its place.
+const WRITE: &str = "printf written > settings";
+const REPLACE: &str = "printf 'not ours' > next && mv next settings";
 
 /// All that a child wrote, and how it ended.
 async fn outcome(mut child: Running) -> String {
@@ -207,7 +219,7 @@ async fn broker(dir: &Path) {
     let leaked = rustix::io::dup(File::open(dir.join("secret.txt")).unwrap()).unwrap();
     let look = format!("[ -e /proc/self/fd/{} ] && echo open || echo closed", leaked.as_raw_fd());
     let hooks = ["cat secret.txt", "env | cut -d= -f1 | sort", look.as_str(), "exit 7", "pwd"];
-    let broker = start(dir, &hooks);
+    let broker = start(dir, &[&hooks[..], &[WRITE, REPLACE]].concat());
     raise(&wall(dir));
     for hook in hooks {
         let name = hook.split(' ').next().unwrap();
@@ -224,6 +236,18 @@ async fn broker(dir: &Path) {
     }
     println!("made: {}", shown(broker.make(Made::Code, &[0; 70_000]).await.unwrap()));
     println!("not made: {}", broker.make(Made::Tools, b"").await.unwrap_err());
+    let settings = async || match broker.settings().await {
+        Ok(text) => text.map_or("nothing".to_owned(), shown),
+        Err(error) => error.to_string(),
+    };
+    // From outside, as the operator does it: each is another file than the one before.
+    let hook = async |hook: &str| outcome(broker.hook(hook, dir).await.unwrap()).await;
+    println!("no settings: {}", settings().await);
+    hook(WRITE).await;
+    println!("settings: {}", settings().await);
+    hook(REPLACE).await;
+    println!("replaced settings: {}", settings().await);
+    tell("its own read of settings", fs::read(dir.join("settings")));
     tell("another command", broker.hook("cat /etc/passwd", dir).await);
     tell("another workspace", broker.hook("pwd", Path::new("/")).await);
     tell("its own read", fs::read(dir.join("secret.txt")));

@@ -85,13 +85,16 @@ fn the_broker_starts_what_it_was_told_of_and_nothing_else() {
     assert_eq!((get("known"), get("not of this kind")), ("kept", "nothing"));
     assert_eq!((get("unknown"), get("made")), ("nothing", "Code of 70000"));
     assert_eq!(get("not made"), "there is nothing in it");
+    assert_eq!((get("no settings"), get("settings")), ("nothing", "written"));
+    assert_eq!(get("replaced settings"), "somebody else wrote it");
     assert_eq!(fs::read_to_string(dir.path().join("removed/opened")).unwrap(), "by the broker");
     assert_eq!(get("cat"), "secret [exit status: 0]");
     assert_eq!(get("["), "closed [exit status: 0]", "a descriptor that was not given");
     let names: Vec<&str> = get("env").split([',', ' ']).collect();
     assert!(names.contains(&"BELLJAR_PROJECT_DIR"), "{names:?}");
     assert!(!names.contains(&"BELLJAR_SECRET_OF_THE_TEST"), "{names:?}");
-    for refused in ["another command", "another workspace", "its own read", "its own program"] {
+    let own = ["its own read", "its own read of settings", "its own program"];
+    for refused in ["another command", "another workspace"].into_iter().chain(own) {
         assert!(!get(refused).is_empty() && get(refused) != "worked", "{refused}: {told:?}");
     }
     assert_eq!(get("neighbour: once more"), "worked");

@@ -102,7 +102,7 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
                 let scope = Scope::Library(API_LIBRARY.to_owned());
                 let id = AgentId { scope, slug: definition.slug.clone() };
                 let entry = CatalogEntry { id, definition: *definition, diagnostics };
-                let agent = resolve_entry(host, &entry, &workspace);
+                let agent = resolve_entry(&host, &entry, &workspace);
                 Ok(AgentText {
                     slug: Some(entry.id.slug),
                     definition: Some(DefinitionBody::of(&agent)),

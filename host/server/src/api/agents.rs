@@ -312,7 +312,7 @@ async fn usable(ctx: &Ctx, slug: &Slug, text: &str) -> Result<(), Problem> {
 /// hold up other requests.
 async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
     let service = ctx.service.clone();
-    let look = move || resolve_all(service.host(), service.workspace());
+    let look = move || resolve_all(&service.host(), service.workspace());
     match tokio::task::spawn_blocking(look).await {
         Ok(Ok(agents)) => Ok(agents),
         Ok(Err(error)) => Err(Problem::bug(&error.to_string())),

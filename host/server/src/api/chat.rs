@@ -4,15 +4,15 @@
 //! runs on, and is cancelled only by whoever says so.
 
 use axum::extract::{FromRequest as _, Request};
-use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
 use belljar_session::TurnHandle;
 use tracing::Instrument as _;
 
 use crate::api::turn::{ChatBody, TurnIds};
 use crate::app::Ctx;
 use crate::http::problem::Problem;
-use crate::http::respond::{Json, JsonBody};
+use crate::http::respond::{JsonBody, json_as};
 use crate::stream::pump::Pump;
 use crate::stream::sse::{Frames, Pulse};
 
@@ -44,10 +44,13 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     tokio::select! {
         biased;
         _ = handle.ended() => {}
-        // What was not done until then goes on at the next start, and is said to be in flight.
+        // What was not done until then is resumed at the next start, and is said to be in flight.
         () = ctx.app.stopped().cancelled() => {}
     }
-    Ok(Json(ids.answered(ctx.store()).await?).into_response())
+    let answered = ids.answered(ctx.store()).await?;
+    // It is stored and will be done, and is not done: no success, and nothing to be sent again.
+    let status = if answered.is_in_flight() { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok(json_as(status, "application/json", &answered))
 }
 
 fn accepts_stream(headers: &HeaderMap) -> bool {

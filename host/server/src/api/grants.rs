@@ -76,7 +76,7 @@ pub(crate) async fn read(
 pub(crate) async fn find(ctx: &Ctx, name: String) -> Result<ResolvedAgent, Problem> {
     let service = ctx.service.clone();
     let asked = name.clone();
-    let look = move || resolve(service.host(), &asked, service.workspace());
+    let look = move || resolve(&service.host(), &asked, service.workspace());
     match tokio::task::spawn_blocking(look).await {
         Ok(Ok(agent)) => Ok(agent),
         Ok(Err(ResolveError::Workspace { .. })) => {

@@ -30,6 +30,9 @@ pub(crate) struct Readiness {
     /// Tenants whose requests are answered 503, because of their files or settings. The log and
     /// `belljar tenants list` say why.
     tenants_not_served: usize,
+    /// Tenants that are served by the settings that were valid last, because those of now are not.
+    /// The log says why.
+    tenants_on_older_settings: usize,
 }
 
 /// `GET /healthz`: the process answers.
@@ -41,13 +44,17 @@ pub(crate) async fn live() -> Json<Health> {
 pub(crate) async fn ready(State(app): State<App>) -> Response {
     let wait = |why: &str| Problem::unavailable(why, Duration::from_secs(5)).into_response();
     if app.is_stopping() {
-        wait("the server is shutting down")
+        wait(
+            "the server is draining: it takes no new turns, and stops when those that run have ended",
+        )
     } else if app.store().pending_writes() > TOO_FAR_BEHIND {
         wait("the store is behind")
     } else if !app.last_check().is_well(app.store()).await {
         wait("the store does not answer")
     } else {
         let tenants_not_served = app.services().not_served();
-        Json(Readiness { status: "ok", tenants_not_served }).into_response()
+        let tenants_on_older_settings = app.services().on_older_settings();
+        Json(Readiness { status: "ok", tenants_not_served, tenants_on_older_settings })
+            .into_response()
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct AsksBody {
 /// `GET /v1/tools`. A tool that was never described is compiled first. That goes on when it
 /// takes longer than a call may, so that a later call finds it done.
 pub(crate) async fn list(ctx: Ctx) -> Result<Json<Tools>, Problem> {
-    let described = tokio::spawn(async move { tools(ctx.service.host()).await }).await;
+    let described = tokio::spawn(async move { tools(&ctx.service.host()).await }).await;
     described.map(Json).map_err(|error| Problem::bug(&format!("listing tools failed: {error}")))
 }
 

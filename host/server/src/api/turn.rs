@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use belljar_policy::{LIMITS, LimitsRequest, Shown};
 use belljar_session::{History, TurnHandle, TurnRequest};
-use belljar_store::{Store, StoredMessage};
+use belljar_store::{MessageStatus, Store, StoredMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -61,12 +61,12 @@ pub(crate) struct Answered {
     message: String,
     /// The person's message.
     user_message: String,
-    /// `completed`, `partial`, `failed` or `cancelled`; `in_flight` where the server stopped
-    /// meanwhile, and resumes it at its next start.
+    /// `completed`, `partial`, `failed` or `cancelled`; `in_flight`, with status 202, where the
+    /// server stopped meanwhile: it is stored, and is resumed at the next start.
     status: String,
     /// The conclusion. Foreign text: escape it before a person sees it.
     text: String,
-    /// Why it did not complete.
+    /// Why it did not complete, or not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
     /// What the turn used, subagents included.
@@ -191,6 +191,7 @@ impl TurnIds {
             Some(serde_json::Value::String(text)) => text,
             _ => String::new(),
         };
+        let unfinished = (status == MessageStatus::InFlight).then(|| self.unfinished());
         let mut part = |name: &str| metadata.get_mut(name).map(serde_json::Value::take);
         Ok(Answered {
             session: self.session.clone(),
@@ -198,13 +199,30 @@ impl TurnIds {
             user_message: self.user_message.clone(),
             status: status.as_str().to_owned(),
             text,
-            error: part("error").and_then(|error| error.as_str().map(str::to_owned)),
+            error: part("error").and_then(|error| error.as_str().map(str::to_owned)).or(unfinished),
             // Absent as long as the turn has not ended.
             usage: part("total").and_then(|it| Used::deserialize(it).ok()).unwrap_or_default(),
             subagents: part("subagents")
                 .and_then(|it| Counted::deserialize(it).ok())
                 .unwrap_or_default(),
         })
+    }
+
+    /// What is said of a turn that the server stopped before its end.
+    fn unfinished(&self) -> String {
+        format!(
+            "the server stopped before this turn had ended; it is stored, and resumed when the \
+             server starts again: do not send it twice, `GET /v1/sessions/{}/messages` has its \
+             answer then",
+            self.session
+        )
+    }
+}
+
+impl Answered {
+    /// Whether the turn has not ended: the server stopped before.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.status == MessageStatus::InFlight.as_str()
     }
 }
 

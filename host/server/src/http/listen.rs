@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use belljar_policy::Shown;
+use belljar_session::Look;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
@@ -79,19 +80,27 @@ pub fn may_listen(address: SocketAddr, has_keys: bool) -> Result<bool, NoKeys> {
 }
 
 impl App {
-    /// Answers until `stop` is cancelled. Then takes no more connections and no more turns, lets
-    /// those that run end (up to [`crate::ServerConfig::drain`]; the rest is journalled and goes
-    /// on at the next start), and returns when all connections are closed.
+    /// Answers until `stop` is cancelled. Then takes no more turns and lets those that run end (up
+    /// to [`crate::ServerConfig::drain`]; the rest is journalled and resumed at the next start).
+    /// Meanwhile it answers everything else, on connections old and new: whoever waits for a turn
+    /// can watch it, answer its questions and cancel it. Then takes no more connections, and
+    /// returns when all are closed.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let router = self.router();
         let told = Arc::new(Semaphore::new(MAX_TOLD));
         let cut = CancellationToken::new();
         let _watched = AbortOnDropHandle::new(tokio::spawn(self.clone().watch_tenants()));
         let _kept = AbortOnDropHandle::new(tokio::spawn(self.clone().keep_audit()));
+        let drained = async {
+            stop.cancelled().await;
+            self.stopping().cancel();
+            self.services().drain(self.config().drain).await;
+        };
+        tokio::pin!(drained);
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
+                () = &mut drained => break,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -99,14 +108,12 @@ impl App {
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "connections are refused by the system");
-                    // Ends early when the server stops.
-                    let _ = tokio::time::timeout(PAUSE, stop.cancelled()).await;
+                    // Ends early when the server does.
+                    let _ = tokio::time::timeout(PAUSE, self.stopped().cancelled()).await;
                 }
             }
         }
         drop(listener);
-        self.stopping().cancel();
-        self.services().drain(self.config().drain).await;
         self.stopped().cancel();
         self.tasks().close();
         if tokio::time::timeout(LAST_WORDS, self.tasks().wait()).await.is_err() {
@@ -142,7 +149,7 @@ impl App {
             let _counted = app.metrics().connections.one();
             // Events are small and wanted at once.
             let _ = stream.set_nodelay(true);
-            cut.run_until_cancelled(talk(stream, router, peer, app.stopping())).await;
+            cut.run_until_cancelled(talk(stream, router, peer, app.stopped())).await;
         });
     }
 
@@ -156,8 +163,8 @@ impl App {
         });
     }
 
-    /// Closes tenants that are deleted while they are served, and looks whether new ones can be,
-    /// until this is dropped.
+    /// Closes tenants that are deleted while they are served, and looks whether new ones can be and
+    /// whether the settings of the others have changed, until this is dropped.
     async fn watch_tenants(self) {
         let mut ticks = tokio::time::interval(self.config().tenant_check);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -176,12 +183,14 @@ impl App {
                 }
                 Err(error) => tracing::error!(%error, "the tenants cannot be read"),
             }
+            // So that what is wrong with a file is said before somebody begins a turn.
+            self.services().look(Look::IfChanged).await;
         }
     }
 }
 
 /// One connection, to its end.
-async fn talk<IO>(io: IO, router: Router, peer: PeerPlace, stopping: &CancellationToken)
+async fn talk<IO>(io: IO, router: Router, peer: PeerPlace, stopped: &CancellationToken)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -214,7 +223,7 @@ where
                 }
                 return;
             }
-            () = stopping.cancelled(), if !asked => {
+            () = stopped.cancelled(), if !asked => {
                 asked = true;
                 connection.as_mut().graceful_shutdown();
             }

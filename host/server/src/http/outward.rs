@@ -9,9 +9,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use belljar_agent::Host;
 use belljar_definition::{KeySetting, Settings};
 use belljar_policy::Shown;
-use belljar_session::Service;
 use serde_json::{Map, Value};
 
 /// Fields whose texts are shown as they are, since nothing of them is the host's: what a person or
@@ -93,12 +93,11 @@ impl Outward {
         *known = Arc::new(next);
     }
 
-    /// Hides what a tenant's sessions know of the host.
-    pub(crate) fn hide_of(&self, service: &Service) {
-        let host = service.host();
+    /// Hides what a tenant's turns know of the machine.
+    pub(crate) fn hide_of(&self, host: &Host, workspace: &Path) {
         let home = host.home.as_deref();
-        let mut places = configured(&host.settings, service.workspace(), home);
-        places.push(HiddenPlace::new(service.workspace(), "/workspace"));
+        let mut places = configured(&host.settings, workspace, home);
+        places.push(HiddenPlace::new(workspace, "/workspace"));
         places.extend(home.map(|home| HiddenPlace::new(home, "")));
         self.hide(&places);
     }

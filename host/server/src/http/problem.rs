@@ -312,7 +312,11 @@ impl From<ServiceError> for Problem {
                 Self { retry_after: Some(retry_after), limit: Some(Box::new(limit)), ..problem }
             }
             ServiceError::Draining => {
-                Self::unavailable("the server is shutting down", Duration::from_secs(5))
+                let detail = "the server is draining: it takes no new turns, and then stops";
+                Self::unavailable(detail, Duration::from_secs(5)).hint(
+                    "turns that run are watched, answered and cancelled as before; send this one \
+                     again later",
+                )
             }
             ServiceError::NoQuestion(id) => Self::not_found("open question", &id.to_string()),
             ServiceError::Store(error) => error.into(),

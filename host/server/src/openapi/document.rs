@@ -19,6 +19,7 @@ use utoipa::openapi::{
     Response as Documented, ResponseBuilder,
 };
 
+use crate::api::turn::Answered;
 use crate::http::problem::{Kind, PROBLEM_JSON, Problem, ProblemBody};
 use crate::openapi::operations::{Gives, Query, common, doc};
 use crate::routes::{Needs, Op, ROUTES, Route, Verb};
@@ -105,6 +106,14 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Operation {
     }
     let (status, given) = given(&doc.gives, schemas);
     operation = operation.response(status.to_string(), given);
+    if route.op == Op::Chat {
+        let about = "`in_flight`: the server stopped before the end of the turn, which is resumed \
+                     when it starts again";
+        let content = reference(&schemas.add::<Answered>());
+        let stopped =
+            ResponseBuilder::new().description(about).content("application/json", content);
+        operation = operation.response("202", stopped.build());
+    }
     let mut kinds = common(route, doc.body.is_some());
     kinds.extend(doc.problems);
     kinds.sort();
@@ -258,7 +267,8 @@ mod tests {
             assert_eq!(path["operationId"], route.name());
             let responses = path["responses"].as_object().unwrap();
             let fine = responses.keys().filter(|status| status.as_str() < "400").count();
-            assert_eq!(fine, 1, "{}", route.name());
+            let stopped = usize::from(route.op == Op::Chat);
+            assert_eq!(fine, 1 + stopped, "{}", route.name());
             let guarded = responses.contains_key("401") && responses.contains_key("403");
             assert_eq!(guarded, route.needs > Needs::Nothing, "{}", route.name());
             let parts = path["parameters"]

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use belljar_definition::{Content, Scope, SourceFile};
 
-use super::Service;
+use super::Inner;
 use super::types::ServiceError;
+use belljar_agent::Host;
 use belljar_catalogue::API_LIBRARY;
 
-impl Service {
-    /// Takes over what the store holds of agents; call it once at the start, and after each
-    /// change.
-    pub async fn reload_agents(&self) -> Result<(), ServiceError> {
-        let rows = self.store().agents().await?;
+impl Inner {
+    /// Brings what the store holds of agents into the library of a version.
+    pub(super) async fn bring_agents(&self, host: &Host) -> Result<(), ServiceError> {
+        let rows = self.store.agents().await?;
         let root = PathBuf::from(API_LIBRARY);
         let source = |slug: &str, text: String| SourceFile {
             scope: Scope::Library(API_LIBRARY.to_owned()),
@@ -23,7 +23,7 @@ impl Service {
             content: Content::Bytes(text.into_bytes()),
         };
         let sources = rows.into_iter().map(|row| source(&row.slug, row.text)).collect();
-        let library = Arc::clone(&self.host().library);
+        let library = Arc::clone(&host.library);
         // It reads directories. An error: the runtime ends.
         let _ = tokio::task::spawn_blocking(move || library.besides(sources)).await;
         Ok(())

@@ -14,6 +14,7 @@ use super::limits::Place;
 use super::questions::TurnQuestions;
 use super::running::{Claim, Running, TurnEnd, TurnHandle};
 use super::types::{ServiceError, TurnRequest};
+use super::versions::Look;
 use super::{Inner, RETRY_AFTER, Service};
 use crate::conversation::talk::Conversation;
 use crate::record::open_turn::OpenTurn;
@@ -39,10 +40,26 @@ const LIBRARY_AGE: Duration = Duration::from_secs(1);
 /// What a turn runs with.
 pub(super) struct Ready {
     pub(super) claim: Claim,
-    pub(super) places: (Place, Permit),
+    pub(super) admitted: Admitted,
     pub(super) journal: SessionJournal,
     pub(super) conversation: Conversation,
     pub(super) turn: OpenTurn,
+}
+
+/// How a turn waits for its places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// Behind others, unless too many wait already.
+    InLine,
+    /// However many wait.
+    Surely,
+}
+
+/// A turn that may run: its places, and the version of everything that it has to its end.
+pub(super) struct Admitted {
+    pub(super) host: Arc<Host>,
+    pub(super) agent: Arc<ResolvedAgent>,
+    _places: (Place, Permit),
 }
 
 impl Service {
@@ -54,26 +71,19 @@ impl Service {
             return Err(ServiceError::Draining);
         }
         check(&request)?;
+        self.look(Look::IfChanged).await;
         // Before anything waits: who is not known, or busy, hears of it at once.
         let known = match &request.session {
             Some(id) => Some(inner.store.session(id).await?),
             None => None,
         };
-        let id = known.as_ref().map_or_else(|| self.new_id(), |session| session.id.clone());
-        let claim = Running::claim(inner, &id, self.now());
+        let id = known.as_ref().map_or_else(|| inner.new_id(), |session| session.id.clone());
+        let claim = Running::claim(inner, &id, inner.now());
         let claim = claim.ok_or_else(|| ServiceError::Busy(id.clone()))?;
         let name = known.as_ref().map(|session| session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
-        let agent = inner.agent(name).await?;
         inner.allowance.room(&inner.store, request.text.len()).await?;
-        let jars = inner.jars_of(&agent);
-        let place = inner.allowance.place().await?;
-        let permit = inner.admission.enter(inner.store.tenant(), jars, false).await;
-        let full = |_| ServiceError::HostFull { retry_after: RETRY_AFTER };
-        let places = (place, permit.map_err(full)?);
-        if inner.draining.is_cancelled() {
-            return Err(ServiceError::Draining);
-        }
+        let admitted = inner.admitted(name, Waits::InLine).await?;
         let (mut journal, past) = inner.open(id, known).await?;
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
             // It waits for its turn to be resumed.
@@ -81,14 +91,15 @@ impl Service {
         }
         let TurnRequest { model, limits, history, .. } = request;
         let past = past.as_ref();
+        let agent = Arc::clone(&admitted.agent);
         let conversation = inner.conversation(agent, model, limits, history, past).await?;
         // INV-152: after all waiting, and before anything is stored.
-        let needed = || least_tokens(&inner.host, &conversation, &request.text);
-        inner.allowance.step(&inner.store, &*inner.host.clock, needed).await?;
+        let needed = || least_tokens(&admitted.host, &conversation, &request.text);
+        inner.allowance.step(&inner.store, &*inner.clock, needed).await?;
         let turn = journal.by(&request.actor).say(&conversation, &request.text).await?;
         let after = journal.last_event();
         let user_message = turn.asked.clone();
-        let ready = Ready { claim, places, journal, conversation, turn };
+        let ready = Ready { claim, admitted, journal, conversation, turn };
         let (session, message) = (ready.claim.session().to_owned(), ready.turn.message.clone());
         let (store, hub) = (inner.store.clone(), Arc::clone(&inner.hub));
         let ended = inner.run(ready);
@@ -99,11 +110,11 @@ impl Service {
 impl Inner {
     /// Runs a turn in a task of its own.
     pub(super) fn run(self: &Arc<Self>, ready: Ready) -> watch::Receiver<Option<Arc<TurnEnd>>> {
-        let Ready { claim, places, mut journal, mut conversation, turn } = ready;
+        let Ready { claim, admitted, mut journal, mut conversation, turn } = ready;
         claim.is(&turn.message, &conversation.agent().id.to_string(), &turn.control);
         let (end, ended) = watch::channel(None);
         let session = claim.session().to_owned();
-        let mut host = self.host.clone();
+        let mut host = Host::clone(&admitted.host);
         host.asker = Arc::new(TurnQuestions {
             questions: Arc::clone(&self.questions),
             clock: Arc::clone(&host.clock),
@@ -127,7 +138,7 @@ impl Inner {
             belljar_agent::trace::turn_ended(&traced, &saved.turn.outcome);
             let outcome = TurnEnd::of(&saved.turn.outcome);
             // Whoever hears of the end may begin the next turn.
-            drop((journal, claim, places));
+            drop((journal, claim, admitted));
             // An error: nobody waits.
             let _ = end.send(Some(Arc::new(outcome)));
         };
@@ -142,7 +153,7 @@ impl Inner {
         id: String,
         known: Option<StoredSession>,
     ) -> Result<(SessionJournal, Option<Past>), ServiceError> {
-        let (store, clock) = (self.store.clone(), Arc::clone(&self.host.clock));
+        let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
         let journal = SessionJournal::new(store, clock)
             .of_kind(SessionKind::Api)
             .watched_by(Arc::clone(&self.hub));
@@ -163,7 +174,7 @@ impl Inner {
         history: History,
         past: Option<&Past>,
     ) -> Result<Conversation, ServiceError> {
-        let budget = self.allowance.budget(&self.store, &*self.host.clock).await?;
+        let budget = self.allowance.budget(&self.store, &*self.clock).await?;
         let saved = past.map(|past| past.session.model.clone()).filter(|model| !model.is_empty());
         let conversation =
             Conversation::below(&budget, agent, self.workspace.clone(), Caps::unlimited())
@@ -176,10 +187,62 @@ impl Inner {
         })
     }
 
+    /// Waits for the places of a turn, unless no more turns are taken. INV-156: the version that
+    /// it gets is the one in force after all waiting; where that is another one by then, the turn
+    /// may have other jars, and waits for those.
+    pub(super) async fn admitted(
+        self: &Arc<Self>,
+        name: &str,
+        waits: Waits,
+    ) -> Result<Admitted, ServiceError> {
+        let admitted = self.draining.run_until_cancelled(self.wait(name, waits));
+        admitted.await.unwrap_or(Err(ServiceError::Draining))
+    }
+
+    async fn wait(self: &Arc<Self>, name: &str, waits: Waits) -> Result<Admitted, ServiceError> {
+        let mut host = self.host();
+        let mut agent = self.agent(&host, name).await?;
+        loop {
+            let waiting = self.places(jars_of(&host, &agent), waits);
+            tokio::pin!(waiting);
+            let _places = tokio::select! {
+                biased;
+                places = &mut waiting => places?,
+                // It has to wait: what was seen of the settings is old by then.
+                () = std::future::ready(()) => {
+                    let places = waiting.await?;
+                    Service(Arc::clone(self)).look(Look::IfChanged).await;
+                    places
+                }
+            };
+            let now = self.host();
+            if Arc::ptr_eq(&now, &host) {
+                return Ok(Admitted { host, agent, _places });
+            }
+            agent = self.agent(&now, name).await?;
+            host = now;
+        }
+    }
+
+    async fn places(&self, jars: usize, waits: Waits) -> Result<(Place, Permit), ServiceError> {
+        let place = match waits {
+            Waits::InLine => self.allowance.place().await?,
+            Waits::Surely => self.allowance.waits().await?,
+        };
+        let sure = waits == Waits::Surely;
+        let permit = self.admission.enter(self.store.tenant(), jars, sure).await;
+        let full = |_| ServiceError::HostFull { retry_after: RETRY_AFTER };
+        Ok((place, permit.map_err(full)?))
+    }
+
     /// An agent that can be run.
-    pub(super) async fn agent(&self, name: &str) -> Result<Arc<ResolvedAgent>, ServiceError> {
-        self.refresh().await;
-        let agent = resolve_known(&self.host, name, &self.workspace);
+    pub(super) async fn agent(
+        &self,
+        host: &Arc<Host>,
+        name: &str,
+    ) -> Result<Arc<ResolvedAgent>, ServiceError> {
+        self.refresh(host).await;
+        let agent = resolve_known(host, name, &self.workspace);
         let agent = agent.map_err(|error| match error {
             ResolveError::NotFound(found) => ServiceError::NoAgent(found),
             other => ServiceError::Agent(other.to_string()),
@@ -188,14 +251,14 @@ impl Inner {
             let (agent, reasons) = (agent.id.to_string(), reasons.clone());
             return Err(ServiceError::Blocked { agent, reasons });
         }
-        if self.host.models.is_empty() {
+        if host.models.is_empty() {
             return Err(ServiceError::NoModel);
         }
         Ok(Arc::new(agent))
     }
 
     /// Looks for changed agent files, now and then.
-    async fn refresh(&self) {
+    async fn refresh(&self, host: &Host) {
         {
             let mut seen =
                 self.library_seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -204,22 +267,22 @@ impl Inner {
             }
             *seen = Some(Instant::now());
         }
-        let library = Arc::clone(&self.host.library);
+        let library = Arc::clone(&host.library);
         // It reads directories. An error: the runtime ends.
         let _ = tokio::task::spawn_blocking(move || library.refresh()).await;
     }
+}
 
-    /// The most jars that a turn of this agent has at a time: its own, and those of its
-    /// subagents side by side, down to the greatest depth.
-    pub(super) fn jars_of(&self, agent: &ResolvedAgent) -> usize {
-        let depth = self.host.settings.subagents.max_depth;
-        let side_by_side = most_children(&self.host, agent);
-        let mut jars = 1_usize;
-        for _ in 0..depth {
-            jars = jars.saturating_mul(side_by_side).saturating_add(1);
-        }
-        jars
+/// The most jars that a turn of this agent has at a time: its own, and those of its subagents side
+/// by side, down to the greatest depth.
+fn jars_of(host: &Host, agent: &ResolvedAgent) -> usize {
+    let depth = host.settings.subagents.max_depth;
+    let side_by_side = most_children(host, agent);
+    let mut jars = 1_usize;
+    for _ in 0..depth {
+        jars = jars.saturating_mul(side_by_side).saturating_add(1);
     }
+    jars
 }
 
 /// The fewest tokens that the first step of a turn takes.

@@ -1,6 +1,6 @@
 //! What one tenant may have: turns at a time, and tokens and fuel a day.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belljar_policy::{Budget, Caps, Level, Meter};
@@ -19,14 +19,36 @@ const DAY: i64 = 24 * 3600;
 
 /// What one tenant may have.
 pub(crate) struct Allowance {
-    limits: ServiceLimits,
+    limits: Mutex<ServiceLimits>,
     /// Turns that run.
     turns: Arc<Semaphore>,
     /// Turns that run or wait.
     places: Arc<Semaphore>,
     /// Above all turns of a day.
-    day: Mutex<Option<(String, Budget)>>,
+    day: Mutex<Option<Day>>,
 }
+
+/// What a tenant uses in a day.
+struct Day {
+    name: String,
+    /// Tokens and fuel; `None` = no limit.
+    most: (Option<u64>, Option<u64>),
+    /// Above the turns that begin now.
+    budget: Budget,
+    /// Above turns that began while there were other limits: they run on below those, and what
+    /// they use counts here too.
+    before: Vec<Before>,
+}
+
+/// An earlier budget of a day.
+struct Before {
+    budget: Budget,
+    /// What it had used when that was last counted.
+    counted: [u64; METERED.len()],
+}
+
+/// What is limited in a day.
+const METERED: [Meter; 2] = [Meter::Tokens, Meter::Fuel];
 
 /// The place of one turn.
 #[derive(Debug)]
@@ -37,13 +59,28 @@ pub(crate) struct Place {
 
 impl Allowance {
     pub(crate) fn new(limits: ServiceLimits) -> Self {
-        let concurrent = limits.concurrent_turns.max(1);
+        let (turns, places) = sizes(&limits);
         Self {
-            turns: Arc::new(Semaphore::new(concurrent)),
-            places: Arc::new(Semaphore::new(concurrent.saturating_add(limits.queued_turns))),
+            turns: Arc::new(Semaphore::new(turns)),
+            places: Arc::new(Semaphore::new(places)),
             day: Mutex::default(),
-            limits,
+            limits: Mutex::new(limits),
         }
+    }
+
+    /// Has these limits from now on. Turns that run go on below those that they began with.
+    pub(crate) fn limit_to(&self, limits: ServiceLimits) {
+        let before = {
+            let mut known = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *known, limits)
+        };
+        let (was, is) = (sizes(&before), sizes(&limits));
+        resize(&self.turns, was.0, is.0);
+        resize(&self.places, was.1, is.1);
+    }
+
+    fn limits(&self) -> ServiceLimits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a place; an error where too many wait already.
@@ -68,7 +105,7 @@ impl Allowance {
 
     /// INV-116: an error where the tenant would have more stored than it may, with `more` bytes.
     pub(crate) async fn room(&self, store: &Store, more: usize) -> Result<(), ServiceError> {
-        let Some(limit) = self.limits.storage_bytes else { return Ok(()) };
+        let Some(limit) = self.limits().storage_bytes else { return Ok(()) };
         let used = store.stored_bytes().await?;
         let more = u64::try_from(more).unwrap_or(u64::MAX);
         match used.saturating_add(more) > limit {
@@ -83,31 +120,24 @@ impl Allowance {
         store: &Store,
         clock: &dyn Clock,
     ) -> Result<Budget, StoreError> {
-        let ServiceLimits { tokens_per_day, fuel_per_day, .. } = self.limits;
-        let mut caps = Caps::unlimited();
-        for (meter, limit) in [(Meter::Tokens, tokens_per_day), (Meter::Fuel, fuel_per_day)] {
-            caps = limit.map_or(caps, |limit| caps.with(meter, limit));
-        }
+        let ServiceLimits { tokens_per_day, fuel_per_day, .. } = self.limits();
+        let most = (tokens_per_day, fuel_per_day);
         let today = clock.now().strftime("%Y-%m-%d").to_string();
-        if let Some(budget) = self.known(&today) {
+        if let Some(budget) = known(&mut self.day(), &today, most) {
             return Ok(budget);
         }
-        let budget = Budget::root(Level::Tenant, caps);
-        if tokens_per_day.is_some() || fuel_per_day.is_some() {
-            let rows = store.usage(&today).await?;
-            for row in rows.iter().filter(|row| row.day == today) {
-                bill(&budget, row);
-            }
+        let budget = Budget::root(Level::Tenant, caps(most));
+        let rows = store.usage(&today).await?;
+        for row in rows.iter().filter(|row| row.day == today) {
+            bill(&budget, row);
         }
-        let mut day = self.day.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*day {
-            // Somebody else was faster.
-            Some((known, budget)) if *known == today => Ok(budget.clone()),
-            Some(_) | None => {
-                *day = Some((today, budget.clone()));
-                Ok(budget)
-            }
+        let mut day = self.day();
+        // Somebody else may have been faster.
+        if let Some(budget) = known(&mut day, &today, most) {
+            return Ok(budget);
         }
+        *day = Some(Day { name: today, most, budget: budget.clone(), before: Vec::new() });
+        Ok(budget)
     }
 
     /// INV-152: an error where too little is left of the day for a step that needs so many tokens.
@@ -147,10 +177,75 @@ impl Allowance {
         }
     }
 
-    fn known(&self, today: &str) -> Option<Budget> {
-        let day = self.day.lock().unwrap_or_else(PoisonError::into_inner);
-        day.as_ref().filter(|(known, _)| known == today).map(|(_, budget)| budget.clone())
+    fn day(&self) -> MutexGuard<'_, Option<Day>> {
+        self.day.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The budget of this day with these limits, if the day has begun.
+fn known(day: &mut Option<Day>, today: &str, most: (Option<u64>, Option<u64>)) -> Option<Budget> {
+    let day = day.as_mut().filter(|day| day.name == today)?;
+    day.count();
+    if day.most != most {
+        day.limit_to(most);
+    }
+    Some(day.budget.clone())
+}
+
+impl Day {
+    /// Counts what turns below earlier limits have used since.
+    fn count(&mut self) {
+        for before in &mut self.before {
+            for (meter, counted) in METERED.into_iter().zip(&mut before.counted) {
+                let spent = before.budget.spent(meter);
+                // Passing a limit here ends the next turn before it begins.
+                let _ = self.budget.bill(meter, spent.saturating_sub(*counted));
+                *counted = spent.max(*counted);
+            }
+        }
+    }
+
+    /// Other limits, for turns that begin from now on; what was used of the day stays used.
+    fn limit_to(&mut self, most: (Option<u64>, Option<u64>)) {
+        let budget = Budget::root(Level::Tenant, caps(most));
+        let counted = METERED.map(|meter| self.budget.spent(meter));
+        for (meter, spent) in METERED.into_iter().zip(counted) {
+            let _ = budget.bill(meter, spent);
+        }
+        let budget = std::mem::replace(&mut self.budget, budget);
+        self.before.push(Before { budget, counted });
+        self.most = most;
+    }
+}
+
+fn caps((tokens, fuel): (Option<u64>, Option<u64>)) -> Caps {
+    let mut caps = Caps::unlimited();
+    for (meter, limit) in METERED.into_iter().zip([tokens, fuel]) {
+        caps = limit.map_or(caps, |limit| caps.with(meter, limit));
+    }
+    caps
+}
+
+/// How many turns run at a time, and how many run or wait.
+fn sizes(limits: &ServiceLimits) -> (usize, usize) {
+    let turns = limits.concurrent_turns.max(1);
+    (turns, turns.saturating_add(limits.queued_turns).min(Semaphore::MAX_PERMITS))
+}
+
+/// Makes a semaphore larger, or smaller as its permits come back.
+fn resize(semaphore: &Arc<Semaphore>, was: usize, is: usize) {
+    if is >= was {
+        return semaphore.add_permits(is - was);
+    }
+    let taken = semaphore.forget_permits(was - is);
+    let owed = u32::try_from((was - is).saturating_sub(taken)).unwrap_or(u32::MAX);
+    let semaphore = Arc::clone(semaphore);
+    tokio::spawn(async move {
+        // It is never closed.
+        if let Ok(permits) = semaphore.acquire_many_owned(owed).await {
+            permits.forget();
+        }
+    });
 }
 
 /// When the next day begins, in UTC, and how long that is from now.

@@ -16,8 +16,10 @@ mod limits;
 mod preview;
 mod questions;
 mod recover;
+mod renewing;
 mod running;
 mod types;
+mod versions;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -33,12 +35,14 @@ pub use self::admission::Admission;
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::{TurnEnd, TurnHandle};
 pub use self::types::{PreviewRequest, RunningTurn, ServiceError, ServiceLimits, TurnRequest};
+pub use self::versions::{Look, Renew, Renewed, Version};
 use crate::record::hub::{Hub, Watch};
 use crate::service::limits::Allowance;
 use crate::service::questions::Questions;
 use crate::service::running::Running;
+use crate::service::versions::Versions;
 use belljar_agent::Host;
-use belljar_agent::RunId;
+use belljar_agent::{Clock, RunId};
 
 /// How long an answer to a full queue asks its client to wait: some turns have ended by then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -51,7 +55,8 @@ const ABORT_AGAIN: Duration = Duration::from_millis(100);
 pub struct Service(Arc<Inner>);
 
 struct Inner {
-    host: Host,
+    versions: Versions,
+    clock: Arc<dyn Clock>,
     store: Store,
     workspace: PathBuf,
     admission: Arc<Admission>,
@@ -66,8 +71,8 @@ struct Inner {
 }
 
 impl Service {
-    /// The sessions of one tenant: `store` sees its rows, `host` its agents, tools and models,
-    /// `workspace` is its root. `admission` is the whole host's.
+    /// The sessions of one tenant: `store` sees its rows, `host` its agents, tools and models (the
+    /// first version of them), `workspace` is its root. `admission` is the whole host's.
     pub fn new(
         host: Host,
         store: Store,
@@ -77,7 +82,8 @@ impl Service {
     ) -> Self {
         Self(Arc::new(Inner {
             allowance: Allowance::new(limits),
-            host,
+            clock: Arc::clone(&host.clock),
+            versions: Versions::new(host),
             store,
             workspace,
             admission,
@@ -141,9 +147,9 @@ impl Service {
                 (host_tools::CLARIFY.to_owned(), asked)
             }
         };
-        let now = self.now();
+        let now = self.0.now();
         let row = PermissionAnswer {
-            id: self.new_id(),
+            id: self.0.new_id(),
             session: session.to_owned(),
             message: asked.message,
             question: i64::try_from(question).unwrap_or(i64::MAX),
@@ -156,7 +162,7 @@ impl Service {
             answered: now,
         };
         let detail = json!({"question": question, "tool": tool, "answer": word});
-        let audit = self.audit_entry(actor, "question_answered", session.to_owned(), detail);
+        let audit = self.0.audit_entry(actor, "question_answered", session.to_owned(), detail);
         let kept = self.0.store.enqueue(vec![Write::Answer(row), Write::Audit(audit)]);
         log_failure(kept);
         // An error: the turn has just ended.
@@ -178,10 +184,16 @@ impl Service {
         self.0.running.list()
     }
 
+    /// Takes no more turns from now on; those that wait for their place are refused. What runs
+    /// goes on.
+    pub fn take_no_turns(&self) {
+        self.0.draining.cancel();
+    }
+
     /// Takes no more turns and waits for those that run, up to `limit`. What is left then is
     /// stopped where it is: it is journalled, and [`Service::recover`] resumes it.
     pub async fn drain(&self, limit: Duration) {
-        self.0.draining.cancel();
+        self.take_no_turns();
         let mut wait = limit;
         // Again, because one may just have been about to start.
         while tokio::time::timeout(wait, self.0.running.all_ended()).await.is_err() {
@@ -196,9 +208,9 @@ impl Service {
         &self.0.store
     }
 
-    /// The tenant's agents, tools and models.
-    pub fn host(&self) -> &Host {
-        &self.0.host
+    /// The tenant's agents, grants, tools and models, as they are in force now.
+    pub fn host(&self) -> Arc<Host> {
+        self.0.host()
     }
 
     /// The tenant's root.
@@ -208,8 +220,15 @@ impl Service {
 
     /// Puts a line into the audit log.
     pub fn audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
+        self.0.audit(actor, action, object, detail);
+    }
+}
+
+impl Inner {
+    /// Puts a line into the audit log.
+    fn audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
         let entry = self.audit_entry(actor, action, object, detail);
-        log_failure(self.0.store.enqueue(vec![Write::Audit(entry)]));
+        log_failure(self.store.enqueue(vec![Write::Audit(entry)]));
     }
 
     fn audit_entry(
@@ -224,11 +243,11 @@ impl Service {
     }
 
     fn new_id(&self) -> String {
-        RunId::new(&*self.0.host.clock).into()
+        RunId::new(&*self.clock).into()
     }
 
     fn now(&self) -> i64 {
-        self.0.host.clock.now().as_millisecond()
+        self.clock.now().as_millisecond()
     }
 }
 

@@ -5,6 +5,7 @@ use belljar_policy::LimitsRequest;
 use super::Service;
 use super::begin::DEFAULT_AGENT;
 use super::types::{PreviewRequest, ServiceError};
+use super::versions::Look;
 use crate::conversation::compaction;
 use crate::record::past::past;
 use belljar_agent::{Preview, RunError, preview};
@@ -18,20 +19,22 @@ impl Service {
     /// nothing runs.
     pub async fn preview(&self, request: PreviewRequest) -> Result<Preview, ServiceError> {
         let inner = &self.0;
+        self.look(Look::IfChanged).await;
+        let host = inner.host();
         let past = match &request.session {
             Some(id) => Some(past(&inner.store, inner.store.session(id).await?).await?),
             None => None,
         };
         let name = past.as_ref().map(|past| past.session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
-        let agent = inner.agent(name).await?;
+        let agent = inner.agent(&host, name).await?;
         let (model, limits) = (request.model, LimitsRequest::default());
         let history = request.history;
         let conversation = inner.conversation(agent, model, limits, history, past.as_ref()).await?;
         let mut spec = conversation.spec(request.text);
         spec.history = conversation.messages().to_vec();
-        let made = preview(&inner.host, spec).await.map(|mut made| {
-            if compaction::is_due(&inner.host, &conversation) {
+        let made = preview(&host, spec).await.map(|mut made| {
+            if compaction::is_due(&host, &conversation) {
                 made.notes.push(DUE.to_owned());
             }
             made

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use belljar_store::InFlight;
 use serde::Deserialize;
 
-use super::begin::Ready;
+use super::begin::{Ready, Waits};
 use super::running::Running;
 use super::types::ServiceError;
 use super::{Inner, Service};
@@ -23,7 +23,7 @@ impl Service {
             let inner = Arc::clone(&self.0);
             let session = turn.session.id.clone();
             // Taken now: until it has ended, nobody else begins a turn there.
-            let Some(claim) = Running::claim(&self.0, &session, self.now()) else { continue };
+            let Some(claim) = Running::claim(&self.0, &session, self.0.now()) else { continue };
             tokio::spawn(async move {
                 if let Err(error) = inner.go_on(claim, turn).await {
                     tracing::warn!(
@@ -51,8 +51,10 @@ impl Inner {
         let name = left.session.agent.clone();
         let (mut journal, past) = self.open(String::new(), Some(left.session)).await?;
         let Some(mut past) = past else { return Ok(()) };
-        let agent = match self.agent(&name).await {
-            Ok(agent) => agent,
+        let admitted = match self.admitted(&name, Waits::Surely).await {
+            Ok(admitted) => admitted,
+            // It waits for the next start.
+            Err(ServiceError::Draining | ServiceError::HostFull { .. }) => return Ok(()),
             Err(error) => {
                 journal.give_up(past).await?;
                 return Err(error);
@@ -60,18 +62,11 @@ impl Inner {
         };
         // None: an older program's, and marked already.
         let Some(turn) = past.unfinished.take() else { return Ok(()) };
-        let place = self.allowance.waits().await?;
-        let jars = self.jars_of(&agent);
-        let permit = self.admission.enter(self.store.tenant(), jars, true).await;
-        let Ok(permit) = permit else { return Ok(()) };
-        if self.draining.is_cancelled() {
-            // It waits for the next start.
-            return Ok(());
-        }
+        let agent = Arc::clone(&admitted.agent);
         let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
         journal.by(&begun.actor.unwrap_or_default());
         // Nobody waits for it.
-        drop(self.run(Ready { claim, places: (place, permit), journal, conversation, turn }));
+        drop(self.run(Ready { claim, admitted, journal, conversation, turn }));
         Ok(())
     }
 }

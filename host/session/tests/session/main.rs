@@ -7,3 +7,4 @@ mod conversations;
 mod resume;
 mod runs_in_store;
 mod service;
+mod versions;

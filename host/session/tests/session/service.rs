@@ -12,7 +12,7 @@ use belljar_session::{
 use belljar_store::{MessageStatus, Store, SubagentStatus};
 use serde_json::Value;
 
-const SETTINGS: &str = r#"
+pub(crate) const SETTINGS: &str = r#"
 [grants.boss]
 tools = ["spawn_agent", "delegate_parallel", "file_read"]
 [grants.asker]
@@ -46,7 +46,7 @@ agents:
     turns: [{say: zzz, hang: true}]
 "#;
 
-const LIMITS: ServiceLimits = ServiceLimits {
+pub(crate) const LIMITS: ServiceLimits = ServiceLimits {
     concurrent_turns: 8,
     queued_turns: 8,
     tokens_per_day: None,
@@ -54,10 +54,10 @@ const LIMITS: ServiceLimits = ServiceLimits {
     storage_bytes: None,
 };
 
-struct Questions {
-    world: World,
-    store: Store,
-    service: Service,
+pub(crate) struct Questions {
+    pub(crate) world: World,
+    pub(crate) store: Store,
+    pub(crate) service: Service,
 }
 
 /// Two answers are more than 600 of the 1,000 tokens that the model reads.
@@ -68,7 +68,7 @@ fn talker() -> String {
     )
 }
 
-async fn questions_with(limits: ServiceLimits) -> Questions {
+pub(crate) async fn questions_with(limits: ServiceLimits) -> Questions {
     let mut world = World::new(Plan {
         transcript: &format!("{TRANSCRIPT}{}", talker()),
         settings: SETTINGS,
@@ -101,17 +101,17 @@ fn service(world: &World, store: &Store, limits: ServiceLimits) -> Service {
     Service::new(world.host.clone(), store.clone(), workspace, Admission::new(64, 64), limits)
 }
 
-fn ask(agent: &str) -> TurnRequest {
+pub(crate) fn ask(agent: &str) -> TurnRequest {
     let (agent, actor) = (Some(agent.to_owned()), "key:1".to_owned());
     TurnRequest { agent, text: "look".into(), actor, ..TurnRequest::default() }
 }
 
-fn again(session: &str) -> TurnRequest {
+pub(crate) fn again(session: &str) -> TurnRequest {
     let session = Some(session.to_owned());
     TurnRequest { session, text: "and now?".into(), ..TurnRequest::default() }
 }
 
-async fn until(watch: &mut Watch, kind: &str) -> Vec<SessionEvent> {
+pub(crate) async fn until(watch: &mut Watch, kind: &str) -> Vec<SessionEvent> {
     let mut seen = Vec::new();
     while let Some(event) = watch.next().await {
         let last = &*event.kind == kind;

@@ -7,7 +7,7 @@ use belljar_store::TENANT;
 use serde_json::{Map, Value, json};
 
 use crate::args::GrantArgs;
-use crate::commands::serve::opening::is_below;
+use crate::commands::serve::judged::is_below;
 use crate::setup::data::{Data, audit, with_store};
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;

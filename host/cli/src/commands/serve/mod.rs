@@ -1,9 +1,15 @@
 //! `belljar serve`: sessions for many people, over HTTP and WebSockets.
 
+pub(crate) mod judged;
 pub(crate) mod keys;
+mod late;
+mod limits;
 pub(crate) mod opening;
+mod own;
+mod renewal;
 pub(crate) mod tenancy;
 pub(crate) mod tenants;
+mod watched;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -18,13 +24,17 @@ use belljar_server::{
     DEFAULT_STRANGER_NOTES, DEFAULT_TENANT_BYTES_IN_FLIGHT, DEFAULT_TENANT_CHECK, HiddenPlace,
     NameError, Names, ServerConfig, connections_within, has_keys, may_listen,
 };
-use belljar_session::{Admission, ServiceLimits};
+use belljar_session::Admission;
 use belljar_store::{Store, TENANT};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
+use self::limits::count;
 use self::opening::{Opener, Opening};
+use self::own::Own;
 use self::tenancy::Tenancy;
+use self::watched::Watched;
 use crate::args::server::ServeArgs;
 use crate::setup::data::{Data, failed};
 use crate::setup::descriptors;
@@ -48,14 +58,6 @@ const DEFAULT_JARS: u32 = 1_024;
 /// Turns that wait for a place where nothing is said.
 const DEFAULT_QUEUE: u32 = 1_024;
 
-/// The same for one tenant.
-const DEFAULT_TENANT_TURNS: u32 = 64;
-const DEFAULT_TENANT_QUEUE: u32 = 256;
-
-/// What one tenant may have stored where nothing is said: some hundred thousand turns, or a few
-/// thousand of the largest.
-const DEFAULT_STORAGE_MIB: u32 = 4_096;
-
 pub(crate) fn run(
     args: &ServeArgs,
     places: &Places,
@@ -64,6 +66,8 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     // Before anything is opened or started.
     let connections = connections_within(descriptors::raise());
+    // Before they are read: what changes from here on is a change.
+    let watched = Watched::of(own::files(places));
     let settings = host::settings(places)?;
     let data = Data::find(&args.data, &settings, places)?;
     data.create(places)?;
@@ -75,25 +79,23 @@ pub(crate) fn run(
     let raised = walls.up(places, &through(&data, &tenants))?;
     let runtime = host::runtime()?;
     let telemetry = telemetry(collector.as_ref(), &runtime, out)?;
-    let local = Assembly::new(places, out)?.keeping(data.root()).listening_on(address).host()?;
+    let local = Assembly::of(settings.clone(), places, out);
+    let local = local.keeping(data.root()).listening_on(address).host()?;
     for problem in local.tools.problems() {
         out.diagnostic(problem);
     }
+    let (places, data, out_too) = (places.clone(), data, out.clone());
+    let store_at = data.store();
+    let own = Own::new(settings.clone(), local, watched, places, data, out_too);
     let served = runtime.block_on(async {
-        let store = Store::open(&data.store()).await.map_err(failed)?;
-        let (admission, limits) = admission(&settings.server);
+        let store = Store::open(&store_at).await.map_err(failed)?;
+        let admission = admission(&settings.server);
         let opener = Opener {
-            local,
-            tenancy: Tenancy {
-                settings: settings.clone(),
-                places: places.clone(),
-                data,
-                written: tenants,
-            },
+            own: Arc::new(own),
+            written: tenants,
             store: store.clone(),
             out: out.clone(),
             admission: Arc::clone(&admission),
-            limits,
         };
         let meant = args.public || !all_names(args, &settings.server).is_empty();
         let listening = Listening { address, meant, names, connections };
@@ -118,6 +120,7 @@ pub(crate) fn through(data: &Data, tenants: &[PathBuf]) -> Through {
         read: vec![data.tenants()],
         write: tenants.iter().cloned().chain([data.store_directory()]).collect(),
         required: true,
+        settings_again: true,
         ..Through::default()
     }
 }
@@ -160,7 +163,7 @@ async fn app(
     admission: Arc<Admission>,
 ) -> Result<App, Failure> {
     let Listening { address, meant, names, connections } = listening;
-    refuse_command_hooks(&opener.tenancy, &store).await?;
+    refuse_command_hooks(&opener.tenancy(), &store).await?;
     let keys = has_keys(&store.registry()).await.map_err(failed)?;
     let open = may_listen(address, keys).map_err(|error| {
         Failure::usage(error.to_string())
@@ -243,15 +246,10 @@ fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
     }
 }
 
-/// MiB as bytes.
-pub(crate) fn storage(mib: u32) -> u64 {
-    u64::from(mib) << 20
-}
-
 /// The places of this machine that no caller is told of. What lies below the homes and workspaces
 /// of tenants is added when they are opened.
 fn hidden(opener: &Opener) -> Vec<HiddenPlace> {
-    let Tenancy { places, data, .. } = &opener.tenancy;
+    let (places, data) = (opener.own.places(), opener.own.data());
     let mut hidden = vec![
         HiddenPlace::new(&places.workspace, "/workspace"),
         HiddenPlace::new(&places.home, ""),
@@ -263,19 +261,8 @@ fn hidden(opener: &Opener) -> Vec<HiddenPlace> {
     hidden
 }
 
-fn admission(server: &ServerSetting) -> (Arc<Admission>, ServiceLimits) {
-    let count = |stated: Option<u32>, default: u32| {
-        usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
-    };
-    let jars = count(server.jars, DEFAULT_JARS);
-    let limits = ServiceLimits {
-        concurrent_turns: count(server.tenant_turns, DEFAULT_TENANT_TURNS),
-        queued_turns: count(server.tenant_queue, DEFAULT_TENANT_QUEUE),
-        tokens_per_day: server.tenant_tokens_per_day,
-        fuel_per_day: server.tenant_fuel_per_day,
-        storage_bytes: Some(storage(server.tenant_storage_mib.unwrap_or(DEFAULT_STORAGE_MIB))),
-    };
-    (Admission::new(jars, count(server.queue, DEFAULT_QUEUE)), limits)
+fn admission(server: &ServerSetting) -> Arc<Admission> {
+    Admission::new(count(server.jars, DEFAULT_JARS), count(server.queue, DEFAULT_QUEUE))
 }
 
 async fn serve(
@@ -287,10 +274,12 @@ async fn serve(
     let address = listener.local_addr().map_err(|error| cannot_listen("its address", &error))?;
     let stop = CancellationToken::new();
     host::stop_on_interrupt(&stop, out);
+    let _reloading = reload_on_hangup(app)?;
     let listener = listener
         .set_nonblocking(true)
         .and_then(|()| tokio::net::TcpListener::from_std(listener))
         .map_err(|error| cannot_listen(&address.to_string(), &error))?;
+    app.open_own().await;
     let recovered = app.recover().await.map_err(failed)?;
     if recovered > 0 {
         out.note(format_args!("{recovered} turns that were cut off go on"));
@@ -307,6 +296,27 @@ async fn serve(
     app.serve(listener, stop).await;
     out.note("stopped");
     Ok(Exit::Completed)
+}
+
+/// Reads all settings again at each SIGHUP, until this is dropped.
+#[cfg(unix)]
+fn reload_on_hangup(app: &App) -> Result<AbortOnDropHandle<()>, Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangups = signal(SignalKind::hangup())
+        .map_err(|error| Failure::new(format!("failed to wait for SIGHUP: {error}")))?;
+    let app = app.clone();
+    Ok(AbortOnDropHandle::new(tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            tracing::info!("SIGHUP: all settings are read again");
+            app.reload().await;
+        }
+    })))
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
+fn reload_on_hangup(_app: &App) -> Result<AbortOnDropHandle<()>, Failure> {
+    Ok(AbortOnDropHandle::new(tokio::spawn(async {})))
 }
 
 /// What runs here, in one line.

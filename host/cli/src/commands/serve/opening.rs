@@ -5,22 +5,25 @@
 //! models, the operator's models and roles serve it; the operator's hooks see its calls too, and
 //! it has none of its own. Secrets are never shared.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use belljar_agent::{Hooks, Host};
-use belljar_definition::ServerSetting;
+use belljar_definition::{HookSetting, ModelSetting, Settings};
 use belljar_policy::Access;
 use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
-use belljar_session::{Admission, Service, ServiceLimits};
+use belljar_session::{Admission, Look, Renew, Service, ServiceLimits};
 use belljar_store::{Store, TENANT, Tenant};
 
-use crate::commands::serve::storage;
+use crate::commands::serve::judged::setup;
+use crate::commands::serve::limits::{limits, limits_of};
+use crate::commands::serve::own::{Own, OwnRenewal, OwnVersion};
+use crate::commands::serve::renewal::{Seen, TenantRenewal};
 use crate::commands::serve::tenancy::{Checked, Tenancy};
 use crate::setup::data::Data;
-use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
 use crate::setup::walls;
@@ -29,22 +32,42 @@ use crate::term::out::Out;
 /// What tenants are opened with.
 pub(crate) struct Opener {
     /// The operator's own.
-    pub(crate) local: Host,
-    pub(crate) tenancy: Tenancy,
+    pub(crate) own: Arc<Own>,
+    /// What tenants may write: see [`written`].
+    pub(crate) written: Vec<PathBuf>,
     pub(crate) store: Store,
     pub(crate) out: Out,
     /// What all tenants share.
     pub(crate) admission: Arc<Admission>,
-    /// What each has to itself.
+}
+
+/// What a tenant works with.
+pub(crate) struct Opened {
+    pub(crate) host: Host,
+    pub(crate) workspace: PathBuf,
     pub(crate) limits: ServiceLimits,
+}
+
+/// What tenants have of the operator's settings.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Inherited {
+    models: BTreeMap<String, ModelSetting>,
+    roles: BTreeMap<String, String>,
+    hooks: Vec<HookSetting>,
+    limits: ServiceLimits,
+}
+
+impl Inherited {
+    pub(crate) fn of(own: &OwnVersion) -> Self {
+        let Settings { models, roles, hooks, server, .. } = &own.settings;
+        let (models, roles, hooks) = (models.clone(), roles.clone(), hooks.clone());
+        Self { models, roles, hooks, limits: limits(server) }
+    }
 }
 
 /// Most tenants whose grants are looked at when the server starts; the others' workspaces are read
 /// until it starts anew with fewer.
 const MAX_TENANTS: usize = 10_000;
-
-/// Findings of one tenant that the log shows whole; the others are counted.
-const MOST_FINDINGS: usize = 5;
 
 /// The directories that the agents of all tenants may write, as their grants say now: the OS
 /// sandbox lets through what was there when it went up. A tenant's home is never among them,
@@ -99,12 +122,14 @@ impl Tenants for Opening {
     async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError> {
         let (inner, own) = (Arc::clone(&self.0), tenant.clone());
         // Reads files, and may describe tools on a runtime of its own.
-        let opened = tokio::task::spawn_blocking(move || inner.host(&own)).await;
-        let (host, workspace, limits) =
+        let opened = tokio::task::spawn_blocking(move || open(&inner, &own)).await;
+        let (opened, renewal) =
             opened.map_err(|error| OpenError::Setup(format!("opening it failed: {error}")))??;
+        let Opened { host, workspace, limits } = opened;
         let Opener { store, admission, .. } = &*self.0;
         let store = store.of(&tenant.name, &tenant.id);
         let service = Service::new(host, store, workspace, Arc::clone(admission), limits);
+        let service = service.renewed_by(renewal);
         let loaded = service.reload_agents().await;
         loaded.map_err(|error| OpenError::Setup(format!("its agents cannot be read: {error}")))?;
         Ok(service)
@@ -112,77 +137,78 @@ impl Tenants for Opening {
 
     async fn check(&self, tenant: &Tenant) -> Result<(), OpenError> {
         let (inner, own) = (Arc::clone(&self.0), tenant.clone());
-        let checked = tokio::task::spawn_blocking(move || inner.tenancy.check(&own)).await;
+        let checked = tokio::task::spawn_blocking(move || inner.tenancy().check(&own)).await;
         checked.map_err(|error| OpenError::Setup(format!("checking it failed: {error}")))?.map(drop)
     }
 }
 
-/// What a tenant's own `belljar.toml` says of its limits, else what holds for all.
-fn limits(own: &ServerSetting, all: ServiceLimits) -> ServiceLimits {
-    let count = |own: Option<u32>, all| own.and_then(|n| usize::try_from(n).ok()).unwrap_or(all);
-    ServiceLimits {
-        concurrent_turns: count(own.tenant_turns, all.concurrent_turns),
-        queued_turns: count(own.tenant_queue, all.queued_turns),
-        tokens_per_day: own.tenant_tokens_per_day.or(all.tokens_per_day),
-        fuel_per_day: own.tenant_fuel_per_day.or(all.fuel_per_day),
-        storage_bytes: own.tenant_storage_mib.map(storage).or(all.storage_bytes),
+/// A tenant as it is now, and what makes its later versions.
+fn open(opener: &Arc<Opener>, tenant: &Tenant) -> Result<(Opened, Arc<dyn Renew>), OpenError> {
+    let looked = opener.own.look(Look::IfChanged);
+    let OwnVersion { settings, host } = &*looked.now;
+    if tenant.name == TENANT {
+        let (host, workspace) = (host.clone(), opener.own.places().workspace.clone());
+        let opened = Opened { host, workspace, limits: limits(&settings.server) };
+        let renewal = OwnRenewal::new(Arc::clone(&opener.own), looked.reads());
+        return Ok((opened, Arc::new(renewal)));
     }
+    let tenancy = opener.tenancy();
+    let seen = Seen::now(&tenancy.places_of(tenant)?, Inherited::of(&looked.now));
+    let opened = opener.put_together(tenant, tenancy.check(tenant)?, &looked.now)?;
+    let renewal = TenantRenewal::new(Arc::clone(opener), tenant.clone(), seen);
+    Ok((opened, Arc::new(renewal)))
 }
 
 impl Opener {
-    fn host(&self, tenant: &Tenant) -> Result<(Host, PathBuf, ServiceLimits), OpenError> {
-        if tenant.name == TENANT {
-            let workspace = self.tenancy.places.workspace.clone();
-            return Ok((self.local.clone(), workspace, self.limits));
+    /// What all tenants have in common, by the operator's settings in force.
+    pub(crate) fn tenancy(&self) -> Tenancy {
+        Tenancy {
+            settings: self.own.now().settings.clone(),
+            places: self.own.places().clone(),
+            data: self.own.data().clone(),
+            written: self.written.clone(),
         }
-        let Checked { places, settings } = self.tenancy.check(tenant)?;
-        let assembly = Assembly::new(&places, &self.out).map_err(|failure| setup(&failure))?;
-        let assembly = match settings.models.is_empty() {
+    }
+
+    /// A tenant that is open, as its files are now. What this process cannot reach of it is taken
+    /// out and named, since the rest, and above all what was taken back, has to hold.
+    pub(crate) fn open_again(
+        &self,
+        tenant: &Tenant,
+        own: &OwnVersion,
+    ) -> Result<(Opened, Vec<String>), OpenError> {
+        let (checked, late) = self.tenancy().check_again(tenant)?;
+        Ok((self.put_together(tenant, checked, own)?, late))
+    }
+
+    fn put_together(
+        &self,
+        tenant: &Tenant,
+        checked: Checked,
+        own: &OwnVersion,
+    ) -> Result<Opened, OpenError> {
+        let Checked { places, settings } = checked;
+        let limits = limits_of(&settings.server, limits(&own.settings.server));
+        let inherits_models = settings.models.is_empty();
+        let assembly = Assembly::of(settings, &places, &self.out);
+        let assembly = match inherits_models {
             false => assembly,
             true => {
-                let models = host::models(&self.tenancy.settings, &self.tenancy.places);
+                let models = host::models(&own.settings, self.own.places());
                 assembly.with_models(models.map_err(|failure| setup(&failure))?)
             }
         };
-        let sandbox: Sandbox = self.local.sandbox.clone();
+        let sandbox: Sandbox = own.host.sandbox.clone();
         let sandbox = sandbox.with_work_directories(work_directories(&places));
         let mut host = assembly.sharing(sandbox).host().map_err(|failure| setup(&failure))?;
-        let hooks = Hooks::of(&self.tenancy.settings);
+        let hooks = Hooks::of(&own.settings);
         host.tenant = Some(tenant.name.clone());
         host.hooks = Arc::new(match walls::broker() {
             Some(broker) => hooks.through(broker),
             None => hooks,
         });
-        let limits = limits(&settings.server, self.limits);
-        Ok((host, places.workspace, limits))
+        Ok(Opened { host, workspace: places.workspace, limits })
     }
-}
-
-/// Whether a directory lies below another, links followed. One that is not there yet is judged by
-/// the nearest one above it.
-pub(crate) fn is_below(path: &Path, root: &Path) -> bool {
-    let steps_back =
-        |path: &Path| path.components().any(|part| matches!(part, std::path::Component::ParentDir));
-    if steps_back(path) {
-        return false;
-    }
-    path.ancestors()
-        .find_map(|there| there.canonicalize().ok())
-        .is_some_and(|there| there.starts_with(root))
-}
-
-/// A failure as one text, its first findings included and the others counted.
-pub(crate) fn setup(failure: &Failure) -> OpenError {
-    let all = failure.diagnostics.len();
-    let first = failure.diagnostics.iter().take(MOST_FINDINGS);
-    let mut lines: Vec<String> = first.map(ToString::to_string).collect();
-    if all > lines.len() {
-        lines.push(format!("and {} more", all.saturating_sub(lines.len())));
-    }
-    lines.push(failure.message.clone());
-    lines.extend(failure.hints.iter().map(|hint| format!("hint: {hint}")));
-    lines.retain(|line| !line.is_empty());
-    OpenError::Setup(lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -237,22 +263,5 @@ mod tests {
         let below = ["workspace/.belljar/agents", "out/deep", "home/agents"].map(mount).join(", ");
         let below = work(&format!("[grants.a]\nmounts = [{below}]\n"));
         assert_eq!(below, [own.join("workspace"), own.join("out")]);
-    }
-
-    #[test]
-    fn what_leads_out_of_a_tenants_directory_is_not_below_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        let (own, other) = (root.join("own"), root.join("other"));
-        std::fs::create_dir(&own).unwrap();
-        std::fs::create_dir(&other).unwrap();
-        assert!(is_below(&own, &own) && is_below(&own.join("a/b"), &own));
-        assert!(!is_below(&other, &own) && !is_below(&root, &own));
-        assert!(!is_below(&own.join("../other"), &own));
-        #[cfg(unix)]
-        {
-            std::os::unix::fs::symlink(&other, own.join("link")).unwrap();
-            assert!(!is_below(&own.join("link"), &own) && !is_below(&own.join("link/x"), &own));
-        }
     }
 }

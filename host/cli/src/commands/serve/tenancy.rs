@@ -9,7 +9,8 @@ use belljar_policy::{Access, Mount, Shown, ShownPath as _};
 use belljar_server::OpenError;
 use belljar_store::{Registry, StoreError, TENANT, Tenant};
 
-use crate::commands::serve::opening::{is_below, setup};
+use crate::commands::serve::judged::{is_below, setup};
+use crate::commands::serve::late;
 use crate::setup::data::Data;
 use crate::setup::home::Places;
 use crate::setup::host;
@@ -39,6 +40,32 @@ impl Tenancy {
     /// INV-153: all that a server would refuse to serve this tenant for. Nothing is opened and
     /// nothing runs.
     pub(crate) fn check(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
+        let checked = self.valid(tenant)?;
+        if let Some(mount) = self.out_of_reach(&checked, tenant) {
+            return Err(OpenError::OutOfReach(format!(
+                "tenant `{}` writes to `{}` by a grant that was not there when the server \
+                 started, or that lies in its home; restart it, or grant another directory",
+                tenant.name,
+                mount.host.shown()
+            )));
+        }
+        Ok(checked)
+    }
+
+    /// As [`Tenancy::check`], of a tenant that is served already: what is out of this process's
+    /// reach is narrowed to what it can give, and named.
+    pub(crate) fn check_again(&self, tenant: &Tenant) -> Result<(Checked, Vec<String>), OpenError> {
+        let mut checked = self.valid(tenant)?;
+        let Checked { places, settings } = &mut checked;
+        let most = |mount: &Mount| match self.reaches(mount) {
+            true => Some(mount.access),
+            false => Some(Access::Read),
+        };
+        let late = late::mounts(settings, &places.workspace, most);
+        Ok((checked, late))
+    }
+
+    fn valid(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
         if tenant.name == TENANT {
             let (places, settings) = (self.places.clone(), self.settings.clone());
             return Ok(Checked { places, settings });
@@ -95,7 +122,7 @@ impl Tenancy {
 
     /// The tenant's places, all in its own directory below the data root, links followed: the
     /// wall lets this process write nowhere else, and no tenant reaches another's.
-    fn places_of(&self, tenant: &Tenant) -> Result<Places, OpenError> {
+    pub(crate) fn places_of(&self, tenant: &Tenant) -> Result<Places, OpenError> {
         let found = |path: PathBuf| {
             path.canonicalize().map_err(|error| {
                 OpenError::Setup(format!("`{}` cannot be used: {error}", path.shown()))
@@ -141,19 +168,20 @@ impl Tenancy {
             let why = format!("mounts `{}`, which is not the tenant's own", mount.host.shown());
             return refused(&why);
         }
-        let behind_wall = walls::broker().is_some();
-        let out_of_reach = |mount: &&Mount| {
-            mount.access == Access::ReadWrite
-                && !self.written.iter().any(|w| is_below(&mount.host, w))
-        };
-        let mounts = settings.mounts(&places.workspace);
-        if let Some(mount) = mounts.iter().filter(|_| behind_wall).find(out_of_reach) {
-            return Err(OpenError::OutOfReach(format!(
-                "tenant `{tenant}` writes to `{}` by a grant that was not there when the server \
-                 started, or that lies in its home; restart it, or grant another directory",
-                mount.host.shown()
-            )));
-        }
         Ok(())
+    }
+
+    /// A mount that this process cannot give: behind the wall it writes where tenants could write
+    /// when it started, and reads all that is theirs.
+    fn out_of_reach(&self, checked: &Checked, tenant: &Tenant) -> Option<Mount> {
+        let Checked { places, settings } = checked;
+        let mut mounts = settings.mounts(&places.workspace).into_iter();
+        mounts.find(|mount| tenant.name != TENANT && !self.reaches(mount))
+    }
+
+    fn reaches(&self, mount: &Mount) -> bool {
+        mount.access == Access::Read
+            || walls::broker().is_none()
+            || self.written.iter().any(|written| is_below(&mount.host, written))
     }
 }

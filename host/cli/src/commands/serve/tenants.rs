@@ -169,4 +169,10 @@ fn list(tenants: &[Listed], out: &Out) {
             out.note(format_args!("tenant `{}` is not served: {why}", tenant.name));
         }
     }
+    if tenants.iter().any(|listed| listed.not_served.is_some()) {
+        out.note(
+            "a server that was running already serves such a tenant by its last valid settings, if \
+             it had any; `/readyz` counts them",
+        );
+    }
 }

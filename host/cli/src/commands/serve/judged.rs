@@ -1,0 +1,59 @@
+//! What is found of a tenant's files, as it is said.
+
+use std::path::Path;
+
+use belljar_server::OpenError;
+
+use crate::setup::exit::Failure;
+
+/// Findings of one tenant that the log shows whole; the others are counted.
+const MOST_FINDINGS: usize = 5;
+
+/// Whether a directory lies below another, links followed. One that is not there yet is judged by
+/// the nearest one above it.
+pub(crate) fn is_below(path: &Path, root: &Path) -> bool {
+    let steps_back =
+        |path: &Path| path.components().any(|part| matches!(part, std::path::Component::ParentDir));
+    if steps_back(path) {
+        return false;
+    }
+    path.ancestors()
+        .find_map(|there| there.canonicalize().ok())
+        .is_some_and(|there| there.starts_with(root))
+}
+
+/// A failure as one text, its first findings included and the others counted.
+pub(crate) fn setup(failure: &Failure) -> OpenError {
+    let all = failure.diagnostics.len();
+    let first = failure.diagnostics.iter().take(MOST_FINDINGS);
+    let mut lines: Vec<String> = first.map(ToString::to_string).collect();
+    if all > lines.len() {
+        lines.push(format!("and {} more", all.saturating_sub(lines.len())));
+    }
+    lines.push(failure.message.clone());
+    lines.extend(failure.hints.iter().map(|hint| format!("hint: {hint}")));
+    lines.retain(|line| !line.is_empty());
+    OpenError::Setup(lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_out_of_a_tenants_directory_is_not_below_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (own, other) = (root.join("own"), root.join("other"));
+        std::fs::create_dir(&own).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        assert!(is_below(&own, &own) && is_below(&own.join("a/b"), &own));
+        assert!(!is_below(&other, &own) && !is_below(&root, &own));
+        assert!(!is_below(&own.join("../other"), &own));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&other, own.join("link")).unwrap();
+            assert!(!is_below(&own.join("link"), &own) && !is_below(&own.join("link/x"), &own));
+        }
+    }
+}

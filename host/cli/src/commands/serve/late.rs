@@ -1,0 +1,228 @@
+//! What a running server does not take over of new settings: it says so by name, and goes on as
+//! before in that part until it is started again.
+
+use std::path::{Path, PathBuf};
+
+use belljar_definition::{HookAction, HookSetting, KeySetting, ModelKind, ServerSetting, Settings};
+use belljar_os_sandbox::Reach;
+use belljar_policy::{Access, Mount, ShownPath as _};
+
+use crate::setup::home::Places;
+
+/// Fits new settings of the operator's to what this process can do: a part that needs a restart is
+/// as it was, or narrower. Gives what that is, a line each. `began` are the settings of the start,
+/// `now` those in force; `reach` is where the OS sandbox lets this process reach, `None` = anywhere.
+pub(crate) fn fit(
+    new: &mut Settings,
+    began: &Settings,
+    now: &Settings,
+    places: &Places,
+    reach: Option<&Reach>,
+) -> Vec<String> {
+    let mut late: Vec<String> = server(&new.server, &began.server);
+    if new.require_os_sandbox != began.require_os_sandbox {
+        late.push("`require_os_sandbox`".to_owned());
+    }
+    let reads = |path: &Path| reach.is_none_or(|reach| reach.reads(path));
+    if commands(&new.hooks) != commands(&began.hooks) {
+        late.push("`[[hooks]]`, since one that is a command is another".to_owned());
+        new.hooks = now.hooks.clone();
+    } else if let Some(path) = components(&new.hooks).into_iter().find(|path| !reads(path)) {
+        late.push(format!("`[[hooks]]`, since `{}` {CLOSED}", path.shown()));
+        new.hooks = now.hooks.clone();
+    }
+    if let Some(path) = of_models(new, places).into_iter().find(|path| !reads(path)) {
+        late.push(format!("`[models]` and `[roles]`, since `{}` {CLOSED}", path.shown()));
+        new.models = now.models.clone();
+        new.roles = now.roles.clone();
+    }
+    for (name, secret) in &new.secrets {
+        if let Some(path) = file(&secret.value, places).filter(|path| !reads(path)) {
+            late.push(format!("`[secrets.{name}]`, since `{}` {CLOSED}", path.shown()));
+        }
+    }
+    for path in [places.tools(), places.libraries()] {
+        if path.is_dir() && !reads(&path) {
+            late.push(format!("`{}`, which {CLOSED}", path.shown()));
+        }
+    }
+    late.extend(mounts(new, &places.workspace, |mount| most(mount, reach)));
+    late
+}
+
+/// Why a file cannot be had.
+const CLOSED: &str = "is not what the OS sandbox let this process read when it started";
+
+/// Narrows the mounts of settings to what this process can give; says which.
+pub(crate) fn mounts(
+    settings: &mut Settings,
+    workspace: &Path,
+    most: impl Fn(&Mount) -> Option<Access>,
+) -> Vec<String> {
+    let narrowed = settings.narrow_mounts(workspace, most);
+    let line = |(section, Mount { guest, host, access }): (String, Mount)| {
+        let host = host.shown();
+        format!(
+            "`{access}` of `{host}` at `{guest}` in `{section}`, which the OS sandbox does not let through"
+        )
+    };
+    narrowed.into_iter().map(line).collect()
+}
+
+/// What this process can give of a mount: no more than the OS sandbox let through.
+fn most(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
+    match reach {
+        None => Some(Access::ReadWrite),
+        Some(reach) if reach.writes(&mount.host) => Some(Access::ReadWrite),
+        Some(reach) if reach.reads(&mount.host) => Some(Access::Read),
+        Some(_) => None,
+    }
+}
+
+/// The keys of `[server]` that count at a start alone and say something else now. What each tenant
+/// may use counts at once.
+fn server(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
+    let ServerSetting {
+        listen,
+        data,
+        host_names,
+        origins,
+        jars,
+        queue,
+        tenant_turns: _,
+        tenant_queue: _,
+        tenant_tokens_per_day: _,
+        tenant_fuel_per_day: _,
+        tenant_storage_mib: _,
+        requests_per_second,
+        connections_per_address,
+        failed_keys_per_minute,
+        audit_days,
+        otlp_endpoint,
+    } = new;
+    let keys = [
+        ("listen", *listen == began.listen),
+        ("data", *data == began.data),
+        ("host_names", *host_names == began.host_names),
+        ("origins", *origins == began.origins),
+        ("jars", *jars == began.jars),
+        ("queue", *queue == began.queue),
+        ("requests_per_second", *requests_per_second == began.requests_per_second),
+        ("connections_per_address", *connections_per_address == began.connections_per_address),
+        ("failed_keys_per_minute", *failed_keys_per_minute == began.failed_keys_per_minute),
+        ("audit_days", *audit_days == began.audit_days),
+        ("otlp_endpoint", *otlp_endpoint == began.otlp_endpoint),
+    ];
+    let other = keys.into_iter().filter(|(_, same)| !same);
+    other.map(|(key, _)| format!("`{key}` of `[server]`")).collect()
+}
+
+/// The hooks that are commands: the broker was told of them once.
+fn commands(hooks: &[HookSetting]) -> Vec<&HookSetting> {
+    hooks.iter().filter(|hook| matches!(hook.action, HookAction::Command(_))).collect()
+}
+
+fn components(hooks: &[HookSetting]) -> Vec<PathBuf> {
+    let path = |hook: &HookSetting| match &hook.action {
+        HookAction::Component { path, .. } => Some(path.clone()),
+        HookAction::Command(_) => None,
+    };
+    hooks.iter().filter_map(path).collect()
+}
+
+/// Files that models are read from when they are first used.
+fn of_models(settings: &Settings, places: &Places) -> Vec<PathBuf> {
+    let models = settings.models.values();
+    let scripted = models.clone().filter(|model| model.kind == ModelKind::Scripted);
+    let scripts = scripted.map(|model| places.home.join(&model.model));
+    models.filter_map(|model| file(&model.key, places)).chain(scripts).collect()
+}
+
+fn file(key: &KeySetting, places: &Places) -> Option<PathBuf> {
+    match key {
+        KeySetting::File(path) => Some(places.home.join(path)),
+        KeySetting::None | KeySetting::Env(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use belljar_os_sandbox::Wall;
+
+    fn settings(text: &str) -> Settings {
+        Settings::parse(Some((Path::new("belljar.toml"), text)), None, None).unwrap()
+    }
+
+    fn places(root: &Path) -> Places {
+        let [home, cache, workspace] = ["home", "cache", "work"].map(|name| root.join(name));
+        for made in [&home, &cache, &workspace] {
+            std::fs::create_dir_all(made).unwrap();
+        }
+        Places { home, cache, workspace, user_home: None }
+    }
+
+    const BEGAN: &str = "[server]\njars = 4\ntenant_turns = 2\n\
+        [[hooks]]\nevent = 'PreToolUse'\ncommand = 'exit 0'\n\
+        [models.main]\nkind = 'openai'\nmodel = 'a'\nbase_url = 'http://127.0.0.1:1/v1'\n";
+
+    #[test]
+    fn what_counts_at_a_start_alone_is_named_and_stays_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = places(dir.path());
+        let began = settings(BEGAN);
+        let fitted = |text: &str| {
+            let mut new = settings(text);
+            let late = fit(&mut new, &began, &began, &places, None);
+            (new, late)
+        };
+        assert_eq!(fitted(BEGAN), (began.clone(), Vec::new()));
+        // What a tenant may use, and models, count at once.
+        let (new, late) = fitted(&BEGAN.replace("turns = 2", "turns = 9").replace("'a'", "'b'"));
+        assert!(late.is_empty(), "{late:?}");
+        assert_eq!((new.server.tenant_turns, new.models["main"].model.as_str()), (Some(9), "b"));
+        let (new, late) =
+            fitted(&BEGAN.replace("jars = 4", "jars = 5").replace("exit 0", "exit 1"));
+        assert_eq!(late.len(), 2, "{late:?}");
+        assert!(late[0].contains("jars") && late[1].contains("hooks"), "{late:?}");
+        assert_eq!(new.hooks, began.hooks);
+    }
+
+    #[test]
+    fn what_the_os_sandbox_does_not_let_through_is_taken_out_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let places = places(&root);
+        for made in ["granted", "later"] {
+            std::fs::create_dir(root.join(made)).unwrap();
+        }
+        let mut wall = Wall::default();
+        wall.read(&places.home);
+        wall.read(&places.workspace);
+        wall.write(&root.join("granted"));
+        let reach = wall.reach();
+        let mount = |at: &str, host: &str| {
+            let host = root.join(host);
+            format!("{{ path = '/{at}', host = '{}', access = 'read-write' }}", host.shown())
+        };
+        let text = format!(
+            "[grants.scout]\ntools = ['file_read']\nmounts = [{}, {}, {}]\n\
+             [models.main]\nkind = 'openai'\nmodel = 'a'\nkey_file = '/elsewhere/key'\n",
+            mount("granted", "granted"),
+            mount("later", "later"),
+            mount("workspace", "work"),
+        );
+        let (mut new, began) = (settings(&text), Settings::default());
+        let late = fit(&mut new, &began, &began, &places, Some(&reach));
+        assert_eq!(late.len(), 3, "{late:?}");
+        assert!(late[0].contains("[models]") && new.models.is_empty(), "{late:?}");
+        let mounts = new.mounts(&places.workspace);
+        let access = |path: &str| {
+            let of = mounts.iter().filter(|mount| mount.guest.as_str() == path);
+            of.map(|mount| mount.access).max()
+        };
+        assert_eq!(access("/granted"), Some(Access::ReadWrite));
+        assert_eq!((access("/later"), access("/workspace")), (None, Some(Access::Read)));
+        assert!(late[1].contains("[grants.\"home/scout\"]"), "{late:?}");
+    }
+}

@@ -1,0 +1,45 @@
+//! What each tenant may have: by the operator's settings, and by its own.
+
+use belljar_definition::ServerSetting;
+use belljar_session::ServiceLimits;
+
+/// Turns of one tenant that run, and that wait, where nothing is said.
+const DEFAULT_TENANT_TURNS: u32 = 64;
+const DEFAULT_TENANT_QUEUE: u32 = 256;
+
+/// What one tenant may have stored where nothing is said: some hundred thousand turns, or a few
+/// thousand of the largest.
+const DEFAULT_STORAGE_MIB: u32 = 4_096;
+
+/// What each tenant may have where its own file says nothing.
+pub(crate) fn limits(server: &ServerSetting) -> ServiceLimits {
+    ServiceLimits {
+        concurrent_turns: count(server.tenant_turns, DEFAULT_TENANT_TURNS),
+        queued_turns: count(server.tenant_queue, DEFAULT_TENANT_QUEUE),
+        tokens_per_day: server.tenant_tokens_per_day,
+        fuel_per_day: server.tenant_fuel_per_day,
+        storage_bytes: Some(storage(server.tenant_storage_mib.unwrap_or(DEFAULT_STORAGE_MIB))),
+    }
+}
+
+/// A number of the settings, or what holds where nothing is said.
+pub(crate) fn count(stated: Option<u32>, default: u32) -> usize {
+    usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
+}
+
+/// What a tenant's own `belljar.toml` says of its limits, else what holds for all.
+pub(crate) fn limits_of(own: &ServerSetting, all: ServiceLimits) -> ServiceLimits {
+    let count = |own: Option<u32>, all| own.and_then(|n| usize::try_from(n).ok()).unwrap_or(all);
+    ServiceLimits {
+        concurrent_turns: count(own.tenant_turns, all.concurrent_turns),
+        queued_turns: count(own.tenant_queue, all.queued_turns),
+        tokens_per_day: own.tenant_tokens_per_day.or(all.tokens_per_day),
+        fuel_per_day: own.tenant_fuel_per_day.or(all.fuel_per_day),
+        storage_bytes: own.tenant_storage_mib.map(storage).or(all.storage_bytes),
+    }
+}
+
+/// MiB as bytes.
+fn storage(mib: u32) -> u64 {
+    u64::from(mib) << 20
+}

@@ -1,0 +1,199 @@
+//! Files that are looked at again: whether any of them is not what it was when it was read.
+
+use std::fs::{self, Metadata};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::setup::home::{MAX_CONFIG_BYTES, read_bounded};
+
+/// How long after a change the times of a file say nothing of the next one: longer than the clock
+/// of any file system that settings lie on stands still.
+const UNSURE: Duration = Duration::from_secs(2);
+
+/// Some files, as they were found.
+#[derive(Debug)]
+pub(crate) struct Watched(Vec<(PathBuf, Found)>);
+
+/// How a file was found, links followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Found {
+    Not(io::ErrorKind),
+    There {
+        stamp: Stamp,
+        /// Of one that was changed just now: what is in it, since it may be changed once more
+        /// without a trace in its times.
+        content: Option<Option<u64>>,
+    },
+}
+
+/// What is different when a file was written, replaced, or given to somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    size: u64,
+    modified: Option<SystemTime>,
+    #[cfg(unix)]
+    node: [i64; 6],
+}
+
+impl Watched {
+    /// Finds them as they are now. To be called before they are read: what changes in between is a
+    /// change.
+    pub(crate) fn of(files: impl IntoIterator<Item = PathBuf>) -> Self {
+        let now = SystemTime::now();
+        Self(files.into_iter().map(|path| (path.clone(), Found::at(&path, now, false))).collect())
+    }
+
+    /// Whether any has changed since this was asked last.
+    pub(crate) fn have_changed(&mut self) -> bool {
+        let now = SystemTime::now();
+        let mut changed = false;
+        for (path, before) in &mut self.0 {
+            let found = Found::at(path, now, before.is_unsure());
+            changed |= !before.is_still(&found);
+            *before = found.settled(now);
+        }
+        changed
+    }
+}
+
+impl Found {
+    fn at(path: &Path, now: SystemTime, unsure: bool) -> Self {
+        let about = match fs::metadata(path) {
+            Ok(about) => about,
+            Err(error) => return Self::Not(error.kind()),
+        };
+        let stamp = Stamp::of(&about);
+        let read = unsure || stamp.is_recent(now);
+        Self::There { stamp, content: read.then(|| content(path)) }
+    }
+
+    /// Without what is in it, where its times are enough by now.
+    fn settled(self, now: SystemTime) -> Self {
+        match self {
+            Self::There { stamp, .. } if !stamp.is_recent(now) => {
+                Self::There { stamp, content: None }
+            }
+            other => other,
+        }
+    }
+
+    fn is_unsure(&self) -> bool {
+        matches!(self, Self::There { content: Some(_), .. })
+    }
+
+    fn is_still(&self, now: &Self) -> bool {
+        match (self, now) {
+            (Self::Not(before), Self::Not(now)) => before == now,
+            (
+                Self::There { stamp: before, content: Some(known) },
+                Self::There { stamp: now, content: Some(found) },
+            ) => before == now && known == found,
+            (Self::There { stamp: before, .. }, Self::There { stamp: now, .. }) => before == now,
+            (Self::Not(_), Self::There { .. }) | (Self::There { .. }, Self::Not(_)) => false,
+        }
+    }
+}
+
+impl Stamp {
+    fn of(about: &Metadata) -> Self {
+        Self {
+            size: about.len(),
+            modified: about.modified().ok(),
+            #[cfg(unix)]
+            node: {
+                use std::os::unix::fs::MetadataExt as _;
+                let [device, number] = [about.dev(), about.ino()].map(u64::cast_signed);
+                let [mode, owner] = [about.mode(), about.uid()].map(i64::from);
+                [device, number, mode, owner, about.ctime(), about.ctime_nsec()]
+            },
+        }
+    }
+}
+
+impl Stamp {
+    /// Whether it could be changed once more and its times stay as they are.
+    fn is_recent(&self, now: SystemTime) -> bool {
+        // A time to come is no time to go by.
+        let since = self.modified.and_then(|at| now.duration_since(at).ok());
+        since.is_none_or(|since| since < UNSURE)
+    }
+}
+
+/// What is in it, in short; `None` = it cannot be read here.
+fn content(path: &Path) -> Option<u64> {
+    let bytes = read_bounded(path, MAX_CONFIG_BYTES).ok()?;
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    const LONG_AGO: Duration = Duration::from_secs(600);
+
+    /// As if it had been written long ago.
+    fn age(path: &Path) {
+        let then = SystemTime::now() - LONG_AGO;
+        File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_written_replaced_made_or_taken_away_has_changed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| dir.path().join(name));
+        fs::write(&one, "a").unwrap();
+        age(&one);
+        let mut watched = Watched::of([one.clone(), other.clone()]);
+        let mut changed = || watched.have_changed();
+        assert!(!changed());
+        fs::write(&one, "b").unwrap();
+        assert_eq!([changed(), changed()], [true, false], "written");
+        fs::write(dir.path().join("next"), "b").unwrap();
+        fs::rename(dir.path().join("next"), &one).unwrap();
+        assert_eq!([changed(), changed()], [true, false], "replaced");
+        fs::write(&other, "").unwrap();
+        assert_eq!([changed(), changed()], [true, false], "made");
+        fs::remove_file(&one).unwrap();
+        assert_eq!([changed(), changed()], [true, false], "taken away");
+    }
+
+    #[test]
+    fn a_change_that_leaves_size_and_times_as_they_were_is_seen_while_the_file_is_new() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("one");
+        fs::write(&path, "allow").unwrap();
+        let stamp = Stamp::of(&fs::metadata(&path).unwrap());
+        let found = |content: &[u8]| {
+            let mut hasher = DefaultHasher::new();
+            content.to_vec().hash(&mut hasher);
+            Found::There { stamp: stamp.clone(), content: Some(Some(hasher.finish())) }
+        };
+        let now = SystemTime::now();
+        let new = Found::at(&path, now, false);
+        assert!(new.is_unsure() && new.is_still(&found(b"allow")));
+        assert!(!new.is_still(&found(b"deny!")));
+        // Once it is old enough it is looked at once more, and then its times are enough.
+        let later = now + LONG_AGO;
+        let last = Found::at(&path, later, new.is_unsure());
+        assert!(last.is_unsure() && !last.is_still(&found(b"deny!")));
+        assert!(!last.settled(later).is_unsure());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_may_write_from_now_on_has_changed() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("one");
+        fs::write(&path, "a").unwrap();
+        age(&path);
+        let mut watched = Watched::of([path.clone()]);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(watched.have_changed());
+    }
+}

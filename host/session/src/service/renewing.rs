@@ -1,0 +1,136 @@
+//! Looking for a new version of what turns work with, and putting it in force.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use belljar_agent::Host;
+use belljar_policy::Shown;
+use belljar_store::TENANT;
+use serde_json::json;
+
+use super::types::ServiceError;
+use super::versions::{Look, Looking, Renew, Renewed, Version};
+use super::{Inner, Service};
+
+impl Service {
+    /// Has its versions made by this. Without, the first one stays in force.
+    #[must_use]
+    pub fn renewed_by(self, renew: Arc<dyn Renew>) -> Self {
+        // Set once, before anybody else has it.
+        let _ = self.0.versions.renew.set(renew);
+        self
+    }
+
+    /// Has each later version told to this, before any turn can have it.
+    pub fn before_each_version(&self, told: impl Fn(&Host) + Send + Sync + 'static) {
+        let _ = self.0.versions.told.set(Box::new(told));
+    }
+
+    /// INV-156: looks whether the operator has changed what turns work with. When this returns,
+    /// whatever was there when it was called is in force for every turn that begins, or is not
+    /// valid, which the log says once.
+    pub async fn look(&self, look: Look) {
+        if self.0.versions.renew.get().is_none() {
+            return;
+        }
+        let inner = Arc::clone(&self.0);
+        // On its own: whoever asked may go away, and what was found must not be lost with it.
+        let looked = tokio::spawn(async move { inner.look(look).await }).await;
+        if let Err(error) = looked {
+            tracing::error!(target: "belljar::session", %error, "looking at settings failed");
+        }
+    }
+
+    /// As [`Service::look`], unless that was done within `age`.
+    pub async fn look_within(&self, age: Duration) {
+        if !self.0.versions.is_fresh(age) {
+            self.look(Look::IfChanged).await;
+        }
+    }
+
+    /// Whether a version before is in force because what is there now is not valid.
+    pub fn is_on_older_settings(&self) -> bool {
+        self.0.versions.invalid.load(Ordering::Relaxed)
+    }
+
+    /// Takes over what the store holds of agents; call it once at the start, and after each
+    /// change.
+    pub async fn reload_agents(&self) -> Result<(), ServiceError> {
+        // A version that is being made would miss the change.
+        let _looking = self.0.versions.looking.lock().await;
+        self.0.bring_agents(&self.0.host()).await
+    }
+}
+
+impl Inner {
+    /// The version in force.
+    pub(super) fn host(&self) -> Arc<Host> {
+        Arc::clone(&self.versions.host.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn look(&self, look: Look) {
+        let Some(renew) = self.versions.renew.get() else { return };
+        let mut looking = self.versions.looking.lock().await;
+        let now = Instant::now();
+        match renew.renew(look).await {
+            Renewed::Same => {}
+            Renewed::New(version) => {
+                looking.next = Some(version);
+                looking.said = None;
+                self.versions.invalid.store(false, Ordering::Relaxed);
+            }
+            Renewed::Invalid(why) => self.keep(&mut looking, why),
+        }
+        if let Some(next) = looking.next.take()
+            && let Err(next) = self.take_over(next).await
+        {
+            looking.next = Some(next);
+            return;
+        }
+        *self.versions.looked() = Some(now);
+    }
+
+    /// Keeps the version in force, and says why, once.
+    fn keep(&self, looking: &mut Looking, why: String) {
+        self.versions.invalid.store(true, Ordering::Relaxed);
+        if looking.said.as_ref() == Some(&why) {
+            return;
+        }
+        let (tenant, shown) = (self.store.tenant(), Shown::multiline(&why).to_string());
+        tracing::error!(
+            target: "belljar::session",
+            tenant,
+            why = %shown,
+            "the settings are not valid; those that were valid last stay in force"
+        );
+        looking.said = Some(why);
+    }
+
+    /// Puts a version in force; gives it back where the store does not tell its agents.
+    async fn take_over(&self, version: Box<Version>) -> Result<(), Box<Version>> {
+        let tenant = self.store.tenant();
+        if let Err(error) = self.bring_agents(&version.host).await {
+            tracing::error!(
+                target: "belljar::session",
+                tenant,
+                %error,
+                "new settings are not in force yet: the agents of the API cannot be read"
+            );
+            return Err(version);
+        }
+        let Version { host, limits } = *version;
+        if let Some(told) = self.versions.told.get() {
+            told(&host);
+        }
+        self.allowance.limit_to(limits);
+        *self.versions.host.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(host);
+        tracing::info!(
+            target: "belljar::session",
+            tenant,
+            "the settings were read again; turns that run keep those they began with"
+        );
+        self.audit(TENANT, "settings_reloaded", "belljar.toml".to_owned(), json!({}));
+        Ok(())
+    }
+}

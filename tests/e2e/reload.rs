@@ -1,0 +1,324 @@
+//! What an operator changes while a server runs: settings and grants, and whether it runs.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::kit::World;
+use crate::serve::{Server, key};
+
+/// Nothing that is waited for takes this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const TRANSCRIPT: &str = "
+transcript: 1
+each_run: true
+agents:
+  - agent: reader
+    turns:
+      - calls: [{name: file_read, arguments: {path: note.txt}}]
+      - say: that was all
+  - agent: asker
+    turns:
+      - calls: [{name: file_list, arguments: {path: .}}]
+      - calls: [{name: file_read, arguments: {path: note.txt}}, {name: spawn_agent, arguments: {agent: scout, task: look}}]
+      - say: that was all
+  - agent: scout
+    spawn: any
+    turns:
+      - calls: [{name: file_read, arguments: {path: note.txt}}]
+      - say: found
+  - agent: writer
+    turns:
+      - calls: [{name: file_read, arguments: {path: /data/note.txt}}, {name: file_read, arguments: {path: note.txt}}]
+      - say: that was all
+";
+
+const MODEL: &str = "[models.main]\nkind = 'scripted'\nmodel = 'transcript.yaml'\n\n";
+
+/// The operator's own tenant, with agents that ask for everything.
+fn world() -> World {
+    let world = World::new();
+    for name in ["reader", "asker", "scout", "writer"] {
+        home_of(&world, "", name);
+    }
+    world.file("note.txt", "a note");
+    world
+}
+
+/// An agent and what it says, in a home.
+fn home_of(world: &World, home: &str, agent: &str) {
+    let text = format!("---\nname: {agent}\ndescription: d\ntools: ['*']\n---\nBe brief.\n");
+    world.home_file(&format!("{home}agents/{agent}.md"), &text);
+    world.home_file(&format!("{home}transcript.yaml"), TRANSCRIPT);
+}
+
+fn grants(world: &World, text: &str) {
+    world.home_file("belljar.toml", &format!("{MODEL}{text}"));
+}
+
+fn auth(key: Option<&str>) -> String {
+    key.map_or(String::new(), |key| format!("authorization: Bearer {key}\r\n"))
+}
+
+/// Says something in a session or to an agent; the session, and whether each call of a tool was
+/// refused.
+fn say(server: &Server, key: Option<&str>, body: &Value) -> (String, Vec<bool>) {
+    let (status, said) = server.post("/v1/chat", &auth(key), &body.to_string());
+    assert_eq!(status, 200, "{said}");
+    let answer: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(answer["status"], "completed", "{answer:#}");
+    let session = answer["session"].as_str().unwrap().to_owned();
+    let refused = refused(server, key, &session);
+    (session, refused)
+}
+
+/// Whether each call of the last turn was refused.
+fn refused(server: &Server, key: Option<&str>, session: &str) -> Vec<bool> {
+    let (status, said) = server.get(&format!("/v1/sessions/{session}/messages?full=true"), key);
+    assert_eq!(status, 200, "{said}");
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let last = said["messages"].as_array().unwrap().last().unwrap().clone();
+    let results = last["messages"].as_array().unwrap().iter();
+    let results = results.filter_map(|message| message["results"].as_array()).flatten();
+    results.map(|result| result["is_error"].as_bool().unwrap()).collect()
+}
+
+fn to(agent: &str) -> Value {
+    json!({"agent": agent, "text": "go"})
+}
+
+fn again(session: &str) -> Value {
+    json!({"session": session, "text": "go"})
+}
+
+fn ready(server: &Server) -> Value {
+    serde_json::from_str(&server.get("/readyz", None).1).unwrap()
+}
+
+fn audited(server: &Server, key: Option<&str>, action: &str) -> usize {
+    let log: Value = serde_json::from_str(&server.get("/v1/audit", key).1).unwrap();
+    log["entries"].as_array().unwrap().iter().filter(|entry| entry["action"] == action).count()
+}
+
+#[track_caller]
+fn until(what: &str, is: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < end, "{what}: it never is");
+    }
+}
+
+#[test]
+fn a_grant_that_is_taken_back_holds_for_the_next_turn_of_old_sessions_and_new_ones() {
+    // With the cache where it is when nothing is configured, the OS sandbox lets through single
+    // files of the home, and `grant` puts another file in the place of one.
+    for cache_in_home in [false, true] {
+        let world = world();
+        grants(&world, "[grants.reader]\ntools = ['file_read']\n");
+        let mut command = world.command(&["serve", "--listen", "127.0.0.1:0"]);
+        if cache_in_home {
+            command.env_remove("BELLJAR_CACHE");
+        }
+        let server = Server::of(&mut command);
+        let (session, before) = say(&server, None, &to("reader"));
+        assert_eq!(before, [false]);
+        let next = format!("{MODEL}[grants.reader]\ntools = ['file_list']\n");
+        let path = world.home_file("belljar.next", &next);
+        fs::rename(path, world.home().join("belljar.toml")).unwrap();
+        assert_eq!(say(&server, None, &again(&session)).1, [true], "an old session");
+        assert_eq!(say(&server, None, &to("reader")).1, [true], "a new session");
+        // The neighbour was not named, and has what it had.
+        assert_eq!(say(&server, None, &to("scout")).1, [false]);
+        let given = serde_json::from_str::<Value>(&server.get("/v1/grants?agent=reader", None).1);
+        assert_eq!(given.unwrap()["tools"], json!({"file_list": "allow"}));
+        // And given again, as an operator does it.
+        world.run(&["grant", "reader", "--tool", "file_read", "--yes"]).exits(0);
+        assert_eq!(say(&server, None, &again(&session)).1, [false]);
+        assert_eq!(audited(&server, None, "settings_reloaded"), 2);
+        let done = server.terminate().exits(0);
+        assert_eq!(
+            done.stderr.matches("the settings were read again").count(),
+            2,
+            "{}",
+            done.stderr
+        );
+    }
+}
+
+#[test]
+fn a_turn_keeps_the_grants_that_it_began_with_to_its_end_and_so_do_its_subagents() {
+    let world = world();
+    let tools = "[grants.asker]\ntools = { file_list = 'ask', file_read = 'allow', spawn_agent = 'allow' }\n";
+    grants(&world, tools);
+    let server = Server::start(&world, &[]);
+    let (session, id) = question(&server, "asker");
+    grants(&world, "[grants.asker]\ntools = []\n[grants.scout]\ntools = []\n");
+    server.signal(Signal::HUP);
+    until("reloaded", || audited(&server, None, "settings_reloaded") == 1);
+    let scout = serde_json::from_str::<Value>(&server.get("/v1/grants?agent=scout", None).1);
+    assert_eq!(scout.unwrap()["tools"], json!({}), "it holds for whoever begins now");
+    let path = format!("/v1/sessions/{session}/questions/{id}");
+    assert_eq!(server.post(&path, "", r#"{"answer": "yes"}"#).0, 200);
+    until("over", || server.get("/v1/running", None).1 == r#"{"turns":[]}"#);
+    assert_eq!(refused(&server, None, &session), [false, false, false]);
+    let receipts = server.get(&format!("/v1/sessions/{session}/receipts"), None).1;
+    let read = r#""paths_read":["/workspace/note.txt"]"#;
+    assert_eq!(receipts.matches(read).count(), 2, "its own and its scout's: {receipts}");
+    // The next turn has the grants of now.
+    assert_eq!(say(&server, None, &again(&session)).1, [true, true, true]);
+}
+
+/// A turn of an agent that asks first: its session, and the number of the question.
+fn question(server: &Server, agent: &str) -> (String, u64) {
+    let body = json!({"agent": agent, "text": "go", "stream": true}).to_string();
+    server.until("POST", "/v1/chat", &body, "event: permission_asked");
+    let open = serde_json::from_str::<Value>(&server.get("/v1/questions", None).1).unwrap();
+    let question = &open["questions"][0];
+    (question["session"].as_str().unwrap().to_owned(), question["id"].as_u64().unwrap())
+}
+
+#[test]
+fn settings_that_are_not_valid_leave_those_before_in_force_and_are_said_once() {
+    let world = world();
+    let tenants = ["blue", "good"].map(|name| {
+        world.run(&["tenants", "add", name]).exits(0);
+        let home = format!("{}/home/", world.tenant(name));
+        home_of(&world, &home, "reader");
+        let file = format!("{home}belljar.toml");
+        world.home_file(&file, &format!("{MODEL}[grants.reader]\ntools = ['file_read']\n"));
+        world.home_file(&format!("{}/workspace/note.txt", world.tenant(name)), "a note");
+        (key(&world, name, "admin"), file)
+    });
+    let [(blue, file), (good, _)] = &tenants;
+    let server = Server::start(&world, &[]);
+    let (session, before) = say(&server, Some(blue), &to("reader"));
+    assert_eq!(before, [false]);
+    let typo = "tolos = ['file_list']";
+    world.home_file(file, &format!("{MODEL}[grants.reader]\n{typo}\n"));
+    // It is said without a turn, and turns go on.
+    server.signal(Signal::HUP);
+    until("said", || ready(&server)["tenants_on_older_settings"] == 1);
+    assert_eq!(
+        (&ready(&server)["status"], &ready(&server)["tenants_not_served"]),
+        (&json!("ok"), &json!(0))
+    );
+    for _ in 0..3 {
+        assert_eq!(say(&server, Some(blue), &again(&session)).1, [false]);
+    }
+    assert_eq!(say(&server, Some(good), &to("reader")).1, [false], "the neighbour");
+    // What a start would say of it, wherever one looks.
+    let listed = world.run(&["tenants", "list"]).exits(0).says("not served").complains("tolos");
+    listed.complains("last valid settings");
+    world.run(&["doctor"]).exits(1).says("tolos");
+    // Corrected, it is in force at the next turn.
+    world.home_file(file, &format!("{MODEL}[grants.reader]\ntools = ['file_list']\n"));
+    assert_eq!(say(&server, Some(blue), &again(&session)).1, [true]);
+    assert_eq!(ready(&server)["tenants_on_older_settings"], 0);
+    assert_eq!(say(&server, Some(good), &to("reader")).1, [false], "the neighbour");
+    assert!(audited(&server, Some(blue), "settings_reloaded") >= 1);
+    let done = server.terminate().exits(0);
+    let said: Vec<&str> = done.stderr.lines().filter(|line| line.contains("tolos")).collect();
+    let [said] = said[..] else { panic!("{}", done.stderr) };
+    for part in ["belljar.toml:6:", "ERROR", "blue", "those that were valid last stay in force"] {
+        assert!(said.contains(part), "no `{part}` in {said}");
+    }
+}
+
+#[test]
+fn the_operators_own_settings_that_are_not_valid_leave_those_before_in_force() {
+    let world = world();
+    grants(&world, "[grants.reader]\ntools = ['file_read']\n");
+    let server = Server::start(&world, &[]);
+    grants(&world, "[grants.reader\n");
+    until("seen, with nobody asking for a turn", || {
+        ready(&server)["tenants_on_older_settings"] == 1
+    });
+    assert_eq!(say(&server, None, &to("reader")).1, [false]);
+    assert_eq!(ready(&server)["tenants_on_older_settings"], 1);
+    // Somebody else could have written it: as little as a start does.
+    grants(&world, "[grants.reader]\ntools = ['file_list']\n");
+    let open = |mode| {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = world.home().join("belljar.toml");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(0o666);
+    assert_eq!(say(&server, None, &to("reader")).1, [false]);
+    assert_eq!(ready(&server)["tenants_on_older_settings"], 1);
+    open(0o600);
+    assert_eq!(say(&server, None, &to("reader")).1, [true]);
+    assert_eq!(ready(&server)["tenants_on_older_settings"], 0);
+    let done = server.terminate().exits(0);
+    done.complains("may be written by others").complains("belljar.toml:5:");
+}
+
+#[test]
+fn what_takes_effect_after_a_restart_is_named_and_the_rest_is_in_force() {
+    let world = world();
+    grants(&world, "[server]\njars = 64\n[grants.writer]\ntools = ['file_read']\n");
+    let data = world.other("data/note.txt", b"out of reach");
+    let data = data.parent().unwrap().to_owned();
+    let server = Server::start(&world, &[]);
+    assert_eq!(say(&server, None, &to("writer")).1, [true, false]);
+    let mounts = format!(
+        "mounts = [{{ path = '/workspace', access = 'read' }}, {{ path = '/data', host = '{}', access = 'read' }}]",
+        data.display()
+    );
+    let new = format!("[server]\njars = 32\n[grants.writer]\ntools = ['file_read']\n{mounts}\n");
+    grants(&world, &format!("{new}[grants.reader]\ntools = ['file_list']\n"));
+    // Not by halves: the agent runs on without what this process cannot open.
+    assert_eq!(say(&server, None, &to("writer")).1, [true, false]);
+    assert_eq!(say(&server, None, &to("reader")).1, [true], "taken back in the same change");
+    let given = serde_json::from_str::<Value>(&server.get("/v1/grants?agent=writer", None).1);
+    assert_eq!(given.unwrap()["mounts"], json!({"/workspace": "read"}));
+    let done = server.terminate().exits(0);
+    for part in ["`jars` of `[server]`", "at `/data` in", "takes effect after a restart"] {
+        assert!(done.stderr.contains(part), "no `{part}` in {}", done.stderr);
+    }
+    let server = Server::start(&world, &[]);
+    assert_eq!(say(&server, None, &to("writer")).1, [false, false]);
+}
+
+#[test]
+fn a_hangup_reads_everything_again_and_a_server_without_a_change_goes_on() {
+    let world = world();
+    grants(&world, "[grants.reader]\ntools = ['file_read']\n");
+    let server = Server::start(&world, &[]);
+    server.signal(Signal::HUP);
+    until("reloaded", || audited(&server, None, "settings_reloaded") == 1);
+    assert_eq!(say(&server, None, &to("reader")).1, [false]);
+    server.terminate().exits(0).complains("SIGHUP: all settings are read again");
+}
+
+#[test]
+fn a_question_is_answered_while_the_server_drains_and_the_server_ends_after_its_turn() {
+    let world = world();
+    let tools = "[grants.asker]\ntools = { file_list = 'ask', file_read = 'allow', spawn_agent = 'allow' }\n";
+    grants(&world, tools);
+    let server = Server::start(&world, &[]);
+    let (answer, done) = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.post("/v1/chat", "", &to("asker").to_string()));
+        until("asked", || server.get("/v1/questions", None).1.contains("file_list"));
+        let began = Instant::now();
+        server.signal(Signal::TERM);
+        until("draining", || server.get("/readyz", None).0 == 503);
+        // Nobody begins anything, and whoever waits is served on a connection of now.
+        let (status, refused) = server.post("/v1/chat", "", &to("reader").to_string());
+        assert!(status == 503 && refused.contains("draining"), "{refused}");
+        let open: Value = serde_json::from_str(&server.get("/v1/questions", None).1).unwrap();
+        let question = &open["questions"][0];
+        let (session, id) = (question["session"].as_str().unwrap(), &question["id"]);
+        assert_eq!(server.get(&format!("/v1/sessions/{session}"), None).0, 200);
+        let path = format!("/v1/sessions/{session}/questions/{id}");
+        assert_eq!(server.post(&path, "", r#"{"answer": "yes"}"#).0, 200);
+        (waiting.join().unwrap(), began.elapsed())
+    });
+    assert_eq!(answer.0, 200, "{}", answer.1);
+    assert!(answer.1.contains("completed") && answer.1.contains("that was all"), "{}", answer.1);
+    assert!(done < Duration::from_secs(25), "it waited for the end of the drain");
+    server.ended().exits(0).complains("stopped");
+}
