@@ -123,3 +123,38 @@ async fn streams_and_sockets_of_a_revoked_key_end_and_its_turn_goes_on() {
     let answer: Value = neighbour.ask(json!({ "type": "ping" })).await;
     assert_eq!(answer["type"], "pong");
 }
+
+#[tokio::test]
+async fn a_tenant_that_was_made_again_reads_nothing_of_who_was_refused_before_it() {
+    // Counted, and not yet written when the tenant is deleted.
+    let plan = Plan { tenant_check: PATIENCE, stranger_notes: PATIENCE, ..Plan::default() };
+    let world = World::with(plan).await;
+    let (first, stranger) = (&world.keys["blue-read-only"], &world.keys["mixed"]);
+    let red = world.keys["red-read-only"].clone();
+    // More than have a line each.
+    for key in std::iter::repeat_n(first, 70).chain([stranger, &red]) {
+        let refused = world.call("DELETE", "/v1/sessions").key(key).send().await.status;
+        assert!(refused == 401 || refused == 403, "{refused}");
+    }
+    // Somebody with a part of red's key.
+    let wrong = format!("{}{}", &red[..20], &first[20..]);
+    world.call("GET", "/v1/sessions").key(&wrong).send().await.is(401);
+    let registry = world.store.registry();
+    assert!(registry.delete_tenant("blue").await.unwrap());
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    registry.create_tenant("blue", i64::try_from(now).unwrap()).await.unwrap();
+    let next = world.new_key("blue", KeyScope::Admin).await;
+    world.call("GET", "/v1/sessions").key(&next).send().await.is(200);
+    world.stop.cancel();
+    let served = world.served.lock().unwrap().take().unwrap();
+    tokio::time::timeout(PATIENCE, served).await.expect("it never stopped").unwrap();
+    let log = async |tenant: &str| {
+        let page = world.store.of_tenant(tenant).audit(None, 1_000, 1 << 20).await.unwrap();
+        page.rows.into_iter().map(|entry| entry.action).collect::<Vec<_>>()
+    };
+    assert_eq!(log("blue").await, Vec::<String>::new());
+    // The neighbour's are all there.
+    let mut red = log("red").await;
+    red.sort();
+    assert_eq!(red, ["refused", "strangers"]);
+}

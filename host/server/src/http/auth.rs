@@ -46,7 +46,7 @@ pub(crate) struct Stranger {
 /// What somebody who is not let in says of itself.
 pub(crate) struct Claim {
     /// The tenant of the key that it names.
-    pub(crate) tenant: String,
+    pub(crate) tenant: Whose,
     /// `key:<id>`, where it had the key's secret as well: one that was revoked, or whose tenant is
     /// disabled. Anybody may name the id of a key.
     pub(crate) proven: Option<String>,
@@ -57,7 +57,28 @@ pub(crate) struct Claim {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proven<'a> {
     pub(crate) tenant: &'a str,
+    pub(crate) tenant_id: &'a str,
     pub(crate) actor: &'a str,
+}
+
+/// A tenant by its name, and which of all that ever had it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Whose {
+    pub(crate) name: Arc<str>,
+    pub(crate) id: Arc<str>,
+}
+
+impl Whose {
+    /// The operator's own, which stays.
+    pub(crate) fn operator() -> Self {
+        let name: Arc<str> = TENANT.into();
+        Self { id: Arc::clone(&name), name }
+    }
+
+    /// Under which name one with its key is refused.
+    pub(crate) fn proven<'a>(&'a self, actor: &'a str) -> Proven<'a> {
+        Proven { tenant: &self.name, tenant_id: &self.id, actor }
+    }
 }
 
 /// Looks keys up.
@@ -92,7 +113,8 @@ impl Caller {
 
     /// Under which name it is refused.
     pub(crate) fn proven(&self) -> Proven<'_> {
-        Proven { tenant: &self.tenant, actor: &self.actor }
+        let Self { tenant, tenant_id, actor, .. } = self;
+        Proven { tenant, tenant_id, actor }
     }
 
     /// The person at this machine, where there are no keys.
@@ -135,7 +157,8 @@ impl Gatekeeper {
         let Some(key) = stored else { return Err(refused()) };
         let actor = format!("key:{}", key.id);
         if !opens || key.revoked.is_some() || key.tenant_disabled {
-            let claim = Claim { tenant: key.tenant, proven: opens.then_some(actor) };
+            let tenant = Whose { name: key.tenant.into(), id: key.tenant_id.into() };
+            let claim = Claim { tenant, proven: opens.then_some(actor) };
             return Err(Stranger { claimed: Some(claim), ..refused() });
         }
         Ok(Caller {

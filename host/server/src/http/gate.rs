@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::app::{App, Matched};
-use crate::http::auth::{Caller, Claim, Proven, Stranger};
+use crate::http::auth::{Caller, Claim, Stranger};
 use crate::http::peers::{Peer, PeerPlace};
 use crate::http::problem::{Kind, Problem};
 use crate::http::rate::Taken;
@@ -178,10 +178,10 @@ async fn admitted(
             }
             match &claimed {
                 Some(Claim { tenant, proven: Some(actor) }) => {
-                    app.refused(Proven { tenant, actor }, object, problem.kind()).await;
+                    app.refused(tenant.proven(actor), object, problem.kind()).await;
                 }
                 Some(Claim { tenant, proven: None }) => {
-                    app.stranger(Some(tenant), problem.kind());
+                    app.stranger(Some(tenant.clone()), problem.kind());
                 }
                 None => app.stranger(None, problem.kind()),
             }

@@ -10,12 +10,11 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use belljar_store::TENANT;
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::app::App;
-use crate::http::auth::Proven;
+use crate::http::auth::{Proven, Whose};
 use crate::http::problem::Kind;
 use crate::http::rate::Taken;
 
@@ -40,27 +39,28 @@ const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// Whose log, and under which name; `None` = a stranger.
-type Whose = (Arc<str>, Option<Arc<str>>);
+/// Whose log, and under which name; `None` = a stranger. INV-157: a tenant that is made again
+/// under the same name is another, and hears nothing of who was refused before.
+type Refused = (Whose, Option<Arc<str>>);
 
 /// Refusals that have no line yet: how many of each kind.
 #[derive(Debug, Default)]
-pub(crate) struct Counts(Mutex<BTreeMap<Whose, BTreeMap<&'static str, u64>>>);
+pub(crate) struct Counts(Mutex<BTreeMap<Refused, BTreeMap<&'static str, u64>>>);
 
 impl Counts {
-    fn add(&self, whose: Whose, kind: Kind) {
+    fn add(&self, whose: Refused, kind: Kind) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let full = counts.len() >= MAX_COUNTED;
         let one = match counts.entry(whose) {
             Entry::Occupied(own) => own.into_mut(),
             Entry::Vacant(free) if !full => free.insert(BTreeMap::new()),
-            Entry::Vacant(_) => counts.entry((TENANT.into(), None)).or_default(),
+            Entry::Vacant(_) => counts.entry((Whose::operator(), None)).or_default(),
         };
         let count = one.entry(kind.row().name).or_default();
         *count = count.saturating_add(1);
     }
 
-    fn take(&self) -> BTreeMap<Whose, BTreeMap<&'static str, u64>> {
+    fn take(&self) -> BTreeMap<Refused, BTreeMap<&'static str, u64>> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -70,18 +70,19 @@ impl App {
     /// refused very often, a count.
     pub(crate) async fn refused(&self, who: Proven<'_>, object: &str, kind: Kind) {
         if matches!(self.refusals().take(who.actor, Instant::now()), Taken::After(_)) {
-            return self.counts().add((who.tenant.into(), Some(who.actor.into())), kind);
+            let whose = Whose { name: who.tenant.into(), id: who.tenant_id.into() };
+            return self.counts().add((whose, Some(who.actor.into())), kind);
         }
         let detail = json!({ "why": kind.row().name });
-        let store = self.store().of_tenant(who.tenant);
+        let store = self.store().of(who.tenant, who.tenant_id);
         self.audit_of(&store, who.actor, "refused", object.to_owned(), detail).await;
     }
 
     /// Counts that somebody was refused who has proven nothing. `claimed`: the tenant whose key it
     /// pretended to have.
-    pub(crate) fn stranger(&self, claimed: Option<&str>, kind: Kind) {
+    pub(crate) fn stranger(&self, claimed: Option<Whose>, kind: Kind) {
         self.metrics().stranger();
-        self.counts().add((claimed.unwrap_or(TENANT).into(), None), kind);
+        self.counts().add((claimed.unwrap_or_else(Whose::operator), None), kind);
     }
 
     /// Writes what was counted: a line for each tenant and each caller.
@@ -93,7 +94,7 @@ impl App {
                 None => (NOBODY, "strangers"),
             };
             let detail = json!({ "counts": counts });
-            let store = self.store().of_tenant(&tenant);
+            let store = self.store().of(&tenant.name, &tenant.id);
             self.audit_of(&store, actor, action, format!("{all} requests"), detail).await;
         }
     }
@@ -132,11 +133,12 @@ mod tests {
     fn strangers_without_number_take_no_more_room_than_there_is() {
         let counts = Counts::default();
         for number in 0..MAX_COUNTED + 50 {
-            counts.add((number.to_string().into(), None), Kind::NoKey);
+            let name: Arc<str> = number.to_string().into();
+            counts.add((Whose { id: Arc::clone(&name), name }, None), Kind::NoKey);
         }
         let taken = counts.take();
         assert_eq!(taken.len(), MAX_COUNTED + 1);
-        assert_eq!(taken[&(TENANT.into(), None)]["no-key"], 50);
+        assert_eq!(taken[&(Whose::operator(), None)]["no-key"], 50);
         assert!(counts.take().is_empty());
     }
 }
