@@ -79,3 +79,49 @@ async fn agents_of_files_and_of_the_api_stand_in_one_list() {
     assert_eq!((&rights["agent"], &rights["tools"]), (&json!("teller"), &json!({})));
     assert!(!rights.to_string().contains(&world.dir.path().to_string_lossy().into_owned()));
 }
+
+/// Agent files of every kind, those that are wrong in every way among them.
+fn agent_files() -> Vec<String> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let mut folders = vec![root.join("oracle/agent-files"), root.join("fuzz/corpus/definition")];
+    let mut texts = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => texts.push(String::from_utf8_lossy(&std::fs::read(path).unwrap()).into()),
+            }
+        }
+    }
+    texts
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_text_names_no_command_or_file_of_the_operators_machine() {
+    let world = World::new().await;
+    let mount =
+        "---\nname: a\ndescription: d\nmounts: [{path: /a, access: read, host: /b}]\n---\nx\n";
+    let mut texts = agent_files();
+    assert!(texts.len() > 80, "{}", texts.len());
+    texts.push(mount.to_owned());
+    let mut hints = std::collections::BTreeSet::new();
+    for text in texts {
+        let body = json!({ "slug": "scout", "text": text });
+        let call = world.call_as("blue-admin", "POST", "/v1/agents/validate").json(&body);
+        let said = call.send().await.is(200).json();
+        for found in said["diagnostics"].as_array().unwrap() {
+            let (message, hint) = (&found["message"], &found["hint"]);
+            for (part, of) in [(message, "message"), (hint, "hint")] {
+                let part = part.as_str().unwrap_or_default();
+                for operators in ["belljar.toml", "`belljar ", "`--lenient", "`--partial"] {
+                    assert!(!part.contains(operators), "{of}: {part} in {said:#}");
+                }
+            }
+            hints.extend(hint.as_str().map(str::to_owned));
+        }
+    }
+    for expected in ["`GET /v1/tools`", "the operator of this server grants directories"] {
+        assert!(hints.iter().any(|hint| hint.contains(expected)), "no {expected} in {hints:#?}");
+    }
+}

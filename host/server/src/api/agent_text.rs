@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use belljar_agent::{ResolvedAgent, canonical, resolve_entry};
 use belljar_catalogue::API_LIBRARY;
 use belljar_definition::{
-    AgentId, CatalogEntry, Diagnostic, Parsed, Scope, Severity, Slug, parse_agent_in,
+    AgentId, CatalogEntry, Diagnostic, NotAnAgent, Parsed, Scope, Severity, Slug, parse_agent_in,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -93,7 +93,7 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
         match parse_agent_in(&path, text.as_bytes(), &known, host.settings.shapes) {
             Parsed::Invalid { diagnostics } => Ok(AgentText::unusable(&diagnostics)),
             Parsed::NotAnAgent { reason } => {
-                Ok(AgentText::unusable(&[not_an_agent(path, reason.as_str())]))
+                Ok(AgentText::unusable(&[not_an_agent(path, why_not(reason))]))
             }
             Parsed::Agent { definition, diagnostics } => {
                 let workspace =
@@ -117,6 +117,16 @@ pub(crate) async fn read_text(ctx: &Ctx, slug: &str, text: &str) -> Result<Agent
         Ok(Ok(read)) => Ok(read),
         Ok(Err::<_, String>(why)) => Err(failed(&why)),
         Err(error) => Err(failed(&error)),
+    }
+}
+
+/// Why a text is no agent, without what the operator could set.
+fn why_not(reason: NotAnAgent) -> &'static str {
+    match reason {
+        NotAnAgent::Wrapped => "its frontmatter stands in a code fence or after a heading",
+        NotAnAgent::Empty | NotAnAgent::NoFrontmatter | NotAnAgent::Documentation => {
+            reason.as_str()
+        }
     }
 }
 
@@ -165,6 +175,30 @@ impl DefinitionBody {
     }
 }
 
+/// Whether a text is for the person at the server's own machine: it names a command, an option of
+/// one, or a file there.
+fn is_for_the_operator(text: &str) -> bool {
+    let option = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_lowercase());
+    let names = ["`belljar ", "belljar.toml"];
+    names.iter().any(|name| text.contains(name)) || text.split("`--").skip(1).any(option)
+}
+
+/// What callers can do in place of what only the operator can, by a part of the hint.
+const INSTEAD: [(&str, &str); 3] = [
+    ("`belljar tools list`", "`GET /v1/tools` shows all tools"),
+    ("remove `host`", "remove `host`: the operator of this server grants directories"),
+    ("lenient", "begin the file with `---`, or ask the operator to have such files read"),
+];
+
+/// A hint as it helps whoever calls: one that names the operator's commands or files is another.
+fn for_callers(hint: &str) -> String {
+    if !is_for_the_operator(hint) {
+        return hint.to_owned();
+    }
+    let instead = INSTEAD.iter().find(|(part, _)| hint.contains(part));
+    instead.map_or("ask the operator of this server", |(_, instead)| *instead).to_owned()
+}
+
 impl DiagnosticBody {
     fn of(found: &Diagnostic) -> Self {
         Self {
@@ -173,7 +207,7 @@ impl DiagnosticBody {
             severity: found.severity.to_string(),
             code: found.code.to_owned(),
             message: found.message.clone(),
-            hint: found.hint.clone(),
+            hint: found.hint.as_deref().map(for_callers),
         }
     }
 
