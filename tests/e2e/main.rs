@@ -23,6 +23,8 @@ mod inspect;
 mod kit;
 mod libraries;
 mod listeners;
+#[cfg(target_os = "linux")]
+mod log;
 mod models;
 #[cfg(unix)]
 mod owners;

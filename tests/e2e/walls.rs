@@ -224,7 +224,7 @@ fn where_the_os_sandbox_is_required_and_does_not_stand_nothing_runs() {
     world.home_file("belljar.toml", "require_os_sandbox = true\n");
     let args = ["run", "--transcript", &transcript, TASK];
     let refused = without_the_kernels_help(world.command(&args)).exits(1);
-    let refused = refused.complains("error: the OS sandbox does not stand");
+    let refused = refused.complains("the OS sandbox does not stand");
     let refused = refused.complains("--no-os-sandbox");
     assert_eq!(refused.stdout, "");
     assert!(!world.home().join("sessions/store/belljar.db").exists(), "a run was begun");
@@ -239,7 +239,7 @@ fn a_server_does_not_start_where_the_os_sandbox_does_not_stand() {
     let world = World::new();
     let serve = world.command(&["serve", "--listen", "127.0.0.1:0"]);
     let refused = without_the_kernels_help(serve).exits(1);
-    let refused = refused.complains("error: the OS sandbox does not stand");
+    let refused = refused.complains("the OS sandbox does not stand");
     assert_eq!(refused.stdout, "", "it listens");
 }
 

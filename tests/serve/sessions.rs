@@ -1,6 +1,6 @@
 //! What is stored of sessions, as it is read over HTTP.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::kit::{World, attachment, session};
 
@@ -83,7 +83,7 @@ async fn deleting_all_sessions_leaves_those_of_the_neighbours() {
 }
 
 #[tokio::test]
-async fn the_document_names_every_route_and_the_metrics_name_no_tenant() {
+async fn the_document_names_every_route_and_the_metrics_count_them() {
     let world = World::new().await;
     let document = world.call_as("blue-read-only", "GET", "/v1/openapi.json").send().await.is(200);
     assert_eq!(document.json()["openapi"], "3.1.0");
@@ -91,5 +91,35 @@ async fn the_document_names_every_route_and_the_metrics_name_no_tenant() {
     let text = String::from_utf8(metrics.body).unwrap();
     let line = "belljar_http_requests_total{route=\"openapi\",status=\"200\"} 1";
     assert!(text.contains(line), "{text}");
-    assert!(!text.contains("blue") && !text.contains("red\""), "{text}");
+}
+
+#[tokio::test]
+async fn what_turns_came_to_is_counted_by_tenant_for_the_operator_alone() {
+    let world = World::new().await;
+    let body = json!({ "agent": "teller", "text": "tell" });
+    for caller in ["blue-member", "blue-member", "red-member"] {
+        world.call_as(caller, "POST", "/v1/chat").json(&body).send().await.is(200);
+    }
+    let metrics = world.call_as("local-admin", "GET", "/metrics").send().await.is(200);
+    let text = String::from_utf8(metrics.body).unwrap();
+    let count = |line: &str| {
+        let of = text.lines().find_map(|one| one.strip_prefix(line)?.strip_prefix(' '));
+        of.unwrap_or_else(|| panic!("no `{line}` in {text}")).parse::<u64>().unwrap()
+    };
+    let turns = |tenant: &str, status: &str| {
+        count(&format!("belljar_turns_total{{tenant=\"{tenant}\",status=\"{status}\"}}"))
+    };
+    assert_eq!((turns("blue", "completed"), turns("red", "completed")), (2, 1));
+    assert_eq!((turns("blue", "failed"), turns("red", "cancelled")), (0, 0));
+    let tokens = |tenant: &str| {
+        count(&format!("belljar_tokens_total{{tenant=\"{tenant}\",kind=\"output\"}}"))
+    };
+    assert!(tokens("blue") > tokens("red") && tokens("red") > 0, "{text}");
+    for name in ["tool_calls", "denials", "questions"] {
+        assert_eq!(count(&format!("belljar_{name}_total{{tenant=\"blue\"}}")), 0);
+    }
+    // Everybody's, so it is nobody else's to read.
+    for caller in ["blue-admin", "local-read-only"] {
+        world.call_as(caller, "GET", "/metrics").send().await.is(403);
+    }
 }

@@ -40,6 +40,9 @@ pub fn turn_ended(span: &Span, outcome: &Outcome) {
     span.record("belljar.subagents", count(outcome.children.len()));
 }
 
+/// The tenant of the command line, and of an operator's own agents on a server.
+const OWN_TENANT: &str = "local";
+
 /// An agent, below the call that started it.
 pub(crate) fn agent(job: &Job) -> Span {
     let slug = job.agent.id.slug.as_str();
@@ -62,6 +65,19 @@ pub(crate) fn agent(job: &Job) -> Span {
         gen_ai.usage.cache_read.input_tokens = Empty,
         error.type = Empty,
         otel.status_code = Empty,
+    )
+}
+
+/// Whose lines of the log these are: a refusal that is logged anywhere below an agent says of which
+/// tenant and which agent it is. It is for lines alone, and no part of a trace.
+pub(crate) fn lines_of(job: &Job) -> Span {
+    let tenant = job.shared.host.tenant.as_deref().unwrap_or(OWN_TENANT);
+    info_span!(
+        target: "belljar::agent",
+        parent: None,
+        "agent",
+        tenant,
+        path = %Shown::clipped(&job.path, MAX_PATH),
     )
 }
 

@@ -27,5 +27,6 @@ pub use record::session_journal::{JournalError, Saved, SessionJournal};
 pub use record::stored_run::{RECORD_VERSION, RunRecord, note_files, shown_status};
 pub use service::{
     Admission, Look, OpenQuestion, PersonAnswer, PreviewRequest, QuestionKind, Renew, Renewed,
-    RunningTurn, Service, ServiceError, ServiceLimits, TurnEnd, TurnHandle, TurnRequest, Version,
+    RunningTurn, Service, ServiceError, ServiceLimits, Tallied, TurnEnd, TurnHandle, TurnRequest,
+    Version,
 };

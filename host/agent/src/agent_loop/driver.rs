@@ -46,7 +46,7 @@ enum Heard {
 /// Runs one agent. Returns when it has ended and nothing of it is in flight any more, or
 /// names in the outcome what is.
 pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
-    let span = trace::agent(&job);
+    let (span, lines) = (trace::agent(&job), trace::lines_of(&job));
     let traced = span.clone();
     let life = async move {
         let started = job.shared.host.clock.now();
@@ -68,7 +68,8 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         trace::agent_ended(&traced, &outcome);
         outcome
     };
-    Box::pin(life.instrument(span))
+    // The lines' own outermost: in the other order it would stand between spans of the trace.
+    Box::pin(life.instrument(span).instrument(lines))
 }
 
 /// Ends what an agent has under way when its future is dropped: its children in the background

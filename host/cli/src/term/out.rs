@@ -11,9 +11,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::AtomicBool;
-#[cfg(unix)]
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use belljar_definition::{Diagnostic, Severity};
@@ -31,6 +29,8 @@ pub(crate) struct Out {
     json: bool,
     stdout_colour: bool,
     stderr_colour: bool,
+    /// Whether stderr is a log that programs read.
+    log: Arc<AtomicBool>,
     /// Why stdout could not be written, the first time.
     broken: Arc<OnceLock<io::ErrorKind>>,
 }
@@ -71,8 +71,15 @@ impl Out {
             json,
             stdout_colour: !plain && io::stdout().is_terminal(),
             stderr_colour: !plain && io::stderr().is_terminal(),
+            log: Arc::default(),
             broken: Arc::default(),
         }
+    }
+
+    /// What goes to stderr from now on is a log: unless a person watches it, each line is a JSON
+    /// object, in the form of the lines that libraries log.
+    pub(crate) fn keep_log(&self) {
+        self.log.store(!io::stderr().is_terminal(), Ordering::Relaxed);
     }
 
     /// Whether only results and errors are printed.
@@ -148,7 +155,7 @@ impl Out {
 
     /// Something about the work, for a person; nothing with `--quiet`.
     pub(crate) fn note(&self, text: impl Display) {
-        if !self.quiet {
+        if !self.quiet && !self.logged("INFO", &text) {
             self.err(text);
         }
     }
@@ -156,12 +163,15 @@ impl Out {
     /// Something that should be looked at; nothing with `--quiet`.
     pub(crate) fn warning(&self, text: impl Display) {
         if !self.quiet {
-            self.err(format_args!("{} {text}", self.paint_err(Style::Yellow, "warning:")));
+            self.alarm(text);
         }
     }
 
     /// Something that must be known, also with `--quiet`.
     pub(crate) fn alarm(&self, text: impl Display) {
+        if self.logged("WARN", &text) {
+            return;
+        }
         self.err(format_args!("{} {text}", self.paint_err(Style::Yellow, "warning:")));
     }
 
@@ -188,6 +198,14 @@ impl Out {
         if self.quiet && diagnostic.severity != Severity::Error {
             return;
         }
+        let level = match diagnostic.severity {
+            Severity::Error => "ERROR",
+            Severity::Warning => "WARN",
+            Severity::Note => "INFO",
+        };
+        if self.logged(level, diagnostic) {
+            return;
+        }
         let mut text = diagnostic.headline().replacen(word, &self.paint_err(style, word), 1);
         if let Some(part) = snippet {
             text.push('\n');
@@ -202,6 +220,13 @@ impl Out {
     /// Why the command failed, with its hints.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.diagnostics(&failure.diagnostics);
+        if self.log.load(Ordering::Relaxed) {
+            let text = failure.with_hints();
+            if !text.is_empty() {
+                self.logged("ERROR", text.trim_start());
+            }
+            return;
+        }
         if !failure.message.is_empty() {
             self.err(format_args!("{} {}", self.paint_err(Style::Red, "error:"), failure.message));
         }
@@ -274,6 +299,21 @@ impl Out {
             // Only the first reason counts.
             let _ = self.broken.set(error.kind());
         }
+    }
+
+    /// Writes a line of the log, where stderr is one.
+    fn logged(&self, level: &str, text: impl Display) -> bool {
+        if !self.log.load(Ordering::Relaxed) {
+            return false;
+        }
+        let line = serde_json::json!({
+            "timestamp": format!("{:.6}", jiff::Timestamp::now()),
+            "level": level,
+            "fields": { "message": text.to_string() },
+            "target": "belljar",
+        });
+        self.err(visible_json(&line.to_string()));
+        true
     }
 
     fn err(&self, text: impl Display) {

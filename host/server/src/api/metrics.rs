@@ -1,4 +1,5 @@
-//! Counters, and the page that Prometheus reads. Nothing in it names a tenant or a session.
+//! Counters, and the page that Prometheus reads. Nothing in it names a session; it is for the
+//! operator alone, and names tenants, so many and no more.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,12 +10,17 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use belljar_session::Tallied;
 
 use crate::app::App;
 use crate::routes::Op;
 
 /// Upper ends of the histogram's buckets, in seconds. Streams end in the last one.
 const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
+
+/// Most tenants with series of their own, the first by name; a collector keeps each for ever. The
+/// others' turns count together, as those of no name.
+const MAX_TENANTS: usize = 500;
 
 /// What is counted.
 #[derive(Debug, Default)]
@@ -151,8 +157,59 @@ fn page(app: &App) -> String {
     for (name, help, value) in counters {
         number(name, "counter", help, value.load(Ordering::Relaxed).into());
     }
+    let tallied = app.services().all();
+    let tallied = tallied.iter().map(|one| (one.store().tenant().to_owned(), one.tallied()));
+    by_tenant(&mut page, bounded(tallied.collect()));
     page.0
 }
+
+/// The tenants with series of their own, and the sum of the others.
+fn bounded(mut tallied: BTreeMap<String, Tallied>) -> BTreeMap<String, Tallied> {
+    let first_other = tallied.keys().nth(MAX_TENANTS).cloned();
+    let Some(first_other) = first_other else { return tallied };
+    let others = tallied.split_off(&first_other);
+    let sum = others.into_values().fold(Tallied::default(), |sum, one| sum + one);
+    tallied.insert(String::new(), sum);
+    tallied
+}
+
+/// What the turns of each tenant came to. Names of tenants have no letter that would have to be
+/// escaped.
+fn by_tenant(page: &mut Page, tallied: BTreeMap<String, Tallied>) {
+    let turns: [Series; 4] = [
+        ("completed", |one| one.completed),
+        ("partial", |one| one.partial),
+        ("failed", |one| one.failed),
+        ("cancelled", |one| one.cancelled),
+    ];
+    let tokens: [Series; 2] =
+        [("input", |one| one.input_tokens), ("output", |one| one.output_tokens)];
+    let one = |count: fn(&Tallied) -> u64| [("", count)];
+    let families: [(&str, &str, &str, &[Series]); 5] = [
+        ("belljar_turns_total", "Turns that have ended.", "status", &turns),
+        ("belljar_tokens_total", "Tokens of turns that have ended.", "kind", &tokens),
+        ("belljar_tool_calls_total", "Calls of tools.", "", &one(|one| one.tool_calls)),
+        ("belljar_denials_total", "What was refused to agents.", "", &one(|one| one.denials)),
+        ("belljar_questions_total", "Questions to people.", "", &one(|one| one.questions)),
+    ];
+    for (name, help, label, series) in families {
+        page.head(name, "counter", help);
+        for (tenant, tallied) in &tallied {
+            for (value, count) in series {
+                let count = count(tallied);
+                match label {
+                    "" => page.line(format_args!("{name}{{tenant=\"{tenant}\"}} {count}")),
+                    label => page.line(format_args!(
+                        "{name}{{tenant=\"{tenant}\",{label}=\"{value}\"}} {count}"
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// A value of a label, and what counts as it.
+type Series = (&'static str, fn(&Tallied) -> u64);
 
 #[derive(Default)]
 struct Page(String);
@@ -179,6 +236,17 @@ mod tests {
         metrics.answered(Some(Op::Chat), 200, Duration::from_millis(50));
         let counts = metrics.durations.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
         assert_eq!(counts, [0, 0, 1, 1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn tenants_without_number_have_so_many_series_and_no_turn_is_lost() {
+        let tallied = |completed| Tallied { completed, ..Tallied::default() };
+        let all = (0..MAX_TENANTS + 7).map(|number| (format!("t{number:05}"), tallied(2)));
+        let bounded = bounded(all.collect());
+        assert_eq!(bounded.len(), MAX_TENANTS + 1);
+        assert_eq!((bounded["t00000"], bounded[""]), (tallied(2), tallied(14)));
+        let few = BTreeMap::from([("t".to_owned(), tallied(1))]);
+        assert_eq!(super::bounded(few.clone()), few);
     }
 
     #[test]

@@ -78,9 +78,24 @@ pub(crate) async fn check_names(State(app): State<App>, request: Request, next: 
     let status = response.status().as_u16();
     let took = started.elapsed();
     app.metrics().answered(route, status, took);
-    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    tracing::debug!(path = %object, status, micros, "answered");
+    access_log(&object, &response, took);
     response
+}
+
+/// The line of a request, where somebody wants one: its query and its headers may hold anything, and
+/// are in none.
+fn access_log(request: &str, response: &Response, took: Duration) {
+    let caller = response.extensions().get::<Caller>();
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    tracing::debug!(
+        target: "belljar::access",
+        request,
+        status = response.status().as_u16(),
+        micros,
+        tenant = caller.map(|caller| &*caller.tenant),
+        actor = caller.map(|caller| &*caller.actor),
+        "answered"
+    );
 }
 
 /// Then the caller of a route.
@@ -100,6 +115,7 @@ pub(crate) async fn check_caller(
                 place.let_in();
             }
             let span = trace::request(route, &caller, request.headers());
+            let called = caller.clone();
             request.extensions_mut().insert(caller.clone());
             // INV-115: what it holds comes back with the end of its answer.
             let flight = app.flights().of(&caller.tenant);
@@ -117,8 +133,9 @@ pub(crate) async fn check_caller(
             let mut response = answering.instrument(span.clone()).await;
             // Its body has to be there to be counted.
             respond::say(&outward, &mut response);
-            let response = flight.carry(response);
+            let mut response = flight.carry(response);
             trace::answered(&span, response.status());
+            response.extensions_mut().insert(called);
             response
         }
     };

@@ -25,7 +25,6 @@ use crate::trace;
 use belljar_agent::Asker;
 use belljar_agent::Host;
 use belljar_agent::ResolveError;
-use belljar_agent::events::EventSink;
 use belljar_agent::{ResolvedAgent, preview, resolve_known};
 
 /// The agent of a session that names none.
@@ -123,11 +122,12 @@ impl Inner {
         }) as Arc<dyn Asker>;
         let agent = conversation.agent().id.slug.as_str();
         let span = trace::turn(self.store.tenant(), &session, agent, &turn);
-        let traced = span.clone();
+        let (traced, tally) = (span.clone(), Arc::clone(&self.tally));
         let performing = async move {
             let cancel = claim.cancel.clone();
-            let saved =
-                journal.perform(turn, &mut conversation, &host, EventSink::none(), cancel).await;
+            let counted = tally.listening();
+            let saved = journal.perform(turn, &mut conversation, &host, counted, cancel).await;
+            tally.ended(&saved.turn.outcome);
             if let Some(error) = &saved.unsaved {
                 tracing::error!(
                     target: "belljar::session",

@@ -18,6 +18,7 @@ mod questions;
 mod recover;
 mod renewing;
 mod running;
+mod tally;
 mod types;
 mod versions;
 
@@ -34,12 +35,14 @@ use tokio_util::sync::CancellationToken;
 pub use self::admission::Admission;
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
 pub use self::running::{TurnEnd, TurnHandle};
+pub use self::tally::Tallied;
 pub use self::types::{PreviewRequest, RunningTurn, ServiceError, ServiceLimits, TurnRequest};
 pub use self::versions::{Look, Renew, Renewed, Version};
 use crate::record::hub::{Hub, Watch};
 use crate::service::limits::Allowance;
 use crate::service::questions::Questions;
 use crate::service::running::Running;
+use crate::service::tally::Tally;
 use crate::service::versions::Versions;
 use belljar_agent::Host;
 use belljar_agent::{Clock, RunId};
@@ -64,6 +67,7 @@ struct Inner {
     hub: Arc<Hub>,
     questions: Arc<Questions>,
     running: Running,
+    tally: Arc<Tally>,
     /// When the library was last looked at.
     library_seen: Mutex<Option<Instant>>,
     /// Cancelled when no more turns are taken.
@@ -90,6 +94,7 @@ impl Service {
             hub: Arc::default(),
             questions: Arc::default(),
             running: Running::default(),
+            tally: Arc::default(),
             library_seen: Mutex::default(),
             draining: CancellationToken::new(),
         }))
@@ -182,6 +187,11 @@ impl Service {
     /// The turns that run or wait for their place.
     pub fn running(&self) -> Vec<RunningTurn> {
         self.0.running.list()
+    }
+
+    /// What its turns came to since this process opened it.
+    pub fn tallied(&self) -> Tallied {
+        self.0.tally.now()
     }
 
     /// Takes no more turns from now on; those that wait for their place are refused. What runs

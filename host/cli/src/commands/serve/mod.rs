@@ -64,6 +64,7 @@ pub(crate) fn run(
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    out.keep_log();
     // Before anything is opened or started.
     let connections = connections_within(descriptors::raise());
     // Before they are read: what changes from here on is a change.
