@@ -6,3 +6,4 @@ pub(crate) mod progress;
 pub(crate) mod snippets;
 pub(crate) mod table;
 pub(crate) mod visible;
+pub(crate) mod wrap;

@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +21,7 @@ use serde::Serialize;
 use crate::setup::exit::{Exit, Failure};
 use crate::term::snippets::Snippets;
 use crate::term::visible::{visible_json, visible_text};
+use crate::term::wrap::wrap;
 
 /// Where the process prints, and how. Clones share it.
 #[derive(Debug, Clone)]
@@ -99,13 +101,7 @@ impl Out {
 
     /// How many columns the terminal has that stdout is; `None` where it is no terminal.
     pub(crate) fn columns(&self) -> Option<usize> {
-        if !io::stdout().is_terminal() {
-            return None;
-        }
-        let size = terminal_size::terminal_size_of(io::stdout());
-        // A terminal that nobody has told its size says 0.
-        let columns = size.map(|(terminal_size::Width(columns), _)| usize::from(columns));
-        Some(columns.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS))
+        columns_of(&io::stdout())
     }
 
     /// Whether a person watches stderr and wants to: progress may redraw lines.
@@ -118,9 +114,10 @@ impl Out {
         self.is_live() && !self.json
     }
 
-    /// A line of the result.
+    /// A line of the result, which is broken between words where the terminal is narrower.
     pub(crate) fn line(&self, text: impl Display) {
-        self.write(&format!("{text}\n"));
+        let text = visible_text(&text.to_string(), self.stdout_colour).into_owned();
+        self.write(&format!("{}\n", wrapped(&text, self.columns())));
     }
 
     /// Text of the result as it is, with a line feed added where the last line lacks one.
@@ -137,14 +134,14 @@ impl Out {
     /// The result as indented JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(not_json)?;
-        self.line(visible_json(&text));
+        self.text(&visible_json(&text));
         Ok(())
     }
 
     /// The result as one line of JSON, written out at once.
     pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value).map_err(not_json)?;
-        self.line(visible_json(&text));
+        self.text(&visible_json(&text));
         Ok(())
     }
 
@@ -206,15 +203,13 @@ impl Out {
         if self.logged(level, diagnostic) {
             return;
         }
-        let mut text = diagnostic.headline().replacen(word, &self.paint_err(style, word), 1);
+        self.err(diagnostic.headline().replacen(word, &self.paint_err(style, word), 1));
         if let Some(part) = snippet {
-            text.push('\n');
-            text.push_str(part);
+            self.write_err(&self.visible_err(part));
         }
         if let Some(hint) = &diagnostic.hint {
-            text.push_str(&format!("\n  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
+            self.err(format_args!("  {} {hint}", self.paint_err(Style::Cyan, "hint:")));
         }
-        self.err(text);
     }
 
     /// Why the command failed, with its hints.
@@ -265,7 +260,7 @@ impl Out {
             return None;
         }
         forget_typed_ahead();
-        eprint!("{} ", self.visible_err(question));
+        eprint!("{} ", self.prose_err(question));
         if !wait_for_line(wanted) {
             return None;
         }
@@ -312,13 +307,41 @@ impl Out {
             "fields": { "message": text.to_string() },
             "target": "belljar",
         });
-        self.err(visible_json(&line.to_string()));
+        self.write_err(&visible_json(&line.to_string()));
         true
     }
 
+    /// `text` as a person reads it on stderr: as [`Self::visible_err`], and broken between words
+    /// where the terminal is narrower.
+    pub(crate) fn prose_err(&self, text: &str) -> String {
+        wrapped(&self.visible_err(text), columns_of(&io::stderr())).into_owned()
+    }
+
     fn err(&self, text: impl Display) {
+        self.write_err(&self.prose_err(&text.to_string()));
+    }
+
+    fn write_err(&self, text: &str) {
         // A closed stderr must not end the work.
-        let _ = writeln!(io::stderr().lock(), "{}", self.visible_err(&text.to_string()));
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+}
+
+/// How many columns a stream's terminal has; `None` where it is no terminal.
+fn columns_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
+        return None;
+    }
+    let size = terminal_size::terminal_size_of(stream);
+    // A terminal that nobody has told its size says 0.
+    let columns = size.map(|(terminal_size::Width(columns), _)| usize::from(columns));
+    Some(columns.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS))
+}
+
+fn wrapped(text: &str, columns: Option<usize>) -> Cow<'_, str> {
+    match columns {
+        Some(columns) => wrap(text, columns),
+        None => Cow::Borrowed(text),
     }
 }
 

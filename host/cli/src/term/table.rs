@@ -18,7 +18,12 @@ pub(crate) struct Table {
     numbers: Vec<bool>,
     rows: Vec<Vec<Cell>>,
     colour: bool,
+    /// Most characters of the last text where there is no terminal, if it is cut at all.
+    cut: Option<usize>,
 }
+
+/// Lines that a last text which is cut takes about on a terminal.
+const CUT_LINES: usize = 2;
 
 impl Table {
     /// A table with these headings. A heading that begins with `>` marks a column of numbers,
@@ -30,7 +35,14 @@ impl Table {
     fn of(headings: &[&str], colour: bool) -> Self {
         let numbers = headings.iter().map(|heading| heading.starts_with('>')).collect();
         let headings = headings.iter().map(|it| visible(it.trim_start_matches('>'))).collect();
-        Self { headings, numbers, rows: Vec::new(), colour }
+        Self { headings, numbers, rows: Vec::new(), colour, cut: None }
+    }
+
+    /// Cuts the last text of each row: at `most` characters, or, on a terminal that has more room, at
+    /// about two lines of what it has.
+    #[must_use]
+    pub(crate) fn cut(self, most: usize) -> Self {
+        Self { cut: Some(most), ..self }
     }
 
     /// Adds a row. What a terminal would not show as itself is escaped, be it for a second time.
@@ -48,6 +60,7 @@ impl Table {
 
     /// The lines for a terminal of `columns`, or for a file or a program where there is none.
     fn lines(mut self, columns: Option<usize>) -> Vec<String> {
+        self.cut_last(columns);
         match columns {
             Some(_) => self.cells(keep_arrow),
             None => {
@@ -55,11 +68,26 @@ impl Table {
                 self.cells(if headed { one_field } else { one_line });
             }
         }
-        let Self { headings, numbers, rows, colour } = &self;
+        let Self { headings, numbers, rows, colour, cut: _ } = &self;
         let layout = Layout { headings, numbers, rows, colour: *colour };
         match columns {
             Some(columns) => layout.screen(columns),
             None => layout.unbounded(),
+        }
+    }
+
+    fn cut_last(&mut self, columns: Option<usize>) {
+        let Some(least) = self.cut else { return };
+        let Self { headings, numbers, rows, colour, .. } = &*self;
+        let layout = Layout { headings, numbers, rows, colour: *colour };
+        let room = columns.map_or(0, |columns| layout.room_for_last(columns));
+        let most = least.max(CUT_LINES * room);
+        let last = self.headings.len().saturating_sub(1);
+        for (text, _) in self.rows.iter_mut().filter_map(|row| row.get_mut(last)) {
+            if let Some((end, _)) = text.char_indices().nth(most) {
+                text.truncate(end);
+                text.push('…');
+            }
         }
     }
 

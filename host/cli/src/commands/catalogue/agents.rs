@@ -57,14 +57,15 @@ fn list(json: bool, most: usize, places: &Places, out: &Out) -> Result<Exit, Fai
         let rows: Vec<Value> = agents.iter().map(summary).collect();
         out.json(&rows)?;
     } else {
-        let mut table = Table::new(out, &["agent", "scope", "status", "tools", "description"]);
+        let headings = ["agent", "scope", "status", "tools", "description"];
+        let mut table = Table::new(out, &headings).cut(most);
         for agent in &agents {
             table.row([
                 plain(&agent.id.slug),
                 plain(scope(&agent.id.scope)),
                 status_cell(&agent.status),
                 plain(tools(agent, if most == usize::MAX { most } else { MAX_TOOLS })),
-                plain(Shown::clipped(&agent.definition.description, most)),
+                plain(Shown::new(&agent.definition.description)),
             ]);
         }
         table.print(out);

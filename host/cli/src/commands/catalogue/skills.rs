@@ -43,14 +43,15 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
     } else if catalog.entries().is_empty() {
         out.note(format_args!("no skills in {}", places.home.join("skills").shown()));
     } else {
-        let mut table = Table::new(out, &["skill", "scope", "triggers", "description"]);
+        let headings = ["skill", "scope", "triggers", "description"];
+        let mut table = Table::new(out, &headings).cut(MAX_DESCRIPTION);
         for skill in catalog.entries() {
             let Skill { description, triggers, .. } = &skill.definition;
             table.row([
                 plain(&skill.id.slug),
                 plain(agents::scope(&skill.id.scope)),
                 plain(Shown::clipped(&triggers.join(", "), MAX_DESCRIPTION)),
-                plain(Shown::clipped(description, MAX_DESCRIPTION)),
+                plain(Shown::new(description)),
             ]);
         }
         table.print(out);

@@ -43,7 +43,8 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         let rows: Vec<Value> = teams.iter().map(summary).collect();
         out.json(&rows)?;
     } else {
-        let mut table = Table::new(out, &["team", "scope", "status", "stages", "description"]);
+        let headings = ["team", "scope", "status", "stages", "description"];
+        let mut table = Table::new(out, &headings).cut(MAX_DESCRIPTION);
         for team in &teams {
             let (style, word) = status(team);
             table.row([
@@ -51,7 +52,7 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
                 plain(agents::scope(&team.id.scope)),
                 styled(style, word),
                 plain(Shown::clipped(&stages(&team.definition), MAX_DESCRIPTION)),
-                plain(Shown::clipped(&team.definition.description, MAX_DESCRIPTION)),
+                plain(Shown::new(&team.definition.description)),
             ]);
         }
         table.print(out);

@@ -29,12 +29,12 @@ pub(super) fn help(out: &Out) {
 /// `/agents`.
 pub(super) fn agents(host: &Host, places: &Places, out: &Out) -> Result<(), Failure> {
     let all = resolve_all(host, &places.workspace).map_err(agents::not_found)?;
-    let mut table = Table::new(out, &["agent", "status", "description"]);
+    let mut table = Table::new(out, &["agent", "status", "description"]).cut(MAX_DESCRIPTION);
     for agent in all.iter().filter(|a| a.definition.visibility != Visibility::Internal) {
         table.row([
             plain(&agent.id.slug),
             agents::status_cell(&agent.status),
-            plain(Shown::clipped(&agent.definition.description, MAX_DESCRIPTION)),
+            plain(Shown::new(&agent.definition.description)),
         ]);
     }
     table.print(out);
@@ -48,13 +48,13 @@ pub(super) fn teams(host: &Host, places: &Places, out: &Out) -> Result<(), Failu
         out.line("there are no teams");
         return Ok(());
     }
-    let mut table = Table::new(out, &["team", "status", "description"]);
+    let mut table = Table::new(out, &["team", "status", "description"]).cut(MAX_DESCRIPTION);
     for team in &all {
         let (style, word) = teams::status(team);
         table.row([
             plain(&team.id.slug),
             styled(style, word),
-            plain(Shown::clipped(&team.definition.description, MAX_DESCRIPTION)),
+            plain(Shown::new(&team.definition.description)),
         ]);
     }
     table.print(out);
@@ -68,12 +68,12 @@ pub(super) fn skills(host: &Host, out: &Out) {
         out.line("there are no skills");
         return;
     }
-    let mut table = Table::new(out, &["skill", "scope", "description"]);
+    let mut table = Table::new(out, &["skill", "scope", "description"]).cut(MAX_DESCRIPTION);
     for skill in catalog.entries() {
         table.row([
             plain(&skill.id.slug),
             plain(agents::scope(&skill.id.scope)),
-            plain(Shown::clipped(&skill.definition.description, MAX_DESCRIPTION)),
+            plain(Shown::new(&skill.definition.description)),
         ]);
     }
     table.print(out);

@@ -115,7 +115,8 @@ fn list(sessions: &[StoredSession], out: &Out) {
         out.note("there are no sessions; `belljar chat` and `belljar run` begin some");
         return;
     }
-    let mut table = Table::new(out, &["session", "kind", "agent", "last", "title"]);
+    let headings = ["session", "kind", "agent", "last", "title"];
+    let mut table = Table::new(out, &headings).cut(MAX_TITLE);
     for session in sessions {
         let agent = session.agent.rsplit('/').next().unwrap_or_default();
         table.row([
@@ -123,7 +124,7 @@ fn list(sessions: &[StoredSession], out: &Out) {
             plain(session.kind),
             plain(Shown::clipped(agent, 40)),
             plain(shown_time(session.updated)),
-            plain(Shown::clipped(&session.title, MAX_TITLE)),
+            plain(Shown::new(&session.title)),
         ]);
     }
     table.print(out);

@@ -1,16 +1,27 @@
-//! How the cells of a table are laid out: in columns as wide as the screen allows, or, where the
-//! columns do not fit side by side, row by row with a line for each cell.
+//! How the cells of a table are laid out: in columns as wide as the screen allows; where they do not
+//! fit side by side, with the last text below its row; and where that is not enough, row by row with
+//! a line for each cell. A word that fits on a line of its own is never broken, so that an id, a
+//! path or a name can be copied and searched for.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use super::Cell;
 use crate::term::out::{self, Style};
 
-/// Columns of a word that a table tries to keep in one piece: an id, an agent's path.
-const LONGEST_WORD: usize = 32;
+/// Columns that a word gets which no line is wide enough for, and which has to be broken anyway.
+const PIECE: usize = 32;
 
-/// Columns of a word below which a table is no table any more: its rows are set one below the other.
+/// Columns beside a heading below which it has a line of its own.
 const SHORTEST_PIECE: usize = 8;
+
+/// Columns by which the last text is moved to the right where it stands below its row.
+const HANG: usize = 4;
+
+/// Lines of the last text beside its row, where they are short: with more it stands below.
+const BESIDE: usize = 2;
+
+/// Columns from which on a text is read well however many lines it has.
+const WELL_READ: usize = 40;
 
 /// Columns up to which a text is kept on one line before longer ones get any room.
 const SHORT_TEXT: usize = 18;
@@ -37,14 +48,34 @@ pub(crate) struct Layout<'a> {
     pub(crate) colour: bool,
 }
 
+/// How the rows of a table are set.
+enum Plan {
+    /// All columns side by side, with these widths.
+    Beside(Vec<usize>),
+    /// All but the last side by side, and the last text below its row.
+    Hanging(Vec<usize>),
+    /// Each cell below the one before.
+    Below,
+}
+
 impl Layout<'_> {
     /// The lines for a screen of this many columns: none is longer, whatever the cells hold.
     pub(crate) fn screen(&self, width: usize) -> Vec<String> {
         let width = width.max(NARROWEST);
-        match self.widths(width) {
-            Some(widths) => self.side_by_side(&widths),
-            None => self.one_below_the_other(width),
+        match self.plan(width) {
+            Plan::Beside(widths) => self.side_by_side(&widths),
+            Plan::Hanging(widths) => self.hanging(&widths, width),
+            Plan::Below => self.one_below_the_other(width),
         }
+    }
+
+    /// Columns that are left for the last text on a screen of this many, where it stands beside its
+    /// row or below it.
+    pub(crate) fn room_for_last(&self, width: usize) -> usize {
+        let others = self.columns().len().saturating_sub(1);
+        let taken: usize = (0..others).map(|column| self.natural(column) + GAP).sum();
+        let beside = width.saturating_sub(taken);
+        if beside < LAST { width.saturating_sub(HANG) } else { beside }
     }
 
     /// The lines for a file or a program: one for each row, and nothing wrapped.
@@ -77,41 +108,101 @@ impl Layout<'_> {
         self.texts(column).flat_map(|text| text.split('\n')).map(width_of).max().unwrap_or(0)
     }
 
-    /// How wide the column has to be for its longest word; numbers are never wrapped.
-    fn least(&self, column: usize) -> usize {
+    /// How wide the column has to be for its longest word that fits on a line; numbers are never
+    /// wrapped.
+    fn least(&self, column: usize, line: usize) -> usize {
         if self.is_number(column) {
             return self.natural(column);
         }
         let words = self.texts(column).flat_map(|text| text.split([' ', '\n']));
-        let longest = words.map(width_of).max().unwrap_or(0);
+        let whole = |width: usize| if width > line { PIECE.min(line) } else { width };
+        let longest = words.map(|word| whole(width_of(word))).max().unwrap_or(0);
         let is_last = column + 1 == self.headings.len();
         if is_last { longest.max(self.natural(column).min(LAST)) } else { longest }
     }
 
-    /// How wide each column becomes, so that a line has at most `width` columns. `None` where even
-    /// short pieces of words do not fit side by side.
-    fn widths(&self, width: usize) -> Option<Vec<usize>> {
-        let room = width.checked_sub(GAP * self.headings.len().saturating_sub(1))?;
-        let natural = self.columns().map(|column| self.natural(column)).collect::<Vec<_>>();
+    /// How the rows are set on a screen of this many columns.
+    fn plan(&self, width: usize) -> Plan {
+        let all = self.headings.len();
+        let beside = self.widths(all, width);
+        if let Some(widths) = &beside
+            && !self.is_squeezed(widths)
+        {
+            return Plan::Beside(widths.clone());
+        }
+        let may_hang = all > 1 && !self.is_number(all - 1);
+        let hanging = may_hang.then(|| self.widths(all - 1, width)).flatten();
+        match (beside, hanging) {
+            (None, Some(hanging)) => Plan::Hanging(hanging),
+            // Only where the rest of the row needs one line then.
+            (Some(_), Some(hanging)) if self.is_natural(&hanging) => Plan::Hanging(hanging),
+            (Some(beside), _) => Plan::Beside(beside),
+            (None, None) => Plan::Below,
+        }
+    }
+
+    /// Whether the last text would become a high and narrow column.
+    fn is_squeezed(&self, widths: &[usize]) -> bool {
+        let Some(last) = widths.last() else { return false };
+        *last < WELL_READ && self.natural(widths.len() - 1) > BESIDE * last
+    }
+
+    fn is_natural(&self, widths: &[usize]) -> bool {
+        widths.iter().enumerate().all(|(column, width)| *width == self.natural(column))
+    }
+
+    /// How wide each of the first columns becomes, so that a line has at most `width` columns.
+    /// `None` where their words do not fit side by side.
+    fn widths(&self, columns: usize, width: usize) -> Option<Vec<usize>> {
+        let room = width.checked_sub(GAP * columns.saturating_sub(1))?;
+        let natural = (0..columns).map(|column| self.natural(column)).collect::<Vec<_>>();
         if natural.iter().sum::<usize>() <= room {
             return Some(natural);
         }
-        let least = self.columns().map(|column| self.least(column)).collect::<Vec<_>>();
-        let cut = |piece: usize| {
-            let cut = least.iter().enumerate().map(move |(column, word)| {
-                if self.is_number(column) { *word } else { *word.min(&piece) }
-            });
-            cut.collect::<Vec<_>>()
-        };
-        let fits = |widths: &Vec<usize>| widths.iter().sum::<usize>() <= room;
-        let mut widths = (SHORTEST_PIECE..=LONGEST_WORD).rev().map(cut).find(fits)?;
-        for _ in widths.iter().sum::<usize>()..room {
+        let least = (0..columns).map(|column| self.least(column, width));
+        let mut widths = least.collect::<Vec<_>>();
+        let left = room.checked_sub(widths.iter().sum())?;
+        for _ in 0..left {
             let Some(column) = neediest(&widths, &natural) else { break };
             if let Some(width) = widths.get_mut(column) {
                 *width += 1;
             }
         }
         Some(widths)
+    }
+
+    /// Each row side by side but for its last text, which stands below, moved to the right.
+    fn hanging(&self, widths: &[usize], screen: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        let last = widths.len();
+        if self.has_headings() {
+            let bold = |heading: &String| (heading.clone(), Some(Style::Bold));
+            let headings = self.headings.iter().map(bold).collect::<Vec<_>>();
+            self.hang(&headings, last, widths, screen, &mut lines);
+        }
+        for row in self.rows {
+            self.hang(row, last, widths, screen, &mut lines);
+        }
+        lines
+    }
+
+    fn hang(
+        &self,
+        row: &[Cell],
+        last: usize,
+        widths: &[usize],
+        screen: usize,
+        lines: &mut Vec<String>,
+    ) {
+        self.set(row, widths, lines);
+        let text = row.get(last).map_or("", |(text, _)| text.as_str());
+        for Piece { text, outdented } in pieces(text, screen.saturating_sub(HANG), screen) {
+            if text.trim().is_empty() {
+                continue;
+            }
+            let indent = if outdented { 0 } else { HANG };
+            lines.push(format!("{}{}", " ".repeat(indent), self.paint(row, last, &text)));
+        }
     }
 
     fn side_by_side(&self, widths: &[usize]) -> Vec<String> {
@@ -173,10 +264,16 @@ impl Layout<'_> {
                 if !beside {
                     lines.extend(heads.by_ref().map(|head| self.bold(&head)));
                 }
-                for piece in wrapped(text, width.saturating_sub(indent)) {
+                for Piece { text, outdented } in pieces(text, width.saturating_sub(indent), width) {
+                    let text = self.paint(row, column, text.trim_start());
+                    if outdented {
+                        // A word that needs the whole line: its heading stands above.
+                        lines.extend(heads.by_ref().map(|head| self.bold(&head)));
+                        lines.push(text);
+                        continue;
+                    }
                     let head = heads.next().unwrap_or_default();
                     let space = " ".repeat(indent.saturating_sub(width_of(&head)));
-                    let text = self.paint(row, column, piece.trim_start());
                     lines.push(format!("{}{space}{text}", self.bold(&head)));
                 }
             }
@@ -216,17 +313,35 @@ pub(crate) fn width_of(text: &str) -> usize {
     text.width()
 }
 
+/// A line of a text.
+struct Piece {
+    text: String,
+    /// Whether it is a word that fits only where the line has no indent.
+    outdented: bool,
+}
+
 /// The text in lines of at most `width` columns: broken at spaces, within a word only where the
 /// word is longer than a line.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    pieces(text, width, width).into_iter().map(|piece| piece.text).collect()
+}
+
+/// The same for lines that have an indent. A word that fits without it, in `wide` columns, is not
+/// broken.
+fn pieces(text: &str, width: usize, wide: usize) -> Vec<Piece> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
         if width_of(paragraph) <= width {
-            lines.push(paragraph.to_owned());
+            lines.push(Piece { text: paragraph.to_owned(), outdented: false });
             continue;
         }
         let mut line = String::new();
         for (at, word) in paragraph.split(' ').enumerate() {
+            if (width + 1..=wide).contains(&width_of(word)) {
+                flush(&mut line, &mut lines);
+                lines.push(Piece { text: word.to_owned(), outdented: true });
+                continue;
+            }
             let mut pieces = broken(word, width).into_iter();
             let first = pieces.next().unwrap_or_default();
             let space = usize::from(at > 0);
@@ -247,11 +362,11 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Ends the line, unless it holds nothing but the indent of a word that had no room behind it.
-fn flush(line: &mut String, lines: &mut Vec<String>) {
+fn flush(line: &mut String, lines: &mut Vec<Piece>) {
     let ended = std::mem::take(line);
     let text = ended.trim_end();
     if !text.is_empty() {
-        lines.push(text.to_owned());
+        lines.push(Piece { text: text.to_owned(), outdented: false });
     }
 }
 

@@ -128,16 +128,51 @@ fn receipts(columns: usize) -> String {
     table.lines(Some(columns)).join("\n")
 }
 
+/// Words of the receipts, each of which fits on a line of 40 columns.
+const WORDS: &[&str] =
+    &["research-assistant#0", "file_search", "`/workspace/nowhere/at-all.txt`", "not-found"];
+
 #[test]
-fn words_stay_whole_where_there_is_room_and_break_at_joints_where_there_is_not() {
-    let wide = receipts(120);
-    for word in ["research-assistant#0", "`/workspace/nowhere/at-all.txt`", "not-found"] {
-        assert!(wide.contains(word), "{word} in\n{wide}");
+fn a_word_that_fits_on_a_line_is_never_broken() {
+    for columns in [40, 60, 80, 100, 120, 200] {
+        let shown = receipts(columns);
+        for word in WORDS {
+            assert!(shown.contains(word), "{word} at {columns} in\n{shown}");
+        }
     }
-    let narrow = receipts(80);
-    for word in ["research-", "assistant#0", "file_search", "not-found", "1.2\u{a0}G", "exist"] {
-        assert!(narrow.contains(word), "{word} in\n{narrow}");
+    let id = "0192f7a1-5c3e-7d10-9d0a-2f1f0b6f3c11";
+    let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+    for columns in [36, 40, 72, 80, 200] {
+        let mut table = Table::of(&["session", "agent", "last", "title"], false);
+        let agent = "a-research-assistant-with-a-long-name";
+        table.row([plain(id), plain(agent), plain("2026-11-23 12:00"), plain(&digest)]);
+        let shown = table.lines(Some(columns)).join("\n");
+        let words = [id, agent, &digest].into_iter().filter(|word| word.width() <= columns);
+        words.for_each(|word| assert!(shown.contains(word), "{word} at {columns} in\n{shown}"));
     }
+}
+
+#[test]
+fn a_last_text_that_would_be_narrow_stands_below_its_row() {
+    let shown = receipts(80);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].starts_with("agent ") && lines[0].ends_with(" refused"), "{shown}");
+    assert_eq!(lines[1], "    why", "{shown}");
+    assert_eq!(lines[3], "    `/workspace/nowhere/at-all.txt` does not exist", "{shown}");
+    assert_eq!(receipts(130).lines().count(), 2);
+}
+
+#[test]
+fn a_text_that_is_cut_gets_the_room_of_a_wide_terminal() {
+    let long = "word ".repeat(100);
+    let shown = |columns: Option<usize>| {
+        let mut table = Table::of(&["tool", "description"], false).cut(70);
+        table.row([plain("file_read"), plain(long.trim())]);
+        table.lines(columns)
+    };
+    assert_eq!(shown(None)[1].width(), "file_read  ".len() + 71);
+    assert!(shown(Some(200))[1].width() > 180, "{:?}", shown(Some(200)));
+    assert!(shown(Some(200)).len() <= 4, "{:?}", shown(Some(200)));
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! Sentences on a terminal: broken between words, and never within one. A terminal breaks a line
+//! wherever it ends, and what it has broken cannot be searched for.
+
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// Columns of a terminal below which nobody is served.
+const NARROWEST: usize = 20;
+
+/// Spaces before what continues a line, beside those that the line itself begins with.
+const HANG: usize = 2;
+
+/// How a command to copy begins: it stays in one piece, on a line of its own if need be, and the
+/// terminal breaks it where it is longer than that.
+const COMMAND: &str = "`belljar ";
+
+/// The text with each line of at most so many columns, but for words and commands that are longer
+/// themselves.
+pub(crate) fn wrap(text: &str, columns: usize) -> Cow<'_, str> {
+    let columns = columns.max(NARROWEST);
+    if text.split('\n').all(|line| shown_width(line) <= columns) {
+        return Cow::Borrowed(text);
+    }
+    let lines: Vec<String> = text.split('\n').map(|line| wrap_line(line, columns)).collect();
+    Cow::Owned(lines.join("\n"))
+}
+
+fn wrap_line(line: &str, columns: usize) -> String {
+    if shown_width(line) <= columns {
+        return line.to_owned();
+    }
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let hang = (indent + HANG).min(columns / 2);
+    let mut wrapped = String::with_capacity(line.len() + line.len() / 8);
+    let mut used = 0;
+    for (spaces, word) in words(line, columns - hang) {
+        let width = shown_width(word);
+        let is_first = used == 0;
+        if !is_first && used + spaces + width > columns {
+            wrapped.push('\n');
+            wrapped.push_str(&" ".repeat(hang));
+            used = hang;
+        } else {
+            wrapped.push_str(&" ".repeat(spaces));
+            used += spaces;
+        }
+        wrapped.push_str(word);
+        used += width;
+    }
+    wrapped
+}
+
+/// The words of a line, each with the spaces before it.
+fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut rest = line;
+    loop {
+        let word = rest.trim_start_matches(' ');
+        let spaces = rest.len() - word.len();
+        if word.is_empty() {
+            return words;
+        }
+        let (word, after) = word.split_at(end_of_word(word, room));
+        words.push((spaces, word));
+        rest = after;
+    }
+}
+
+/// Where the first word ends: at a space, and of what stands between backticks at its end, where
+/// that is a command or fits on a line.
+fn end_of_word(text: &str, room: usize) -> usize {
+    let space = text.find(' ').unwrap_or(text.len());
+    let Some(open) = text.find('`').filter(|open| *open < space) else { return space };
+    let inner = text.get(open + 1..).unwrap_or_default();
+    let Some(close) = inner.find('`') else { return space };
+    let after = open + 1 + close + 1;
+    let rest = text.get(after..).unwrap_or_default();
+    // With what follows without a space: a comma, an `s`.
+    let end = after + rest.find(' ').unwrap_or(rest.len());
+    let whole = text.get(..end).unwrap_or(text);
+    let is_command = text.get(open..).is_some_and(|code| code.starts_with(COMMAND));
+    if is_command || shown_width(whole) <= room { end } else { space }
+}
+
+/// Columns that a text takes on a terminal, without the codes of belljar's own colours.
+fn shown_width(text: &str) -> usize {
+    let mut width = 0;
+    let mut rest = text;
+    while let Some((before, code)) = rest.split_once("\u{1b}[") {
+        width += before.width();
+        rest = code.split_once('m').map_or("", |(_, after)| after);
+    }
+    width + rest.width()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_broken_between_words_and_keeps_its_indent() {
+        let text = "  hint: it has no `file_read`, and asks for `file_write` as well";
+        assert_eq!(
+            wrap(text, 32),
+            "  hint: it has no `file_read`,\n    and asks for `file_write` as\n    well"
+        );
+        assert!(matches!(wrap("short\nlines", 20), Cow::Borrowed(_)));
+        assert_eq!(wrap("one  two three four five", 20), "one  two three four\n  five");
+    }
+
+    #[test]
+    fn what_is_to_be_copied_stays_in_one_piece() {
+        let command = "`belljar grant scout --tool file_write --mount /workspace:read-write`";
+        let wrapped = wrap(&format!("give it what it asks for: {command}"), 40).into_owned();
+        assert_eq!(wrapped, format!("give it what it asks for:\n  {command}"));
+        let id = "0192f7a1-5c3e-7d10-9d0a-2f1f0b6f3c11";
+        let wrapped = wrap(&format!("session {id} is not there any more"), 40).into_owned();
+        assert!(wrapped.lines().any(|line| line.trim() == id || line.contains(id)), "{wrapped}");
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_terminal_but_for_a_word_that_is() {
+        let text = "\u{1b}[1mwarning:\u{1b}[0m 漢字かな交じり文の and `a quote of many words` \
+            and https://host.test/a/path/without/any/space and the end";
+        for columns in [20, 33, 40, 80] {
+            for line in wrap(text, columns).lines() {
+                let fits = shown_width(line) <= columns;
+                assert!(fits || !line.trim().contains(' '), "{columns}: {line}");
+            }
+        }
+    }
+}
