@@ -43,6 +43,8 @@ mod tables;
 #[cfg(target_os = "linux")]
 mod teams;
 mod tenants;
+#[cfg(unix)]
+mod tool_author;
 mod traces;
 mod walls;
 #[cfg(target_os = "linux")]

@@ -88,10 +88,28 @@ fn world() -> World {
 
 /// What a command prints to a terminal that is so wide.
 fn on_terminal(world: &World, args: &[&str], columns: usize) -> String {
+    terminal(world, args, columns, ("", "2>/dev/null"))
+}
+
+/// What it prints there with what it says beside it.
+fn with_errors(world: &World, args: &[&str], columns: usize) -> String {
+    // Of a line that moves, what stands there in the end.
+    let shown = terminal(world, args, columns, ("", ""));
+    shown.lines().map(|line| format!("{}\n", line.rsplit('\r').next().unwrap())).collect()
+}
+
+/// With variables given to it, and its streams as the shell writes them.
+fn terminal(
+    world: &World,
+    args: &[&str],
+    columns: usize,
+    (given, streams): (&str, &str),
+) -> String {
     let quoted: Vec<String> = args.iter().map(|arg| format!("'{arg}'")).collect();
     let belljar = env!("CARGO_BIN_EXE_belljar");
+    let quoted = quoted.join(" ");
     let line =
-        format!("stty cols {columns} rows 50; exec '{belljar}' {} 2>/dev/null", quoted.join(" "));
+        format!("stty cols {columns} rows 50; exec env {given} '{belljar}' {quoted} {streams}");
     let own = world.command(&[]);
     let mut script = Command::new("script");
     script.args(["-qec", &line, "/dev/null"]).current_dir(world.workspace()).env_clear();
@@ -111,14 +129,12 @@ fn without_styles(text: &str) -> String {
     plain + rest
 }
 
-/// Whether a line may be longer than the terminal: sentences, commands to copy and paths, which
-/// are no cells of a table.
-fn is_prose(args: &[&str], line: &str) -> bool {
-    const SENTENCES: &[&str] = &["task ", "used ", "allowed: "];
-    let shows_text = ["show", "check", "inspect"].iter().any(|word| args.contains(word));
-    let is_alone = args == ["receipts", "latest"] && !line.contains("  ");
-    let is_sentence = SENTENCES.iter().any(|start| line.starts_with(start));
-    shows_text || is_alone || is_sentence || line.contains("made in")
+/// Whether a line may be longer than the terminal: a single word or a command to copy, which nobody
+/// could put together again; and texts of files, which are shown as they are.
+fn is_one_piece(args: &[&str], line: &str) -> bool {
+    let is_file = args.contains(&"inspect") && line.trim_start().starts_with('"');
+    let line = line.trim();
+    is_file || !line.contains(' ') || line.starts_with("`belljar ")
 }
 
 #[test]
@@ -133,13 +149,102 @@ fn no_table_is_wider_than_the_terminal_and_none_lets_a_stranger_speak_to_it() {
                 if line.chars().any(|c| c.is_control() || c == '\u{202e}') {
                     found.push(format!("{args:?} shows {line:?}"));
                 }
-                if line.width() > columns && !is_prose(args, line) {
+                if line.width() > columns && !is_one_piece(args, line) {
                     found.push(format!("{args:?}, {} of {columns}: {line}", line.width()));
                 }
             }
         }
     }
     assert!(found.is_empty(), "{} lines\n{}", found.len(), found.join("\n"));
+}
+
+/// Ids, names, digests and paths that the lists show, as far as they fit on a line.
+fn words_to_copy(world: &World) -> Vec<String> {
+    let of = |args: &[&str], field: &str| -> Vec<String> {
+        let listed = world.run(args).json();
+        let rows = listed.as_array().unwrap().iter();
+        rows.map(|row| row[field].as_str().unwrap().to_owned()).collect()
+    };
+    let mut words = of(&["sessions", "list", "--json"], "id");
+    words.extend(of(&["receipts", "--json"], "id"));
+    words.extend(of(&["keys", "list", "--json"], "id"));
+    words.extend(of(&["tenants", "list", "--json"], "name"));
+    words.extend(of(&["tools", "list", "--json"], "name"));
+    words.push("a-research-assistant-with-a-long-name".to_owned());
+    words
+}
+
+#[test]
+fn an_id_or_a_name_is_never_split_over_lines() {
+    let world = world();
+    let words = words_to_copy(&world);
+    for args in LISTS {
+        // On a terminal that is wide enough for everything, all words are whole.
+        let wide = without_styles(&on_terminal(&world, args, 2_000));
+        let shown: Vec<_> = words.iter().filter(|word| wide.contains(word.as_str())).collect();
+        for columns in [80, 200] {
+            let printed = without_styles(&on_terminal(&world, args, columns));
+            for word in &shown {
+                assert!(
+                    printed.contains(word.as_str()),
+                    "{word} at {columns}: {args:?}\n{printed}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wide_terminal_is_used_and_a_narrow_one_has_no_column_of_single_words() {
+    let world = world();
+    let of = |columns| without_styles(&on_terminal(&world, &["tools", "list"], columns));
+    let json = world.run(&["tools", "list", "--json"]).json();
+    let longest = json.as_array().unwrap().iter().map(|tool| tool["description"].as_str().unwrap());
+    let longest = longest.max_by_key(|text| text.len()).unwrap();
+    assert!(longest.len() > 100, "{longest}");
+    let wide = of(200);
+    assert!(wide.lines().any(|line| line.width() > 170), "{wide}");
+    let narrow = of(80);
+    assert!(narrow.lines().count() < 4 * json.as_array().unwrap().len(), "{narrow}");
+}
+
+#[test]
+fn what_is_said_on_a_terminal_breaks_between_words() {
+    let world = world();
+    world.home_file(
+        "agents/wants.md",
+        "---\nname: wants\ndescription: d\ntools: [file_read, file_write, shell]\n---\nx\n",
+    );
+    let model =
+        "[models.main]\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n";
+    world.home_file("belljar.toml", model);
+    let whole = world.run(&["run", "--agent", "wants", "task"]).exits(4).stderr;
+    let words: Vec<&str> = whole.split_whitespace().collect();
+    for columns in [40, 80] {
+        let line = ["run", "--agent", "wants", "task"];
+        let shown = without_styles(&with_errors(&world, &line, columns));
+        for word in words.iter().filter(|word| word.width() <= columns) {
+            assert!(shown.contains(word), "{word} at {columns}:\n{shown}");
+        }
+        let breakable = |line: &&str| line.width() > columns && !is_one_piece(&[], line);
+        assert_eq!(shown.lines().find(breakable), None, "{columns}:\n{shown}");
+        // A command stays one line, so that it is copied as it is.
+        let command = whole.split('`').find(|code| code.starts_with("belljar grant")).unwrap();
+        assert!(shown.contains(command), "{command} at {columns}:\n{shown}");
+    }
+}
+
+#[test]
+fn whoever_waits_at_a_terminal_for_a_component_to_be_compiled_is_told_which() {
+    // It takes seconds in a program that is built for tests, and this cache knows nothing.
+    let world = World::new();
+    let probe = concat!(env!("CARGO_MANIFEST_DIR"), "/../prove/prebuilt/probe.wasm");
+    let cache = format!("BELLJAR_CACHE='{}'", world.home().join("cold").to_str().unwrap());
+    let inspect = ["tools", "inspect", probe];
+    let shown = terminal(&world, &inspect, 200, (&cache, ""));
+    assert!(shown.contains("compiling `probe.wasm` for its first use"), "{shown}");
+    let again = without_styles(&terminal(&world, &inspect, 200, (&cache, "")));
+    assert!(!again.contains("compiling") && again.contains("tool probe"), "{again}");
 }
 
 #[test]

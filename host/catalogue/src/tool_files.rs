@@ -136,7 +136,7 @@ fn read(name: ToolName, dir: &Path) -> Result<Installed, Vec<Diagnostic>> {
     let manifest = ToolManifest::parse(&toml, &text)?;
     let path = dir.join("tool.wasm");
     let wasm = read_bounded(&path, MAX_COMPONENT_BYTES).map_err(|found| one(&path, found))?;
-    let wasm = Wasm::new(wasm);
+    let wasm = Wasm::new(wasm).named(name.as_str());
     // Computed here, off the async threads.
     let _ = wasm.digest();
     Ok(Installed { name, path, wasm, manifest })

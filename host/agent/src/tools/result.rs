@@ -59,11 +59,7 @@ pub(crate) fn of_refusal(tool: &str, arguments: &str, refusal: Refusal) -> Execu
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = match &refusal.reason {
         Reason::Denied(denied) => {
-            receipt.denials.push(Denial {
-                code: denied.code,
-                what: "call".to_owned(),
-                facts: denied.to_string(),
-            });
+            receipt.denials.push(Denial::new(denied.code, "call", denied.to_string()));
             Ending::Refused(denied.code.to_string())
         }
         Reason::Malformed(why) => Ending::Refused(why.clone()),

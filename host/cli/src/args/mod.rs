@@ -386,21 +386,7 @@ pub(crate) enum ToolsCommand {
         json: bool,
     },
     /// Call a tool once, on the workspace, with nothing else granted
-    Call {
-        /// The name of a tool, or a component file
-        tool: String,
-        /// The arguments, a JSON object; `-` reads them from stdin
-        arguments: String,
-        /// Mount the workspace writable
-        #[arg(long)]
-        allow_write: bool,
-        /// A host that the tool may reach, such as `https://example.org`; repeatable
-        #[arg(long, value_name = "RULE")]
-        host: Vec<String>,
-        /// Print one JSON object: the output and the receipt
-        #[arg(long)]
-        json: bool,
-    },
+    Call(ToolCallArgs),
     /// Show what the tool names and arguments of other programs become here
     Aliases {
         /// Print JSON
@@ -427,6 +413,32 @@ pub(crate) enum ToolsCommand {
         #[arg(long)]
         install: bool,
     },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ToolCallArgs {
+    /// The name of a tool, or a component file
+    #[arg(value_name = "TOOL")]
+    pub(crate) component: String,
+    /// The arguments, a JSON object; `-` reads them from stdin
+    pub(crate) arguments: String,
+    /// Which tool of a component that has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Mount the workspace writable
+    #[arg(long)]
+    pub(crate) allow_write: bool,
+    /// A host that the tool may reach, such as `https://example.org`; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) host: Vec<String>,
+    /// A secret that goes with its requests: `NAME=env:VARIABLE` or `NAME=file:PATH`, to the hosts
+    /// of this call, as `Authorization: Bearer` unless `,header=NAME` and `,prefix=TEXT` follow; or
+    /// `NAME`, as belljar.toml has it; repeatable
+    #[arg(long, value_name = "NAME[=env:VARIABLE]")]
+    pub(crate) secret: Vec<String>,
+    /// Print one JSON object: the output and the receipt
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

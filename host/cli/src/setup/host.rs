@@ -459,8 +459,9 @@ fn knowing(made: Result<Sandbox, SandboxError>) -> Result<Sandbox, Failure> {
 }
 
 /// The sandbox without a cache on disk: for self-tests, which should really compile.
-pub(crate) fn sandbox_without_cache() -> Result<Sandbox, Failure> {
-    Sandbox::new(config()?).map_err(|error| no_sandbox(&error))
+pub(crate) fn sandbox_without_cache(out: &Out) -> Result<Sandbox, Failure> {
+    let config = SandboxConfig { slow: slow(out), ..config()? };
+    Sandbox::new(config).map_err(|error| no_sandbox(&error))
 }
 
 /// A line for whoever waits at a terminal.
@@ -472,9 +473,16 @@ fn slow(out: &Out) -> SlowCompile {
     SlowCompile::to(move |wasm| out.note(compiling(wasm)))
 }
 
+/// Characters of a component's name.
+const MAX_NAME: usize = 80;
+
 fn compiling(wasm: &Wasm) -> String {
     let stock = STOCK_TOOLS.iter().find(|tool| tool.digest() == wasm.digest());
-    let what = stock.map_or("a component".to_owned(), |tool| format!("`{}`", tool.name));
+    let name = stock.map(|tool| tool.name).or(wasm.name());
+    let what = match name {
+        Some(name) => format!("`{}`", Shown::clipped(name, MAX_NAME)),
+        None => "a component".to_owned(),
+    };
     format!("compiling {what} for its first use; later ones find it in the cache")
 }
 

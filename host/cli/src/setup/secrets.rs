@@ -30,7 +30,14 @@ pub(crate) fn store(settings: &Settings, places: &Places, out: &Out) -> SecretSt
 }
 
 fn secret(setting: &SecretSetting, places: &Places) -> Result<Secret, String> {
-    let value = match &setting.value {
+    let hosts = vec![setting.host.clone()];
+    let value = value(&setting.value, places)?;
+    Secret::new(&value, hosts, &setting.header, &setting.prefix).map_err(|error| error.to_string())
+}
+
+/// The value itself. The error says why it cannot be had, and nothing of the value.
+pub(crate) fn value(setting: &KeySetting, places: &Places) -> Result<SecretString, String> {
+    let value = match setting {
         KeySetting::None => return Err("it says neither `env` nor `file`".to_owned()),
         KeySetting::Env(name) => std::env::var(name)
             .map_err(|_| format!("the environment variable `{name}` is not set"))?,
@@ -42,9 +49,7 @@ fn secret(setting: &SecretSetting, places: &Places) -> Result<Secret, String> {
                 .map_err(|_| format!("`{}` is not valid UTF-8", path.shown()))?
         }
     };
-    let value = SecretString::from(value.trim().to_owned());
-    let hosts = vec![setting.host.clone()];
-    Secret::new(&value, hosts, &setting.header, &setting.prefix).map_err(|error| error.to_string())
+    Ok(SecretString::from(value.trim().to_owned()))
 }
 
 /// Why a file of a secret cannot be read. Behind the OS sandbox a server reads the files of its

@@ -9,6 +9,7 @@ use std::time::Duration;
 use belljar_agent::{
     Approval, BatchChild, Counts, Event, EventKind, EventSink, RunStatus, TodoItem,
 };
+use belljar_definition::Diagnostic;
 use belljar_policy::Shown;
 use belljar_store::MessageStatus;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -27,6 +28,9 @@ const MAX_BUFFERED: usize = 4 << 10;
 
 /// Lines that wait while a person is asked: more than a screen.
 const MAX_HELD: usize = 200;
+
+/// Warnings that are remembered; further ones may be shown twice.
+const MAX_WARNED: usize = 200;
 
 /// How often the moving line is redrawn.
 const TICK: Duration = Duration::from_millis(120);
@@ -78,6 +82,14 @@ struct State {
     said: HashMap<Arc<str>, String>,
     /// The agent at the root, whose last words are the result.
     root: Option<Arc<str>>,
+    /// Warnings that were shown: each once, whichever agents and turns they are about.
+    warned: Vec<String>,
+}
+
+impl State {
+    fn has_warned(&self, warning: &str) -> bool {
+        self.warned.iter().any(|known| warning.contains(known))
+    }
 }
 
 impl Progress {
@@ -150,6 +162,21 @@ impl Progress {
         self.0.let_go(answer.is_none() && self.0.out.is_live());
         self.0.wake();
         answer
+    }
+
+    /// Shows what is wrong with tools, before anything runs. Warnings of the run that only repeat
+    /// it are not shown again.
+    pub(crate) fn problems(&self, problems: &[Diagnostic]) {
+        for problem in problems {
+            self.pause(|| self.0.out.diagnostic(problem));
+            let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.warned.push(problem.message.clone());
+        }
+    }
+
+    /// Whether this warning, or what it repeats, was shown already.
+    pub(crate) fn has_warned(&self, warning: &str) -> bool {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).has_warned(warning)
     }
 
     /// A line about the work, between those of the run.
@@ -329,7 +356,11 @@ impl Inner {
                     self.from(agent)
                 ));
             }
+            EventKind::Warning { message } if state.has_warned(message) => {}
             EventKind::Warning { message } => {
+                if state.warned.len() < MAX_WARNED {
+                    state.warned.push(message.clone());
+                }
                 let word = self.paint(Style::Yellow, "warning:");
                 self.line(&format!("{}{word} {}", self.from(agent), Shown::new(message)));
             }
@@ -470,7 +501,7 @@ impl Inner {
         }
         self.close_line();
         match (&self.bar, self.to) {
-            (Some(bar), _) => bar.println(self.out.visible_err(line)),
+            (Some(bar), _) => bar.println(self.out.prose_err(line)),
             (None, To::Result) => self.out.line(line),
             (None, To::Notes | To::Chat) => self.out.note(line),
         }

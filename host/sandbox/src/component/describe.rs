@@ -103,7 +103,8 @@ impl Describer {
             Ok(None) => {
                 inspect::check(wasm.bytes()).ok()?;
                 let made = tokio::time::timeout(MAKE_WAIT, broker.make(Made::Tools, wasm.bytes()));
-                made.await.ok()?.ok()?
+                // It is compiled first, which is what takes its time.
+                self.loader.watch(wasm, made).await.ok()?.ok()?
             }
             Err(error) => {
                 tracing::warn!(target: "belljar::sandbox", "the cache is not used: {error}");

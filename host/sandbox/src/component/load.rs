@@ -241,6 +241,11 @@ impl Loader {
         tokio::task::spawn_blocking(look).await.map_err(crashed)?
     }
 
+    /// Does the work, and tells whoever waits for it where it takes over a second.
+    pub(crate) async fn watch<T>(&self, wasm: &Wasm, work: impl Future<Output = T>) -> T {
+        self.slow.watch(wasm, work).await
+    }
+
     async fn compile(&self, wasm: &Wasm) -> Result<Artifact, LoadError> {
         check(wasm.bytes())?;
         let work = || self.slow.watch(wasm, compile(&self.compiler, wasm));

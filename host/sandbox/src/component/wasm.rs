@@ -17,6 +17,8 @@ pub struct Wasm(Arc<Inner>);
 struct Inner {
     bytes: Bytes,
     digest: OnceLock<Digest>,
+    /// What a person calls it.
+    name: OnceLock<String>,
 }
 
 enum Bytes {
@@ -100,8 +102,22 @@ impl Wasm {
         *self.0.digest.get_or_init(|| Digest::of(self.bytes()))
     }
 
+    /// The same component with a name for people, for all that share these bytes. The first name
+    /// stays.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        let _ = self.0.name.set(name.into());
+        self
+    }
+
+    /// What a person calls it; `None` = nobody has said. Foreign text: escape it before a person
+    /// sees it.
+    pub fn name(&self) -> Option<&str> {
+        self.0.name.get().map(String::as_str)
+    }
+
     fn of(bytes: Bytes, digest: OnceLock<Digest>) -> Self {
-        Self(Arc::new(Inner { bytes, digest }))
+        Self(Arc::new(Inner { bytes, digest, name: OnceLock::new() }))
     }
 }
 

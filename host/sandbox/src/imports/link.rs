@@ -6,15 +6,16 @@
 //! has none does the call trap.
 
 use belljar_policy::{DenyCode, Shown};
-use wasmtime::Engine;
 use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
 use wasmtime::component::{Component, InstancePre, Linker, LinkerInstance, ResourceType, Val};
+use wasmtime::{Engine, StoreContextMut};
 
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::p2::bindings::{cli, random, sockets};
 use wasmtime_wasi::p2::{self, DynInputStream, DynOutputStream, DynPollable};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
+use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
 
 use crate::Need;
 use crate::component::bindings::ToolIndices;
@@ -28,7 +29,7 @@ use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
 use crate::component::interfaces::{interface, is_hook_export, is_tool_export};
 use crate::error::LoadError;
 use crate::imports::files;
-use crate::imports::http;
+use crate::imports::http::{self, HasHttp as _};
 use crate::jar::state::{Guest, WholeGuest};
 use crate::receipt::Denial;
 
@@ -115,7 +116,6 @@ fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     // io, clocks, random, stdin, stdout, stderr.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
     cli::environment::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
-    cli::exit::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
     cli::terminal_input::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
     cli::terminal_output::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
     cli::terminal_stdin::add_to_linker::<Guest, WasiCli>(linker, Guest::cli)?;
@@ -129,6 +129,8 @@ fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     log::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
     progress::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
     config::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    // Which of the two functions a guest calls says whether it has a status at all.
+    cli::exit::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
     // wasmtime-wasi draws random bytes one by one, unmetered.
     linker.allow_shadowing(true);
     random::random::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
@@ -172,20 +174,18 @@ fn deny_function(
     what: String,
 ) -> wasmtime::Result<()> {
     instance.func_new_async(name, move |mut store, ty, params, results| {
-        let record = &store.data_mut().record;
-        record.host_call();
-        record.deny(Denial {
-            code: DenyCode::InterfaceNotGranted,
-            what: what.clone(),
-            facts: format!("`{what}` is not granted to this tool"),
-        });
+        let denial = Denial::new(
+            DenyCode::InterfaceNotGranted,
+            what.clone(),
+            format!("`{what}` is not granted to this tool"),
+        );
         Box::new(async move {
-            // A handle that is still lent out when the call ends is a trap.
-            for param in params {
-                if let Val::Resource(handle) = param {
-                    handle.resource_drop_async(&mut store).await?;
-                }
-            }
+            let mut denial = denial;
+            let dropped = drop_handles(&mut store, params, &mut denial).await;
+            let record = &store.data_mut().record;
+            record.host_call();
+            record.deny(denial);
+            dropped?;
             match (refused(&ty), results) {
                 (Some(error), [result]) => {
                     *result = error;
@@ -195,6 +195,27 @@ fn deny_function(
             }
         })
     })
+}
+
+/// Drops the handles that a refused function was given: one that is still lent out when the call
+/// ends is a trap. A request says where it would have gone.
+async fn drop_handles(
+    store: &mut StoreContextMut<'_, Guest>,
+    params: &[Val],
+    denial: &mut Denial,
+) -> wasmtime::Result<()> {
+    let request = ResourceType::host::<HostOutgoingRequest>();
+    for param in params {
+        let Val::Resource(handle) = param else { continue };
+        if handle.owned() && handle.ty() == request {
+            let request = handle.try_into_resource(&mut *store)?;
+            let target = http::take_refused(&mut store.data_mut().http(), request)?;
+            denial.target = target.map(|target| target.to_string());
+        } else {
+            handle.resource_drop_async(&mut *store).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The trap of a refusal that its interface cannot express.

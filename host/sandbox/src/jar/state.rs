@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use belljar_policy::{HostScope, Limits, SecretName, WORKSPACE};
 use wasmtime::component::{HasData, ResourceTable};
-use wasmtime_wasi::p2::bindings::random;
+use wasmtime_wasi::p2::bindings::{cli::exit, random};
 use wasmtime_wasi::{Rng, WasiCtx, WasiCtxView, WasiView};
 
 use crate::component::bindings::belljar::tool::{log, progress};
@@ -121,6 +121,32 @@ impl HasHttp for Guest {
             HttpCtx::new(scope, secrets, &limits, &jar, record, HttpOptions::default())
         };
         HttpView { ctx: self.http.get_or_insert_with(nowhere), table: &mut self.table }
+    }
+}
+
+/// The end that a guest gave itself, in the middle of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Exited {
+    /// `exit(ok)`.
+    #[error("it exited in the middle of the call")]
+    Success,
+    /// `exit(err)`, which has no status: whatever a program writes (`exit(3)`), this is what
+    /// arrives here.
+    #[error("it exited with a failure")]
+    Failure,
+    /// `exit-with-code`, which has one.
+    #[error("it exited with status {0}")]
+    Status(u8),
+}
+
+impl exit::Host for &mut Guest {
+    fn exit(&mut self, status: Result<(), ()>) -> wasmtime::Result<()> {
+        let exited = if status.is_ok() { Exited::Success } else { Exited::Failure };
+        Err(wasmtime::Error::new(exited))
+    }
+
+    fn exit_with_code(&mut self, status_code: u8) -> wasmtime::Result<()> {
+        Err(wasmtime::Error::new(Exited::Status(status_code)))
     }
 }
 

@@ -9,7 +9,6 @@ use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap};
-use wasmtime_wasi::I32Exit;
 
 use crate::component::bindings::Tool;
 use crate::component::bindings::exports::belljar::tool::tools::{
@@ -21,7 +20,7 @@ use crate::component::load::Opening;
 use crate::imports::link::{Bound, Exports, NotGranted};
 use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
 use crate::jar::meter::{Bounds, INTERVAL, Metered, Stop, Tally};
-use crate::jar::state::Guest;
+use crate::jar::state::{Exited, Guest};
 
 /// The store of one tool. Fields drop in order: the store before its room in the pool.
 pub(crate) struct OpenStore {
@@ -241,8 +240,8 @@ fn fault(error: &wasmtime::Error) -> Fault {
             Trap::OutOfFuel => OUT_OF_FUEL.to_owned(),
             trap => trap.to_string(),
         }
-    } else if let Some(exit) = error.downcast_ref::<I32Exit>() {
-        format!("it exited with status {}", exit.0)
+    } else if let Some(exited) = error.downcast_ref::<Exited>() {
+        exited.to_string()
     } else if let Some(refused) = error.downcast_ref::<NotGranted>() {
         refused.to_string()
     } else {

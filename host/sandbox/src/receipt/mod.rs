@@ -3,7 +3,7 @@
 pub(crate) mod record;
 pub(crate) mod withheld;
 
-use belljar_policy::DenyCode;
+use belljar_policy::{DenyCode, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::component::wasm::Digest;
@@ -157,6 +157,24 @@ pub struct Denial {
     pub what: String,
     /// The full facts, for the operator only. Foreign text in it is escaped.
     pub facts: String,
+    /// Where a request would have gone that was refused for its target, as
+    /// `scheme://host[:port]`: what an operator may grant. The guest's words, checked to be such a
+    /// target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+}
+
+impl Denial {
+    /// A refusal for another reason than a request's target.
+    pub fn new(code: DenyCode, what: impl Into<String>, facts: impl Into<String>) -> Self {
+        Self { code, what: what.into(), facts: facts.into(), target: None }
+    }
+
+    /// The same, of a request that would have gone there.
+    #[must_use]
+    pub fn to(self, target: &Target) -> Self {
+        Self { target: Some(target.to_string()), ..self }
+    }
 }
 
 /// One line of the guest's log.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_policy::{Budget, Denied, Exhausted, Meter};
+use belljar_policy::{Budget, Denied, Exhausted, Meter, Target};
 
 use crate::jar::operations::{Operation, Operations};
 use crate::receipt::{Bytes, Denial, LogLine};
@@ -118,9 +118,9 @@ impl Record {
         }
     }
 
-    /// Notes a refusal made by a policy check.
-    pub(crate) fn denied(&self, what: &str, denied: &Denied) {
-        self.deny(Denial { code: denied.code, what: clip(what), facts: clip(&denied.to_string()) });
+    /// Notes a request that a policy check refused for its target.
+    pub(crate) fn denied_request(&self, target: &Target, denied: &Denied) {
+        self.deny(Denial::new(denied.code, "request", clip(&denied.to_string())).to(target));
     }
 
     /// Notes a refusal.

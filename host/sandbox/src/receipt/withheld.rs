@@ -4,6 +4,8 @@
 //! A tool has no secret of the host, but it may have found the same value elsewhere: in a file,
 //! in two halves, or in a form that no search of a reply knows.
 
+use std::iter;
+
 use belljar_policy::DenyCode;
 
 use crate::imports::http::Watch;
@@ -81,7 +83,8 @@ fn words(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {
     let logs = receipt.logs.iter_mut().map(|line| &mut line.message);
     let streams = [&mut receipt.stdout, &mut receipt.stderr];
     let paths = receipt.paths_read.iter_mut().chain(&mut receipt.paths_written);
-    let facts = receipt.denials.iter_mut().map(|denial| &mut denial.facts);
+    let denials = receipt.denials.iter_mut();
+    let facts = denials.flat_map(|denial| iter::once(&mut denial.facts).chain(&mut denial.target));
     let ending = match &mut receipt.ending {
         Ending::Trapped(text) | Ending::BadOutput(text) => Some(text),
         Ending::Completed
@@ -109,7 +112,7 @@ fn deny(watch: &Watch, place: &str, receipt: &mut Receipt) {
     let facts = format!("{place} holds {}", watch.withheld());
     tracing::info!(target: "belljar::denied", code = %code, what = %what, "{facts}");
     if receipt.denials.len() < MAX_DENIALS {
-        receipt.denials.push(Denial { code, what, facts });
+        receipt.denials.push(Denial::new(code, what, facts));
     } else {
         receipt.denials_dropped = receipt.denials_dropped.saturating_add(1);
     }

@@ -65,6 +65,36 @@ async fn a_store_lives_from_call_to_call_and_ends_with_a_trap() {
 }
 
 #[tokio::test]
+async fn an_exit_is_told_with_the_status_that_it_has_and_no_other() {
+    let exits = |function: &str, status: u32| {
+        let call = format!("(call $exit (i32.const {status})) unreachable");
+        let mut tool = WatTool::new("leave", &call);
+        let import = format!("\"wasi:cli/exit@0.2.12\" \"{function}\"");
+        tool.imports = format!("(import {import} (func $exit (param i32)))");
+        tool.world = "import wasi:cli/exit@0.2.12;".to_owned();
+        tool.packages = "package wasi:cli@0.2.12 { interface exit {
+            exit: func(status: result);
+            exit-with-code: func(status-code: u8);
+        } }"
+        .to_owned();
+        Wasm::new(tool.build())
+    };
+    let host = TestHost::new();
+    for (function, status, said) in [
+        ("exit-with-code", 3, "it exited with status 3"),
+        ("exit-with-code", 0, "it exited with status 0"),
+        ("exit", 1, "it exited with a failure"),
+        ("exit", 0, "it exited in the middle of the call"),
+    ] {
+        let jar = host.jar([exits(function, status), stock("file_read")]).await;
+        let result = jar.call("leave", "{}").await;
+        assert_eq!(result.outcome, Err(CallError::Trapped(said.to_owned())), "{function}");
+        host.write("a.txt", "a");
+        assert_text(&jar.call("file_read", r#"{"path": "a.txt"}"#).await, "a");
+    }
+}
+
+#[tokio::test]
 async fn jars_share_nothing_and_a_trap_in_one_leaves_the_other_alone() {
     let host = TestHost::new();
     let wasm = Wasm::new(counter("count").build());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_kit::{TestHost, WatTool, assert_denied, assert_text, stock, wat_tool};
 use belljar_policy::{DenyCode, Meter, SecretName};
 use belljar_sandbox::http::Secret;
-use belljar_sandbox::{CallError, Ending, Wasm};
+use belljar_sandbox::{CallError, CallResult, Ending, Wasm};
 
 const SPIN: &str = "(loop $l (br $l)) unreachable";
 
@@ -53,6 +53,15 @@ async fn without_a_host_a_request_is_refused_and_recorded() {
     assert_denied(&result, DenyCode::InterfaceNotGranted);
     assert!(matches!(result.outcome, Err(CallError::Tool { .. })), "{:?}", result.outcome);
     assert_eq!(result.receipt.bytes.sent, 0);
+    // The receipt says where it would have gone; the tool's own words do not.
+    let target = |result: &CallResult| result.receipt.denials[0].target.clone();
+    assert_eq!(target(&result).as_deref(), Some("http://127.0.0.1:9"));
+    // However often: what was made for a refused request is given back.
+    for _ in 0..300 {
+        let again = jar.call("web_fetch", r#"{"url": "https://tides.test/x?y"}"#).await;
+        assert_eq!(target(&again).as_deref(), Some("https://tides.test"));
+        assert!(!format!("{:?}", again.outcome).contains("granted to"), "{:?}", again.outcome);
+    }
     assert_text(&jar.call("file_read", r#"{"path": "a.txt"}"#).await, "a");
 }
 

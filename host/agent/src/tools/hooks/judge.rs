@@ -65,7 +65,8 @@ impl Component {
         let file = tokio::fs::File::open(&self.path).await.map_err(failed)?;
         let mut bytes = Vec::new();
         file.take(MAX_COMPONENT + 1).read_to_end(&mut bytes).await.map_err(failed)?;
-        let wasm = Wasm::new(bytes);
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let wasm = Wasm::new(bytes).named(name);
         let digest = format!("sha256:{}", wasm.digest());
         match &self.digest {
             Some(pinned) if *pinned != digest => {

@@ -3,12 +3,13 @@
 use belljar_agent::{ResolvedAgent, resolve};
 use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines};
 use belljar_policy::{
-    Access, Explanation, GuestPath, HostRule, Permission, Question, Scheme, Shown, Source, Target,
-    TargetHost, ToolName, Verdict, Vote, WORKSPACE,
+    Access, Explanation, GuestPath, Permission, Question, Shown, Source, Target, ToolName, Verdict,
+    Vote, WORKSPACE,
 };
 use serde_json::{Value, json};
 
 use crate::args::ExplainArgs;
+use crate::commands::tools::refused;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host::Assembly;
@@ -156,7 +157,11 @@ fn headline(args: &ExplainArgs, agent: &str, permission: Permission, out: &Out) 
 }
 
 /// What would allow it, where the grants are what is missing.
-fn missing(agent: &ResolvedAgent, tool: &str, question: &Question) -> Option<GrantChange> {
+pub(crate) fn missing(
+    agent: &ResolvedAgent,
+    tool: &str,
+    question: &Question,
+) -> Option<GrantChange> {
     let asked_tools = agent.definition.asked.tools.clone();
     let mut change = GrantChange { asked_tools, ..GrantChange::default() };
     if agent.grants.permission(tool) == Permission::Deny {
@@ -165,7 +170,7 @@ fn missing(agent: &ResolvedAgent, tool: &str, question: &Question) -> Option<Gra
     match question {
         Question::Call => {}
         Question::Path(path, access) => change.mounts.extend(mount(path, *access)),
-        Question::Url(target) => change.hosts.push(rule(target)?),
+        Question::Url(target) => change.hosts.push(refused::rule(target)?),
     }
     (!change.is_empty()).then_some(change)
 }
@@ -178,19 +183,6 @@ fn mount(path: &str, access: Access) -> Option<MountSpec> {
     let first = path.split('/').find(|part| !part.is_empty())?;
     let guest = GuestPath::new(&format!("/{first}")).ok()?;
     Some(MountSpec { guest, host: Some(HOST_PLACEHOLDER.into()), access })
-}
-
-/// The rule for exactly this scheme, host and port.
-fn rule(target: &Target) -> Option<HostRule> {
-    let host = match target.host() {
-        TargetHost::Name(name) => name.clone(),
-        TargetHost::Ip(std::net::IpAddr::V4(ip)) => ip.to_string(),
-        TargetHost::Ip(std::net::IpAddr::V6(ip)) => format!("[{ip}]"),
-    };
-    let scheme: Scheme = target.scheme();
-    let port = target.port();
-    let port = if port == scheme.default_port() { String::new() } else { format!(":{port}") };
-    format!("{}://{host}{port}", scheme.as_str()).parse().ok()
 }
 
 /// What the operator can do about a refusal.

@@ -57,9 +57,7 @@ pub(super) fn run(
     walls.up(places, &runner::through(args.transcript.as_deref(), None, places))?;
     let progress = Progress::new(out, To::Chat);
     let host = host(args, places, out, &progress)?;
-    for problem in host.tools.problems() {
-        out.diagnostic(problem);
-    }
+    progress.problems(host.tools.problems());
     if host.models.is_empty() {
         return Err(runner::no_model(places));
     }

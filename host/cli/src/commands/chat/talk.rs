@@ -17,7 +17,7 @@ use super::slash::{self, Action, Input};
 use crate::commands::catalogue::agents;
 use crate::commands::inspect::receipts;
 use crate::commands::run::team as teams_run;
-use crate::commands::run::{attachments, runner, saving};
+use crate::commands::run::{attachments, refused, runner, saving};
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
 use crate::term::out::{Out, Style};
@@ -361,6 +361,7 @@ impl<'a> Chat<'a> {
             }
             RunStatus::Failed => self.complain(&runner::failed(outcome, why)),
         }
+        refused::advise(outcome, self.host, self.places, self.out);
         let used = self.out.paint_err(Style::Dim, receipts::usage(outcome));
         self.out.note(used);
         let keep = self.host.settings.keep_runs;

@@ -9,7 +9,7 @@ use std::path::Path;
 use belljar_definition::{Settings, ToolManifest};
 use belljar_os_sandbox::Raised;
 use belljar_policy::{Access, Shown, ShownPath as _, ToolName};
-use belljar_sandbox::{Output, Part, Sandbox};
+use belljar_sandbox::{Output, Part, Sandbox, SecretStore};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -85,7 +85,7 @@ pub(super) fn run(
             checks.push(cache);
         }
     }
-    checks.extend(sandbox(probe));
+    checks.extend(sandbox(probe, out));
     checks.push(toolchain);
     let broken = checks.iter().any(|check| check.finding == Finding::Bad);
     if args.json {
@@ -239,8 +239,8 @@ fn cache(places: &Places) -> Check {
 }
 
 /// Compiles a stock tool in the child process, without the cache, and calls it.
-fn sandbox(directory: std::io::Result<tempfile::TempDir>) -> Vec<Check> {
-    let sandbox = match host::sandbox_without_cache() {
+fn sandbox(directory: std::io::Result<tempfile::TempDir>, out: &Out) -> Vec<Check> {
+    let sandbox = match host::sandbox_without_cache(out) {
         Ok(sandbox) => sandbox,
         Err(failure) => return vec![bad("sandbox", &failure)],
     };
@@ -290,6 +290,7 @@ fn probe(sandbox: &Sandbox, directory: std::io::Result<tempfile::TempDir>) -> Re
         workspace: &workspace,
         access: Access::Read,
         hosts: Vec::new(),
+        secrets: SecretStore::default(),
         cancel: CancellationToken::new(),
     };
     let result = host::runtime()?.block_on(single.call(sandbox))?;

@@ -1,5 +1,7 @@
 //! `belljar receipts`: the runs that are kept, and what the tool calls of one did.
 
+use std::collections::BTreeSet;
+
 use belljar_agent::{CallReceipt, ChildOrigin, ChildSummary, Outcome};
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::{Ending, Receipt};
@@ -8,6 +10,7 @@ use belljar_store::{MessageStatus, SessionKind, Store};
 use serde_json::{Value, json};
 
 use crate::args::ReceiptsArgs;
+use crate::commands::tools::{crash, refused};
 use crate::setup::data::failed;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
@@ -87,7 +90,8 @@ fn list(runs: &[RunRecord], more: bool, json: bool, out: &Out) -> Result<(), Fai
         let rows: Vec<_> = runs.iter().map(summary).collect();
         return out.json(&rows);
     }
-    let mut table = Table::new(out, &["run", "agent", "status", ">calls", ">tokens", "task"]);
+    let headings = ["run", "agent", "status", ">calls", ">tokens", "task"];
+    let mut table = Table::new(out, &headings).cut(MAX_TASK);
     for record in runs {
         let outcome = &record.outcome;
         let total = outcome.total;
@@ -98,7 +102,7 @@ fn list(runs: &[RunRecord], more: bool, json: bool, out: &Out) -> Result<(), Fai
             styled(message_style(record.status), record.status),
             plain(table::count(total.tool_calls)),
             plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
-            plain(Shown::clipped(record.task.trim(), MAX_TASK)),
+            plain(Shown::new(record.task.trim())),
         ]);
     }
     table.print(out);
@@ -172,7 +176,7 @@ fn subagents(outcome: &Outcome, out: &Out) {
     }
     out.line("");
     let headings = ["subagent", "ended", ">steps", ">tokens", ">calls", "task"];
-    let mut table = Table::new(out, &headings);
+    let mut table = Table::new(out, &headings).cut(MAX_TASK);
     let mut left: Vec<(usize, &ChildSummary)> = Vec::new();
     left.extend(outcome.children.iter().rev().map(|child| (0, child)));
     while let Some((depth, child)) = left.pop() {
@@ -189,7 +193,7 @@ fn subagents(outcome: &Outcome, out: &Out) {
             plain(table::count(total.steps)),
             plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
             plain(table::count(total.tool_calls)),
-            plain(Shown::clipped(child.task.trim(), MAX_TASK)),
+            plain(Shown::new(child.task.trim())),
         ]);
         left.extend(child.outcome.children.iter().rev().map(|child| (depth + 1, child)));
     }
@@ -212,10 +216,16 @@ fn failures(outcome: &Outcome, out: &Out) {
         table.row([
             styled(Style::Yellow, Shown::new(&call.tool)),
             plain(below_root(&call.agent)),
-            plain(Shown::clipped(why, MAX_WHY)),
+            plain(Shown::clipped(&crashed(call).unwrap_or_else(|| why.to_owned()), MAX_WHY)),
         ]);
     }
     table.print(out);
+}
+
+/// What the tool itself said of its crash.
+fn crashed(call: &CallReceipt) -> Option<String> {
+    let Ending::Trapped(_) = &call.receipt.ending else { return None };
+    Some(format!("the tool crashed: {}", crash::panic(&call.receipt.stderr)?))
 }
 
 /// What the sandbox refused, with the facts that only the operator sees.
@@ -237,6 +247,23 @@ pub(crate) fn denials(outcome: &Outcome, out: &Out) {
             ]);
         }
         table.print(out);
+        ways(outcome, out);
+    }
+}
+
+/// How to learn what would let the tools reach the hosts that they were refused.
+fn ways(outcome: &Outcome, out: &Out) {
+    let mut said = BTreeSet::new();
+    for call in outcome.all_receipts() {
+        for target in call.receipt.denials.iter().filter_map(refused::target) {
+            let agent = call.agent.rsplit('/').next().unwrap_or_default();
+            let agent = agent.split('#').next().unwrap_or_default();
+            let (agent, tool) = (Shown::new(agent), Shown::new(&call.receipt.tool));
+            let command = format!("belljar explain {agent} {tool} {target}");
+            if said.len() < MAX_LISTED && said.insert(command.clone()) {
+                out.note(format_args!("`{command}` says what would allow it"));
+            }
+        }
     }
 }
 

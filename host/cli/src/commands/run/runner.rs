@@ -21,7 +21,7 @@ use crate::args::{OutputFormat, RunOptions};
 use crate::commands::inspect::receipts;
 use crate::commands::run::saving::{self, Saved};
 use crate::commands::run::transcript::{self, Recorder};
-use crate::commands::run::{attachments, task, team};
+use crate::commands::run::{attachments, refused, task, team};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
@@ -126,9 +126,7 @@ pub(crate) fn run(
     walls.up(places, &through(transcript, attachments, places))?;
     let progress = Progress::new(out, To::Notes);
     let host = assembly(options, places, out, &progress, recorder.as_ref())?.host()?;
-    for problem in host.tools.problems() {
-        out.diagnostic(problem);
-    }
+    progress.problems(host.tools.problems());
     let work = work(&host, task)?;
     let printer = Printer::new(options.format(), out, &progress);
     let cancel = CancellationToken::new();
@@ -158,7 +156,8 @@ pub(crate) fn run(
         recorder.write(out)?;
     }
     printer.print(&outcome)?;
-    conclude(&mut outcome, out)
+    refused::advise(&outcome.summary(), &host, places, out);
+    conclude(&mut outcome, &progress, out)
 }
 
 fn assembly<'a>(
@@ -288,10 +287,10 @@ impl<'a> Printer<'a> {
 }
 
 /// The last lines for a person, and the exit code.
-fn conclude(outcome: &mut Ended, out: &Out) -> Result<Exit, Failure> {
+fn conclude(outcome: &mut Ended, progress: &Progress, out: &Out) -> Result<Exit, Failure> {
     for (path, agent) in outcome.agents() {
         let path = path.map_or_else(String::new, |path| format!("{}: ", Shown::new(path)));
-        for warning in &agent.warnings {
+        for warning in agent.warnings.iter().filter(|warning| !progress.has_warned(warning)) {
             out.warning(format_args!("{path}{}", Shown::new(warning)));
         }
     }

@@ -1,21 +1,23 @@
 //! `belljar tools call`: one tool, once, by hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::Path;
 
 use belljar_definition::ToolManifest;
 use belljar_policy::{Access, HostRule, Shown, ShownPath as _, ToolAsk, ToolName};
-use belljar_sandbox::{CallError, CallResult, Output, Part, Wasm};
+use belljar_sandbox::{CallError, CallResult, Output, Part, Receipt, SecretStore, Wasm};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::args::ToolCallArgs;
 use crate::commands::tools;
 use crate::commands::tools::single::Single;
+use crate::commands::tools::{crash, given, refused};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{MAX_MANIFEST_BYTES, Places, read_bounded};
 use crate::setup::host::{self, Assembly};
-use crate::term::out::Out;
+use crate::term::out::{Out, Style};
 use crate::term::table;
 
 /// Most bytes of arguments on stdin: what the session accepts from a model.
@@ -23,11 +25,21 @@ const MAX_ARGUMENT_BYTES: u64 = belljar_agent::limits::MAX_ARGUMENT_BYTES as u64
 
 /// A call as the command line states it.
 pub(crate) struct Call<'a> {
-    pub(crate) tool: &'a str,
-    pub(crate) arguments: &'a str,
-    pub(crate) write: bool,
-    pub(crate) hosts: &'a [String],
-    pub(crate) json: bool,
+    args: &'a ToolCallArgs,
+    hosts: Vec<HostRule>,
+    secrets: SecretStore,
+}
+
+impl<'a> Call<'a> {
+    /// Reads what stands behind the options: rules, and the values of secrets.
+    pub(crate) fn of(args: &'a ToolCallArgs, places: &Places) -> Result<Self, Failure> {
+        let rule = |rule: &String| {
+            rule.parse::<HostRule>().map_err(|error| Failure::usage(error.to_string()))
+        };
+        let hosts = args.host.iter().map(rule).collect::<Result<Vec<_>, _>>()?;
+        let secrets = given::store(&args.secret, &hosts, places)?;
+        Ok(Self { args, hosts, secrets })
+    }
 }
 
 /// What is called.
@@ -35,27 +47,29 @@ struct Found {
     wasm: Wasm,
     ask: ToolAsk,
     config: BTreeMap<String, String>,
-    /// Absent for a file, whose tool is then its only one.
+    /// Absent where the component is named, whose tool is then its only one.
     tool: Option<ToolName>,
 }
 
-pub(crate) fn run(call: &Call<'_>, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let arguments = arguments(call.arguments)?;
-    let hosts = call
-        .hosts
-        .iter()
-        .map(|rule| rule.parse::<HostRule>().map_err(|error| Failure::usage(error.to_string())))
-        .collect::<Result<Vec<_>, _>>()?;
-    let (found, sandbox) = find(call.tool, places, out)?;
+pub(crate) fn run(call: Call<'_>, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let Call { args, hosts, secrets } = call;
+    let arguments = arguments(&args.arguments)?;
+    let (found, sandbox) = find(args, places, out)?;
+    for name in secrets.names().filter(|name| !found.ask.secrets.contains(*name)) {
+        out.warning(format_args!(
+            "the tool does not get secret `{name}`: its `tool.toml` does not ask for it"
+        ));
+    }
     let cancel = CancellationToken::new();
+    let ask = found.ask.clone();
     let runtime = host::runtime()?;
     let result = runtime.block_on(async {
         host::cancel_on_interrupt(&cancel, out);
         let tool = match &found.tool {
             Some(tool) => tool.clone(),
-            None => only_tool(&sandbox, &found.wasm, call.tool).await?,
+            None => only_tool(&sandbox, &found.wasm, &args.component).await?,
         };
-        let access = if call.write { Access::ReadWrite } else { Access::Read };
+        let access = if args.allow_write { Access::ReadWrite } else { Access::Read };
         let single = Single {
             wasm: &found.wasm,
             ask: found.ask,
@@ -64,21 +78,30 @@ pub(crate) fn run(call: &Call<'_>, places: &Places, out: &Out) -> Result<Exit, F
             arguments: &arguments,
             workspace: &places.workspace,
             access,
-            hosts,
+            hosts: hosts.clone(),
+            secrets,
             cancel: cancel.clone(),
         };
         single.call(&sandbox).await
     })?;
-    if call.json {
+    if args.json {
         out.json(&as_json(&result))?;
     } else {
-        print(&result, out);
+        print(&result, &ask, &hosts, out);
     }
     match &result.outcome {
         Ok(_) => Ok(Exit::Completed),
         Err(CallError::Cancelled) => Ok(Exit::Cancelled),
-        Err(_) if call.json => Ok(Exit::Failed),
-        Err(error) => Err(Failure::new(Shown::multiline(&error.to_string()).to_string())),
+        Err(_) if args.json => Ok(Exit::Failed),
+        Err(error) => Err(Failure::new(why(error, &result.receipt))),
+    }
+}
+
+/// Why the call failed, for the tool's author: of a crash, what the tool itself said of it.
+fn why(error: &CallError, receipt: &Receipt) -> String {
+    match (error, crash::panic(&receipt.stderr)) {
+        (CallError::Trapped(_), Some(panic)) => format!("the tool crashed: {panic}"),
+        (error, _) => Shown::multiline(&error.to_string()).to_string(),
     }
 }
 
@@ -105,24 +128,36 @@ fn arguments(given: &str) -> Result<String, Failure> {
     }
 }
 
+/// The component that the command line names, by a file, by itself or by one of its tools, and
+/// which of its tools is meant.
 fn find(
-    word: &str,
+    args: &ToolCallArgs,
     places: &Places,
     out: &Out,
 ) -> Result<(Found, belljar_sandbox::Sandbox), Failure> {
+    let word = args.component.as_str();
+    let chosen = args.tool.as_deref().map(ToolName::new).transpose();
+    let chosen = chosen.map_err(|error| Failure::usage(error.to_string()))?;
     if tools::is_path(word) {
         let wasm = tools::read_component(word)?;
         let ask = manifest_beside(Path::new(word), out)?;
-        let found = Found { wasm, ask, config: BTreeMap::new(), tool: None };
+        let found = Found { wasm, ask, config: BTreeMap::new(), tool: chosen };
         return Ok((found, host::sandbox(places, out)?));
     }
     let host = Assembly::new(places, out)?.host()?;
-    let component = host.tools.owner(word).ok_or_else(|| tools::no_tool(&host, word))?;
+    let (component, named) = match host.tools.owner(word) {
+        Some(owner) => (owner, ToolName::new(word).ok()),
+        None => {
+            let all = host.tools.components().iter();
+            let component = all.into_iter().find(|component| component.name.as_str() == word);
+            (component.ok_or_else(|| tools::no_tool(&host, word))?, None)
+        }
+    };
     let found = Found {
         wasm: component.wasm.clone(),
         ask: component.manifest.ask.clone(),
         config: component.config.as_ref().clone(),
-        tool: ToolName::new(word).ok(),
+        tool: chosen.or(named),
     };
     Ok((found, host.sandbox.clone()))
 }
@@ -155,12 +190,12 @@ async fn only_tool(
         infos => {
             let names: Vec<String> = infos.iter().map(|info| format!("`{}`", info.name)).collect();
             Err(Failure::usage(format!("`{path}` offers several tools: {}", names.join(", ")))
-                .hint("install it, then call a tool by its name"))
+                .hint("say which with `--tool NAME`"))
         }
     }
 }
 
-fn print(result: &CallResult, out: &Out) {
+fn print(result: &CallResult, ask: &ToolAsk, hosts: &[HostRule], out: &Out) {
     if let Ok(Output { parts }) = &result.outcome {
         for part in parts {
             match part {
@@ -176,12 +211,11 @@ fn print(result: &CallResult, out: &Out) {
         }
     }
     let receipt = &result.receipt;
+    crash::streams(receipt, out);
     for line in &receipt.logs {
         out.note(format_args!("{}: {}", Shown::new(&line.level), Shown::new(&line.message)));
     }
-    for denial in &receipt.denials {
-        out.note(format_args!("refused: {}: {}", denial.code, Shown::new(&denial.facts)));
-    }
+    denials(receipt, ask, hosts, out);
     out.note(format_args!(
         "{}, {} fuel, {} read, {} written",
         table::micros(receipt.times.total),
@@ -189,6 +223,24 @@ fn print(result: &CallResult, out: &Out) {
         table::size(receipt.bytes.read),
         table::size(receipt.bytes.written)
     ));
+}
+
+/// What was refused, and under the first refusal of each host what would let the call reach it.
+fn denials(receipt: &Receipt, ask: &ToolAsk, hosts: &[HostRule], out: &Out) {
+    let mut advised = BTreeSet::new();
+    for denial in &receipt.denials {
+        out.note(format_args!("refused: {}: {}", denial.code, Shown::new(&denial.facts)));
+        let Some(target) = refused::target(denial) else { continue };
+        let shown = target.to_string();
+        if !denial.facts.contains(&shown) {
+            out.note(format_args!("  it asked for `{shown}`"));
+        }
+        if advised.insert(shown) {
+            for line in refused::for_call(&target, ask, hosts) {
+                out.note(format_args!("  {} {line}", out.paint_err(Style::Cyan, "hint:")));
+            }
+        }
+    }
 }
 
 fn as_json(result: &CallResult) -> Value {

@@ -4,6 +4,7 @@ use belljar_policy::Shown;
 use belljar_sandbox::{DescribeError, Digest, Inspection, LoadError, Need, ToolInfo, Wasm};
 use serde_json::json;
 
+use crate::commands::tools::words;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host;
@@ -116,17 +117,11 @@ fn print(name: &str, inspection: &Inspection, offered: &Result<Vec<ToolInfo>, St
 }
 
 fn print_tool(info: &ToolInfo, out: &Out) {
-    let hints = [
-        (info.hints.read_only, "read-only"),
-        (info.hints.idempotent, "idempotent"),
-        (info.hints.open_world, "open-world"),
-    ];
-    let hints: Vec<&str> = hints.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect();
-    let hints = if hints.is_empty() { "no hints".to_owned() } else { hints.join(", ") };
+    let hints = words::hints(info);
     out.line(format_args!("tool {} ({hints})", out.paint(Style::Bold, &info.name)));
     out.line(format_args!("  {}", Shown::new(&info.description)));
     let schema = serde_json::to_string_pretty(&info.schema).unwrap_or_default();
     for line in Shown::multiline(&schema).to_string().lines() {
-        out.line(format_args!("  {line}"));
+        out.text(&format!("  {line}\n"));
     }
 }

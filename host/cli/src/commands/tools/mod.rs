@@ -2,9 +2,13 @@
 
 pub(crate) mod aliases;
 pub(crate) mod call;
+pub(crate) mod crash;
+mod given;
 pub(crate) mod inspect;
 pub(crate) mod make;
+pub(crate) mod refused;
 pub(crate) mod single;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -44,14 +48,14 @@ pub(crate) fn run(
             let wasm = find(component, &places, out)?;
             tools_inspect::run(component, &wasm, *json, &places, out)
         }
-        ToolsCommand::Call { tool, arguments, allow_write, host, json } => {
-            let call =
-                tools_call::Call { tool, arguments, write: *allow_write, hosts: host, json: *json };
+        ToolsCommand::Call(args) => {
             let places = places()?;
-            let through =
-                Through { read: files(tool), workspace: *allow_write, ..Through::default() };
+            // Values of secrets may lie where the OS sandbox lets nobody read.
+            let call = tools_call::Call::of(args, &places)?;
+            let read = files(&args.component);
+            let through = Through { read, workspace: args.allow_write, ..Through::default() };
             walls.up(&places, &through)?;
-            tools_call::run(&call, &places, out)
+            tools_call::run(call, &places, out)
         }
         ToolsCommand::Aliases { json, markdown } => tools_aliases::run(*json, *markdown, out),
         ToolsCommand::New { name, dir } => tools_make::new(name, dir.as_deref(), out),
@@ -102,7 +106,8 @@ pub(crate) fn read_component(path: &str) -> Result<Wasm, Failure> {
     let bytes = read_bounded(Path::new(path), MAX_COMPONENT_BYTES).map_err(|error| {
         Failure::usage(format!("failed to read `{}`: {error}", Shown::new(path)))
     })?;
-    Ok(Wasm::new(bytes))
+    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+    Ok(Wasm::new(bytes).named(name))
 }
 
 /// A component by its file or by a tool's name.
@@ -151,13 +156,14 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
         rows.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
         out.json(&rows)?;
     } else {
-        let mut table = Table::new(out, &["tool", "from", "asks for", "description"]);
+        let headings = ["tool", "from", "asks for", "description"];
+        let mut table = Table::new(out, &headings).cut(MAX_DESCRIPTION);
         for (info, component) in &rows {
             table.row([
                 plain(&info.name),
                 plain(origin(component.origin)),
-                styled(Style::Dim, asks(&component.manifest.ask)),
-                plain(Shown::clipped(&info.description, MAX_DESCRIPTION)),
+                styled(Style::Dim, words::asks(&component.manifest.ask)),
+                plain(Shown::new(&info.description)),
             ]);
         }
         for spec in host_tool_specs() {
@@ -165,7 +171,7 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
                 plain(&spec.name),
                 plain("host"),
                 styled(Style::Dim, "nothing"),
-                plain(Shown::clipped(&spec.description, MAX_DESCRIPTION)),
+                plain(Shown::new(&spec.description)),
             ]);
         }
         table.print(out);
@@ -195,18 +201,4 @@ fn origin(origin: Origin) -> &'static str {
         Origin::Stock => "belljar",
         Origin::Home => "home",
     }
-}
-
-/// What a manifest asks for, in a few words.
-fn asks(ask: &ToolAsk) -> String {
-    let mut words = Vec::new();
-    if let Some(access) = ask.mounts {
-        words.push(format!("mounts ({access})"));
-    }
-    if !ask.hosts.is_empty() {
-        let rules: Vec<String> = ask.hosts.iter().map(ToString::to_string).collect();
-        words.push(rules.join(" "));
-    }
-    words.extend(ask.secrets.iter().map(|secret| format!("secret {secret}")));
-    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }

@@ -24,11 +24,13 @@ pub(crate) struct Single<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) access: Access,
     pub(crate) hosts: Vec<HostRule>,
+    /// Those that the tool gets, if its manifest asks for them.
+    pub(crate) secrets: SecretStore,
     pub(crate) cancel: CancellationToken,
 }
 
 impl Single<'_> {
-    /// Calls the tool in a jar of its own. Secrets are never joined.
+    /// Calls the tool in a jar of its own.
     pub(crate) async fn call(self, sandbox: &Sandbox) -> Result<CallResult, Failure> {
         let infos = sandbox.describe(self.wasm).await;
         let infos = infos.map_err(|error| Failure::new(format!("`{}`: {error}", self.tool)))?;
@@ -47,6 +49,7 @@ impl Single<'_> {
             tools: [(self.tool.clone(), Permission::Allow)].into(),
             mounts: vec![mount],
             hosts: vec![self.hosts],
+            secrets: self.secrets.names().cloned().collect(),
             ..Grants::none()
         };
         let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
@@ -61,7 +64,7 @@ impl Single<'_> {
                 ask: self.ask,
                 config: Arc::new(self.config),
             }],
-            secrets: SecretStore::default(),
+            secrets: self.secrets,
             cancel: self.cancel,
         };
         let jar = sandbox.jar(spec).map_err(|error| Failure::new(error.to_string()))?;

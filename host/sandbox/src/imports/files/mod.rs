@@ -478,7 +478,7 @@ impl FilesView<'_> {
 
 /// Writes a refusal down.
 fn refuse(record: &Record, what: &str, code: DenyCode, facts: String) {
-    record.deny(Denial { code, what: what.to_owned(), facts: clip(&facts) });
+    record.deny(Denial::new(code, what, clip(&facts)));
 }
 
 /// Takes bytes from the budget, or writes down that it is used up.

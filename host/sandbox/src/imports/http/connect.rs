@@ -119,7 +119,7 @@ async fn addresses(
     }
     match refusal {
         Some(denied) if permits.is_empty() => {
-            record.denied("request", &denied);
+            record.denied_request(permit.target(), &denied);
             Err(Error::DestinationIpProhibited)
         }
         None if permits.is_empty() => Err(Error::DestinationNotFound),

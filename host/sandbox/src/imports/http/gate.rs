@@ -108,7 +108,7 @@ impl Gate {
         let path = origin_form(uri)?;
         self.check_headers(headers)?;
         let permit = self.scope.check(&target).map_err(|denied| {
-            self.record.denied("request", &denied);
+            self.record.denied_request(&target, &denied);
             Error::HttpRequestDenied
         })?;
         let joined = self.join(&target, headers)?;

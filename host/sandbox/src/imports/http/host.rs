@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use belljar_policy::DenyCode;
+use belljar_policy::{DenyCode, Target};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable};
 use wasmtime_wasi_http::p2::bindings::http::{outgoing_handler, types};
@@ -74,6 +74,27 @@ impl HttpView<'_> {
         self.ctx.held.keep(&made);
         made
     }
+}
+
+/// Takes a request that is refused before anything of it is looked at. Gives where it would have
+/// gone; `None` = nowhere that a host rule could name.
+pub(crate) fn take_refused(
+    view: &mut HttpView<'_>,
+    request: Request,
+) -> wasmtime::Result<Option<Target>> {
+    let target = target_of(view.table.get(&request)?);
+    types::HostOutgoingRequest::drop(view, request)?;
+    Ok(target)
+}
+
+fn target_of(request: &HostOutgoingRequest) -> Option<Target> {
+    let scheme = match &request.scheme {
+        Some(Scheme::Http) => "http",
+        Some(Scheme::Https) | None => "https",
+        Some(Scheme::Other(_)) => return None,
+    };
+    let authority = request.authority.as_deref()?;
+    Target::parse(&format!("{scheme}://{authority}/")).ok()
 }
 
 /// Functions that are handed on as they are: `Trait: function(arguments) -> result; ...`.

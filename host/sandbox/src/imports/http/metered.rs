@@ -73,8 +73,7 @@ impl Metered {
 
     fn fail(&self, fault: Fault, facts: String) -> io::Error {
         if self.fault.set(fault) {
-            let what = "request".to_owned();
-            self.record.deny(Denial { code: DenyCode::LimitReached, what, facts });
+            self.record.deny(Denial::new(DenyCode::LimitReached, "request", facts));
         }
         io::ErrorKind::QuotaExceeded.into()
     }

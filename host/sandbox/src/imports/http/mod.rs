@@ -39,6 +39,7 @@ use self::gate::{Gate, Io, MAX_HEADER_BYTES};
 use self::host::Held;
 use crate::receipt::record::Record;
 
+pub(crate) use self::host::take_refused;
 pub(crate) use self::options::Connections;
 pub use self::options::HttpOptions;
 pub use self::resolve::{Resolver, SystemResolver};

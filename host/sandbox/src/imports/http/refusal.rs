@@ -11,7 +11,7 @@ use crate::receipt::record::{Record, clip};
 pub(crate) const MAX_PATH: usize = 8 << 10;
 /// Writes a refusal down and makes the error that the guest gets.
 pub(crate) fn deny(record: &Record, code: DenyCode, facts: String) -> Error {
-    record.deny(Denial { code, what: "request".to_owned(), facts: clip(&facts) });
+    record.deny(Denial::new(code, "request", clip(&facts)));
     Error::HttpRequestDenied
 }
 

@@ -1,0 +1,76 @@
+//! What would let a run reach the hosts that its tools were refused: said to the operator at the
+//! terminal, at the end of the run. No event, no answer of a model and no reply of the server has it.
+
+use std::collections::BTreeSet;
+
+use belljar_agent::{Host, Outcome, ResolvedAgent, resolve};
+use belljar_definition::{GrantChange, grant_command};
+use belljar_policy::{DenyCode, Permission, Question, Shown, Source, Target};
+
+use crate::commands::catalogue::explain;
+use crate::commands::tools::{manifest_of, refused};
+use crate::setup::home::Places;
+use crate::term::out::{Out, Style};
+
+/// Hosts of one run that are spoken of: a tool can ask for any number.
+const MAX_HOSTS: usize = 10;
+
+/// Says for each refused host which command, or whose file, would open it.
+pub(crate) fn advise(outcome: &Outcome, host: &Host, places: &Places, out: &Out) {
+    let mut said = BTreeSet::new();
+    for call in outcome.all_receipts() {
+        let tool = &call.receipt.tool;
+        for denial in &call.receipt.denials {
+            let Some(target) = refused::target(denial) else { continue };
+            if said.len() >= MAX_HOSTS || !said.insert((call.agent.clone(), target.to_string())) {
+                continue;
+            }
+            let name = name_of(&call.agent, outcome);
+            let Ok(agent) = resolve(host, name, &places.workspace) else { continue };
+            if let Some(way) = way(&agent, tool, &target, denial.code, host) {
+                let hint = out.paint_err(Style::Cyan, "hint:");
+                let name = Shown::new(name);
+                out.note(format_args!("  {hint} `{name}` did not reach `{target}`: {way}"));
+            }
+        }
+    }
+}
+
+/// Which source refuses it, and the command where it is the grants.
+fn way(
+    agent: &ResolvedAgent,
+    tool: &str,
+    target: &Target,
+    code: DenyCode,
+    host: &Host,
+) -> Option<String> {
+    let manifest = manifest_of(host, tool).ok()?;
+    let (asked, grants) = (&agent.definition.asked, &agent.grants);
+    let question = Question::Url(target.clone());
+    let answer = belljar_policy::explain(tool, &question, asked, &manifest, grants, None);
+    let change = match (answer.permission, answer.decided_by) {
+        (Permission::Deny, Some(Source::Grants)) => explain::missing(agent, tool, &question)?,
+        (Permission::Deny, Some(Source::Definition)) => {
+            return Some("the agent's own file does not ask for it".to_owned());
+        }
+        (Permission::Deny, Some(Source::Manifest)) => {
+            return Some(format!("the manifest of `{tool}` does not ask for it"));
+        }
+        (Permission::Deny, Some(Source::Parent | Source::Hook) | None) => return None,
+        // The rule that fits opens no private address; one of this name does.
+        (Permission::Allow | Permission::Ask, _) if code == DenyCode::AddressNotAllowed => {
+            GrantChange { hosts: vec![refused::rule(target)?], ..GrantChange::default() }
+        }
+        (Permission::Allow | Permission::Ask, _) => return None,
+    };
+    let command = grant_command(&agent.id, &change, false);
+    Some(format!("`{}` lets it", Shown::new(&command)))
+}
+
+/// An agent's name by its path in the run.
+fn name_of<'a>(path: &'a str, outcome: &'a Outcome) -> &'a str {
+    match path.rsplit_once('/') {
+        None => outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent),
+        Some((_, child)) => child.rsplit_once('#').map_or(child, |(name, _)| name),
+    }
+}

@@ -1,0 +1,61 @@
+//! What a tool printed, for its author: the streams of a call, and the message of a panic in them.
+
+use belljar_policy::Shown;
+use belljar_sandbox::Receipt;
+
+use crate::term::out::Out;
+use crate::term::table;
+
+/// Characters of a panic's message in an error; the stream itself stands above.
+const MAX_PANIC: usize = 1_000;
+
+/// Shows what the tool wrote to its standard streams. The sandbox keeps the first bytes of each,
+/// and says how many it dropped.
+pub(super) fn streams(receipt: &Receipt, out: &Out) {
+    for (name, text) in [("stdout", &receipt.stdout), ("stderr", &receipt.stderr)] {
+        for line in Shown::multiline(text.trim_end()).to_string().lines() {
+            out.note(format_args!("{name}: {line}"));
+        }
+    }
+    if receipt.stdio_dropped > 0 {
+        out.note(format_args!(
+            "{} more of stdout and stderr are not kept",
+            table::size(receipt.stdio_dropped)
+        ));
+    }
+}
+
+/// Where a Rust program panicked and what it said, as its standard library writes it. `None` = it
+/// wrote no such thing. The last of them is what ended the call. Escaped.
+pub(crate) fn panic(stderr: &str) -> Option<String> {
+    let lines: Vec<&str> = stderr.lines().collect();
+    let is_head = |line: &&str| line.starts_with("thread ") && line.contains(PANICKED);
+    let head = lines.iter().rposition(is_head)?;
+    let (_, place) = lines.get(head)?.split_once(PANICKED)?;
+    let message = lines.get(head + 1..).unwrap_or_default();
+    let message = message.iter().take_while(|line| !line.starts_with("note: "));
+    let message = message.copied().collect::<Vec<_>>().join("\n");
+    let place = place.trim().trim_end_matches(':');
+    let text = format!("it panicked at {place}: {}", message.trim());
+    Some(Shown::clipped(&text, MAX_PANIC).to_string())
+}
+
+/// What stands before the place.
+const PANICKED: &str = " panicked at ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_and_the_message_of_the_last_panic_are_found() {
+        let stderr = "loading\n\nthread 'main' panicked at src/lib.rs:3:9:\nfirst\n\
+            \nthread '<unnamed>' (1) panicked at src/lib.rs:12:5:\nno \u{1b}[2Jword\n\
+            note: run with `RUST_BACKTRACE=1` environment variable\n";
+        let text = panic(stderr).unwrap();
+        assert_eq!(text, "it panicked at src/lib.rs:12:5: no \\u{1b}[2Jword");
+        for other in ["", "panicked at nothing", "it fails\n"] {
+            assert_eq!(panic(other), None, "{other}");
+        }
+    }
+}

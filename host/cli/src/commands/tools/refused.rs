@@ -1,0 +1,89 @@
+//! What an operator would write so that a refused request may pass: for the person at the terminal
+//! alone. Agents, models and callers of the server are told the refusal and no way around it.
+
+use belljar_policy::{DenyCode, HostRule, HostScope, Source, Target, TargetHost, ToolAsk};
+use belljar_sandbox::Denial;
+
+/// The target of a refused request, if a host rule decides about it.
+pub(crate) fn target(denial: &Denial) -> Option<Target> {
+    let target = Target::parse(denial.target.as_deref()?).ok()?;
+    let by_rule = match denial.code {
+        DenyCode::HostNotAllowed | DenyCode::InterfaceNotGranted => true,
+        // A name that leads to a private address is opened by no rule of that name, but for one.
+        DenyCode::AddressNotAllowed => match target.host() {
+            TargetHost::Ip(_) => true,
+            TargetHost::Name(name) => name == "localhost",
+        },
+        DenyCode::ToolNotAllowed
+        | DenyCode::NobodyToAsk
+        | DenyCode::PathNotAllowed
+        | DenyCode::ReadOnly
+        | DenyCode::SpecialFile
+        | DenyCode::RequestNotAllowed
+        | DenyCode::SecretInReply
+        | DenyCode::LimitReached
+        | DenyCode::DeniedByHook => false,
+    };
+    by_rule.then_some(target)
+}
+
+/// The rule for exactly this scheme, host and port.
+pub(crate) fn rule(target: &Target) -> Option<HostRule> {
+    target.to_string().parse().ok()
+}
+
+/// What lets one `tools call` reach the target: a line of the manifest, an option, or both.
+pub(super) fn for_call(target: &Target, ask: &ToolAsk, hosts: &[HostRule]) -> Vec<String> {
+    let Some(rule) = rule(target) else { return Vec::new() };
+    let covered =
+        |rules: &[HostRule]| HostScope::of(Source::Manifest, rules.to_vec()).check(target).is_ok();
+    let mut lines = Vec::new();
+    if !covered(&ask.hosts) {
+        lines.push(format!("its `tool.toml` does not ask for it: `hosts = [\"{rule}\"]`"));
+    }
+    if !hosts.contains(&rule) {
+        lines.push(format!("`--host {rule}` lets this call reach it"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denial(code: DenyCode, to: &str) -> Denial {
+        Denial { target: Some(to.to_owned()), ..Denial::new(code, "request", "facts") }
+    }
+
+    #[test]
+    fn only_a_target_that_a_rule_can_open_has_a_way() {
+        let named = |code, to: &str| {
+            target(&denial(code, to)).and_then(|it| rule(&it)).map(|rule| rule.to_string())
+        };
+        let refused = DenyCode::HostNotAllowed;
+        assert_eq!(named(refused, "https://api.test:8443").unwrap(), "https://api.test:8443");
+        assert_eq!(named(refused, "http://[::1]:80").unwrap(), "http://[::1]");
+        assert_eq!(
+            named(DenyCode::AddressNotAllowed, "http://10.0.0.1").unwrap(),
+            "http://10.0.0.1"
+        );
+        assert_eq!(named(DenyCode::AddressNotAllowed, "http://inner.test"), None);
+        assert_eq!(named(DenyCode::LimitReached, "https://api.test"), None);
+        assert_eq!(named(refused, "[withheld: it holds a secret]"), None);
+    }
+
+    #[test]
+    fn a_call_is_told_what_is_missing_on_either_side() {
+        let target = Target::parse("https://api.test").unwrap();
+        let rule: HostRule = "https://api.test".parse().unwrap();
+        let asks = ToolAsk { hosts: vec!["https://*.test".parse().unwrap()], ..ToolAsk::default() };
+        let lines = |ask: &ToolAsk, hosts: &[HostRule]| for_call(&target, ask, hosts);
+        assert_eq!(lines(&ToolAsk::default(), &[]).len(), 2);
+        assert_eq!(lines(&asks, &[]), ["`--host https://api.test` lets this call reach it"]);
+        let manifest = lines(&ToolAsk::default(), &[rule]);
+        assert_eq!(
+            manifest,
+            ["its `tool.toml` does not ask for it: `hosts = [\"https://api.test\"]`"]
+        );
+    }
+}

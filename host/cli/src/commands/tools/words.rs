@@ -1,0 +1,29 @@
+//! What a tool asks for and says of itself, in a few words.
+
+use belljar_policy::ToolAsk;
+use belljar_sandbox::ToolInfo;
+
+/// What a manifest asks for.
+pub(super) fn asks(ask: &ToolAsk) -> String {
+    let mut words = Vec::new();
+    if let Some(access) = ask.mounts {
+        words.push(format!("mounts ({access})"));
+    }
+    if !ask.hosts.is_empty() {
+        let rules: Vec<String> = ask.hosts.iter().map(ToString::to_string).collect();
+        words.push(rules.join(" "));
+    }
+    words.extend(ask.secrets.iter().map(|secret| format!("secret {secret}")));
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+}
+
+/// What a tool says of how it may be called.
+pub(super) fn hints(info: &ToolInfo) -> String {
+    let hints = [
+        (info.hints.read_only, "read-only"),
+        (info.hints.idempotent, "idempotent"),
+        (info.hints.open_world, "open-world"),
+    ];
+    let hints: Vec<&str> = hints.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect();
+    if hints.is_empty() { "no hints".to_owned() } else { hints.join(", ") }
+}
