@@ -4,52 +4,32 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod edit_loop;
+mod kit;
 
-fn belljar(home: &Path, folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_belljar"))
-        .args(arguments)
-        .env("BELLJAR_HOME", home)
-        .current_dir(folder)
-        .output()
-        .unwrap()
-}
-
-fn succeed(output: Output) -> String {
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
-    out
-}
+use kit::belljar;
 
 #[test]
 fn a_new_tool_project_builds_and_answers_and_stays_in_its_mount() {
     let (home, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let run = |arguments: &[&str]| belljar(home.path(), folder.path(), arguments);
-    succeed(run(&["tools", "new", "word_count"]));
-    let again = run(&["tools", "new", "word_count"]);
-    assert!(!again.status.success(), "a project that is there is not written over");
-    succeed(run(&["tools", "build", "word_count"]));
+    run(&["tools", "new", "word_count"]).succeeds();
+    // A project that is there is not written over.
+    run(&["tools", "new", "word_count"]).fails(1);
+    run(&["tools", "build", "word_count"]).succeeds();
 
     let component = "word_count/tool.wasm";
-    let inspected = succeed(run(&["tools", "inspect", component]));
+    let inspected = run(&["tools", "inspect", component]).succeeds().out;
     assert!(inspected.contains("word_count"), "{inspected}");
     assert!(!inspected.contains("wasi:http"), "a file tool imports no network: {inspected}");
 
     let workspace = folder.path().join("workspace");
     std::fs::create_dir(&workspace).unwrap();
     std::fs::write(workspace.join("three.txt"), "one two three\n").unwrap();
-    let called = succeed(run(&[
-        "tools",
-        "call",
-        component,
-        r#"{"path":"three.txt"}"#,
-        "--workspace",
-        "workspace",
-    ]));
+    let called =
+        run(&["tools", "call", component, r#"{"path":"three.txt"}"#, "--workspace", "workspace"])
+            .succeeds()
+            .out;
     assert!(called.contains('3'), "{called}");
 
     std::fs::write(folder.path().join("outside.txt"), "secret words").unwrap();
@@ -60,9 +40,8 @@ fn a_new_tool_project_builds_and_answers_and_stays_in_its_mount() {
         r#"{"path":"../outside.txt"}"#,
         "--workspace",
         "workspace",
-    ]);
-    assert!(!escape.status.success(), "a path outside the mount is refused");
-    let text = String::from_utf8_lossy(&escape.stdout).into_owned()
-        + &String::from_utf8_lossy(&escape.stderr);
+    ])
+    .fails(1);
+    let text = escape.out + &escape.err;
     assert!(!text.contains("secret words"), "{text}");
 }

@@ -409,9 +409,13 @@ pub(crate) enum ToolsCommand {
         /// The project
         #[arg(default_value = ".")]
         dir: PathBuf,
-        /// Put the component and its manifest where belljar finds them
+        /// Put the component and its manifest where belljar finds them, after checking it and
+        /// showing what changes; a tool that belljar.toml pins is pinned anew, with your yes
         #[arg(long)]
         install: bool,
+        /// With --install: pin anew without asking
+        #[arg(long, short, requires = "install")]
+        yes: bool,
     },
 }
 

@@ -1,6 +1,7 @@
 //! What a person sees: text, tables, progress, questions.
 
 pub(crate) mod asker;
+pub(crate) mod diff;
 pub(crate) mod out;
 pub(crate) mod progress;
 pub(crate) mod snippets;

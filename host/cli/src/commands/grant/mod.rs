@@ -23,6 +23,7 @@ use crate::commands::catalogue::agents;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_config, read_own_config, replace_config};
 use crate::setup::host::Assembly;
+use crate::term::diff;
 use crate::term::out::Out;
 
 pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
@@ -74,7 +75,7 @@ fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
         asks.show(&id, out);
     }
     say_defaults(&changes[0], &host, out);
-    write::show(&writer.places.config(), &old, &new, out);
+    diff::show(&writer.places.config().shown().to_string(), &old, &new, out);
     if !writer.agreed("write this?")? {
         return Ok(Exit::Cancelled);
     }

@@ -3,15 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use belljar_definition::ToolManifest;
 use belljar_policy::{Shown, ShownPath as _};
+use belljar_sandbox::Wasm;
 
+use crate::commands::tools::install::{self, New};
 use crate::setup::embedded::{self, SDK};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{
-    MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, Places, create_private, read_bounded,
-};
-use crate::setup::ours::make_private;
+use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
 use crate::term::out::Out;
 use belljar_guest_build::{Build, Toolchain};
 
@@ -46,10 +44,17 @@ pub(crate) fn new(name: &str, dir: Option<&Path>, out: &Out) -> Result<Exit, Fai
     Ok(Exit::Completed)
 }
 
+/// That a build is installed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Install {
+    /// A pin is changed without asking.
+    pub(crate) yes: bool,
+}
+
 /// Builds a project and puts the component beside its manifest.
 pub(crate) fn build(
     dir: &Path,
-    install: bool,
+    install: Option<Install>,
     places: impl FnOnce() -> Result<Places, Failure>,
     out: &Out,
 ) -> Result<Exit, Failure> {
@@ -81,25 +86,18 @@ pub(crate) fn build(
             .hint("publish a function with `belljar_guest::tools!`"));
     }
     out.line(format_args!("built {} (sha256:{})", component.shown(), inspection.digest));
-    if install {
-        let to = install_into(dir, &component, &places()?)?;
-        out.line(format_args!("installed in {}", to.shown()));
-        out.note("next: `belljar grant AGENT --tool NAME` lets an agent call it");
-    } else {
+    let Some(Install { yes }) = install else {
         out.note(format_args!("next: `belljar tools inspect {}`", component.shown()));
-    }
-    Ok(Exit::Completed)
+        return Ok(Exit::Completed);
+    };
+    let name = installed_name(dir)?;
+    let manifest = dir.join("tool.toml");
+    let wasm = Wasm::new(wasm).named(name.as_str());
+    install::run(&New { name: &name, wasm, manifest: &manifest, yes }, &places()?, out)
 }
 
-/// Copies component and manifest into the home, under the directory's name.
-fn install_into(dir: &Path, component: &Path, places: &Places) -> Result<PathBuf, Failure> {
-    let manifest = dir.join("tool.toml");
-    let text = read_bounded(&manifest, MAX_MANIFEST_BYTES).map_err(|error| {
-        Failure::usage(format!("failed to read `{}`: {error}", manifest.shown()))
-    })?;
-    ToolManifest::parse(&manifest, &String::from_utf8_lossy(&text)).map_err(|diagnostics| {
-        Failure::diagnostics("the tool's manifest is not valid", diagnostics)
-    })?;
+/// The name under which a project is installed: that of its directory.
+fn installed_name(dir: &Path) -> Result<String, Failure> {
     let name = dir.canonicalize().ok();
     let name = name.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
     let name = name.unwrap_or_default().replace('-', "_");
@@ -108,14 +106,7 @@ fn install_into(dir: &Path, component: &Path, places: &Places) -> Result<PathBuf
         return Err(Failure::usage(format!("`{name}` is the name of a built-in tool"))
             .hint("rename the project's directory"));
     }
-    let to = places.tools().join(&name);
-    create_private(&to)
-        .map_err(|error| Failure::new(format!("failed to create `{}`: {error}", to.shown())))?;
-    copy(component, &to.join("tool.wasm"))?;
-    copy(&manifest, &to.join("tool.toml"))?;
-    make_private(&to)
-        .map_err(|error| Failure::new(format!("failed to close `{}`: {error}", to.shown())))?;
-    Ok(to)
+    Ok(name)
 }
 
 /// Words that no Rust function can be called.
@@ -152,6 +143,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use belljar_definition::ToolManifest;
+
     use super::*;
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod crash;
 mod given;
 pub(crate) mod inspect;
+mod install;
 pub(crate) mod make;
 pub(crate) mod refused;
 pub(crate) mod single;
@@ -59,7 +60,10 @@ pub(crate) fn run(
         }
         ToolsCommand::Aliases { json, markdown } => tools_aliases::run(*json, *markdown, out),
         ToolsCommand::New { name, dir } => tools_make::new(name, dir.as_deref(), out),
-        ToolsCommand::Build { dir, install } => tools_make::build(dir, *install, places, out),
+        ToolsCommand::Build { dir, install, yes } => {
+            let install = install.then_some(tools_make::Install { yes: *yes });
+            tools_make::build(dir, install, places, out)
+        }
     }
 }
 

@@ -1,0 +1,250 @@
+//! `belljar tools build --install`: puts a tool into the home, after asking the component what it
+//! offers and showing what changes. A tool that `belljar.toml` pins is pinned anew, with a yes.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use belljar_definition::{HOST_TOOLS, ToolManifest};
+use belljar_policy::{Shown, ShownPath as _};
+use belljar_sandbox::{Sandbox, ToolInfo, Wasm};
+
+use crate::commands::tools::words::{asks, hints};
+use crate::setup::embedded::STOCK_TOOLS;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{
+    MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, Places, create_private, not_written, read_bounded,
+    read_own_config, replace_config,
+};
+use crate::setup::host;
+use crate::setup::ours::make_private;
+use crate::setup::pins;
+use crate::term::diff;
+use crate::term::out::Out;
+
+/// The component of an installed tool.
+const COMPONENT: &str = "tool.wasm";
+
+/// Its manifest.
+const MANIFEST: &str = "tool.toml";
+
+/// What is to be installed.
+pub(super) struct New<'a> {
+    /// The name of its directory in the home.
+    pub(super) name: &'a str,
+    pub(super) wasm: Wasm,
+    /// The manifest's file.
+    pub(super) manifest: &'a Path,
+    /// A pin is changed without asking.
+    pub(super) yes: bool,
+}
+
+/// A component with its manifest, as texts that can be compared.
+struct Version {
+    wasm: Wasm,
+    manifest: String,
+    /// What it imports and offers.
+    offers: String,
+}
+
+/// Installs it. Nothing is written unless the component says what it offers, its tools have names
+/// of their own, and a person agrees where a pin changes.
+///
+/// # Errors
+///
+/// When the component or its manifest is not valid, when there is nobody to ask, and when the home
+/// cannot be written.
+pub(super) fn run(new: &New<'_>, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let New { name, wasm, yes, .. } = new;
+    let manifest = manifest(new.manifest)?;
+    let sandbox = host::sandbox(places, out)?;
+    let tools = offered(name, wasm, &sandbox)?;
+    let to = places.tools().join(name);
+    let offers = offers(wasm, &Ok(tools.clone()))?;
+    let version = Version { wasm: wasm.clone(), manifest, offers };
+    let settings = host::settings(places)?;
+    let pin = pins::pinned(&settings, name);
+    let digest = version.digest();
+    let moves_pin = pin.is_some_and(|pin| pin != digest);
+    match installed(&to, &sandbox) {
+        Some(old) if old.is(&version) && !moves_pin => {
+            out.line(format_args!("nothing to change: {} holds this component", to.shown()));
+            return Ok(Exit::Completed);
+        }
+        Some(old) => {
+            if pin.is_some_and(|pin| pin != old.digest()) {
+                out.warning("what is installed is not the component that `belljar.toml` pins");
+            }
+            changes(&old, &version, out);
+        }
+        None => first(&tools, &version.manifest, out),
+    }
+    if moves_pin && !agreed(name, *yes, out)? {
+        return Ok(Exit::Cancelled);
+    }
+    write(&to, &version)?;
+    out.line(format_args!("installed in {}", to.shown()));
+    if moves_pin {
+        let path = places.config();
+        let text = read_own_config(&path)?.unwrap_or_default();
+        let text = pins::with_digest(&text, name, &digest)
+            .ok_or_else(|| Failure::usage(format!("`{}` is not valid", path.shown())))?;
+        replace_config(&path, &text)?;
+        out.line(format_args!("pinned {digest} in {}", path.shown()));
+    } else if pin.is_none() {
+        out.note(next(name, &digest, &tools));
+    }
+    Ok(Exit::Completed)
+}
+
+/// How an agent gets it. A component of one tool with its own name is pinned with the grant.
+fn next(name: &str, digest: &str, tools: &[ToolInfo]) -> String {
+    match tools {
+        [tool] if tool.name.as_str() == name => {
+            format!("next: `belljar grant AGENT --tool {name}` lets an agent call it")
+        }
+        _ => format!(
+            "next: add `digest = \"{digest}\"` under `[tools.{name}]` in `belljar.toml`, then \
+             `belljar grant AGENT --tool TOOL` lets an agent call one of its tools"
+        ),
+    }
+}
+
+impl Version {
+    fn digest(&self) -> String {
+        format!("sha256:{}", self.wasm.digest())
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.wasm.digest() == other.wasm.digest() && self.manifest == other.manifest
+    }
+}
+
+/// The text of a manifest that is valid.
+fn manifest(path: &Path) -> Result<String, Failure> {
+    let text = read_bounded(path, MAX_MANIFEST_BYTES)
+        .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", path.shown())))?;
+    let text = String::from_utf8(text)
+        .map_err(|_| Failure::usage(format!("`{}` is not valid UTF-8", path.shown())))?;
+    match ToolManifest::parse(path, &text) {
+        Ok(_) => Ok(text),
+        Err(found) => Err(Failure::diagnostics("the tool's manifest is not valid", found)),
+    }
+}
+
+/// What the component says of its tools, if that can be used here.
+fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, Failure> {
+    let refused = |why: String| Failure::new(format!("`{name}` is not installed: {why}"));
+    let tools = host::small_runtime()?.block_on(sandbox.describe(wasm));
+    let tools = tools.map_err(|error| refused(error.to_string()))?;
+    let taken = tools.iter().find(|tool| {
+        let of_tool = |stock: &str| stock == tool.name.as_str();
+        HOST_TOOLS.iter().copied().any(of_tool) || STOCK_TOOLS.iter().any(|it| of_tool(it.name))
+    });
+    match taken {
+        None => Ok(tools.to_vec()),
+        Some(tool) => Err(refused(format!("its tool `{}` has a name of belljar's own", tool.name))
+            .hint("give the tool another name")),
+    }
+}
+
+/// What is installed under the name. `None` = nothing that can be read.
+fn installed(dir: &Path, sandbox: &Sandbox) -> Option<Version> {
+    let wasm = Wasm::new(read_bounded(&dir.join(COMPONENT), MAX_COMPONENT_BYTES).ok()?);
+    let manifest = read_bounded(&dir.join(MANIFEST), MAX_MANIFEST_BYTES).unwrap_or_default();
+    let manifest = String::from_utf8_lossy(&manifest).into_owned();
+    let tools = host::small_runtime().ok()?.block_on(sandbox.describe(&wasm));
+    let tools = tools.map(|tools| tools.to_vec()).map_err(|error| error.to_string());
+    let offers = offers(&wasm, &tools).unwrap_or_else(|failure| failure.message);
+    Some(Version { wasm, manifest, offers })
+}
+
+/// Imports, tools, what they say of themselves, and their schemas, a line for each thing.
+fn offers(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<String, Failure> {
+    let inspection = belljar_sandbox::inspect(wasm.bytes())
+        .map_err(|error| Failure::new(format!("the component cannot be read: {error}")))?;
+    let mut text = String::new();
+    for import in &inspection.imports {
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(text, "import {} ({})", import.name, import.need);
+    }
+    match tools {
+        Err(why) => {
+            let _ = writeln!(text, "its tools cannot be listed: {why}");
+        }
+        Ok(tools) => tools.iter().for_each(|tool| {
+            let schema = serde_json::to_string_pretty(&tool.schema).unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "tool {} ({})\n{}\n{schema}",
+                tool.name,
+                hints(tool),
+                tool.description
+            );
+        }),
+    }
+    Ok(text)
+}
+
+/// What another version imports, offers and asks for.
+fn changes(old: &Version, new: &Version, out: &Out) {
+    let offers = old.offers != new.offers;
+    let manifest = old.manifest != new.manifest;
+    if offers {
+        diff::show(COMPONENT, &old.offers, &new.offers, out);
+    }
+    if manifest {
+        diff::show(MANIFEST, &old.manifest, &new.manifest, out);
+    }
+    if !offers && !manifest {
+        out.line("its code changes; its tools, their schemas, its imports and tool.toml do not");
+    }
+}
+
+/// What a tool offers and asks for that was not there.
+fn first(tools: &[ToolInfo], manifest: &str, out: &Out) {
+    for tool in tools {
+        let description = Shown::new(&tool.description);
+        out.line(format_args!("tool {} ({}): {description}", tool.name, hints(tool)));
+    }
+    if let Ok(manifest) = ToolManifest::parse(Path::new(MANIFEST), manifest) {
+        out.line(format_args!("asks for {}", asks(&manifest.ask)));
+    }
+}
+
+/// Whether a person lets agents that were granted the tool have this component.
+fn agreed(name: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
+    if yes {
+        return Ok(true);
+    }
+    let question = format!("`{name}` is pinned: install this component, and pin it instead?");
+    match out.ask(&question) {
+        Some(true) => Ok(true),
+        Some(false) => {
+            out.note("nothing is installed");
+            Ok(false)
+        }
+        None => Err(Failure::usage(format!(
+            "`{name}` is pinned, and there is nobody to ask, so nothing is installed"
+        ))
+        .hint("look at what is shown above and repeat the command with `--yes`")),
+    }
+}
+
+/// Puts component and manifest in place, each at once: what was looked at is what is installed.
+fn write(to: &Path, version: &Version) -> Result<(), Failure> {
+    create_private(to).map_err(|error| not_written("create", to, &error))?;
+    for (name, bytes) in
+        [(COMPONENT, version.wasm.bytes()), (MANIFEST, version.manifest.as_bytes())]
+    {
+        let path = to.join(name);
+        let put = || -> std::io::Result<()> {
+            let mut file = tempfile::NamedTempFile::new_in(to)?;
+            file.write_all(bytes)?;
+            file.persist(&path).map(drop).map_err(|error| error.error)
+        };
+        put().map_err(|error| not_written("write", &path, &error))?;
+    }
+    make_private(to)
+        .map_err(|error| Failure::new(format!("failed to close `{}`: {error}", to.shown())))
+}

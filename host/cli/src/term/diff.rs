@@ -1,0 +1,30 @@
+//! What changes in a text, as lines that are taken away and lines that are added.
+
+use belljar_policy::Shown;
+use similar::TextDiff;
+
+use crate::term::out::{Out, Style};
+
+/// Lines around a change that stay as they are.
+const CONTEXT: usize = 3;
+
+/// Shows on stdout what changes; `name` stands above. Foreign text is escaped.
+pub(crate) fn show(name: &str, old: &str, new: &str, out: &Out) {
+    let diff = TextDiff::from_lines(old, new);
+    let diff = diff.unified_diff().context_radius(CONTEXT).header(name, name).to_string();
+    for line in diff.lines() {
+        let style = match line.as_bytes().first() {
+            _ if line.starts_with("+++") || line.starts_with("---") => Some(Style::Bold),
+            Some(b'+') => Some(Style::Green),
+            Some(b'-') => Some(Style::Red),
+            Some(b'@') => Some(Style::Cyan),
+            _ => None,
+        };
+        let line = Shown::multiline(line).to_string();
+        // As it is: somebody may take it as a patch.
+        match style {
+            Some(style) => out.text(&format!("{}\n", out.paint(style, line))),
+            None => out.text(&format!("{line}\n")),
+        }
+    }
+}

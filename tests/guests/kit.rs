@@ -1,0 +1,118 @@
+//! A tool's author: a home, a workspace with a project in it, and the binary.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// The author of a tool `word_count`.
+pub(crate) struct Author {
+    home: TempDir,
+    folder: TempDir,
+}
+
+/// What a command did.
+pub(crate) struct Done {
+    code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Author {
+    /// With a new project, and a file of three words.
+    pub(crate) fn new() -> Self {
+        let author =
+            Self { home: tempfile::tempdir().unwrap(), folder: tempfile::tempdir().unwrap() };
+        author.run(&["tools", "new", "word_count"]).succeeds();
+        std::fs::write(author.folder.path().join("three.txt"), "one two three\n").unwrap();
+        author
+    }
+
+    /// Writes the tool's source.
+    pub(crate) fn source(&self, text: &str) {
+        std::fs::write(self.project("src/lib.rs"), text).unwrap();
+    }
+
+    /// Writes its manifest.
+    pub(crate) fn manifest(&self, text: &str) {
+        std::fs::write(self.project("tool.toml"), text).unwrap();
+    }
+
+    /// The operator's settings.
+    pub(crate) fn config(&self) -> String {
+        std::fs::read_to_string(self.home.path().join("belljar.toml")).unwrap_or_default()
+    }
+
+    /// The installed component and its manifest.
+    pub(crate) fn installed(&self) -> (Vec<u8>, Vec<u8>) {
+        let dir = self.home.path().join("tools/word_count");
+        let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
+        (read("tool.wasm"), read("tool.toml"))
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+        let mut command = command(self.home.path(), self.folder.path(), arguments);
+        // What a tool does is looked at here, not how small it is.
+        for (key, value) in [("OPT_LEVEL", "0"), ("LTO", "off"), ("CODEGEN_UNITS", "16")] {
+            command.env(format!("CARGO_PROFILE_RELEASE_{key}"), value);
+        }
+        done(command)
+    }
+
+    fn project(&self, path: &str) -> PathBuf {
+        self.folder.path().join("word_count").join(path)
+    }
+}
+
+fn build_directory() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools")
+}
+
+/// Runs the binary in a folder.
+pub(crate) fn belljar(home: &Path, folder: &Path, arguments: &[&str]) -> Done {
+    done(command(home, folder, arguments))
+}
+
+fn command(home: &Path, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_belljar"));
+    command
+        .args(arguments)
+        .env("BELLJAR_HOME", home)
+        // Dependencies of all projects are compiled once.
+        .env("CARGO_BUILD_BUILD_DIR", build_directory())
+        .stdin(std::process::Stdio::null())
+        .current_dir(folder);
+    command
+}
+
+fn done(mut command: Command) -> Done {
+    let output = command.output().unwrap();
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+impl Done {
+    #[track_caller]
+    pub(crate) fn succeeds(self) -> Self {
+        self.fails(0)
+    }
+
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) {
+        assert!(self.out.contains(text), "no `{text}` in\n{}", self.out);
+    }
+
+    #[track_caller]
+    pub(crate) fn complains(&self, text: &str) {
+        assert!(self.err.contains(text), "no `{text}` in\n{}", self.err);
+    }
+}
