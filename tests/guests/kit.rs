@@ -64,6 +64,34 @@ impl Author {
     }
 }
 
+/// What a command is given that builds guests, and has a home of its own: the compiler, and where
+/// the dependencies of all projects are compiled once.
+pub(crate) fn toolchain() -> Vec<(String, PathBuf)> {
+    let own = std::env::home_dir().unwrap_or_default();
+    let of = |name: &str, below: &str| {
+        let set = std::env::var_os(name).map(PathBuf::from);
+        (name.to_owned(), set.unwrap_or_else(|| own.join(below)))
+    };
+    let mut given = vec![of("RUSTUP_HOME", ".rustup"), of("CARGO_HOME", ".cargo")];
+    given.push(("CARGO_BUILD_BUILD_DIR".to_owned(), build_directory()));
+    if let Some(chosen) = std::env::var_os("RUSTUP_TOOLCHAIN") {
+        given.push(("RUSTUP_TOOLCHAIN".to_owned(), chosen.into()));
+    }
+    given
+}
+
+/// One cache of components for all tests.
+pub(crate) fn cache() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest-components");
+    std::fs::create_dir_all(&path).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    path
+}
+
 fn build_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools")
 }

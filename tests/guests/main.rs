@@ -6,6 +6,11 @@
 
 mod edit_loop;
 mod kit;
+#[path = "../e2e/guide/page.rs"]
+mod page;
+mod readmes;
+#[path = "../e2e/guide/story.rs"]
+mod story;
 
 use kit::belljar;
 

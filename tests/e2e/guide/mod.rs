@@ -15,6 +15,9 @@
 //!   them is run with `--help` at its end, which fails where a subcommand or a flag is unknown.
 //! - `<!-- guide: not settings: REASON -->`: the TOML below is not for `belljar.toml`.
 //!
+//! The READMEs below `guest-sdk` and `tools` are told the same way, those of projects in a copy of
+//! the project. What builds a guest is run by `cargo xtask test-guests`, and parsed here.
+//!
 //! In a `console` block a command stands after `$ `, and below it what it prints to stdout and
 //! stderr; nothing below it = not compared. `...` on a line of its own stands for any lines,
 //! `[..]` inside a line for any text. White space counts as one space, since columns are as wide
@@ -43,6 +46,9 @@ const EXAMPLES: &[&str] = &[
     "host/agent/examples/many_runs.rs",
 ];
 
+/// Where the pages are that stand beside tools and what they are made with.
+const READMES: &[&str] = &["guest-sdk", "tools"];
+
 /// How each page but the table of contents goes on after its title.
 const OPENING: &str = "After this page you can ";
 
@@ -69,9 +75,43 @@ fn text(path: &str) -> String {
 /// What is wrong with a page, and how many of its commands were run.
 fn problems(path: &str, text: &str) -> (Vec<String>, usize) {
     match Page::parse(path, text) {
-        Ok(page) => Story::new(&root()).tell(&page),
+        Ok(page) => Story::beside(&root(), &page).tell(&page),
         Err(problem) => (vec![problem], 0),
     }
+}
+
+/// The pages beside what tool authors read and copy, relative to the root.
+fn readmes() -> Vec<String> {
+    let mut found = Vec::new();
+    for folder in READMES {
+        readmes_below(Path::new(folder), &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn readmes_below(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+        let entry = entry.unwrap();
+        let path = folder.join(entry.file_name());
+        if entry.path().is_dir() && entry.file_name() != "target" {
+            readmes_below(&path, found);
+        } else if entry.file_name() == "README.md" {
+            found.push(path.to_str().unwrap().to_owned());
+        }
+    }
+}
+
+/// Commands of projects, which need a toolchain, are run by `tests/guests/readmes.rs`; here they
+/// are parsed.
+#[test]
+fn every_command_of_the_readmes_of_tools_and_sdk_runs_or_says_why_not() {
+    let pages = readmes();
+    assert!(pages.len() > 10, "{pages:?}");
+    // The template's is that of the project that `tools new` writes.
+    let text = |path: &String| text(path).replace("{{name}}", "word_count");
+    let found: Vec<_> = pages.iter().flat_map(|path| problems(path, &text(path)).0).collect();
+    assert!(found.is_empty(), "{} problems\n\n{}\n", found.len(), found.join("\n\n"));
 }
 
 #[test]
@@ -133,6 +173,7 @@ fn a_page_that_lies_is_found_at_its_line() {
     assert!(lie("```console\n$ belljar explain nobody file_read\n```\n").contains("exited with"));
     assert!(lie("```toml\n[modells.a]\nkind = \"openai\"\n```\n").contains("modells"));
     assert!(lie("```sh\nbelljar limits\n```\n").contains("console"));
+    assert!(lie("```text\nbelljar limitz\n```\n").contains("console"));
     assert!(lie("<!-- guide: exits 4 -->\n").contains("no block"));
 }
 

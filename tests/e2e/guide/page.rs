@@ -3,6 +3,9 @@
 /// A page, cut into what the test does one after the other.
 pub(super) struct Page {
     pub(super) path: String,
+    /// Whether its commands build a guest: they are run where there is a toolchain for that, and
+    /// only parsed elsewhere.
+    pub(super) builds: bool,
     pub(super) acts: Vec<(usize, Act)>,
 }
 
@@ -41,9 +44,16 @@ enum Note {
 
 const COMMENT: &str = "<!-- guide: ";
 
+/// The pages of projects that have to be built.
+const PROJECTS: &[&str] = &["guest-sdk/template/", "guest-sdk/examples/rust/"];
+
+/// How the lines of commands begin.
+const COMMANDS: &[&str] = &["$ ", "belljar ", "cargo "];
+
 impl Page {
     pub(super) fn parse(path: &str, text: &str) -> Result<Self, String> {
-        let mut page = Self { path: path.to_owned(), acts: Vec::new() };
+        let builds = PROJECTS.iter().any(|project| path.starts_with(project));
+        let mut page = Self { path: path.to_owned(), builds, acts: Vec::new() };
         let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
         let mut note: Option<(usize, Note)> = None;
         while let Some((number, line)) = lines.next() {
@@ -128,6 +138,12 @@ impl Page {
                 return Err(self.problem(line, what));
             }
             ("toml", None) => Act::Settings(text),
+            // Nobody would notice that they fail.
+            (_, None)
+                if text.lines().any(|line| COMMANDS.iter().any(|it| line.starts_with(it))) =>
+            {
+                return Err(self.problem(line, "commands stand in a `console` block, after `$ `"));
+            }
             ("toml", Some(Note::NotSettings)) | (_, None) => return Ok(()),
             (_, Some(_)) => return Err(self.problem(line, "the comment above is for other blocks")),
         };

@@ -28,6 +28,10 @@ const MAY_BE_MISSING: &[&str] = &["curl"];
 pub(super) struct Story {
     root: PathBuf,
     dir: TempDir,
+    /// Where its commands are typed.
+    folder: PathBuf,
+    /// Whether guests can be built here.
+    toolchain: bool,
     port: String,
     running: Vec<Child>,
     ran: usize,
@@ -41,14 +45,44 @@ impl Story {
         std::os::unix::fs::symlink(root, dir.path().join("belljar")).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (running, ran) = (Vec::new(), 0);
-        Self { root: root.to_owned(), dir, port: port.to_string(), running, ran }
+        let folder = dir.path().join("project");
+        let (root, port) = (root.to_owned(), port.to_string());
+        Self { root, dir, folder, toolchain: false, port, running, ran }
+    }
+
+    /// The same beside the page: in a copy of its project, where it is one.
+    pub(super) fn beside(root: &Path, page: &Page) -> Self {
+        let mut story = Self::new(root);
+        if page.path.starts_with("guest-sdk/template/") {
+            let (code, printed) = story.sh("belljar tools new word_count");
+            assert_eq!(code, 0, "{printed}");
+            story.folder.push("word_count");
+        } else if page.builds {
+            let copy = story.dir.path().join("guest-sdk");
+            copy_sources(&root.join("guest-sdk"), &copy);
+            let below = Path::new(&page.path).strip_prefix("guest-sdk").unwrap();
+            story.folder = copy.join(below.parent().unwrap());
+        }
+        story
+    }
+
+    /// Where guests can be built: commands that build some are run too.
+    #[allow(dead_code, reason = "of the suite that has a toolchain")]
+    pub(super) fn with_toolchain(mut self) -> Self {
+        self.toolchain = true;
+        self
     }
 
     /// Does all that the page shows; returns what is wrong and how many commands were run.
     pub(super) fn tell(mut self, page: &Page) -> (Vec<String>, usize) {
         let mut problems = Vec::new();
         for (line, act) in &page.acts {
-            let found = self.act(act);
+            let found = match act {
+                Act::Run { commands, .. } if page.builds && !self.toolchain => {
+                    commands.iter().flat_map(|it| self.parse(it)).collect()
+                }
+                act => self.act(act),
+            };
             problems.extend(found.into_iter().map(|(at, what)| page.problem(at.max(*line), &what)));
         }
         (problems, self.ran)
@@ -154,7 +188,7 @@ impl Story {
     fn write(&self, path: &str, text: &str, append: bool) {
         let path = match path.strip_prefix("~/") {
             Some(path) => self.dir.path().join(path),
-            None => self.dir.path().join("project").join(path),
+            None => self.folder.join(path),
         };
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let before =
@@ -189,7 +223,7 @@ impl Story {
         let mut process = Process::new("sh");
         process
             .args(["-c", &command])
-            .current_dir(self.dir.path().join("project"))
+            .current_dir(&self.folder)
             .env_clear()
             .env("PATH", format!("{}:{system}", binary.display()))
             .env("HOME", self.dir.path())
@@ -197,7 +231,24 @@ impl Story {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if self.toolchain {
+            process.envs(crate::kit::toolchain());
+        }
         process
+    }
+}
+
+/// Copies a folder without what was built in it.
+fn copy_sources(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if !path.is_dir() {
+            fs::copy(&path, &to).unwrap();
+        } else if entry.file_name() != "target" {
+            copy_sources(&path, &to);
+        }
     }
 }
 
