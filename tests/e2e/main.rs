@@ -4,6 +4,7 @@
 
 mod agents;
 mod asked;
+mod attribution;
 mod cancel;
 mod chat;
 mod check;

@@ -235,7 +235,7 @@ fn an_unpinned_tool_is_warned_of_once() {
     let agent = "---\nname: reader\ndescription: d\ntools: [web_fetch, probe]\n---\nRead.\n";
     world.home_file("agents/reader.md", agent);
     for more in [&[][..], &["--json"], &["--output-format", "stream-json"]] {
-        let args = ["run", "--agent", "reader", "--transcript", &transcript];
+        let args = ["run", "--agent", "reader", "--partial", "--transcript", &transcript];
         let done = world.run(&[&args[..], more, &["go"]].concat()).exits(0);
         let count = done.stderr.matches("is not pinned").count();
         assert_eq!(count, 1, "{more:?}: {}", done.stderr);

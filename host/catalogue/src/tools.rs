@@ -103,6 +103,8 @@ pub struct Offer {
     pub repeatable: BTreeSet<ToolName>,
     /// What a person should know: tools that are granted and cannot be offered.
     pub warnings: Vec<String>,
+    /// The same tools by name, each with the reason.
+    pub left_out: BTreeMap<ToolName, String>,
 }
 
 impl ToolCatalogue {
@@ -187,10 +189,15 @@ impl ToolCatalogue {
         self.owners.get(tool)
     }
 
+    /// Why a tool that is installed is offered to nobody; `None` = it is, or there is no such tool.
+    pub fn withholds(&self, tool: &str) -> Option<String> {
+        self.held.get(tool).cloned()
+    }
+
     /// What an agent with these rights is shown and given: permitted tools that exist. A tool
     /// that cannot be described is left out, with a warning.
     pub async fn offer(&self, sandbox: &Sandbox, rights: &Rights) -> Offer {
-        let mut warnings = Vec::new();
+        let (mut warnings, mut left_out) = (Vec::new(), BTreeMap::new());
         let mut wanted: Vec<(&Arc<ToolComponent>, Vec<&ToolName>)> = Vec::new();
         for (name, _) in rights.tools() {
             match self.owners.get(name) {
@@ -213,6 +220,9 @@ impl ToolCatalogue {
             match infos {
                 Ok(infos) => {
                     let tools = owner.take(names, infos, &mut specs, &mut warnings);
+                    let missing = names.iter().filter(|name| !tools.contains_key(**name));
+                    let why = format!("component `{}` does not offer it", owner.name);
+                    left_out.extend(missing.map(|name| ((*name).clone(), why.clone())));
                     if owner.origin == Origin::Stock {
                         let reading = tools.iter().filter(|(_, hints)| hints.read_only);
                         repeatable.extend(reading.map(|(name, _)| name.clone()));
@@ -223,11 +233,13 @@ impl ToolCatalogue {
                 }
                 Err(error) => {
                     warnings.push(format!("tool `{}` is left out: {error}", owner.name));
+                    let why = error.to_string();
+                    left_out.extend(names.iter().map(|name| ((*name).clone(), why.clone())));
                 }
             }
         }
         specs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Offer { specs, jar_tools, repeatable, warnings }
+        Offer { specs, jar_tools, repeatable, warnings, left_out }
     }
 
     fn add(

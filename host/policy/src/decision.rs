@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Who decided: one of the four sources whose intersection the effective rights are, or a hook,
-/// which only takes away.
+/// Who decided: one of the four sources whose intersection the effective rights are, or a hook or
+/// belljar itself, which only take away. Of several that refuse, the first one decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -19,6 +19,8 @@ pub enum Source {
     Parent,
     /// A hook that the operator configured, about one call.
     Hook,
+    /// Belljar itself: the tool is not there, or not offered at this place of a run.
+    Host,
 }
 
 impl fmt::Display for Source {
@@ -29,6 +31,7 @@ impl fmt::Display for Source {
             Self::Grants => "the operator's grants",
             Self::Parent => "the parent's rights",
             Self::Hook => "a hook",
+            Self::Host => "belljar itself",
         })
     }
 }

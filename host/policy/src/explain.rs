@@ -1,10 +1,13 @@
 //! Why something is allowed or not: the vote of each of the four sources.
+//!
+//! There is one [`Explanation`] of whether a tool may be called, [`Rights::decision`]: what a run
+//! refuses, what `belljar explain` prints and what an agent is said to lack are made of it.
 
 use std::fmt;
 
 use crate::{
-    Access, Asked, Denied, Grants, HostRule, HostScope, Mount, MountAsk, Permission, Rights,
-    Source, Target, ToolAsk,
+    Access, Asked, Denied, DenyCode, Grants, HostRule, HostScope, Mount, MountAsk, Permission,
+    Rights, Shown, Source, Target, ToolAsk,
 };
 
 /// What is asked about a tool.
@@ -42,15 +45,85 @@ pub struct Vote {
     pub why: String,
 }
 
-/// The answer to `belljar explain`.
+/// What holds of a question, and who decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// What holds in the end.
     pub permission: Permission,
     /// The first source that refuses, or that asks; `None` where all allow.
     pub decided_by: Option<Source>,
-    /// All votes: definition, manifest, grants, parent.
+    /// All votes: definition, manifest, grants, parent, and belljar's own where it refuses.
     pub votes: Vec<Vote>,
+}
+
+/// Characters of a tool's name that are shown: a model chose it.
+const MAX_SHOWN: usize = 64;
+
+impl Explanation {
+    /// Of votes about calling a tool.
+    fn of(votes: Vec<Vote>) -> Self {
+        let by = |verdict| votes.iter().find(|vote| vote.verdict == verdict);
+        let (permission, decided_by) = match (by(Verdict::Refuses), by(Verdict::Asks)) {
+            (Some(vote), _) => (Permission::Deny, Some(vote.source)),
+            (None, Some(vote)) => (Permission::Ask, Some(vote.source)),
+            (None, None) => (Permission::Allow, None),
+        };
+        Self { permission, decided_by, votes }
+    }
+
+    /// The same where belljar refuses a tool besides, for this reason. Whoever refused it before
+    /// still decided.
+    #[must_use]
+    pub fn withheld(mut self, why: impl Into<String>) -> Self {
+        self.votes.push(vote(Source::Host, Verdict::Refuses, why));
+        if self.permission != Permission::Deny {
+            self.permission = Permission::Deny;
+            self.decided_by = Some(Source::Host);
+        }
+        self
+    }
+
+    /// The answer about a tool that nobody has: belljar decides, as nobody else can.
+    pub fn of_no_tool() -> Self {
+        Self::of(vec![vote(Source::Host, Verdict::Refuses, "there is no such tool")])
+    }
+
+    /// The reason of the source that decided; empty where all allow.
+    pub fn why(&self) -> &str {
+        let decided = |vote: &&Vote| {
+            Some(vote.source) == self.decided_by
+                && matches!(vote.verdict, Verdict::Refuses | Verdict::Asks)
+        };
+        self.votes.iter().find(decided).map_or("", |vote| &vote.why)
+    }
+
+    /// The refusal of a call of this tool, which a model has named.
+    pub fn denied(&self, tool: &str) -> Denied {
+        let by = self.decided_by.unwrap_or(Source::Host);
+        let facts = format!("tool `{}`: {}", Shown::clipped(tool, MAX_SHOWN), self.why());
+        Denied::new(DenyCode::ToolNotAllowed, by, facts)
+    }
+}
+
+/// Whether a tool may be called at all, by what each source says of its name.
+pub(crate) fn decision(
+    tool: &str,
+    asked: &Asked,
+    granted: Permission,
+    parent: Option<Permission>,
+    bar: Option<&Vote>,
+) -> Explanation {
+    let mut votes = vec![
+        definition_calls(tool, asked),
+        vote(Source::Manifest, Verdict::Silent, "a manifest does not decide who calls the tool"),
+        permission_vote(Source::Grants, granted),
+        match parent {
+            None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
+            Some(parent) => permission_vote(Source::Parent, parent),
+        },
+    ];
+    votes.extend(bar.cloned());
+    Explanation::of(votes)
 }
 
 impl fmt::Display for Verdict {
@@ -75,31 +148,22 @@ pub fn explain(
     grants: &Grants,
     parent: Option<&Rights>,
 ) -> Explanation {
-    let calls = [
-        definition_calls(tool, asked),
-        vote(Source::Manifest, Verdict::Silent, "a manifest does not decide who calls the tool"),
-        permission_vote(Source::Grants, grants.permission(tool)),
-        match parent {
-            None => vote(Source::Parent, Verdict::Silent, "there is no parent"),
-            Some(parent) => permission_vote(Source::Parent, parent.permission(tool)),
-        },
-    ];
-    let callable = calls.iter().all(|vote| vote.verdict != Verdict::Refuses);
+    let above = parent.map(|parent| parent.permission(tool));
+    let calls = decision(tool, asked, grants.permission(tool), above, None);
+    let callable = calls.permission != Permission::Deny;
     let votes = match question {
         Question::Path(path, access) if callable => {
             path_votes(path, *access, asked, manifest, grants, parent)
         }
         Question::Url(target) if callable => url_votes(target, asked, manifest, grants, parent),
-        Question::Call | Question::Path(..) | Question::Url(_) => calls.to_vec(),
+        Question::Call | Question::Path(..) | Question::Url(_) => return calls,
     };
-    let by = |verdict| votes.iter().find(|vote| vote.verdict == verdict).map(|vote| vote.source);
-    let asks = calls.iter().find(|vote| vote.verdict == Verdict::Asks).map(|vote| vote.source);
-    let (permission, decided_by) = match by(Verdict::Refuses) {
-        Some(source) => (Permission::Deny, Some(source)),
-        None if asks.is_some() => (Permission::Ask, asks),
-        None => (Permission::Allow, None),
-    };
-    Explanation { permission, decided_by, votes }
+    match votes.iter().find(|vote| vote.verdict == Verdict::Refuses).map(|vote| vote.source) {
+        Some(source) => {
+            Explanation { permission: Permission::Deny, decided_by: Some(source), votes }
+        }
+        None => Explanation { votes, ..calls },
+    }
 }
 
 fn vote(source: Source, verdict: Verdict, why: impl Into<String>) -> Vote {

@@ -341,11 +341,11 @@ impl HostScope {
 
     /// The first check: scheme, host and port against every list.
     pub fn check(&self, target: &Target) -> Result<UrlPermit, Denied> {
-        for list in &self.lists {
-            if !list.rules.iter().any(|rule| rule.matches(target)) {
-                let facts = format!("`{target}` matches no host rule of {}", list.source);
-                return Err(Denied::new(DenyCode::HostNotAllowed, list.source, facts));
-            }
+        let refuses = |list: &&Arc<HostList>| !list.rules.iter().any(|rule| rule.matches(target));
+        // Of several the one decides that `explain` names.
+        if let Some(list) = self.lists.iter().filter(refuses).min_by_key(|list| list.source) {
+            let facts = format!("`{target}` matches no host rule of {}", list.source);
+            return Err(Denied::new(DenyCode::HostNotAllowed, list.source, facts));
         }
         Ok(UrlPermit { target: target.clone(), lists: self.lists.clone() })
     }

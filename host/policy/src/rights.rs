@@ -7,12 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Access, Denied, DenyCode, GuestPath, HostRule, HostScope, Limits, LimitsRequest, Mount,
-    MountAsk, Permission, SecretName, Source, ToolName,
+    Access, Denied, Explanation, GuestPath, HostRule, HostScope, Limits, LimitsRequest, Mount,
+    MountAsk, Permission, SecretName, Source, ToolName, Vote,
 };
 
 /// What an agent definition asks for. `None` = says nothing, so narrows nothing.
@@ -83,14 +84,38 @@ pub struct ToolAsk {
 
 /// The rights of one agent in one run. Private fields: only an intersection makes one, and
 /// [`Rights::none`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Rights {
     tools: BTreeMap<ToolName, Permission>,
     mounts: Vec<Mount>,
     hosts: HostScope,
     secrets: BTreeSet<SecretName>,
     limits: Limits,
+    lists: Arc<ToolLists>,
 }
+
+/// What each source says of the names of tools. It explains refusals, and gives nothing.
+#[derive(Debug, Clone, Default)]
+struct ToolLists {
+    asked: Asked,
+    granted: BTreeMap<ToolName, Permission>,
+    parent: Option<Rights>,
+    bars: BTreeMap<ToolName, Vote>,
+}
+
+/// Two are equal that give the same, whoever refuses the rest.
+impl PartialEq for Rights {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { tools, mounts, hosts, secrets, limits, lists: _ } = self;
+        *tools == other.tools
+            && *mounts == other.mounts
+            && *hosts == other.hosts
+            && *secrets == other.secrets
+            && *limits == other.limits
+    }
+}
+
+impl Eq for Rights {}
 
 /// Leave to call one tool, with the rights its store gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +144,9 @@ pub struct Narrowing {
     pub what: String,
     /// What was asked, for a program that would grant it.
     pub wanted: Wanted,
+    /// Why, where the source alone does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// A right that a definition asks for by name.
@@ -155,6 +183,12 @@ impl Asked {
         let named = self.at_most.get(tool).copied();
         named.or(self.others).unwrap_or(Permission::Allow)
     }
+
+    /// What it says of tools, alone.
+    fn of_tools(&self) -> Self {
+        let (tools, at_most) = (self.tools.clone(), self.at_most.clone());
+        Self { tools, at_most, others: self.others, ..Self::default() }
+    }
 }
 
 impl Narrowing {
@@ -164,13 +198,21 @@ impl Narrowing {
             Wanted::Mount(ask) => format!("mount `{}` ({})", ask.guest, ask.access),
             Wanted::Host(rule) => format!("host `{}`", crate::Shown::new(&rule.to_string())),
         };
-        Self { by, what, wanted }
+        Self { by, what, wanted, why: None }
+    }
+
+    /// A tool that is granted and cannot be offered to anybody, for this reason.
+    pub fn withheld(tool: ToolName, why: String) -> Self {
+        Self { why: Some(why), ..Self::new(Source::Host, Wanted::Tool(tool)) }
     }
 }
 
 impl fmt::Display for Narrowing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not given by {}", self.what, self.by)
+        match &self.why {
+            Some(why) => f.write_str(why),
+            None => write!(f, "{} is not given by {}", self.what, self.by),
+        }
     }
 }
 
@@ -210,6 +252,7 @@ impl Rights {
             hosts: HostScope::none(),
             secrets: BTreeSet::new(),
             limits: Limits::default(),
+            lists: Arc::default(),
         }
     }
 
@@ -235,12 +278,27 @@ impl Rights {
             secrets.retain(|name| parent.secrets.contains(name));
             limits = limits.min(&parent.limits);
         }
-        (Self { tools, mounts, hosts, secrets, limits }, notes)
+        let lists = ToolLists {
+            asked: asked.of_tools(),
+            granted: grants.tools.clone(),
+            parent: parent.cloned(),
+            bars: BTreeMap::new(),
+        };
+        (Self { tools, mounts, hosts, secrets, limits, lists: Arc::new(lists) }, notes)
     }
 
     /// The rights of a child: its own definition ∩ its own grants ∩ these rights.
     pub fn attenuate(&self, asked: &Asked, grants: &Grants) -> (Self, Vec<Narrowing>) {
         Self::effective(asked, grants, Some(self))
+    }
+
+    /// The same rights, of which it is said that the definition asks for `asked`, and that `bars`
+    /// took tools away: where more than definition, grants and parent narrowed them.
+    #[must_use]
+    pub fn explained(mut self, asked: &Asked, bars: BTreeMap<ToolName, Vote>) -> Self {
+        let lists = ToolLists { asked: asked.of_tools(), bars, ..(*self.lists).clone() };
+        self.lists = Arc::new(lists);
+        self
     }
 
     /// Whether these rights give nothing that `other` does not give.
@@ -289,6 +347,21 @@ impl Rights {
         self
     }
 
+    /// Whether a tool may be called, and who decided: the one answer behind every refusal.
+    pub fn decision(&self, tool: &str) -> Explanation {
+        let ToolLists { asked, granted, parent, bars } = &*self.lists;
+        let granted = granted.get(tool).copied().unwrap_or(Permission::Deny);
+        let parent = parent.as_ref().map(|parent| parent.permission(tool));
+        let decision = crate::explain::decision(tool, asked, granted, parent, bars.get(tool));
+        // The rights decide, whatever explains them.
+        match (self.permission(tool), decision.permission) {
+            (Permission::Deny, Permission::Allow | Permission::Ask) => {
+                decision.withheld("it is not among the rights of this agent")
+            }
+            (permission, _) => Explanation { permission, ..decision },
+        }
+    }
+
     /// The dispatch check. The text is the model's, so it is looked up as it is and never
     /// quoted back.
     pub fn tool(&self, name: &str) -> Result<ToolPermit, Denied> {
@@ -299,11 +372,7 @@ impl Rights {
             Some((tool, Permission::Ask)) => {
                 Ok(ToolPermit { tool: tool.clone(), needs_answer: true, own_answer: false })
             }
-            Some((_, Permission::Deny)) | None => {
-                let shown = crate::Shown::clipped(name, 64);
-                let facts = format!("tool `{shown}` is outside the allowlist of this agent");
-                Err(Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts))
-            }
+            Some((_, Permission::Deny)) | None => Err(self.decision(name).denied(name)),
         }
     }
 
@@ -403,8 +472,10 @@ fn effective_tools(
         !tools.contains_key(*name) && asked.most(name.as_str()) != Permission::Deny
     };
     for name in asked.tools.iter().flatten().filter(missing) {
-        let granted = grants.permission(name.as_str()) != Permission::Deny;
-        let by = if granted { Source::Parent } else { Source::Grants };
+        let tool = name.as_str();
+        let above = parent.map(|parent| parent.permission(tool));
+        let decision = crate::explain::decision(tool, asked, grants.permission(tool), above, None);
+        let by = decision.decided_by.unwrap_or(Source::Grants);
         notes.push(Narrowing::new(by, Wanted::Tool(name.clone())));
     }
     tools

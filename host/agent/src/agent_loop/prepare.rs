@@ -1,6 +1,7 @@
 //! Makes an agent ready for its first model call: its tools, its jar, its first request.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::ToolName;
@@ -15,6 +16,7 @@ use crate::outcome::RunError;
 use crate::prompt::blocks;
 use crate::prompt::frame::{self, FORK_PLACEHOLDER};
 use crate::prompt::skills;
+use crate::rights::decide::{self, Reasons};
 use crate::rights::delegates::Delegates;
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::spec::spec;
@@ -40,7 +42,7 @@ pub(crate) async fn prepare(
     stop: &CancellationToken,
 ) -> Result<Prepared, RunError> {
     let host = &job.shared.host;
-    let Offer { mut specs, jar_tools, repeatable, warnings } =
+    let Offer { mut specs, jar_tools, repeatable, warnings, mut left_out } =
         host.tools.offer(&host.sandbox, &job.rights).await;
     for warning in warnings {
         job.warn(ledger, warning);
@@ -49,22 +51,22 @@ pub(crate) async fn prepare(
         specs.iter().map(|(name, _)| (name.clone(), Provider::Jar)).collect();
     let delegates = delegates(job);
     let listed = delegates.listed();
-    let skills = !host.skills.catalog().entries().is_empty();
-    let offered: Vec<BuiltinTool> = BuiltinTool::ALL
-        .into_iter()
-        .filter(|tool| job.depth.offers(*tool) && (!listed.is_empty() || !tool.delegates()))
-        .filter(|tool| *tool != BuiltinTool::Skill || skills)
-        .collect();
-    for tool in &offered {
-        if let Ok(permit) = job.rights.tool(tool.name()) {
-            specs.push((permit.tool().clone(), spec(*tool)));
-            advertised.insert(permit.tool().clone(), Provider::Host(*tool));
+    let skills = decide::has_skills(&host.skills);
+    for tool in BuiltinTool::ALL {
+        let Ok(permit) = job.rights.tool(tool.name()) else { continue };
+        match decide::left_out(tool, job.depth, !listed.is_empty(), skills) {
+            Some(why) => drop(left_out.insert(permit.tool().clone(), why.to_owned())),
+            None => {
+                specs.push((permit.tool().clone(), spec(tool)));
+                advertised.insert(permit.tool().clone(), Provider::Host(tool));
+            }
         }
     }
     if specs.len() > MAX_TOOLS {
         for (name, _) in specs.drain(MAX_TOOLS..) {
             advertised.remove(&name);
             job.warn(ledger, format!("tool `{name}` is left out: more than {MAX_TOOLS} tools"));
+            left_out.insert(name, format!("the agent has more than {MAX_TOOLS} tools"));
         }
     }
     let given: Vec<BuiltinTool> =
@@ -85,7 +87,12 @@ pub(crate) async fn prepare(
             }
         }
     };
-    let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases);
+    let reasons = Reasons {
+        definition: Some(Arc::clone(&job.agent.definition)),
+        tools: Some(Arc::clone(&host.tools)),
+        left_out,
+    };
+    let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases).saying(reasons);
     Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates, repeatable })
 }
 

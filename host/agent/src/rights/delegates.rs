@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use belljar_definition::Catalog;
 use belljar_definition::{AgentDefinition, AgentId, Scope, Slug, SubagentsAsk, Visibility};
-use belljar_policy::ToolName;
+use belljar_policy::{Source, ToolName};
 
 use crate::host::Host;
 use crate::limits::{MAX_LISTED_AGENTS, PARALLEL_CHILDREN};
@@ -33,6 +33,8 @@ pub(crate) struct Delegates {
     listing: Arc<Listing>,
     /// `None` = all of the listing.
     only: Option<BTreeSet<String>>,
+    /// What the operator leaves of it.
+    granted: Option<BTreeSet<String>>,
     max_concurrent: usize,
     allowed_tools: Option<Vec<ToolName>>,
 }
@@ -95,6 +97,7 @@ impl Delegates {
         for said in granted {
             it.narrow(said, identified);
         }
+        it.granted.clone_from(&it.only);
         if let Some(said) = &parent.subagents {
             it.narrow(said, named);
         }
@@ -160,6 +163,27 @@ impl Delegates {
         };
         let exact = self.entries().find(|(listed, _)| listed.as_str() == name);
         exact.or_else(by_slug).map(|(_, agent)| &agent.id)
+    }
+
+    /// Who keeps this parent from an agent that it does not find by this name.
+    pub(crate) fn refused_by(&self, host: &Host, name: &str) -> Source {
+        let name = name.trim();
+        let slug = Slug::of(name);
+        let blocked = host.settings.subagents.blocked_agents.iter();
+        let mut blocked = blocked.filter_map(|blocked| Slug::of(blocked));
+        let is_listed = |listed: &&String| {
+            listed.as_str() == name || slug.as_ref().is_some_and(|slug| slug.as_str() == *listed)
+        };
+        match self.listing.0.keys().find(is_listed) {
+            Some(listed) if self.granted.as_ref().is_none_or(|only| only.contains(listed)) => {
+                Source::Definition
+            }
+            Some(_) => Source::Grants,
+            None if slug.is_some() && blocked.any(|blocked| Some(blocked) == slug) => {
+                Source::Grants
+            }
+            None => Source::Host,
+        }
     }
 
     /// The names, for an error.

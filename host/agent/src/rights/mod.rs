@@ -1,5 +1,7 @@
 //! Which rights an agent has in a run, and whom it may call.
 
+pub(crate) mod decide;
 pub(crate) mod delegates;
+mod explain;
 pub(crate) mod model;
 pub(crate) mod resolve;

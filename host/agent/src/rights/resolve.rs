@@ -11,6 +11,7 @@ use belljar_policy::{Grants, Narrowing, Rights, Shown, ShownPath as _};
 
 use crate::host::Host;
 use crate::outcome::RunError;
+use crate::rights::decide::withheld;
 use belljar_catalogue::API_LIBRARY;
 
 /// An agent together with what the operator gives it.
@@ -184,7 +185,8 @@ fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAg
 fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     let definition = &agent.definition;
     let grants = host.settings.grants(&agent.id, definition.visibility, workspace);
-    let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
+    let (rights, mut narrowed) = Rights::effective(&definition.asked, &grants, None);
+    narrowed.extend(withheld(&host.tools, definition, &rights));
     let status = status(definition, &grants, &narrowed, &agent.diagnostics);
     let hint = if status.is_ready() { String::new() } else { command(host, agent, &narrowed) };
     ResolvedAgent {

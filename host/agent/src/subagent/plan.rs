@@ -5,12 +5,13 @@
 //! admit are taken out. It gets a jar and a history of its own, and a budget below the
 //! parent's.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::{ChatRequest, Resolved};
 use belljar_policy::{
-    Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, ToolName,
+    Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, ToolName, Verdict, Vote,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -88,7 +89,8 @@ impl Agent<'_> {
         }
         let text = format!("no such agent: the available agents are {}", self.delegates.names());
         let facts = format!("agent `{}` is unknown, internal or blocked", Shown::clipped(name, 64));
-        let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
+        let by = self.delegates.refused_by(&job.shared.host, name);
+        let denied = Denied::new(DenyCode::ToolNotAllowed, by, facts);
         Err(Refusal { text, reason: Reason::Denied(denied) })
     }
 
@@ -108,18 +110,24 @@ impl Agent<'_> {
         let depth = job.depth.below(fork).bounded(own);
         let blocked = &job.shared.host.settings.subagents.blocked_tools;
         let allowed = self.delegates.allowed_tools();
-        let admitted = |name: &ToolName| {
-            depth.admits(name)
-                && !blocked.contains(name)
-                && allowed.is_none_or(|allowed| allowed.contains(name))
+        let bar = |name: &ToolName| {
+            if !depth.admits(name) {
+                Some((Source::Host, "it is not offered at this depth of a run"))
+            } else if blocked.contains(name) {
+                Some((Source::Grants, "`blocked_tools` keeps it from subagents"))
+            } else if allowed.is_some_and(|allowed| !allowed.contains(name)) {
+                Some((Source::Parent, "`allowed_tools` keeps it from this subagent"))
+            } else {
+                None
+            }
         };
         job.shared.control.add(path, &cancel);
         let mut notes = Vec::new();
         let rights = if fork {
-            attenuated(&job.rights, &Asked::default(), &agent.grants, &admitted).0
+            attenuated(&job.rights, &Asked::default(), &agent.grants, &bar).0
         } else {
             let asked = &agent.definition.asked;
-            let (rights, narrowed) = attenuated(&job.rights, asked, &agent.grants, &admitted);
+            let (rights, narrowed) = attenuated(&job.rights, asked, &agent.grants, &bar);
             notes.extend(narrowed.iter().map(Narrowing::to_string));
             rights
         };
@@ -200,18 +208,26 @@ async fn run_now(mut job: Job, shared: &Shared, agent: &ResolvedAgent, model: St
     }
 }
 
-/// The child's rights: never more than the parent's, and only tools that are admitted.
+/// The child's rights: never more than the parent's, and only tools that nothing bars.
 fn attenuated(
     parent: &Rights,
     asked: &Asked,
     grants: &belljar_policy::Grants,
-    admitted: &dyn Fn(&ToolName) -> bool,
+    bar: &dyn Fn(&ToolName) -> Option<(Source, &'static str)>,
 ) -> (Rights, Vec<Narrowing>) {
     // What the child asks for, else all that its parent has: a list makes it a bound.
     let wanted: Vec<ToolName> = match &asked.tools {
         Some(tools) => tools.iter().cloned().collect(),
         None => parent.tools().map(|(name, _)| name.clone()).collect(),
     };
-    let tools = wanted.into_iter().filter(|name| admitted(name)).collect();
-    parent.attenuate(&Asked { tools: Some(tools), ..asked.clone() }, grants)
+    let barred = |name: &ToolName| {
+        let (source, why) = bar(name)?;
+        let vote = Vote { source, verdict: Verdict::Refuses, why: why.to_owned() };
+        Some((name.clone(), vote))
+    };
+    let bars: BTreeMap<ToolName, Vote> = wanted.iter().filter_map(barred).collect();
+    let tools = wanted.into_iter().filter(|name| !bars.contains_key(name)).collect();
+    let narrowed = Asked { tools: Some(tools), ..asked.clone() };
+    let (rights, notes) = parent.attenuate(&narrowed, grants);
+    (rights.explained(asked, bars), notes)
 }

@@ -8,10 +8,13 @@
 use std::collections::BTreeMap;
 
 use belljar_model::ToolCall;
-use belljar_policy::{Denied, DenyCode, Rights, Shown, Source, ToolName, ToolPermit};
+use belljar_policy::{
+    Denied, DenyCode, Explanation, Permission, Rights, Shown, Source, ToolName, ToolPermit,
+};
 use serde::de::IgnoredAny;
 
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
+use crate::rights::decide::Reasons;
 use crate::tools::alias::{self, Aliases};
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::builtin::tool::BuiltinTool;
@@ -32,6 +35,7 @@ pub(crate) struct Dispatcher {
     rights: Rights,
     advertised: BTreeMap<ToolName, Provider>,
     aliases: Aliases,
+    reasons: Reasons,
 }
 
 /// One call's fate, before anything happened.
@@ -72,8 +76,24 @@ impl Dispatcher {
         aliases: Aliases,
     ) -> Self {
         let mut advertised = advertised;
-        advertised.retain(|name, _| rights.tool(name.as_str()).is_ok());
-        Self { rights, advertised, aliases }
+        advertised.retain(|name, _| rights.permission(name.as_str()) != Permission::Deny);
+        Self { rights, advertised, aliases, reasons: Reasons::default() }
+    }
+
+    /// The same, with what the reasons of refusals are read from.
+    pub(crate) fn saying(self, reasons: Reasons) -> Self {
+        Self { reasons, ..self }
+    }
+
+    /// Whether a tool may be called, and who decided.
+    pub(crate) fn decision(&self, tool: &str) -> Explanation {
+        let decision = self.reasons.decide(&self.rights, tool);
+        match decision.permission {
+            Permission::Allow | Permission::Ask if !self.advertised.contains_key(tool) => {
+                decision.withheld("it is not offered here")
+            }
+            Permission::Allow | Permission::Ask | Permission::Deny => decision,
+        }
     }
 
     /// The names that the model may call.
@@ -92,10 +112,11 @@ impl Dispatcher {
                 alias::translate(alias, call).map(Some).map_err(Refusal::malformed)
             }
             None if self.aliases.names(&call.name).is_empty() => Ok(None),
-            Some(_) | None => {
+            Some(alias) => Err(self.not_allowed(self.decision(alias.tool).denied(alias.tool))),
+            None => {
                 // The name is cut where it is shown.
                 let facts = format!("tool `{}` is not offered by that name", call.name);
-                let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
+                let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Host, facts);
                 Err(self.not_allowed(denied))
             }
         }
@@ -125,11 +146,9 @@ impl Dispatcher {
     }
 
     fn check(&self, call: &ToolCall) -> Result<Decision, Refusal> {
-        let permit = self.rights.tool(&call.name).map_err(|denied| self.not_allowed(denied))?;
-        let Some(provider) = self.advertised.get(call.name.as_str()) else {
-            let facts = format!("tool `{}` is granted, but there is no such tool", permit.tool());
-            let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Grants, facts);
-            return Err(self.not_allowed(denied));
+        let offered = self.advertised.get(call.name.as_str());
+        let (Ok(permit), Some(provider)) = (self.rights.tool(&call.name), offered) else {
+            return Err(self.not_allowed(self.decision(&call.name).denied(&call.name)));
         };
         check_arguments(&call.arguments)?;
         match provider {
@@ -222,7 +241,7 @@ fn check_arguments(arguments: &str) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use belljar_policy::{Asked, Grants, Permission};
+    use belljar_policy::{Asked, Grants};
 
     fn dispatcher(granted: &[&str], shown: &[&str]) -> Dispatcher {
         let mut grants = Grants::none();
@@ -258,6 +277,34 @@ mod tests {
         let bare = dispatcher(&[], &["file_read"]);
         let text = refusal(&bare, &call("file_read", "{}")).text;
         assert_eq!(text, "tool not allowed: no tools are available");
+    }
+
+    #[test]
+    fn a_refusal_names_who_decided() {
+        let mut grants = Grants::none();
+        for name in ["listed", "given_up", "unlisted", "gone"] {
+            grants.tools.insert(ToolName::new(name).unwrap(), Permission::Allow);
+        }
+        let name = |name: &str| ToolName::new(name).unwrap();
+        let asked = Asked {
+            tools: Some(["listed", "given_up", "not_granted", "gone"].map(name).into()),
+            at_most: [(name("given_up"), Permission::Deny)].into(),
+            ..Asked::default()
+        };
+        let (rights, _) = Rights::effective(&asked, &grants, None);
+        let it = Dispatcher::new(rights, BTreeMap::new(), Aliases::default());
+        for (tool, by) in [
+            ("given_up", Source::Definition),
+            ("unlisted", Source::Definition),
+            ("not_granted", Source::Grants),
+            ("gone", Source::Host),
+        ] {
+            let Reason::Denied(denied) = refusal(&it, &call(tool, "{}")).reason else {
+                panic!("{tool}");
+            };
+            assert_eq!(denied.by, by, "{tool}: {denied}");
+            assert_eq!(it.decision(tool).decided_by, Some(by), "{tool}");
+        }
     }
 
     #[test]

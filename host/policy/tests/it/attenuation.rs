@@ -204,3 +204,39 @@ fn a_default_grants_nothing() {
     let tool = rights.for_tool(&ToolAsk::default());
     assert!(tool.mounts().is_empty() && tool.hosts().is_none() && tool.secrets().is_empty());
 }
+
+proptest! {
+    #[test]
+    fn a_refusal_names_the_source_that_explain_names(
+        asked in asked(),
+        grants in grants(),
+        ask in manifest(),
+        above in prop::option::of((super::worlds::asked(), super::worlds::grants())),
+    ) {
+        let parent = above.map(|(asked, grants)| Rights::effective(&asked, &grants, None).0);
+        let (rights, notes) = Rights::effective(&asked, &grants, parent.as_ref());
+        for tool in TOOLS {
+            let says = explain(tool, &Question::Call, &asked, &ask, &grants, parent.as_ref());
+            prop_assert_eq!(&rights.decision(tool), &says);
+            let refused = rights.tool(tool).err().map(|denied| denied.by);
+            let expected = says.decided_by.filter(|_| says.permission == Permission::Deny);
+            prop_assert_eq!(refused, expected, "{}", tool);
+            let wanted = format!("tool `{tool}`");
+            if let Some(note) = notes.iter().find(|note| note.what == wanted) {
+                prop_assert_eq!(Some(note.by), says.decided_by, "{}", tool);
+            }
+        }
+        // Without a parent, whose lists are its own sources'.
+        let (alone, _) = Rights::effective(&asked, &grants, None);
+        for target in targets() {
+            let scope = alone.for_tool(&ask);
+            let question = Question::Url(target.clone());
+            for tool in TOOLS.iter().filter(|tool| alone.tool(tool).is_ok()) {
+                let says = explain(tool, &question, &asked, &ask, &grants, None);
+                let refused = scope.hosts().check(&target).err().map(|denied| denied.by);
+                let expected = says.decided_by.filter(|_| says.permission == Permission::Deny);
+                prop_assert_eq!(refused, expected, "{} {}", tool, target);
+            }
+        }
+    }
+}

@@ -48,7 +48,15 @@ impl Agent<'_> {
             None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
         };
         let facts = format!("{facts} (tool `{}`)", permit.tool());
-        let denied = Denied::new(code, Source::Grants, facts);
+        // Who wants to be asked: a hook about this one call, else whoever the decision names.
+        let by = match permit.needs_own_answer() {
+            true => Source::Hook,
+            false => {
+                let decision = self.job.rights.decision(permit.tool().as_str());
+                decision.decided_by.unwrap_or(Source::Host)
+            }
+        };
+        let denied = Denied::new(code, by, facts);
         Err(Refusal { text: code.to_string(), reason: Reason::Denied(denied) })
     }
 

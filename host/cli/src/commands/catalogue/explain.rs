@@ -3,8 +3,8 @@
 use belljar_agent::{ResolvedAgent, resolve};
 use belljar_definition::{GrantChange, HOST_PLACEHOLDER, MountSpec, grant_command, grant_lines};
 use belljar_policy::{
-    Access, Explanation, GuestPath, Permission, Question, Shown, Source, Target, ToolName, Verdict,
-    Vote, WORKSPACE,
+    Access, Explanation, GuestPath, Permission, Question, Shown, Source, Target, ToolAsk, ToolName,
+    Verdict, Vote, WORKSPACE,
 };
 use serde_json::{Value, json};
 
@@ -20,19 +20,15 @@ pub(crate) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
     let host = Assembly::new(places, out)?.host()?;
     let agent = resolve(&host, &args.agent, &places.workspace)
         .map_err(crate::commands::catalogue::agents::not_found)?;
-    let manifest = crate::commands::tools::manifest_of(&host, &args.tool)?;
+    let manifest = match host.tools.withholds(&args.tool) {
+        Some(_) => ToolAsk::default(),
+        None => crate::commands::tools::manifest_of(&host, &args.tool)?,
+    };
     // A tool that asks to write is there to write: saying that it may read would mislead.
     let write = args.write || manifest.mounts == Some(Access::ReadWrite);
     let question = question(args, write)?;
-    let mut answer = belljar_policy::explain(
-        &args.tool,
-        &question,
-        &agent.definition.asked,
-        &manifest,
-        &agent.grants,
-        None,
-    );
-    name_the_field(&mut answer, &agent, &args.tool);
+    let workspace = &places.workspace;
+    let answer = agent.decision(&host, workspace, &args.tool, &question, &manifest);
     let change = match answer.decided_by {
         Some(Source::Grants) if answer.permission == Permission::Deny => {
             missing(&agent, &args.tool, &question)
@@ -96,23 +92,6 @@ fn votes(answer: &Explanation, out: &Out) {
         table.row([plain(vote.source), styled(style, vote.verdict), plain(Shown::new(&why))]);
     }
     table.print(out);
-}
-
-/// Says which line of the agent's own file withholds a tool, or has it asked for.
-fn name_the_field(answer: &mut Explanation, agent: &ResolvedAgent, tool: &str) {
-    let by = agent.definition.decided_by(tool);
-    let withheld = |vote: &&mut Vote| {
-        let (Verdict::Refuses | Verdict::Asks) = vote.verdict else { return false };
-        vote.source == Source::Definition
-    };
-    for vote in answer.votes.iter_mut().filter(withheld) {
-        if let Some(it) = agent.definition.not_kept.first() {
-            vote.why = format!("line {}, `{}`, is not understood", it.line, it.text);
-        } else if let Some(by) = by {
-            let field = Shown::clipped(&by.field, 64);
-            vote.why = format!("{}: `{field}` on line {}", vote.why, by.line);
-        }
-    }
 }
 
 /// A path as the agent sees it, or a URL; none = the call itself.
@@ -197,6 +176,9 @@ fn advise(decided_by: Option<Source>, command: Option<&str>, out: &Out) {
             out.line("the tool's own manifest decides: it does not ask for this, whoever calls it");
         }
         (Source::Hook, _) => out.line("a hook decides about single calls"),
+        (Source::Host, _) => {
+            out.line("belljar itself decides; `belljar tools list` says what is wrong with a tool, and what to do");
+        }
         (Source::Parent, _) => out.line("a child never has more than its parent"),
         (Source::Grants, Some(command)) => {
             out.line(format_args!("to allow it: {}", Shown::new(command)));

@@ -56,7 +56,9 @@ fn way(
         (Permission::Deny, Some(Source::Manifest)) => {
             return Some(format!("the manifest of `{tool}` does not ask for it"));
         }
-        (Permission::Deny, Some(Source::Parent | Source::Hook) | None) => return None,
+        (Permission::Deny, Some(Source::Host | Source::Parent | Source::Hook) | None) => {
+            return None;
+        }
         // The rule that fits opens no private address; one of this name does.
         (Permission::Allow | Permission::Ask, _) if code == DenyCode::AddressNotAllowed => {
             GrantChange { hosts: vec![refused::rule(target)?], ..GrantChange::default() }

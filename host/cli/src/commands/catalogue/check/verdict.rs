@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use belljar_agent::{Host, absent_directories};
+use belljar_agent::{Host, resolve_entry};
 use belljar_definition::{
-    AgentDefinition, AgentId, Catalog, CatalogEntry, Diagnostic, GrantChange, MAX_DEFINITION,
-    Parsed, Scope, Severity, Shapes, SkipReason, Status, grant_command, parse_agent_in,
-    parse_too_large, status,
+    AgentDefinition, AgentId, Catalog, CatalogEntry, Diagnostic, MAX_DEFINITION, Parsed, Scope,
+    Severity, Shapes, SkipReason, Status, parse_agent_in, parse_too_large,
 };
-use belljar_policy::{LIMITS, Permission, Rights, Shown, Wanted};
+use belljar_policy::{LIMITS, Permission, Shown, Wanted};
 use serde_json::{Map, Value, json};
 
 use crate::commands::catalogue::agents;
@@ -151,25 +150,19 @@ impl<'a> Judge<'a> {
         definition: AgentDefinition,
         diagnostics: Vec<Diagnostic>,
     ) -> Verdict {
-        let grants = self.host.settings.grants(id, definition.visibility, self.workspace);
-        let (rights, narrowed) = Rights::effective(&definition.asked, &grants, None);
-        let status = status(&definition, &grants, &narrowed, &diagnostics);
-        let (kind, reasons) = match status {
+        // As a run would find it.
+        let entry = CatalogEntry { id: id.clone(), definition, diagnostics };
+        let agent = resolve_entry(self.host, &entry, self.workspace);
+        let CatalogEntry { definition, diagnostics, .. } = entry;
+        let (kind, reasons) = match agent.status {
             Status::Ready => (Kind::Ready, Vec::new()),
             Status::ReadyWithWarnings { warnings } => (Kind::Warnings, warnings),
             Status::Blocked { reasons } => (Kind::Blocked, reasons),
         };
-        let absent = absent_directories(&rights);
-        let (kind, reasons) = match (kind, absent.is_empty()) {
-            (kind, true) => (kind, reasons),
-            (Kind::Blocked, false) => (kind, reasons.into_iter().chain(absent).collect()),
-            (_, false) => (Kind::Blocked, absent),
-        };
-        let tools = rights.tools().map(|(tool, may)| (tool.to_string(), may)).collect();
-        let missing = GrantChange::for_missing(&narrowed);
+        let tools = agent.rights.tools().map(|(tool, may)| (tool.to_string(), may)).collect();
         let named = !matches!(&id.scope, Scope::Library(name) if name.is_empty());
-        let grant = (named && !missing.is_empty()).then(|| grant_command(id, &missing, true));
-        let needs = narrowed.into_iter().map(|narrowing| narrowing.wanted).collect();
+        let grant = (named && !agent.hint.is_empty()).then_some(agent.hint);
+        let needs = agent.narrowed.into_iter().map(|narrowing| narrowing.wanted).collect();
         Verdict {
             path: definition.path.clone(),
             kind,

@@ -1,0 +1,92 @@
+//! Whether an agent may call a tool, and who decided. What a run refuses, what `belljar explain`
+//! prints, what `agents check` and the API say is withheld: all of it is this answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use belljar_catalogue::{SkillLibrary, ToolCatalogue};
+use belljar_definition::AgentDefinition;
+use belljar_policy::{Explanation, Narrowing, Rights, Shown, Source, ToolName, Verdict, Vote};
+
+use crate::tools::builtin::tool::{BuiltinTool, Depth};
+
+/// What the reason of a decision is read from, beside the rights.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reasons {
+    /// Whose lines a refusal of the definition names.
+    pub(crate) definition: Option<Arc<AgentDefinition>>,
+    /// What is there; absent = whatever is named.
+    pub(crate) tools: Option<Arc<ToolCatalogue>>,
+    /// Tools that are there and that this agent is not offered, each with the reason.
+    pub(crate) left_out: BTreeMap<ToolName, String>,
+}
+
+impl Reasons {
+    /// The decision about a tool by these rights, which a model has named.
+    pub(crate) fn decide(&self, rights: &Rights, tool: &str) -> Explanation {
+        if self.tools.as_ref().is_some_and(|tools| !tools.known().contains(tool)) {
+            return Explanation::of_no_tool();
+        }
+        let mut decision = rights.decision(tool);
+        if let Some(definition) = &self.definition {
+            name_the_field(&mut decision, definition, tool);
+        }
+        let lacks = self.tools.as_ref().and_then(|tools| tools.withholds(tool));
+        match lacks.or_else(|| self.left_out.get(tool).cloned()) {
+            Some(why) => decision.withheld(why),
+            None => decision,
+        }
+    }
+}
+
+/// Whether there is a skill to load.
+pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
+    !skills.catalog().entries().is_empty()
+}
+
+/// Why a built-in tool is not offered at a place of a run; `None` = it is, to whom it is granted.
+pub(crate) fn left_out(
+    tool: BuiltinTool,
+    depth: Depth,
+    delegates: bool,
+    skills: bool,
+) -> Option<&'static str> {
+    if !depth.offers(tool) {
+        return Some("it is not offered at this depth of a run");
+    }
+    match tool {
+        BuiltinTool::Skill if !skills => Some("there is no skill to load"),
+        tool if tool.delegates() && !delegates => Some("there is no agent to hand work to"),
+        _ => None,
+    }
+}
+
+/// Says which line of the agent's own file withholds a tool, or has it asked for.
+pub(crate) fn name_the_field(decision: &mut Explanation, definition: &AgentDefinition, tool: &str) {
+    let by = definition.decided_by(tool);
+    let withheld = |vote: &&mut Vote| {
+        let (Verdict::Refuses | Verdict::Asks) = vote.verdict else { return false };
+        vote.source == Source::Definition
+    };
+    for vote in decision.votes.iter_mut().filter(withheld) {
+        if let Some(it) = definition.not_kept.first() {
+            vote.why = format!("line {}, `{}`, is not understood", it.line, it.text);
+        } else if let Some(by) = by {
+            let field = Shown::clipped(&by.field, 64);
+            vote.why = format!("{}: `{field}` on line {}", vote.why, by.line);
+        }
+    }
+}
+
+/// The tools that an agent asks for by name, is granted and does not get, because nobody does.
+pub(crate) fn withheld(
+    tools: &ToolCatalogue,
+    definition: &AgentDefinition,
+    rights: &Rights,
+) -> Vec<Narrowing> {
+    let asked = definition.asked.tools.iter().flatten();
+    let granted = asked.filter(|tool| rights.tool(tool.as_str()).is_ok());
+    granted
+        .filter_map(|tool| Some(Narrowing::withheld(tool.clone(), tools.withholds(tool.as_str())?)))
+        .collect()
+}

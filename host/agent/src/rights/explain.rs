@@ -1,0 +1,55 @@
+//! The decision about an agent that a person starts, for whoever asks before it runs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use belljar_policy::{Explanation, Permission, Question, ToolAsk, ToolName, explain};
+
+use crate::host::Host;
+use crate::rights::decide::{Reasons, has_skills, left_out, name_the_field};
+use crate::rights::delegates::Delegates;
+use crate::rights::resolve::ResolvedAgent;
+use crate::tools::builtin::tool::{BuiltinTool, Depth};
+
+impl ResolvedAgent {
+    /// Whether it may do this with a tool when a person starts it in this workspace, and who decided.
+    /// Where the call itself is refused, that is the answer whatever it is about. `manifest` = what
+    /// the tool asks for.
+    pub fn decision(
+        &self,
+        host: &Host,
+        workspace: &Path,
+        tool: &str,
+        question: &Question,
+        manifest: &ToolAsk,
+    ) -> Explanation {
+        let called = self.may_call(host, workspace, tool);
+        if called.permission == Permission::Deny || *question == Question::Call {
+            return called;
+        }
+        let asked = &self.definition.asked;
+        let mut reached = explain(tool, question, asked, manifest, &self.grants, None);
+        name_the_field(&mut reached, &self.definition, tool);
+        reached
+    }
+
+    fn may_call(&self, host: &Host, workspace: &Path, tool: &str) -> Explanation {
+        let depth = Depth::top(host.settings.subagents.max_depth)
+            .bounded(self.definition.subagents.as_ref());
+        let (delegates, skills) = (self.delegates(host, workspace), has_skills(&host.skills));
+        let left_out = BuiltinTool::of(tool)
+            .and_then(|builtin| left_out(builtin, depth, !delegates.listed().is_empty(), skills))
+            .and_then(|why| Some((ToolName::new(tool).ok()?, why.to_owned())));
+        let reasons = Reasons {
+            definition: Some(Arc::clone(&self.definition)),
+            tools: Some(Arc::clone(&host.tools)),
+            left_out: left_out.into_iter().collect(),
+        };
+        reasons.decide(&self.rights, tool)
+    }
+
+    fn delegates(&self, host: &Host, workspace: &Path) -> Delegates {
+        let said = host.settings.delegation(&self.id, self.definition.visibility);
+        Delegates::of(host.listing(workspace), &said, &self.definition)
+    }
+}
