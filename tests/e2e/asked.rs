@@ -148,11 +148,13 @@ fn a_granted_tool_brings_along_only_those_that_the_agent_asks_for() {
     assert_eq!(granted(&world, "fixer"), set(&["file_read", "shell"]));
     done.complains("`belljar grant fixer --mount /workspace:read-write`");
 
-    // Of an agent that takes whatever it is given, the defaults are part of what it has.
+    // Of an agent that takes whatever it is given, the defaults stay, and are not written down.
     world.home_file("agents/all.md", "---\nname: all\ndescription: d\n---\nb\n");
-    let done = world.run(&["grant", "all", "--tool", "shell", "--yes"]).exits(0);
-    done.complains("by default are written down too: its own file names no tools");
-    assert!(granted(&world, "all").contains("file_search"));
+    world.run(&["grant", "all", "--tool", "shell", "--yes"]).exits(0);
+    let has = granted(&world, "all");
+    assert!(has.contains("file_search") && has.contains("shell"), "{has:?}");
+    let text = config(&world);
+    assert!(text.contains("[grants.all]\nadd_tools = [\"shell\"]\n"), "{text}");
 }
 
 /// Installs a library of three agents: one that is ready, one that is blocked, one that nothing

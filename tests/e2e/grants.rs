@@ -36,6 +36,7 @@ fn grant_shows_the_difference_keeps_comments_and_needs_a_yes() {
     let world = World::new();
     let text = "# my settings\n[grants.writer] # for notes\nhosts = [\"https://a.test\"]\n";
     let path = world.home_file("belljar.toml", text);
+    world.home_file("agents/writer.md", WRITER);
     let args = ["grant", "writer", "--tool", "file_write=ask", "--host", "https://b.test"];
     world.run(&args).exits(2).complains("--yes");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
@@ -48,7 +49,7 @@ fn grant_shows_the_difference_keeps_comments_and_needs_a_yes() {
     for part in ["# my settings", "# for notes", "https://a.test", "https://b.test", "read-write"] {
         assert!(new.contains(part), "no `{part}` in\n{new}");
     }
-    world.run(&["explain", "writer", "file_write"]).complains("writer");
+    world.run(&["explain", "writer", "file_write"]).exits(0).says("after asking you");
     world.run(&yes).exits(0).says("nothing to change");
 }
 

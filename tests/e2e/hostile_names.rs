@@ -32,6 +32,8 @@ const COMMANDS: &[&[&str]] = &[
     &["grant", "{id}", "--tool", "file_write", "--yes"],
     &["grant", "{id}", "--tool", "file_write", "--mount", "{w}=/data", "--yes"],
     &["grant", "reader", "--tool", "file_read", "--mount", "{w}=/data", "--yes"],
+    &["revoke", "good", "--tool", "file_write", "--yes"],
+    &["revoke", "{id}", "--all", "--yes"],
     &["explain", "good", "file_write", "/workspace/a"],
     &["explain", "{id}", "file_write"],
     &["explain", "reader", "file_read", "/data/a"],

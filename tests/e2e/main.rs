@@ -32,6 +32,7 @@ mod owners;
 mod prove;
 #[cfg(target_os = "linux")]
 mod reload;
+mod revoke;
 mod run;
 mod runs;
 mod secrets;

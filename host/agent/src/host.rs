@@ -87,7 +87,7 @@ impl Host {
     }
 
     /// A command of the operator's, for the home that this host's settings come from.
-    pub(crate) fn for_its_tenant(&self, command: String) -> String {
+    pub fn for_its_tenant(&self, command: String) -> String {
         match &self.tenant {
             Some(tenant) => format!("{command} --tenant {tenant}"),
             None => command,

@@ -13,6 +13,9 @@ use crate::diagnostic::{Diagnostic, Findings, Place, Severity};
 use crate::filed::{FileRead, Filed, Kind};
 use crate::{AgentId, Scope, Slug, suggest};
 
+/// Names like an unknown one that are offered for it.
+const MAX_SUGGESTIONS: usize = 3;
+
 /// Folders whose files wait for a person before they are agents.
 const QUARANTINE: &str = "drafts";
 
@@ -273,9 +276,21 @@ impl<D: Filed> Catalog<D> {
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
         let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
         let broken = slug.and_then(|slug| self.broken(slug));
-        let mut suggestions: Vec<_> =
-            suggest::ranked(name, slugs).into_iter().map(str::to_owned).collect();
+        // An identity is compared by its last part, and answered with identities.
+        let (scoped, last) = match name.rsplit_once('/') {
+            Some((_, last)) => (true, last),
+            None => (false, name),
+        };
+        let called = |slug: &str| {
+            let named = self.entries.iter().filter(|entry| entry.id.slug.as_str() == slug);
+            named.map(|entry| entry.id.grant_key()).collect::<Vec<_>>()
+        };
+        let near = suggest::ranked(last, slugs).into_iter();
+        let mut suggestions: Vec<_> = near
+            .flat_map(|slug| if scoped { called(slug) } else { vec![slug.to_owned()] })
+            .collect();
         suggestions.dedup();
+        suggestions.truncate(MAX_SUGGESTIONS);
         NotFound {
             kind: D::KIND,
             name: Shown::clipped(name, 100).to_string(),

@@ -42,10 +42,10 @@ pub use foreign::{Argument, ArgumentKind, Becomes, ForeignTool, Given, SELF};
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
-    DEFAULTS, DefaultGrant, GrantChange, GrantSpec, HOST_PLACEHOLDER, HookAction, HookEvent,
-    HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountSpec, SecretSetting,
-    ServerSetting, Settings, SubagentPolicy, ToolSetting, apply_grant, apply_grants, grant_command,
-    grant_lines,
+    DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, HOST_PLACEHOLDER, HookAction,
+    HookEvent, HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountRemoval,
+    MountSpec, NotRevoked, SecretSetting, ServerSetting, Settings, SubagentPolicy, ToolSetting,
+    apply_grant, apply_grants, grant_command, grant_lines, revoke_grants,
 };
 pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

@@ -17,6 +17,7 @@ mod trace;
 
 pub use conversation::compaction::Problem as CompactProblem;
 pub use conversation::talk::{Conversation, Turn};
+pub use record::api_agents::api_agents;
 pub use record::hub::{SessionEvent, Watch};
 pub use record::open_turn::OpenTurn;
 pub use record::past::Past;

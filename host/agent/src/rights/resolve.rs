@@ -4,15 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use belljar_definition::{
-    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Scope, Status, grant_command,
-    status,
+    AgentDefinition, AgentId, CatalogEntry, GrantChange, NotFound, Status, grant_command, status,
 };
 use belljar_policy::{Grants, Narrowing, Rights, Shown, ShownPath as _};
 
 use crate::host::Host;
 use crate::outcome::RunError;
 use crate::rights::decide::withheld;
-use belljar_catalogue::API_LIBRARY;
 
 /// An agent together with what the operator gives it.
 #[derive(Debug, Clone)]
@@ -207,7 +205,5 @@ fn command(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String 
     if change.is_empty() {
         return String::new();
     }
-    // The command line does not know agents that are made through the API, nor what they ask for.
-    let known = !matches!(&agent.id.scope, Scope::Library(name) if name == API_LIBRARY);
-    host.for_its_tenant(grant_command(&agent.id, &change, known))
+    host.for_its_tenant(grant_command(&agent.id, &change, true))
 }

@@ -9,7 +9,7 @@ use belljar_policy::LimitsRequest;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::args::library::LibraryCommand;
-use crate::args::server::{DataArg, KeysArgs, ServeArgs, SessionsArgs, TenantsArgs};
+use crate::args::server::{DataArg, KeysArgs, ServeArgs, SessionsArgs, TenantArg, TenantsArgs};
 
 /// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
 /// only the files and hosts that you granted.
@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Tools(ToolsCommand),
     /// Give an agent rights, in your own belljar.toml
     Grant(GrantArgs),
+    /// Take rights back that `grant` gave, in your own belljar.toml
+    Revoke(RevokeArgs),
     /// Say whether an agent may use a tool, and who decided
     Explain(ExplainArgs),
     /// Check this installation: places, configuration, sandbox, toolchain
@@ -246,6 +248,8 @@ pub(crate) enum OutputFormat {
 pub(crate) struct ReceiptsArgs {
     /// A run, by its id or the beginning of it, or `latest` [default: list the runs]
     pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -478,11 +482,48 @@ pub(crate) struct GrantArgs {
     /// A limit: `steps=50`; repeatable (`belljar limits` lists them)
     #[arg(long, value_name = "KEY=N")]
     pub(crate) limit: Vec<String>,
-    /// Grant it to an agent of this tenant; a server knows it from its next start
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tenant: Option<String>,
+    /// Grant it though there is no such agent yet
+    #[arg(long, conflicts_with_all = ["asked", "library"])]
+    pub(crate) absent: bool,
     #[command(flatten)]
-    pub(crate) data: DataArg,
+    pub(crate) of: TenantArg,
+    /// Write without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RevokeArgs {
+    /// The agent: a name, or `library/x/name`, or `workspace:/path/name`
+    #[arg(required_unless_present = "library")]
+    pub(crate) agent: Option<String>,
+    /// All that its grant gives it
+    #[arg(long, conflicts_with_all = ["tool", "host", "mount", "secret", "limit"])]
+    pub(crate) all: bool,
+    /// All that each agent of this library was granted
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["agent", "tool", "host", "mount", "secret", "limit"]
+    )]
+    pub(crate) library: Option<String>,
+    /// A tool: `name`, or `name=ask` where it was granted so; repeatable
+    #[arg(long, value_name = "NAME[=ask|deny]")]
+    pub(crate) tool: Vec<String>,
+    /// A host, as it was granted; repeatable
+    #[arg(long, value_name = "RULE")]
+    pub(crate) host: Vec<String>,
+    /// A mount: `/data`, or as it was granted; repeatable
+    #[arg(long, value_name = "PATH[[:HOST]:ACCESS]")]
+    pub(crate) mount: Vec<String>,
+    /// A secret; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) secret: Vec<String>,
+    /// A limit: `steps`, or as it was granted; repeatable
+    #[arg(long, value_name = "KEY[=N]")]
+    pub(crate) limit: Vec<String>,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
     /// Write without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
@@ -499,6 +540,8 @@ pub(crate) struct ExplainArgs {
     /// Ask about writing to the path
     #[arg(long)]
     pub(crate) write: bool,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -506,6 +549,8 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArg,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

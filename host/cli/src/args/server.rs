@@ -15,6 +15,16 @@ pub(crate) struct DataArg {
     pub(crate) data: Option<PathBuf>,
 }
 
+/// Whose agents, and where they are kept.
+#[derive(Debug, Args)]
+pub(crate) struct TenantArg {
+    /// A tenant of the server [default: your own]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Address and port [default: `listen` under `[server]`, else 127.0.0.1:7411]

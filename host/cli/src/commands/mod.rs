@@ -20,7 +20,7 @@ use crate::setup::walls::Walls;
 use crate::term::out::Out;
 
 /// Runs the command of this command line. Those that run a tool, be it only to ask what it
-/// offers, do so behind the OS sandbox. `grant` and `drafts` ask too, in a store without any
+/// offers, do so behind the OS sandbox. `grant`, `revoke` and `drafts` ask too, in a store without any
 /// right, and stay outside: they write the operator's files.
 pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
     let places = || Places::find(args.global.workspace.as_deref());
@@ -41,9 +41,8 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Drafts(command) => catalogue::drafts::run(command, &places()?, out),
         Command::Tools(command) => tools::run(command, &places, walls, out),
         Command::Grant(grant) => grant::run(grant, &places()?, out),
-        Command::Explain(explain) => {
-            catalogue::explain::run(explain, &walls.around(places()?)?, out)
-        }
+        Command::Revoke(revoke) => grant::revoke::run(revoke, &places()?, out),
+        Command::Explain(explain) => catalogue::explain::run(explain, &places()?, walls, out),
         Command::Doctor(doctor) => doctor::run(doctor, &places, walls, out),
         Command::Prove(prove) => inspect::prove::run(prove, &places()?, out),
         Command::Limits { json } => catalogue::limits::run(*json, out),

@@ -14,3 +14,4 @@ pub(crate) mod pins;
 pub(crate) mod secrets;
 pub(crate) mod telemetry;
 pub(crate) mod walls;
+pub(crate) mod whose;

@@ -64,6 +64,7 @@ pub(super) fn spec(visibility: Visibility) -> GrantSpec {
     let workspace = |access| MountSpec { guest: GuestPath::workspace(), host: None, access };
     GrantSpec {
         tools: Some(tools),
+        add_tools: BTreeMap::new(),
         mounts: Some(row.workspace.into_iter().map(workspace).collect()),
         hosts: Some(row.hosts.iter().filter_map(|rule| rule.parse().ok()).collect()),
         secrets: Some(BTreeSet::new()),

@@ -3,8 +3,8 @@
 //!
 //! A key of a grant replaces the default, so an agent without that key gets a line that
 //! repeats what it has now and adds what is new: nothing is lost in silence. Of the default tools
-//! the line repeats those that the agent's own file asks for, where it is known: others it never
-//! gets.
+//! the line repeats those that the agent's own file asks for: others it never gets. Where that file
+//! names no tools, `add_tools` has what is new and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,12 @@ use crate::{AgentId, Visibility};
 /// Stands in suggestions where only the operator can know the directory.
 pub const HOST_PLACEHOLDER: &str = "/path/to/directory";
 
+/// The key of the tools that replace the defaults.
+pub(super) const TOOLS: &str = "tools";
+
+/// The key of those that are added to the defaults.
+pub(super) const ADD_TOOLS: &str = "add_tools";
+
 /// What to add to a grant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantChange {
@@ -36,7 +42,7 @@ pub struct GrantChange {
     pub limits: LimitsRequest,
     /// The tools that the agent's own file asks for: where the default tools are written down with
     /// what is added, it is these of them alone. `None` = not known, or it asks for whatever it
-    /// is given, and they are written down all.
+    /// is given; then what is added is written beside the defaults, which stay as they are.
     pub asked_tools: Option<BTreeSet<ToolName>>,
 }
 
@@ -75,12 +81,25 @@ impl GrantChange {
     fn base(&self, settings: &Settings, id: &AgentId, visibility: Visibility) -> GrantSpec {
         let mut base = settings.home_grant(id, visibility);
         if !self.tools.is_empty()
+            && self.added(settings, id).is_none()
             && !settings.states_tools(id)
             && let (Some(asked), Some(tools)) = (&self.asked_tools, &mut base.tools)
         {
             tools.retain(|tool, _| asked.contains(tool));
         }
         base
+    }
+
+    /// All tools that the grant then adds to the defaults; `None` = they go into a list that
+    /// replaces the defaults.
+    fn added(&self, settings: &Settings, id: &AgentId) -> Option<BTreeMap<ToolName, Permission>> {
+        let stated = settings.home.grants.get(id).map(|stated| stated.add_tools.clone());
+        let mut added = stated.unwrap_or_default();
+        if settings.states_tools(id) || added.is_empty() && self.asked_tools.is_some() {
+            return None;
+        }
+        added.extend(self.tools.iter().cloned());
+        Some(added)
     }
 
     /// The grant with this added; `base` states every key.
@@ -144,7 +163,8 @@ pub fn apply_grants(
         if change.is_empty() || with == base {
             continue;
         }
-        edit(&mut doc, id, change, &base, &with).ok_or_else(unfit)?;
+        let added = change.added(&before, id);
+        edit(&mut doc, id, change, added, &base, &with).ok_or_else(unfit)?;
         wanted.insert(id, (*visibility, with));
     }
     if wanted.is_empty() {
@@ -175,7 +195,8 @@ pub fn grant_lines(
     let base = change.base(settings, id, visibility);
     let wanted = change.applied(&base);
     let mut doc = DocumentMut::new();
-    match edit(&mut doc, id, change, &base, &wanted) {
+    let added = change.added(settings, id);
+    match edit(&mut doc, id, change, added, &base, &wanted) {
         Some(()) => doc.to_string().trim().to_owned(),
         None => String::new(),
     }
@@ -193,7 +214,7 @@ impl Settings {
     }
 
     /// Whether only the home grants of these differ.
-    fn same_but_for(&self, other: &Self, ids: &BTreeSet<&AgentId>) -> bool {
+    pub(super) fn same_but_for(&self, other: &Self, ids: &BTreeSet<&AgentId>) -> bool {
         let rest = |settings: &Self| {
             let mut rest = settings.clone();
             rest.home.grants.retain(|id, _| !ids.contains(id));
@@ -206,7 +227,7 @@ impl Settings {
     }
 }
 
-fn failed(path: &Path, why: &str) -> Vec<Diagnostic> {
+pub(super) fn failed(path: &Path, why: &str) -> Vec<Diagnostic> {
     let mut findings = Findings::new(path);
     let hint = "edit the file by hand; `belljar explain --json` shows the lines";
     findings.error_hint(Place::default(), "grant-edit", why, hint);
@@ -217,12 +238,16 @@ fn edit(
     doc: &mut DocumentMut,
     id: &AgentId,
     change: &GrantChange,
+    added: Option<BTreeMap<ToolName, Permission>>,
     base: &GrantSpec,
     wanted: &GrantSpec,
 ) -> Option<()> {
     let section = section(doc, id)?;
     if base.tools != wanted.tools {
-        edit_tools(section, change, wanted);
+        match added {
+            Some(added) => edit_tools(section, ADD_TOOLS, change, &added),
+            None => edit_tools(section, TOOLS, change, &wanted.tools.clone().unwrap_or_default()),
+        }
     }
     if base.mounts != wanted.mounts {
         edit_mounts(section, wanted.mounts.as_deref().unwrap_or_default());
@@ -260,13 +285,17 @@ fn section<'d>(doc: &'d mut DocumentMut, id: &AgentId) -> Option<&'d mut dyn Tab
     grants.get_mut(&key)?.as_table_like_mut()
 }
 
-fn edit_tools(section: &mut dyn TableLike, change: &GrantChange, wanted: &GrantSpec) {
-    let all: BTreeMap<_, _> = wanted.tools.clone().unwrap_or_default();
+fn edit_tools(
+    section: &mut dyn TableLike,
+    key: &str,
+    change: &GrantChange,
+    all: &BTreeMap<ToolName, Permission>,
+) {
     let only_allow = all.values().all(|permission| *permission == Permission::Allow);
-    match section.get_mut("tools") {
+    match section.get_mut(key) {
         Some(item) if item.is_array() && only_allow => {
             let names = all.keys().map(ToString::to_string);
-            edit_list(section, "tools", names.collect());
+            edit_list(section, key, names.collect());
         }
         Some(item) if item.is_table_like() => {
             let Some(table) = item.as_table_like_mut() else { return };
@@ -279,19 +308,19 @@ fn edit_tools(section: &mut dyn TableLike, change: &GrantChange, wanted: &GrantS
         }
         Some(_) | None if only_allow => {
             let names: Array = all.keys().map(ToString::to_string).collect();
-            set(section, "tools", Value::Array(names));
+            set(section, key, Value::Array(names));
         }
         Some(_) | None => {
             let mut table = InlineTable::new();
-            for (name, permission) in &all {
+            for (name, permission) in all {
                 table.insert(name.as_str(), Value::from(word(*permission)));
             }
-            set(section, "tools", Value::InlineTable(table));
+            set(section, key, Value::InlineTable(table));
         }
     }
 }
 
-fn word(permission: Permission) -> &'static str {
+pub(super) fn word(permission: Permission) -> &'static str {
     match permission {
         Permission::Allow => "allow",
         Permission::Ask => "ask",
@@ -380,7 +409,7 @@ fn inline(mount: &MountSpec) -> InlineTable {
 }
 
 /// Writes only what differs, so that `~/data` stays as it is.
-fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
+pub(super) fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
     if table.get("path").is_none() {
         set(table, "path", Value::from(mount.guest.as_str()));
     }
@@ -438,7 +467,7 @@ fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
 }
 
 /// Evens out the white space of a table on one line after an insertion.
-fn tidy(table: &mut InlineTable) {
+pub(super) fn tidy(table: &mut InlineTable) {
     if !table.to_string().contains('\n') {
         table.fmt();
     }

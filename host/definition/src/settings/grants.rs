@@ -1,7 +1,7 @@
 //! One grant: what a section of `belljar.toml` states, and how sections combine.
 //!
 //! In one file a key of `[grants.X]` replaces the same key of `[defaults.V]`, which replaces
-//! the built-in default. The workspace's file then narrows the result of the home file, key
+//! the built-in default; `add_tools` adds to it. The workspace's file then narrows the result of the home file, key
 //! by key, and can never add to it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +19,9 @@ use crate::SubagentsAsk;
 pub struct GrantSpec {
     /// The tools; one that is not listed is denied.
     pub tools: Option<BTreeMap<ToolName, Permission>>,
+    /// Tools beside those that hold without this section, each with its permission. Stated only by
+    /// a grant of the home file, and never beside `tools`.
+    pub add_tools: BTreeMap<ToolName, Permission>,
     /// The mounts.
     pub mounts: Option<Vec<MountSpec>>,
     /// The hosts.
@@ -56,6 +59,7 @@ impl GrantSpec {
     pub(super) fn nothing() -> Self {
         Self {
             tools: Some(BTreeMap::new()),
+            add_tools: BTreeMap::new(),
             mounts: Some(Vec::new()),
             hosts: Some(Vec::new()),
             secrets: Some(BTreeSet::new()),
@@ -64,7 +68,7 @@ impl GrantSpec {
         }
     }
 
-    /// The same with every key that `over` states replaced.
+    /// The same with every key that `over` states replaced, and the tools that it adds added.
     #[must_use]
     pub(super) fn overlaid(&self, over: &Self) -> Self {
         let mut limits = self.limits;
@@ -73,14 +77,25 @@ impl GrantSpec {
                 limits.set(row.key, value);
             }
         }
+        let mut tools = over.tools.clone().or_else(|| self.tools.clone());
+        if !over.add_tools.is_empty() {
+            let added = over.add_tools.iter().map(|(name, permission)| (name.clone(), *permission));
+            tools.get_or_insert_default().extend(added);
+        }
         Self {
-            tools: over.tools.clone().or_else(|| self.tools.clone()),
+            tools,
+            add_tools: BTreeMap::new(),
             mounts: over.mounts.clone().or_else(|| self.mounts.clone()),
             hosts: over.hosts.clone().or_else(|| self.hosts.clone()),
             secrets: over.secrets.clone().or_else(|| self.secrets.clone()),
             limits,
             subagents: self.subagents.overlaid(&over.subagents),
         }
+    }
+
+    /// Whether it states nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 
     /// The grants for a run in this workspace. A key that nobody stated gives nothing.

@@ -8,6 +8,7 @@ mod hooks;
 mod matcher;
 mod models;
 mod named;
+mod revoke;
 mod schema;
 mod sections;
 mod server;
@@ -27,6 +28,7 @@ pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, apply_grants, grant_l
 pub use grants::{GrantSpec, MountSpec};
 pub use hooks::{HookAction, HookEvent, HookSetting};
 pub use matcher::HookMatcher;
+pub use revoke::{GrantRemoval, MountRemoval, NotRevoked, revoke_grants};
 pub use server::ServerSetting;
 pub use subagents::SubagentPolicy;
 

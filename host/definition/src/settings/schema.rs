@@ -36,6 +36,9 @@ const HOME_KEYS: &[&str] = &[
 const WORKSPACE_KEYS: &[&str] = &["subagents", "defaults", "grants"];
 
 const GRANT_KEYS: &[&str] = &["tools", "mounts", "hosts", "secrets", "limits", "subagents"];
+/// Those of a grant in the home file, which alone can add.
+const HOME_GRANT_KEYS: &[&str] =
+    &["tools", "add_tools", "mounts", "hosts", "secrets", "limits", "subagents"];
 const MOUNT_KEYS: &[&str] = &["path", "host", "access"];
 
 /// Which file is read.
@@ -161,7 +164,7 @@ impl<'t> Loader<'_, 't, '_> {
     fn layer(&mut self, table: &DeTable<'t>) -> Layer {
         let mut layer = Layer::default();
         for (name, item, table) in self.each(table, "defaults") {
-            let spec = self.grant(table);
+            let spec = self.grant(table, GRANT_KEYS);
             match Visibility::ALL.into_iter().find(|known| known.as_str() == name) {
                 Some(visibility) => {
                     layer.defaults.insert(visibility, spec);
@@ -178,8 +181,12 @@ impl<'t> Loader<'_, 't, '_> {
             File::Home { .. } => By::HomeGrant,
             File::Workspace => By::WorkspaceGrant,
         };
+        let keys = match self.file {
+            File::Home { .. } => HOME_GRANT_KEYS,
+            File::Workspace => GRANT_KEYS,
+        };
         for (name, item, table) in self.each(table, "grants") {
-            let spec = self.grant(table);
+            let spec = self.grant(table, keys);
             if let (File::Workspace, Some(slug)) = (self.file, name.strip_prefix("workspace/"))
                 && let Ok(slug) = Slug::try_from(slug.to_owned())
             {
@@ -203,9 +210,18 @@ impl<'t> Loader<'_, 't, '_> {
         layer
     }
 
-    fn grant(&mut self, table: &DeTable<'t>) -> GrantSpec {
-        self.reader.only(table, "a grant", GRANT_KEYS);
+    fn grant(&mut self, table: &DeTable<'t>, keys: &[&str]) -> GrantSpec {
+        self.reader.only(table, "a grant", keys);
         let mut spec = GrantSpec::default();
+        if let Some(item) = table.get("add_tools").filter(|_| keys.contains(&"add_tools")) {
+            spec.add_tools = self.grant_tools(item);
+            if table.contains_key("tools") {
+                let at = self.reader.at(item.span());
+                let message = "`add_tools` stands beside `tools`, which replaces the defaults";
+                let hint = "write all of them in `tools`, or leave `tools` out";
+                self.reader.findings.error_hint(at, "two-lists", message, hint);
+            }
+        }
         if let Some(item) = table.get("tools") {
             spec.tools = Some(self.grant_tools(item));
         }

@@ -97,15 +97,39 @@ fn a_tool_joins_the_list_that_is_there() {
 }
 
 #[test]
-fn a_first_tool_repeats_the_defaults_so_that_nothing_is_lost() {
+fn a_first_tool_of_an_agent_that_names_none_is_added_to_the_defaults() {
     check!("newcomer", &tools(&[("file_write", Permission::Allow)]), @r#"
     +[grants.newcomer]
-    +tools = ["agent_cancel", "agent_result", "agent_status", "attach_file", "clarify", "delegate_parallel", "file_find", "file_list", "file_read", "file_search", "file_write", "spawn_agent", "todo_write", "use_skill", "web_fetch", "web_search"]
+    +add_tools = ["file_write"]
     "#);
     check!("library/x/scout", &tools(&[("file_write", Permission::Ask)]), @r#"
     +[grants."library/x/scout"]
-    +tools = { agent_cancel = "allow", agent_result = "allow", agent_status = "allow", attach_file = "allow", clarify = "allow", delegate_parallel = "allow", file_find = "allow", file_list = "allow", file_read = "allow", file_search = "allow", file_write = "ask", spawn_agent = "allow", todo_write = "allow", use_skill = "allow", web_fetch = "allow", web_search = "allow" }
+    +add_tools = { file_write = "ask" }
     "#);
+    let one = apply("", "newcomer", &tools(&[("shell", Permission::Allow)]));
+    let two = apply(&one, "newcomer", &tools(&[("file_write", Permission::Allow)]));
+    assert_eq!(two, "[grants.newcomer]\nadd_tools = [\"shell\", \"file_write\"]\n");
+    // Whatever its file says by then: what was added stays beside the defaults.
+    let asked_tools = Some([tool("file_edit")].into());
+    let more = GrantChange { asked_tools, ..tools(&[("file_edit", Permission::Ask)]) };
+    let three = apply(&two, "newcomer", &more);
+    assert!(three.contains("add_tools = { file_edit = \"ask\", file_write = "), "{three}");
+    let settings = home(&three).unwrap();
+    let given = settings.grants(&id("newcomer"), Visibility::UserFacing, Path::new("/ws"));
+    for name in ["file_read", "spawn_agent", "shell", "file_write"] {
+        assert_eq!(given.permission(name), Permission::Allow, "{name}");
+    }
+    assert_eq!(given.permission("file_edit"), Permission::Ask);
+}
+
+#[test]
+fn tools_are_added_by_a_grant_at_home_and_nowhere_else() {
+    let two = "[grants.scout]\ntools = []\nadd_tools = [\"shell\"]\n";
+    assert!(home(two).is_err_and(|found| found.contains("`add_tools` stands beside")), "{two}");
+    assert!(home("[defaults.internal]\nadd_tools = [\"shell\"]\n").is_err());
+    let text = "[grants.scout]\nadd_tools = [\"shell\"]\n";
+    assert!(Settings::parse(Some((Path::new("a"), text)), None, None).is_ok());
+    assert!(Settings::parse(None, Some((Path::new("a"), text)), None).is_err());
 }
 
 #[test]
@@ -193,7 +217,7 @@ b",
     let lines = grant_lines(&settings, &id("scout"), Visibility::UserFacing, &change);
     insta::assert_snapshot!(lines, @r#"
     [grants.scout]
-    tools = ["agent_cancel", "agent_result", "agent_status", "attach_file", "clarify", "delegate_parallel", "file_find", "file_list", "file_read", "file_search", "file_write", "spawn_agent", "todo_write", "use_skill", "web_fetch", "web_search"]
+    add_tools = ["file_write"]
     mounts = [{ path = "/workspace", access = "read-write" }]
     hosts = ["https://api.example"]
     "#);

@@ -28,6 +28,7 @@ mod named;
 mod never_panics;
 mod quotes;
 mod recovery;
+mod revoke;
 mod server;
 mod settings;
 mod shapes;

@@ -1,5 +1,6 @@
 //! A session in the store: its journal and recorder, its rows and events, whoever watches, and runs read again.
 
+pub(crate) mod api_agents;
 pub(crate) mod event_log;
 pub(crate) mod hub;
 pub(crate) mod input;

@@ -12,13 +12,21 @@ use crate::args::ExplainArgs;
 use crate::commands::tools::refused;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
-use crate::setup::host::Assembly;
+use crate::setup::walls::Walls;
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain, styled};
 
-pub(crate) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
-    let agent = resolve(&host, &args.agent, &places.workspace)
+pub(crate) fn run(
+    args: &ExplainArgs,
+    places: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    walls.up(places, &args.of.through(places)?)?;
+    let whose = Whose::find(&args.of, places)?;
+    let host = whose.host(out)?;
+    let agent = resolve(&host, &args.agent, &whose.places.workspace)
         .map_err(crate::commands::catalogue::agents::not_found)?;
     let manifest = match host.tools.withholds(&args.tool) {
         Some(_) => ToolAsk::default(),
@@ -27,7 +35,7 @@ pub(crate) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
     // A tool that asks to write is there to write: saying that it may read would mislead.
     let write = args.write || manifest.mounts == Some(Access::ReadWrite);
     let question = question(args, write)?;
-    let workspace = &places.workspace;
+    let workspace = &whose.places.workspace;
     let answer = agent.decision(&host, workspace, &args.tool, &question, &manifest);
     let change = match answer.decided_by {
         Some(Source::Grants) if answer.permission == Permission::Deny => {
@@ -36,6 +44,7 @@ pub(crate) fn run(args: &ExplainArgs, places: &Places, out: &Out) -> Result<Exit
         _ => None,
     };
     let command = change.as_ref().map(|change| grant_command(&agent.id, change, false));
+    let command = command.map(|command| host.for_its_tenant(command));
     let id = agent.id.to_string();
     if args.json {
         let lines = change.as_ref().map(|change| {

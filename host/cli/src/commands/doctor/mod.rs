@@ -67,7 +67,7 @@ pub(super) fn run(
             // Behind the wall the cache is the broker's alone.
             let _ = create_private(&places.cache);
             let cache = cache(&places);
-            let tenants = tenants::data(&places);
+            let tenants = tenants::data(&args.data, &places);
             let through = tenants::through(tenants.as_ref(), through(directory));
             checks.push(second_wall(&walls.look(&places, &through)));
             checks.push(home(&places));

@@ -13,9 +13,9 @@ use crate::setup::home::Places;
 use crate::setup::host;
 use crate::setup::walls::Through;
 
-/// The data root that the settings name, if there is a store in it. Nothing is made.
-pub(super) fn data(places: &Places) -> Option<Data> {
-    let data = Data::find(&DataArg { data: None }, &host::settings(places).ok()?, places).ok()?;
+/// The data root that is named, if there is a store in it. Nothing is made.
+pub(super) fn data(arg: &DataArg, places: &Places) -> Option<Data> {
+    let data = Data::find(arg, &host::settings(places).ok()?, places).ok()?;
     data.store().is_file().then_some(data)
 }
 

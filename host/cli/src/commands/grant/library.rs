@@ -11,7 +11,6 @@ use super::asked::Asks;
 use crate::commands::libraries::installed;
 use crate::libraries::Lock;
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::host::Assembly;
 use crate::term::out::Out;
 
 /// One agent of the library, and what it asks for.
@@ -23,7 +22,7 @@ struct Member {
 pub(super) fn run(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     let Writer { args, places, out, .. } = *writer;
     let name = installed(name, &Lock::read(&places.libraries())?)?;
-    let host = Assembly::new(places, out)?.host()?;
+    let host = writer.whose.host(out)?;
     let members = members(&Scope::Library(name.to_string()), &host, writer);
     let changes: Vec<_> = members.iter().filter_map(Member::change).collect();
     let Some((_, new)) = writer.changed(&changes)? else {

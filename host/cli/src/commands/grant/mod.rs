@@ -1,9 +1,10 @@
-//! `belljar grant`: writes rights into the operator's own `belljar.toml`, after showing what
-//! changes.
+//! `belljar grant` and `revoke`: write rights into the operator's own `belljar.toml`, and take them
+//! out of it, after showing what changes.
 
 mod asked;
 mod library;
 mod record;
+pub(super) mod revoke;
 mod rights;
 mod write;
 
@@ -22,7 +23,7 @@ use crate::args::GrantArgs;
 use crate::commands::catalogue::agents;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_config, read_own_config, replace_config};
-use crate::setup::host::Assembly;
+use crate::setup::whose::Whose;
 use crate::term::diff;
 use crate::term::out::Out;
 
@@ -32,8 +33,12 @@ pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, 
             .hint("add `--asked`, or name the mount: `--mount /workspace:read`"));
     }
     let operator = places;
-    let places = record::places(args, operator)?;
-    let writer = Writer { args, operator, places: &places, out };
+    if args.of.other().is_some() {
+        // What an older program kept elsewhere goes where it is looked for.
+        args.of.root(operator)?.create(operator)?;
+    }
+    let whose = Whose::find(&args.of, operator)?;
+    let writer = Writer { args, operator, whose: &whose, places: &whose.places, out };
     match (&args.library, &args.agent) {
         (Some(name), _) => library::run(name, &writer),
         (None, Some(agent)) => one(agent, &writer),
@@ -52,10 +57,10 @@ fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
              `--mount`, `--secret` or `--limit`",
         ));
     }
-    record::check(args, &change, writer.places)?;
+    record::check(writer.whose, &change)?;
     let id: AgentId = name.parse().map_err(usage)?;
     let places = &writer.seen_by(&id);
-    let host = Assembly::new(places, out)?.host()?;
+    let host = writer.whose.host_in(places, out)?;
     check_names(&change, &host)?;
     let (visibility, before) = agent(name, &id, &host, writer)?;
     warn_of_no_effect(&id, &change, &host, out);
@@ -74,14 +79,13 @@ fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     if let Some(asks) = &asks {
         asks.show(&id, out);
     }
-    say_defaults(&changes[0], &host, out);
     diff::show(&writer.places.config().shown().to_string(), &old, &new, out);
     if !writer.agreed("write this?")? {
         return Ok(Exit::Cancelled);
     }
     writer.write(&new, &changes)?;
     if let Some(entry) = host.library.catalog().get(&id) {
-        let after = writer.after(&host, places, &new)?;
+        let after = writer.host_after(&host, places, &new, &changes[0].2)?;
         say_status(&resolve_entry(&after, entry, &places.workspace), &host, args.asked, out);
     }
     Ok(Exit::Completed)
@@ -93,6 +97,8 @@ struct Writer<'a> {
     args: &'a GrantArgs,
     /// Where the audit log is.
     operator: &'a Places,
+    /// Whose agents they are.
+    whose: &'a Whose,
     /// Whose `belljar.toml` is written.
     places: &'a Places,
     out: &'a Out,
@@ -131,18 +137,7 @@ impl Writer<'_> {
     }
 
     fn agreed(&self, question: &str) -> Result<bool, Failure> {
-        if self.args.yes {
-            return Ok(true);
-        }
-        match self.out.ask(question) {
-            Some(true) => Ok(true),
-            Some(false) => {
-                self.out.note("nothing is written");
-                Ok(false)
-            }
-            None => Err(Failure::usage("there is nobody to ask, so nothing is written")
-                .hint("look at what is shown above and repeat the command with `--yes`")),
-        }
+        agreed(self.args.yes, question, self.out)
     }
 
     fn write(
@@ -153,7 +148,22 @@ impl Writer<'_> {
         let path = self.places.config();
         replace_config(&path, new)?;
         self.out.note(format_args!("wrote {}", path.shown()));
-        record::record(self.args, self.operator, changes)
+        let lines = changes.iter().map(|(id, _, change)| (id.clone(), record::detail(change)));
+        record::record(&self.args.of, self.operator, "grant", lines.collect())
+    }
+
+    /// The host after the new text was written. What it pins is there from now on.
+    fn host_after(
+        &self,
+        host: &Host,
+        places: &Places,
+        new: &str,
+        change: &GrantChange,
+    ) -> Result<Host, Failure> {
+        match change.tools.iter().any(|(tool, _)| host.tools.withholds(tool.as_str()).is_some()) {
+            true => self.whose.host_in(places, self.out),
+            false => self.after(host, places, new),
+        }
     }
 
     /// The host as it is with the new text.
@@ -170,8 +180,24 @@ impl Writer<'_> {
     }
 }
 
+/// Whether the person says yes, by the option or asked.
+fn agreed(yes: bool, question: &str, out: &Out) -> Result<bool, Failure> {
+    if yes {
+        return Ok(true);
+    }
+    match out.ask(question) {
+        Some(true) => Ok(true),
+        Some(false) => {
+            out.note("nothing is written");
+            Ok(false)
+        }
+        None => Err(Failure::usage("there is nobody to ask, so nothing is written")
+            .hint("look at what is shown above and repeat the command with `--yes`")),
+    }
+}
+
 /// Who gets the rights. A bare name means the home agent, so that a repository's namesake gets
-/// nothing by accident. One that is not there yet may be granted rights by their names.
+/// nothing by accident. One that is not there yet is granted rights only by the word that it is not.
 fn agent(
     name: &str,
     id: &AgentId,
@@ -186,10 +212,18 @@ fn agent(
     match catalog.find(name) {
         Ok(other) => Err(Failure::usage(format!("there is no agent `{id}`"))
             .hint(format!("`{name}` is found as `{}`; grant to that identity", other.id))),
-        Err(unknown) if writer.args.asked => Err(agents::not_found(unknown.into())),
-        Err(_) => {
+        // A team is granted what its agents have at most.
+        Err(_) if host.teams.catalog().get(id).is_some() => Ok((Visibility::default(), None)),
+        Err(_) if writer.args.absent => {
             writer.out.warning(format_args!("there is no agent `{id}` yet"));
             Ok((Visibility::default(), None))
+        }
+        Err(unknown) => {
+            let failure = agents::not_found(unknown.into());
+            Err(match writer.args.asked {
+                true => failure,
+                false => failure.hint("`--absent` grants it to an agent that is not there yet"),
+            })
         }
     }
 }
@@ -212,21 +246,6 @@ fn unchanged(
     let reasons = Shown::new(&agent.notes().join("; ")).to_string();
     let failure = Failure::new(format!("nothing is granted, and `{id}` stays blocked: {reasons}"));
     Err(asks.hints().into_iter().fold(failure.exit(Exit::NotAllowed), Failure::hint))
-}
-
-/// Says what is written beside what was asked for, and why.
-fn say_defaults((id, _, change): &(AgentId, Visibility, GrantChange), host: &Host, out: &Out) {
-    if change.tools.is_empty() || change.asked_tools.is_some() || host.settings.states_tools(id) {
-        return;
-    }
-    let why = match host.library.catalog().get(id) {
-        Some(_) => "its own file names no tools",
-        None => "there is no file of it that names its tools",
-    };
-    out.note(format_args!(
-        "the tools that `{id}` has by default are written down too: {why}, and a list in a grant \
-         replaces the default"
-    ));
 }
 
 /// What the agent is after the grant, and what its new tools still lack.
@@ -253,11 +272,11 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
         && asked.mounts.is_none()
         && asked.writes.left_of(Access::ReadWrite, &GuestPath::workspace()) == Access::ReadWrite
     {
+        let command = format!("belljar grant {} --mount /workspace:read-write", id.grant_key());
         out.note(format_args!(
-            "nothing that it sees may be written yet, by {}; for the workspace: `belljar grant {} \
-             --mount /workspace:read-write`",
+            "nothing that it sees may be written yet, by {}; for the workspace: `{}`",
             tools.join(", "),
-            id.grant_key()
+            host.for_its_tenant(command)
         ));
     }
 }

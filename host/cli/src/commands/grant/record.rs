@@ -1,35 +1,24 @@
-//! Whose home a grant goes into, and the line in the audit log that says it was given.
+//! The directories that a tenant may be granted, and the line in the audit log that says what was
+//! given or taken.
 
-use belljar_definition::{AgentId, GrantChange, Visibility};
+use belljar_definition::{AgentId, GrantChange, GrantRemoval};
 use belljar_policy::Shown;
 use belljar_policy::ShownPath as _;
 use belljar_store::TENANT;
 use serde_json::{Map, Value, json};
 
-use crate::args::GrantArgs;
+use crate::args::server::TenantArg;
 use crate::commands::serve::judged::is_below;
 use crate::setup::data::{Data, audit, with_store};
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
-
-/// The places whose `belljar.toml` is written: those of a tenant where one is named.
-pub(super) fn places(args: &GrantArgs, places: &Places) -> Result<Places, Failure> {
-    let Some(name) = tenant(args) else { return Ok(places.clone()) };
-    let (home, workspace) = with_store(&args.data, places, async |store, data: &Data| {
-        let known = store.registry().tenant(name).await.map_err(crate::setup::data::failed)?;
-        let own = |tenant| (data.tenant_home(&tenant), data.tenant_workspace(&tenant));
-        known.map(own).ok_or_else(|| {
-            Failure::usage(format!("there is no tenant `{}`", Shown::clipped(name, 64)))
-                .hint("`belljar tenants list` lists them")
-        })
-    })?;
-    Ok(Places { home, workspace, cache: places.cache.clone(), user_home: None })
-}
+use crate::setup::whose::Whose;
 
 /// Refuses a directory outside of the tenant's own: with it the tenant would not be served.
-pub(super) fn check(args: &GrantArgs, change: &GrantChange, own: &Places) -> Result<(), Failure> {
-    let Some(name) = tenant(args) else { return Ok(()) };
-    let root = own.home.parent().unwrap_or(&own.home);
+pub(super) fn check(whose: &Whose, change: &GrantChange) -> Result<(), Failure> {
+    let Some(name) = &whose.tenant else { return Ok(()) };
+    let home = &whose.places.home;
+    let root = home.parent().unwrap_or(home);
     let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     let hosts = change.mounts.iter().filter_map(|mount| mount.host.as_deref());
     match hosts.into_iter().find(|host| !is_below(host, &root)) {
@@ -42,32 +31,30 @@ pub(super) fn check(args: &GrantArgs, change: &GrantChange, own: &Places) -> Res
     }
 }
 
-/// Writes who was granted what into the audit log of the one whose grant it is.
+/// Writes which agents were granted what, or had what taken back, into the audit log of the one
+/// whose agents they are.
 pub(super) fn record(
-    args: &GrantArgs,
+    of: &TenantArg,
     places: &Places,
-    changes: &[(AgentId, Visibility, GrantChange)],
+    action: &str,
+    lines: Vec<(AgentId, Value)>,
 ) -> Result<(), Failure> {
-    let tenant = tenant(args).unwrap_or(TENANT);
-    let written = with_store(&args.data, places, async |store, _: &Data| {
-        for (agent, _, change) in changes {
-            audit(store, tenant, "grant", &agent.to_string(), detail(change)).await?;
+    let tenant = of.other().unwrap_or(TENANT);
+    let written = with_store(&of.data, places, async |store, _: &Data| {
+        for (agent, detail) in lines {
+            audit(store, tenant, action, &agent.to_string(), detail).await?;
         }
         Ok(())
     });
     written.map_err(|failure| {
         let message =
-            format!("the grant is written, and not in the audit log: {}", failure.message);
+            format!("the {action} is written, and not in the audit log: {}", failure.message);
         Failure { message, ..failure }
     })
 }
 
-/// The tenant that is named, but for the one of the command line.
-fn tenant(args: &GrantArgs) -> Option<&str> {
-    args.tenant.as_deref().filter(|name| *name != TENANT)
-}
-
-fn detail(change: &GrantChange) -> Value {
+/// What was given, as the audit log has it.
+pub(super) fn detail(change: &GrantChange) -> Value {
     let tools: Map<String, Value> =
         change.tools.iter().map(|(tool, word)| (tool.to_string(), json!(word))).collect();
     let mounts = change.mounts.iter().map(|mount| {
@@ -80,5 +67,19 @@ fn detail(change: &GrantChange) -> Value {
         "hosts": change.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "secrets": change.secrets.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "limits": change.limits,
+    })
+}
+
+/// What was taken back, as the audit log has it.
+pub(super) fn taken(removal: &GrantRemoval) -> Value {
+    if removal.all {
+        return json!({ "all": true });
+    }
+    json!({
+        "tools": removal.tools.iter().map(|(tool, _)| tool.to_string()).collect::<Vec<_>>(),
+        "mounts": removal.mounts.iter().map(|it| it.guest.to_string()).collect::<Vec<_>>(),
+        "hosts": removal.hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "secrets": removal.secrets.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "limits": removal.limits.iter().map(|(key, _)| key).collect::<Vec<_>>(),
     })
 }

@@ -37,7 +37,7 @@ pub(super) fn usage(error: impl std::fmt::Display) -> Failure {
 }
 
 /// `name`, `name=allow`, `name=ask` or `name=deny`.
-fn tool(text: &str) -> Result<(ToolName, Permission), Failure> {
+pub(super) fn tool(text: &str) -> Result<(ToolName, Permission), Failure> {
     let (name, word) = text.split_once('=').unwrap_or((text, "allow"));
     let permission = match word {
         "allow" => Permission::Allow,
@@ -55,7 +55,7 @@ fn tool(text: &str) -> Result<(ToolName, Permission), Failure> {
 }
 
 /// `/guest:access` or `/guest:/host:access`.
-fn mount(text: &str) -> Result<MountSpec, Failure> {
+pub(super) fn mount(text: &str) -> Result<MountSpec, Failure> {
     let wrong = || {
         Failure::usage(format!("`{}` is not a mount", Shown::clipped(text, 200)))
             .hint("write `/workspace:read-write` or `/data:/srv/data:read`")

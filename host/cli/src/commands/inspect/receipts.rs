@@ -1,6 +1,7 @@
 //! `belljar receipts`: the runs that are kept, and what the tool calls of one did.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use belljar_agent::{CallReceipt, ChildOrigin, ChildSummary, Outcome};
 use belljar_policy::{Shown, ShownPath as _};
@@ -15,6 +16,7 @@ use crate::setup::data::failed;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host;
+use crate::setup::whose::{Whose, tenant};
 use crate::term::out::{Out, Style};
 use crate::term::progress::{message_style, status_style};
 use crate::term::table::{self, Table, plain, styled};
@@ -32,28 +34,35 @@ const MAX_WHY: usize = 300;
 const MAX_ENDING: usize = 60;
 
 pub(crate) fn run(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    if !places.store().exists() {
-        return none(args, places, out);
+    // Runs of the command line are in the home, wherever a server keeps what it has.
+    let elsewhere = args.of.tenant.is_some() || args.of.data.data.is_some();
+    let path = if elsewhere { args.of.root(places)?.store() } else { places.store() };
+    if !path.exists() && args.of.other().is_none() {
+        return none(args, &path, out);
+    }
+    if !path.exists() {
+        return Whose::find(&args.of, places).map(|_| Exit::Completed);
     }
     host::small_runtime()?.block_on(async {
-        let store = Store::open(&places.store()).await.map_err(failed)?;
-        let done = look(args, &store, places, out).await;
+        let store = Store::open(&path).await.map_err(failed)?;
+        let done = match args.of.other() {
+            None => look(args, &store, out).await,
+            Some(name) => match tenant(name, &store).await {
+                Ok(own) => look(args, &store.of(&own.name, &own.id), out).await,
+                Err(failure) => Err(failure),
+            },
+        };
         store.close().await;
         done
     })
 }
 
-async fn look(
-    args: &ReceiptsArgs,
-    store: &Store,
-    places: &Places,
-    out: &Out,
-) -> Result<Exit, Failure> {
+async fn look(args: &ReceiptsArgs, store: &Store, out: &Out) -> Result<Exit, Failure> {
     let Some(name) = &args.run else {
         let most = if args.json { usize::MAX } else { MAX_LISTED };
         let (runs, more) = RunRecord::newest(store, most).await.map_err(failed)?;
         if runs.is_empty() {
-            return none(args, places, out);
+            return none(args, store.path(), out);
         }
         list(&runs, more, args.json, out)?;
         return Ok(Exit::Completed);
@@ -72,10 +81,10 @@ async fn look(
 }
 
 /// Nothing was run yet.
-fn none(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+fn none(args: &ReceiptsArgs, store: &Path, out: &Out) -> Result<Exit, Failure> {
     match &args.run {
         None if args.json => out.json(&Vec::<Value>::new())?,
-        None => out.note(format_args!("no runs in {}", places.store().shown())),
+        None => out.note(format_args!("no runs in {}", store.shown())),
         Some(name) => {
             let name = Shown::clipped(name, 64);
             return Err(Failure::usage(format!("there is no run `{name}`"))

@@ -1,0 +1,264 @@
+//! `belljar revoke`: takes back what `grant` gave, by the same words.
+
+use belljar_agent::{Host, resolve_entry};
+use belljar_definition::{
+    AgentId, GrantRemoval, GrantSpec, MountRemoval, NotRevoked, Scope, Settings, Visibility,
+    revoke_grants,
+};
+use belljar_policy::{
+    Access, GuestPath, HostRule, LIMITS, Permission, SecretName, Shown, ShownPath as _,
+};
+
+use super::rights::{self, usage};
+use super::{agreed, record};
+use crate::args::RevokeArgs;
+use crate::commands::catalogue::agents;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, read_own_config, replace_config};
+use crate::setup::whose::Whose;
+use crate::term::diff;
+use crate::term::out::Out;
+
+/// Names that a hint lists.
+const MAX_NAMED: usize = 8;
+
+pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exit, Failure> {
+    let removal = removal(args)?;
+    if removal.is_empty() {
+        return Err(Failure::usage("nothing to take back is named").hint(
+            "name a right as it was granted (`--tool`, `--host`, `--mount`, `--secret`, \
+             `--limit`), or `--all`",
+        ));
+    }
+    let whose = Whose::find(&args.of, operator)?;
+    let host = whose.host(out)?;
+    let ids = ids(args, &host)?;
+    let path = whose.places.config();
+    let old = read_own_config(&path)?.unwrap_or_default();
+    let user_home = whose.places.user_home.as_deref();
+    let new = revoke_grants(&path, &old, user_home, &ids, &removal)
+        .map_err(|why| refused(why, &ids, &removal, &host))?;
+    diff::show(&path.shown().to_string(), &old, &new, out);
+    if !agreed(args.yes, "write this?", out)? {
+        return Ok(Exit::Cancelled);
+    }
+    replace_config(&path, &new)?;
+    out.note(format_args!("wrote {}", path.shown()));
+    let lines = ids.iter().map(|(id, _)| (id.clone(), record::taken(&removal)));
+    record::record(&args.of, operator, "revoke", lines.collect())?;
+    let after = Settings::parse(Some((&path, &new)), None, user_home)
+        .map_err(|found| Failure::diagnostics("", found))?;
+    for (id, _) in &ids {
+        out.note(left(id, after.own_grant(id)));
+    }
+    say_status(&ids, &whose, out)?;
+    Ok(Exit::Completed)
+}
+
+/// What the options name.
+fn removal(args: &RevokeArgs) -> Result<GrantRemoval, Failure> {
+    let mut removal =
+        GrantRemoval { all: args.all || args.library.is_some(), ..GrantRemoval::default() };
+    for text in &args.tool {
+        let (tool, word) = rights::tool(text)?;
+        removal.tools.push((tool, text.contains('=').then_some(word)));
+    }
+    for text in &args.host {
+        removal.hosts.push(text.parse::<HostRule>().map_err(usage)?);
+    }
+    for text in &args.mount {
+        removal.mounts.push(mount(text)?);
+    }
+    for text in &args.secret {
+        removal.secrets.push(SecretName::new(text).map_err(usage)?);
+    }
+    for text in &args.limit {
+        removal.limits.push(limit(text)?);
+    }
+    Ok(removal)
+}
+
+/// `/guest`, `/guest:access` or `/guest:/host:access`.
+fn mount(text: &str) -> Result<MountRemoval, Failure> {
+    if !text.contains(':') {
+        let guest = GuestPath::new(text).map_err(usage)?;
+        return Ok(MountRemoval { guest, host: None, access: None });
+    }
+    // Of `/data:read` alone the directory is not asked for.
+    if let Some((guest, word)) = text.split_once(':')
+        && let Some(access) =
+            [Access::Read, Access::ReadWrite].into_iter().find(|it| it.to_string() == word)
+    {
+        let guest = GuestPath::new(guest).map_err(usage)?;
+        return Ok(MountRemoval { guest, host: None, access: Some(access) });
+    }
+    let mount = rights::mount(text)?;
+    Ok(MountRemoval { guest: mount.guest, host: mount.host, access: Some(mount.access) })
+}
+
+/// `key` or `key=N`.
+fn limit(text: &str) -> Result<(String, Option<u64>), Failure> {
+    let (key, value) = match text.split_once('=') {
+        None => (text, None),
+        Some((key, number)) => {
+            let number = number.replace('_', "").parse().map_err(|_| {
+                let shown = Shown::clipped(text, 80);
+                Failure::usage(format!("`{shown}`: the value is not a whole number"))
+            })?;
+            (key, Some(number))
+        }
+    };
+    if LIMITS.iter().any(|row| row.key == key) {
+        return Ok((key.to_owned(), value));
+    }
+    Err(Failure::usage(format!("there is no limit `{}`", Shown::clipped(key, 80)))
+        .hint("`belljar limits` lists them"))
+}
+
+/// Whose grants they are, each with the visibility that says what holds without one.
+fn ids(args: &RevokeArgs, host: &Host) -> Result<Vec<(AgentId, Visibility)>, Failure> {
+    let catalog = host.library.catalog();
+    let visibility = |id: &AgentId| {
+        catalog.get(id).map_or_else(Visibility::default, |entry| entry.definition.visibility)
+    };
+    let granted = || host.settings.granted_agents();
+    if let Some(name) = &args.library {
+        let scope = Scope::Library(name.clone());
+        let of_library = granted().filter(|id| id.scope == scope);
+        let ids: Vec<_> = of_library.map(|id| (id.clone(), visibility(id))).collect();
+        if !ids.is_empty() {
+            return Ok(ids);
+        }
+        let name = Shown::clipped(name, 80);
+        return Err(nothing(&format!("an agent of library `{name}`"), host));
+    }
+    let name = args.agent.as_deref().unwrap_or_default();
+    let id: AgentId = name.parse().map_err(usage)?;
+    if granted().any(|granted| *granted == id) {
+        return Ok(vec![(id.clone(), visibility(&id))]);
+    }
+    match catalog.find(name) {
+        Ok(found) if found.id != id => Err(nothing(&format!("`{id}`"), host)
+            .hint(format!("`{name}` is found as `{}`; name that identity", found.id))),
+        Ok(_) => Err(nothing(&format!("`{id}`"), host)),
+        Err(unknown) => Err(agents::not_found(unknown.into())),
+    }
+}
+
+/// There is no grant to take from.
+fn nothing(whom: &str, host: &Host) -> Failure {
+    let all: Vec<String> =
+        host.settings.granted_agents().take(MAX_NAMED).map(|id| format!("`{id}`")).collect();
+    let hint = match all.as_slice() {
+        [] => "`belljar.toml` grants nothing to any agent by name".to_owned(),
+        names => format!("`belljar.toml` grants something to {}", names.join(", ")),
+    };
+    Failure::new(format!("nothing is taken back: `belljar.toml` has no grant for {whom}"))
+        .hint(Shown::new(&hint).to_string())
+}
+
+/// Why nothing is taken back, and what there is.
+fn refused(
+    why: NotRevoked,
+    ids: &[(AgentId, Visibility)],
+    removal: &GrantRemoval,
+    host: &Host,
+) -> Failure {
+    let missing = match why {
+        NotRevoked::Invalid(mut found) => {
+            found.iter_mut().for_each(|found| (found.line, found.column) = (0, 0));
+            return Failure::diagnostics("the grant cannot be taken back", found);
+        }
+        NotRevoked::NotGranted(missing) => missing,
+    };
+    let names: Vec<String> = ids.iter().map(|(id, _)| format!("`{id}`")).collect();
+    let names = Shown::new(&names.join(", ")).to_string();
+    let failure = Failure::new(format!(
+        "nothing is taken back: the grant of {names} does not give {}",
+        missing.join(", ")
+    ));
+    let Some((id, visibility)) = ids.first() else { return failure };
+    let failure = failure.hint(left(id, host.settings.own_grant(id)));
+    let by_default = host.settings.home_grant(id, *visibility).tools.unwrap_or_default();
+    let default = removal.tools.iter().find(|(tool, _)| {
+        by_default.get(tool).is_some_and(|permission| *permission != Permission::Deny)
+    });
+    match default {
+        Some((tool, None)) => {
+            let command = format!("belljar grant {} --tool {tool}=deny", id.grant_key());
+            let command = Shown::new(&host.for_its_tenant(command)).to_string();
+            failure.hint(format!("it has `{tool}` by default; to take it away: `{command}`"))
+        }
+        Some((_, Some(_))) | None => failure,
+    }
+}
+
+/// What a grant still gives, in one line.
+fn left(id: &AgentId, grant: Option<&GrantSpec>) -> String {
+    let Some(grant) = grant else {
+        return format!("`{id}` has no grant of its own; what all agents have by default holds");
+    };
+    let mut parts = Vec::new();
+    let mut part = |what: &str, names: Vec<String>| {
+        if !names.is_empty() {
+            parts.push(format!("{what} {}", names.join(", ")));
+        }
+    };
+    let tools = grant.tools.iter().flatten().chain(&grant.add_tools);
+    part("tools", tools.map(|(tool, word)| format!("{tool}{}", suffix(*word))).collect());
+    let mounts = grant.mounts.iter().flatten();
+    part("mounts", mounts.map(|it| format!("{} ({})", it.guest, it.access)).collect());
+    part("hosts", grant.hosts.iter().flatten().map(ToString::to_string).collect());
+    part("secrets", grant.secrets.iter().flatten().map(ToString::to_string).collect());
+    let limits = LIMITS.iter().filter_map(|row| Some((row.key, grant.limits.get(row.key)?)));
+    part("limits", limits.map(|(key, value)| format!("{key}={value}")).collect());
+    match parts.as_slice() {
+        [] => format!("the grant of `{id}` gives nothing by name any more"),
+        parts => Shown::new(&format!("the grant of `{id}` gives {}", parts.join("; "))).to_string(),
+    }
+}
+
+fn suffix(word: Permission) -> &'static str {
+    match word {
+        Permission::Allow => "",
+        Permission::Ask => "=ask",
+        Permission::Deny => "=deny",
+    }
+}
+
+/// Whether the agents still run, as the file is now.
+fn say_status(ids: &[(AgentId, Visibility)], whose: &Whose, out: &Out) -> Result<(), Failure> {
+    let host = whose.host(out)?;
+    let catalog = host.library.catalog();
+    for entry in ids.iter().filter_map(|(id, _)| catalog.get(id)) {
+        let agent = resolve_entry(&host, entry, &whose.places.workspace);
+        if agent.status.is_ready() {
+            out.note(format_args!("`{}` is {}", agent.id, agent.status.as_str()));
+        } else {
+            let reasons = Shown::new(&agent.notes().join("; ")).to_string();
+            out.note(format_args!("`{}` is blocked now: {reasons}", agent.id));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_and_a_limit_are_named_as_they_were_granted_or_by_their_names_alone() {
+        let named = |text: &str| {
+            let it = mount(text).unwrap();
+            (it.guest.to_string(), it.host.is_some(), it.access)
+        };
+        assert_eq!(named("/data"), ("/data".to_owned(), false, None));
+        assert_eq!(named("/data:read"), ("/data".to_owned(), false, Some(Access::Read)));
+        let full = named("/data:/srv:read-write");
+        assert_eq!(full, ("/data".to_owned(), true, Some(Access::ReadWrite)));
+        assert!(mount("data").is_err() && mount("/data:rw").is_err());
+        assert_eq!(limit("steps").unwrap(), ("steps".to_owned(), None));
+        assert_eq!(limit("steps=5_0").unwrap(), ("steps".to_owned(), Some(50)));
+        assert!(limit("step").is_err() && limit("steps=x").is_err());
+    }
+}

@@ -1,0 +1,387 @@
+//! Takes from a grant in the text of the home `belljar.toml` what it gives, and keeps everything
+//! else of the text as it is: comments, order, white space.
+//!
+//! Where a key then says what holds without it, or nothing, the key goes, and with the last of them
+//! the section: what `belljar grant` has written is then undone.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use belljar_policy::{
+    Access, GuestPath, HostRule, LIMITS, LimitsRequest, Permission, SecretName, ToolName,
+};
+use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
+
+use super::edit::{ADD_TOOLS, TOOLS, failed};
+use super::{GrantSpec, MountSpec, Settings, defaults};
+use crate::diagnostic::Diagnostic;
+use crate::{AgentId, Visibility};
+
+/// What to take from a grant. The default takes nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantRemoval {
+    /// All that it gives, whatever else is named here; whom it may delegate to stays.
+    pub all: bool,
+    /// Tools; with a permission, only where the grant gives just that.
+    pub tools: Vec<(ToolName, Option<Permission>)>,
+    /// Mounts.
+    pub mounts: Vec<MountRemoval>,
+    /// Hosts, as the grant names them.
+    pub hosts: Vec<HostRule>,
+    /// Secrets.
+    pub secrets: Vec<SecretName>,
+    /// Limits, each a key of [`LIMITS`]; with a value, only where the grant states just that.
+    pub limits: Vec<(String, Option<u64>)>,
+}
+
+/// A mount to take away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountRemoval {
+    /// Where the guest sees it.
+    pub guest: GuestPath,
+    /// Only where it is this directory.
+    pub host: Option<PathBuf>,
+    /// Only where it has this access.
+    pub access: Option<Access>,
+}
+
+/// Why nothing is taken away.
+#[derive(Debug, Clone)]
+pub enum NotRevoked {
+    /// The text is not valid, or cannot be edited.
+    Invalid(Vec<Diagnostic>),
+    /// The grant does not give these, each as a person reads it. All of a removal is made, or
+    /// nothing.
+    NotGranted(Vec<String>),
+}
+
+impl GrantRemoval {
+    /// Whether it names nothing to take away.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What is left of a grant, and what of this it does not give. `below` = what holds without
+    /// the grant.
+    fn applied(&self, stated: &GrantSpec, below: &GrantSpec) -> (GrantSpec, Vec<String>) {
+        let mut missing = Vec::new();
+        if self.all {
+            let subagents = stated.subagents.clone();
+            let left = GrantSpec { subagents, ..GrantSpec::default() };
+            if left == *stated {
+                missing.push("anything".to_owned());
+            }
+            return (left, missing);
+        }
+        let mut spec = stated.clone();
+        for (tool, word) in &self.tools {
+            if !take_tool(&mut spec, tool, *word) {
+                missing.push(format!("tool `{tool}`{}", as_stated(word.map(super::edit::word))));
+            }
+        }
+        for mount in &self.mounts {
+            if !mount.take(&mut spec, below) {
+                let access = mount.access.map(|access| access.to_string());
+                missing.push(format!("mount `{}`{}", mount.guest, as_stated(access)));
+            }
+        }
+        for rule in &self.hosts {
+            if !take(&mut spec.hosts, |own| own != rule) {
+                missing.push(format!("host `{}`", belljar_policy::Shown::new(&rule.to_string())));
+            }
+        }
+        for secret in &self.secrets {
+            let held = spec.secrets.as_mut().is_some_and(|held| held.remove(secret));
+            if !held {
+                missing.push(format!("secret `{secret}`"));
+            }
+        }
+        for (key, value) in &self.limits {
+            if !take_limit(&mut spec.limits, key, *value) {
+                missing.push(format!("limit `{key}`{}", as_stated(*value)));
+            }
+        }
+        drop_what_holds_anyway(&mut spec, stated, below);
+        (spec, missing)
+    }
+}
+
+/// Takes `removal` from the grants of `ids` in `text`, the home `belljar.toml`. The result is read
+/// again and compared: it gives these agents what was left and changes no other setting.
+pub fn revoke_grants(
+    path: &Path,
+    text: &str,
+    home_dir: Option<&Path>,
+    ids: &[(AgentId, Visibility)],
+    removal: &GrantRemoval,
+) -> Result<String, NotRevoked> {
+    let parse = |text| Settings::parse(Some((path, text)), None, home_dir);
+    let unfit = || NotRevoked::Invalid(failed(path, "`grants` is not a table that can be edited"));
+    let before = parse(text).map_err(NotRevoked::Invalid)?;
+    let mut doc: DocumentMut = text.parse().map_err(|_| unfit())?;
+    let (mut wanted, mut missing) = (Vec::new(), Vec::new());
+    for (id, visibility) in ids {
+        let stated = before.own_grant(id).cloned().unwrap_or_default();
+        let (left, not_there) = removal.applied(&stated, &before.without_grant(*visibility));
+        missing.extend(not_there);
+        if left != stated {
+            edit(&mut doc, id, &stated, &left).ok_or_else(unfit)?;
+            wanted.push((id, left));
+        }
+    }
+    if !missing.is_empty() {
+        return Err(NotRevoked::NotGranted(missing));
+    }
+    let edited = doc.to_string();
+    let after = parse(&edited).map_err(NotRevoked::Invalid)?;
+    let left = |id| after.own_grant(id).cloned().unwrap_or_default();
+    let touched: BTreeSet<&AgentId> = ids.iter().map(|(id, _)| id).collect();
+    if wanted.iter().all(|(id, spec)| left(id) == *spec) && after.same_but_for(&before, &touched) {
+        Ok(edited)
+    } else {
+        let why = "the change would have touched other settings";
+        Err(NotRevoked::Invalid(failed(path, why)))
+    }
+}
+
+impl Settings {
+    /// What the home file's grant of this agent itself states; `None` = it has no section.
+    pub fn own_grant(&self, id: &AgentId) -> Option<&GrantSpec> {
+        self.home.grants.get(id)
+    }
+
+    /// What holds at home for an agent without a grant.
+    fn without_grant(&self, visibility: Visibility) -> GrantSpec {
+        let spec = defaults::spec(visibility);
+        match self.home.defaults.get(&visibility) {
+            Some(stated) => spec.overlaid(stated),
+            None => spec,
+        }
+    }
+}
+
+/// What the command line says besides the name, where it says anything.
+fn as_stated(word: Option<impl std::fmt::Display>) -> String {
+    word.map_or_else(String::new, |word| format!(" ({word})"))
+}
+
+fn take_tool(spec: &mut GrantSpec, tool: &ToolName, word: Option<Permission>) -> bool {
+    let lists = [Some(&mut spec.add_tools), spec.tools.as_mut()];
+    for list in lists.into_iter().flatten() {
+        let held = list.get(tool).copied();
+        if held.is_some_and(|held| word.is_none_or(|word| word == held)) {
+            list.remove(tool);
+            return true;
+        }
+    }
+    false
+}
+
+fn take<T>(list: &mut Option<Vec<T>>, keep: impl Fn(&T) -> bool) -> bool {
+    let Some(list) = list else { return false };
+    let before = list.len();
+    list.retain(keep);
+    list.len() < before
+}
+
+fn take_limit(limits: &mut LimitsRequest, key: &str, value: Option<u64>) -> bool {
+    let held = limits.get(key);
+    if held.is_none() || value.is_some() && value != held {
+        return false;
+    }
+    let mut left = LimitsRequest::default();
+    for row in LIMITS.iter().filter(|row| row.key != key) {
+        if let Some(value) = limits.get(row.key) {
+            left.set(row.key, value);
+        }
+    }
+    *limits = left;
+    true
+}
+
+impl MountRemoval {
+    /// What holds without the grant holds there again, where that is less.
+    fn take(&self, spec: &mut GrantSpec, below: &GrantSpec) -> bool {
+        let Some(mounts) = &mut spec.mounts else { return false };
+        let is_it = |mount: &MountSpec| {
+            mount.guest == self.guest
+                && self.host.as_ref().is_none_or(|host| mount.host.as_ref() == Some(host))
+                && self.access.is_none_or(|access| mount.access == access)
+        };
+        let Some(at) = mounts.iter().position(is_it) else { return false };
+        let default = below.mounts.iter().flatten().find(|mount| mount.guest == self.guest);
+        let held = mounts.get(at);
+        match default.filter(|default| held.is_some_and(|held| held != *default)) {
+            Some(default) => {
+                if let Some(mount) = mounts.get_mut(at) {
+                    *mount = default.clone();
+                }
+            }
+            None => drop(mounts.remove(at)),
+        }
+        true
+    }
+}
+
+/// Of the keys that changed, those that say what holds without them.
+fn drop_what_holds_anyway(spec: &mut GrantSpec, stated: &GrantSpec, below: &GrantSpec) {
+    if spec.tools != stated.tools && spec.tools == below.tools {
+        spec.tools = None;
+    }
+    if spec.mounts != stated.mounts && spec.mounts == below.mounts {
+        spec.mounts = None;
+    }
+    if spec.hosts != stated.hosts && spec.hosts == below.hosts {
+        spec.hosts = None;
+    }
+    if spec.secrets != stated.secrets && spec.secrets == below.secrets {
+        spec.secrets = None;
+    }
+}
+
+fn edit(doc: &mut DocumentMut, id: &AgentId, stated: &GrantSpec, left: &GrantSpec) -> Option<()> {
+    let grants = doc.get_mut("grants")?.as_table_like_mut()?;
+    let is_id = |key: &str| key.parse::<AgentId>().is_ok_and(|found| found == *id);
+    let key = grants.iter().map(|(key, _)| key.to_owned()).find(|key| is_id(key))?;
+    let item = grants.get_mut(&key)?;
+    edit_section(item.as_table_like_mut()?, stated, left);
+    let empty = item.as_table_like().is_some_and(TableLike::is_empty);
+    if left.is_empty() && empty && !is_remarked(item) {
+        grants.remove(&key);
+    }
+    Some(())
+}
+
+/// Whether somebody wrote a comment on the section itself.
+fn is_remarked(item: &Item) -> bool {
+    let decor = item.as_table().map(Table::decor);
+    let texts = decor.into_iter().flat_map(|decor| [decor.prefix(), decor.suffix()]);
+    texts.flatten().filter_map(RawString::as_str).any(|text| text.contains('#'))
+}
+
+fn edit_section(section: &mut dyn TableLike, stated: &GrantSpec, left: &GrantSpec) {
+    if left.tools != stated.tools {
+        edit_tools(section, TOOLS, left.tools.as_ref().map(|tools| tools.keys().collect()));
+    }
+    if left.add_tools != stated.add_tools {
+        let names = (!left.add_tools.is_empty()).then(|| left.add_tools.keys().collect());
+        edit_tools(section, ADD_TOOLS, names);
+    }
+    if left.mounts != stated.mounts {
+        edit_mounts(section, left.mounts.as_deref());
+    }
+    if left.hosts != stated.hosts {
+        let kept = left.hosts.as_ref();
+        let keep = |text: &str| {
+            text.parse::<HostRule>().is_ok_and(|rule| kept.is_some_and(|kept| kept.contains(&rule)))
+        };
+        edit_list(section, "hosts", kept.is_some(), keep);
+    }
+    if left.secrets != stated.secrets {
+        let kept = left.secrets.as_ref();
+        let keep = |text: &str| kept.is_some_and(|kept| kept.contains(text));
+        edit_list(section, "secrets", kept.is_some(), keep);
+    }
+    edit_limits(section, &stated.limits, &left.limits);
+}
+
+/// Keeps these names; `None` = the key goes.
+fn edit_tools(section: &mut dyn TableLike, key: &str, names: Option<BTreeSet<&ToolName>>) {
+    let keep = |text: &str| names.iter().flatten().any(|name| name.as_str() == text);
+    let table = section.get_mut(key).filter(|item| item.is_table_like());
+    match table.and_then(Item::as_table_like_mut) {
+        Some(table) if names.is_some() => {
+            let all: Vec<String> = table.iter().map(|(name, _)| name.to_owned()).collect();
+            all.iter().filter(|name| !keep(name)).for_each(|name| drop(table.remove(name)));
+            even_out(section.get_mut(key));
+        }
+        Some(_) | None => edit_list(section, key, names.is_some(), keep),
+    }
+}
+
+/// Takes texts out of a list, or the list out of the section.
+fn edit_list(section: &mut dyn TableLike, key: &str, stays: bool, keep: impl Fn(&str) -> bool) {
+    match section.get_mut(key).and_then(Item::as_array_mut).filter(|_| stays) {
+        Some(array) => remove(array, |value| !value.as_str().is_some_and(&keep)),
+        None => drop(section.remove(key)),
+    }
+}
+
+fn edit_mounts(section: &mut dyn TableLike, left: Option<&[MountSpec]>) {
+    let Some(left) = left else { return drop(section.remove("mounts")) };
+    let found = |path: Option<&str>| {
+        let path = path.map(|path| path.strip_suffix('/').unwrap_or(path));
+        left.iter().find(|mount| path == Some(mount.guest.as_str()))
+    };
+    let Some(item) = section.get_mut("mounts") else { return };
+    if let Some(tables) = item.as_array_of_tables_mut() {
+        tables.retain(|table| found(table.get("path").and_then(Item::as_str)).is_some());
+        for table in tables.iter_mut() {
+            if let Some(mount) = found(table.get("path").and_then(Item::as_str)) {
+                super::edit::write_mount(table, mount);
+            }
+        }
+    } else if let Some(array) = item.as_array_mut() {
+        let path = |value: &Value| {
+            let table = value.as_inline_table()?;
+            table.get("path").and_then(Value::as_str).map(str::to_owned)
+        };
+        remove(array, |value| found(path(value).as_deref()).is_none());
+        for value in array.iter_mut() {
+            let mount = found(path(value).as_deref());
+            if let (Some(table), Some(mount)) = (value.as_inline_table_mut(), mount) {
+                super::edit::write_mount(table, mount);
+            }
+        }
+    }
+}
+
+fn edit_limits(section: &mut dyn TableLike, stated: &LimitsRequest, left: &LimitsRequest) {
+    let gone = |row: &&belljar_policy::LimitRow| {
+        stated.get(row.key).is_some() && left.get(row.key).is_none()
+    };
+    let Some(table) = section.get_mut("limits").and_then(Item::as_table_like_mut) else { return };
+    LIMITS.iter().filter(gone).for_each(|row| drop(table.remove(row.key)));
+    if table.is_empty() {
+        section.remove("limits");
+    } else {
+        even_out(section.get_mut("limits"));
+    }
+}
+
+/// White space as it is around the entries of a table on one line.
+fn even_out(item: Option<&mut Item>) {
+    if let Some(table) = item.and_then(Item::as_inline_table_mut) {
+        super::edit::tidy(table);
+    }
+}
+
+/// Removes entries of a list, each with the comments before it and on its line. The comment on the
+/// line of the entry before stays.
+fn remove(array: &mut Array, goes: impl Fn(&Value) -> bool) {
+    let mut at = 0;
+    while let Some(value) = array.get(at) {
+        if !goes(value) {
+            at += 1;
+            continue;
+        }
+        let gone = text(value.decor().prefix());
+        array.remove(at);
+        let next = array
+            .get(at)
+            .map_or_else(|| text(Some(array.trailing())), |value| text(value.decor().prefix()));
+        let kept = match (gone.split_once('\n'), next.split_once('\n')) {
+            (Some((before, _)), Some((_, after))) => format!("{before}\n{after}"),
+            _ if at == 0 && !array.is_empty() => gone,
+            _ => next,
+        };
+        match array.get_mut(at) {
+            Some(value) => value.decor_mut().set_prefix(kept),
+            None => array.set_trailing(kept),
+        }
+    }
+}
+
+fn text(raw: Option<&RawString>) -> String {
+    raw.and_then(RawString::as_str).unwrap_or_default().to_owned()
+}

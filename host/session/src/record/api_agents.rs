@@ -1,0 +1,21 @@
+//! The agents that are edited through the API, as texts that a library takes beside its files.
+
+use std::path::{Path, PathBuf};
+
+use belljar_catalogue::API_LIBRARY;
+use belljar_definition::{Content, Scope, SourceFile};
+use belljar_store::{Store, StoreError};
+
+/// What the store holds of a tenant's agents, as texts beside those of files: their identities are
+/// `library/api/SLUG`.
+pub async fn api_agents(store: &Store) -> Result<Vec<SourceFile>, StoreError> {
+    let root = PathBuf::from(API_LIBRARY);
+    let source = |slug: &str, text: String| SourceFile {
+        scope: Scope::Library(API_LIBRARY.to_owned()),
+        root: root.clone(),
+        path: root.join(Path::new(slug).with_extension("md")),
+        content: Content::Bytes(text.into_bytes()),
+    };
+    let rows = store.agents().await?;
+    Ok(rows.into_iter().map(|row| source(&row.slug, row.text)).collect())
+}
