@@ -5,6 +5,8 @@
 mod agents;
 mod asked;
 mod attribution;
+#[cfg(unix)]
+mod backup;
 mod cancel;
 mod chat;
 mod check;

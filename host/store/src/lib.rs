@@ -46,6 +46,7 @@ mod registry;
 mod run;
 mod schema;
 mod session;
+mod snapshot;
 mod statement;
 mod storage;
 mod subagent;

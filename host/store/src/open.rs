@@ -24,7 +24,7 @@ pub const TENANT: &str = "local";
 
 /// How long a write waits for another process's: several times the longest commit on a slow
 /// disk.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long opening pauses before it tries again: the others are done in some milliseconds.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
@@ -191,7 +191,7 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Links an empty private file into place, unless somebody else was faster.
-fn create(path: &Path) -> io::Result<()> {
+pub(crate) fn create(path: &Path) -> io::Result<()> {
     let temporary = temporary(path);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);

@@ -9,7 +9,9 @@ use belljar_policy::LimitsRequest;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::args::library::LibraryCommand;
-use crate::args::server::{DataArg, KeysArgs, ServeArgs, SessionsArgs, TenantArg, TenantsArgs};
+use crate::args::server::{
+    BackupArgs, DataArg, KeysArgs, RestoreArgs, ServeArgs, SessionsArgs, TenantArg, TenantsArgs,
+};
 
 /// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
 /// only the files and hosts that you granted.
@@ -56,6 +58,11 @@ pub(crate) enum Command {
     /// List, show, export and delete stored sessions
     #[command(alias = "session")]
     Sessions(SessionsArgs),
+    /// Write all that belljar keeps into one archive, while it runs: sessions, agents, grants,
+    /// libraries, tenants
+    Backup(BackupArgs),
+    /// Put what `backup` wrote into an empty home, once all of it is checked
+    Restore(RestoreArgs),
     /// List saved runs, or show what the tool calls of one did
     Receipts(ReceiptsArgs),
     /// Write a configuration, the stock agents and an AGENTS.md, and set up the model that this

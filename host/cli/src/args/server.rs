@@ -45,6 +45,25 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The archive to write; one that is there is not replaced
+    pub(crate) file: PathBuf,
+    /// What tenants' agents work on too
+    #[arg(long)]
+    pub(crate) workspaces: bool,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The archive, as `belljar backup` wrote it
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: DataArg,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
     pub(crate) command: KeysCommand,

@@ -1,5 +1,6 @@
 //! The commands, a folder for each group of them.
 
+mod backup;
 mod catalogue;
 mod chat;
 mod doctor;
@@ -33,6 +34,8 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Keys(keys) => serve::keys::run(keys, &places()?, out),
         Command::Tenants(tenants) => serve::tenants::run(tenants, &places()?, out),
         Command::Sessions(sessions) => inspect::sessions::run(sessions, &places()?, out),
+        Command::Backup(backup) => backup::run(backup, &places()?, out),
+        Command::Restore(restore) => backup::restore::run(restore, &places()?, out),
         Command::Receipts(receipts) => inspect::receipts::run(receipts, &places()?, out),
         Command::Init(init) => init::run(init, &places()?, args.global.workspace.is_some(), out),
         Command::Agents(command) => catalogue::agents::run(command, places()?, walls, out),

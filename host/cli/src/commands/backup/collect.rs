@@ -1,0 +1,197 @@
+//! What goes into a backup: the files of a home and of a data root, found and digested.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use belljar_policy::ShownPath as _;
+use rustix::fs::{Mode, OFlags};
+use sha2::{Digest as _, Sha256};
+
+use super::manifest::{Entry, Part};
+use crate::setup::exit::Failure;
+use crate::setup::home::{STORE, STORE_FILE};
+
+/// Directories in directories that are looked into.
+const MAX_DEPTH: usize = 48;
+
+/// Most files of a backup.
+const MAX_FILES: usize = 500_000;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Directories, each after those that hold it.
+    pub(super) directories: Vec<String>,
+    /// Where each file is, and as what it goes in.
+    pub(super) files: Vec<(PathBuf, Entry)>,
+    /// Links and special files, which are left out.
+    pub(super) left_out: Vec<PathBuf>,
+}
+
+/// How a directory is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// Whether a link stands for what it leads to: in the operator's own home, where people link
+    /// their settings. What tenants and agents made is taken as it is.
+    pub(super) follow: bool,
+}
+
+impl Found {
+    /// A home without its sessions and its cache.
+    pub(super) fn home(&mut self, home: &Path, cache: &Path) -> Result<(), Failure> {
+        let skip = |path: &Path| {
+            path == home.join("sessions") || path == cache || path == home.join("cache")
+        };
+        self.walk(home, Part::Home.as_str(), Look { follow: true }, 0, &skip)
+    }
+
+    /// A directory of sessions: its store as `store`, the snapshot, has it; handed-over files;
+    /// tenants' homes, and with `workspaces` all else of tenants.
+    pub(super) fn sessions(
+        &mut self,
+        root: &Path,
+        part: Part,
+        store: &Path,
+        workspaces: bool,
+    ) -> Result<(), Failure> {
+        let (part, as_it_is) = (part.as_str(), Look { follow: false });
+        self.directories.push(format!("{part}/{STORE}"));
+        self.file(store, &format!("{part}/{STORE}/{STORE_FILE}"), as_it_is)?;
+        let history = root.join(STORE).join("chat_history");
+        if history.is_file() {
+            self.file(&history, &format!("{part}/{STORE}/chat_history"), as_it_is)?;
+        }
+        let tenants = root.join("tenants");
+        for (name, path) in [("files", root.join("files")), ("tenants", tenants.clone())] {
+            if path.is_dir() {
+                self.directories.push(format!("{part}/{name}"));
+                // What a tenant's agents work on is beside its home, and may be of any size.
+                let skip = |path: &Path| {
+                    let below = path.strip_prefix(&tenants).unwrap_or(Path::new(""));
+                    let mut below = below.components().skip(1);
+                    let is_work = below.next().is_some_and(|top| top.as_os_str() != "home");
+                    is_work && below.next().is_some() && !workspaces
+                };
+                self.walk(&path, &format!("{part}/{name}"), as_it_is, 0, &skip)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn walk(
+        &mut self,
+        directory: &Path,
+        name: &str,
+        look: Look,
+        depth: usize,
+        skip: &dyn Fn(&Path) -> bool,
+    ) -> Result<(), Failure> {
+        if depth > MAX_DEPTH {
+            return Err(unreadable(directory, "it lies too deep, or a link leads back to itself"));
+        }
+        let failed = |error: io::Error| unreadable(directory, &error.to_string());
+        let mut entries: Vec<_> =
+            fs::read_dir(directory).and_then(Iterator::collect).map_err(failed)?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let path = entry.path();
+            if skip(&path) {
+                continue;
+            }
+            let file_name = entry.file_name();
+            let Some(own) = file_name.to_str() else {
+                return Err(unreadable(&path, "its name is not UTF-8"));
+            };
+            let own = format!("{name}/{own}");
+            let kind = match look.follow {
+                true => fs::metadata(&path).map(|found| found.file_type()),
+                false => entry.file_type(),
+            };
+            match kind {
+                Ok(kind) if kind.is_dir() => {
+                    self.directories.push(own.clone());
+                    self.walk(&path, &own, look, depth + 1, skip)?;
+                }
+                Ok(kind) if kind.is_file() => self.file(&path, &own, look)?,
+                // A link that leads nowhere is one that nobody reads.
+                Ok(_) => self.left_out.push(path),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.left_out.push(path),
+                Err(error) => return Err(unreadable(&path, &error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, name: &str, look: Look) -> Result<(), Failure> {
+        if self.files.len() >= MAX_FILES {
+            return Err(Failure::new(format!("there are more than {MAX_FILES} files to back up"))
+                .hint("leave out `--workspaces`, or move away what agents do not work on"));
+        }
+        let failed = |error: io::Error| unreadable(path, &error.to_string());
+        let file = open(path, look.follow).map_err(failed)?;
+        let executable = is_executable(&file).map_err(failed)?;
+        let mut digesting = Digesting::of(file);
+        io::copy(&mut digesting, &mut io::sink()).map_err(failed)?;
+        let (size, sha256) = digesting.finish();
+        let entry = Entry { path: name.to_owned(), size, sha256, executable };
+        self.files.push((path.to_path_buf(), entry));
+        Ok(())
+    }
+}
+
+/// Opens a regular file, and where `follow` is not set no link to one.
+pub(super) fn open(path: &Path, follow: bool) -> io::Result<File> {
+    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    if !follow {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+}
+
+#[cfg(unix)]
+fn is_executable(file: &File) -> io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Ok(file.metadata()?.permissions().mode() & 0o100 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_file: &File) -> io::Result<bool> {
+    Ok(false)
+}
+
+pub(super) fn unreadable(path: &Path, why: &str) -> Failure {
+    Failure::new(format!("`{}` cannot be backed up: {why}", path.shown()))
+}
+
+/// Reads, and digests what was read.
+pub(super) struct Digesting<R> {
+    reader: R,
+    digest: Sha256,
+    size: u64,
+}
+
+impl<R: Read> Digesting<R> {
+    pub(super) fn of(reader: R) -> Self {
+        Self { reader, digest: Sha256::new(), size: 0 }
+    }
+
+    /// The bytes, and their SHA-256 in hexadecimal.
+    pub(super) fn finish(self) -> (u64, String) {
+        let digest = self.digest.finalize();
+        (self.size, digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl<R: Read> Read for Digesting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.digest.update(buffer.get(..count).unwrap_or_default());
+        self.size = self.size.saturating_add(u64::try_from(count).unwrap_or(u64::MAX));
+        Ok(count)
+    }
+}

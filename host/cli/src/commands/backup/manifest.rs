@@ -1,0 +1,262 @@
+//! The manifest of a backup: the first thing in it, and all that a restore goes by.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use belljar_policy::Shown;
+use serde::{Deserialize, Serialize};
+
+use crate::setup::exit::Failure;
+
+/// The form of archives that this program writes, and the newest that it reads.
+pub(super) const FORMAT: u64 = 1;
+
+/// The name of the manifest in the archive. Files go by their number, from 0.
+pub(super) const NAME: &str = "manifest.json";
+
+/// Most bytes of a manifest: some hundred thousand files.
+pub(super) const MAX_MANIFEST: u64 = 64 << 20;
+
+/// Most bytes of a path: what systems take.
+const MAX_PATH: usize = 4096;
+
+/// Most parts of a path.
+const MAX_PARTS: usize = 64;
+
+/// What a path begins with, and where that goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// The home, without `sessions` and `cache`.
+    Home,
+    /// The data root of the server.
+    Data,
+    /// The command line's own sessions, where the data root is another directory.
+    Sessions,
+}
+
+/// A backup as it describes itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    /// [`FORMAT`].
+    pub(super) format: u64,
+    /// The version of the program that wrote it.
+    pub(super) belljar: String,
+    /// The schema of the stores in it.
+    pub(super) schema: i64,
+    /// When it was made, in milliseconds since 1970.
+    pub(super) made: i64,
+    /// Whether what tenants' agents work on is in it.
+    pub(super) workspaces: bool,
+    /// Directories, each after those that hold it.
+    pub(super) directories: Vec<String>,
+    /// Files, in the order in which they follow.
+    pub(super) files: Vec<Entry>,
+}
+
+/// A file of a backup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    /// Where it belongs: `home/belljar.toml`, `data/store/belljar.db`.
+    pub(super) path: String,
+    /// Its bytes.
+    pub(super) size: u64,
+    /// The SHA-256 of its content, in hexadecimal.
+    pub(super) sha256: String,
+    /// Whether its owner may run it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) executable: bool,
+}
+
+/// The form alone, which is looked at before anything else.
+#[derive(Deserialize)]
+struct Form {
+    format: u64,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 3] = [Self::Home, Self::Data, Self::Sessions];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::Data => "data",
+            Self::Sessions => "sessions",
+        }
+    }
+}
+
+impl Manifest {
+    /// Reads and checks a manifest.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Failure> {
+        let unfit = |error: serde_json::Error| {
+            let why = error.to_string();
+            broken(&format!("its manifest is not valid: {}", Shown::clipped(&why, 200)))
+        };
+        let Form { format } = serde_json::from_slice(bytes).map_err(unfit)?;
+        if format > FORMAT {
+            return Err(broken(&format!(
+                "it has format {format}, and this program reads {FORMAT} and older"
+            ))
+            .hint("restore it with the belljar that made it, or a newer one"));
+        }
+        let manifest: Self = serde_json::from_slice(bytes).map_err(unfit)?;
+        if manifest.schema > belljar_store::SCHEMA_VERSION {
+            let (found, known) = (manifest.schema, belljar_store::SCHEMA_VERSION);
+            return Err(broken(&format!(
+                "its stores have schema {found}, and this program knows {known} and older"
+            )));
+        }
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// INV-158: every path lies in one of the three parts, is there once, whatever the case of its
+    /// letters, and is not both a file and a directory. A directory stands before what it holds.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        // Folded name to whether it is a directory.
+        let mut seen: BTreeMap<String, bool> = BTreeMap::new();
+        let parts = Part::ALL.map(|part| (part.as_str().to_owned(), true));
+        seen.extend(parts);
+        let directories = self.directories.iter().map(|path| (path, true));
+        let files = self.files.iter().map(|file| (&file.path, false));
+        for (path, is_directory) in directories.chain(files) {
+            let shown = || Shown::clipped(path, 200).to_string();
+            if !is_plain(path) || is_reserved(path) {
+                return Err(broken(&format!("`{}` is not a path of a backup", shown())));
+            }
+            let folded = path.to_lowercase();
+            let above = folded.rsplit_once('/').map(|(above, _)| above.to_owned());
+            if above.and_then(|above| seen.get(&above).copied()) != Some(true) {
+                return Err(broken(&format!("`{}` lies in no directory of it", shown())));
+            }
+            if seen.insert(folded, is_directory).is_some() {
+                return Err(broken(&format!(
+                    "`{}` is there twice, or differs from another path in the case of letters alone",
+                    shown()
+                )));
+            }
+        }
+        let hex =
+            |digest: &str| digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
+        match self.files.iter().find(|file| !hex(&file.sha256)) {
+            None => Ok(()),
+            Some(file) => {
+                let shown = Shown::clipped(&file.path, 200);
+                Err(broken(&format!("`{shown}` has no SHA-256")))
+            }
+        }
+    }
+
+    /// Bytes of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
+    }
+
+    /// Whether anything of a part is in it.
+    pub(super) fn has(&self, part: Part) -> bool {
+        let files = self.files.iter().map(|file| file.path.as_str());
+        let mut all = self.directories.iter().map(String::as_str).chain(files);
+        all.any(|path| split(path).is_some_and(|(of, _)| of == part))
+    }
+}
+
+/// A path as its part and the path below that; `None` where it is neither.
+pub(super) fn split(path: &str) -> Option<(Part, PathBuf)> {
+    let (part, below) = path.split_once('/')?;
+    let part = Part::ALL.into_iter().find(|known| known.as_str() == part)?;
+    Some((part, PathBuf::from(below)))
+}
+
+/// Whether a path has nothing but names: no step back, no root, no sign that hides something.
+fn is_plain(path: &str) -> bool {
+    let names = Path::new(path).components();
+    let plain = |part: Component<'_>| match part {
+        Component::Normal(name) => name.to_str().is_some_and(|name| !name.is_empty()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            false
+        }
+    };
+    path.len() <= MAX_PATH
+        && names.clone().count() <= MAX_PARTS
+        && names.clone().all(plain)
+        // As it is written: no doubled or final slash.
+        && names.filter_map(|part| part.as_os_str().to_str()).collect::<Vec<_>>().join("/") == path
+        && !path.contains(['\0', '\\'])
+        && split(path).is_some()
+}
+
+/// Whether it lies in the home where another part goes, or what is not in a backup.
+fn is_reserved(path: &str) -> bool {
+    let folded = path.to_lowercase();
+    let mut names = folded.split('/');
+    names.next() == Some(Part::Home.as_str()) && matches!(names.next(), Some("sessions" | "cache"))
+}
+
+/// The archive is not one that can be restored.
+pub(super) fn broken(why: &str) -> Failure {
+    Failure::new(format!("the backup cannot be restored: {why}")).hint("nothing is changed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(directories: &[&str], files: &[&str]) -> Manifest {
+        let file = |path: &&str| Entry {
+            path: (*path).to_owned(),
+            size: 1,
+            sha256: "0".repeat(64),
+            executable: false,
+        };
+        Manifest {
+            format: FORMAT,
+            belljar: "0".to_owned(),
+            schema: 1,
+            made: 0,
+            workspaces: false,
+            directories: directories.iter().map(|path| (*path).to_owned()).collect(),
+            files: files.iter().map(file).collect(),
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_or_are_there_twice_are_refused() {
+        let good = manifest(&["home/agents"], &["home/agents/a.md", "data/b", "home/a b"]);
+        good.check().unwrap();
+        for bad in [
+            "../x",
+            "home/../x",
+            "/etc/x",
+            "home//x",
+            "home/",
+            "home",
+            "elsewhere/x",
+            "home/./x",
+            "home/a\0",
+            "home/a\\b",
+            "",
+            "home/missing/x",
+            "home/sessions",
+            "home/Sessions/x",
+            "home/cache",
+        ] {
+            assert!(manifest(&[], &[bad]).check().is_err(), "{bad}");
+            assert!(manifest(&[bad], &[]).check().is_err(), "{bad}");
+        }
+        assert!(manifest(&[], &["home/a", "home/a"]).check().is_err());
+        assert!(manifest(&[], &["home/a", "home/A"]).check().is_err());
+        assert!(manifest(&["home/a", "home/A"], &[]).check().is_err());
+        assert!(manifest(&["home/a"], &["home/a"]).check().is_err());
+        assert!(manifest(&[], &["home/a", "home/a/b"]).check().is_err());
+    }
+
+    #[test]
+    fn a_newer_form_is_refused_whatever_else_it_holds() {
+        let newer = br#"{"format": 2, "and": "more"}"#;
+        assert!(Manifest::read(newer).unwrap_err().message.contains("format 2"));
+        let unknown = br#"{"format": 1, "and": "more"}"#;
+        assert!(Manifest::read(unknown).unwrap_err().message.contains("not valid"));
+    }
+}

@@ -1,0 +1,217 @@
+//! `belljar backup` and `belljar restore`: one archive of all that belljar keeps, made while a server
+//! runs, and put in place only once all of it was checked.
+//!
+//! ```text
+//! manifest.json   what follows: paths, sizes, SHA-256
+//! 0, 1, 2, ...    the files, by their number in the manifest
+//! ```
+
+mod collect;
+mod manifest;
+pub(crate) mod restore;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use belljar_policy::{Shown, ShownPath as _};
+use belljar_store::{SCHEMA_VERSION, Store};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::NamedTempFile;
+
+use self::collect::{Digesting, Found};
+use self::manifest::{Entry, FORMAT, Manifest, NAME, Part};
+use crate::args::server::BackupArgs;
+use crate::setup::data::{Data, failed, now};
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::{Places, not_written};
+use crate::setup::host;
+use crate::term::out::Out;
+use crate::term::table;
+
+/// How often a backup begins anew because a file changed while it was read.
+const MAX_ATTEMPTS: usize = 3;
+
+/// Paths of what is left out that are named.
+const MAX_NAMED: usize = 5;
+
+pub(crate) fn run(args: &BackupArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let data = Data::find(&args.data, &host::settings(places)?, places)?;
+    let target = target(&args.file, places, &data)?;
+    for _ in 0..MAX_ATTEMPTS {
+        let scratch = scratch(&target)?;
+        let found = find(args, places, &data, scratch.path())?;
+        let manifest = described(args, &found);
+        manifest.check().map_err(|failure| {
+            let why = failure.message.trim_start_matches("the backup cannot be restored: ");
+            Failure::new(format!("a restore would refuse it: {why}"))
+                .hint("rename it, or move it away")
+        })?;
+        if let Some(file) = write(&manifest, &found, &target)? {
+            file.persist_noclobber(&target)
+                .map_err(|error| not_written("write", &target, &error.error))?;
+            say(&target, &manifest, &found, out);
+            return Ok(Exit::Completed);
+        }
+    }
+    Err(Failure::new(format!(
+        "files change while they are read, {MAX_ATTEMPTS} times in a row; nothing is written"
+    ))
+    .hint("leave out `--workspaces`, or wait until the agents that write there have ended"))
+}
+
+/// Where the archive goes: to a new file, and not into what it is made of.
+fn target(file: &Path, places: &Places, data: &Data) -> Result<PathBuf, Failure> {
+    let shown = file.shown();
+    let unfit = |why: &str| Failure::usage(format!("`{shown}` cannot be written: {why}"));
+    let name = file.file_name().ok_or_else(|| unfit("it names no file"))?;
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new(".")).canonicalize();
+    let target = parent.map_err(|error| unfit(&error.to_string()))?.join(name);
+    if target.symlink_metadata().is_ok() {
+        return Err(unfit("it is there already").hint("a backup replaces nothing; name a new file"));
+    }
+    let own = [places.home.as_path(), data.root()].map(|own| own.canonicalize());
+    if own.iter().flatten().any(|own| target.starts_with(own)) {
+        return Err(unfit("it lies in what it would hold").hint("name a file elsewhere"));
+    }
+    Ok(target)
+}
+
+/// A private directory beside the archive, for copies of stores.
+fn scratch(target: &Path) -> Result<tempfile::TempDir, Failure> {
+    let parent = target.parent().unwrap_or(Path::new("."));
+    tempfile::Builder::new()
+        .prefix(".belljar-backup-")
+        .tempdir_in(parent)
+        .map_err(|error| not_written("create a directory in", parent, &error))
+}
+
+/// Everything that goes in, with stores as they are at this moment.
+fn find(args: &BackupArgs, places: &Places, data: &Data, scratch: &Path) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    found.home(&places.home, &places.cache)?;
+    if let Some(store) = snapshot(&data.store(), scratch, "data.db")? {
+        found.sessions(data.root(), Part::Data, &store, args.workspaces)?;
+    }
+    if data.root() != places.sessions()
+        && let Some(store) = snapshot(&places.store(), scratch, "sessions.db")?
+    {
+        found.sessions(&places.sessions(), Part::Sessions, &store, args.workspaces)?;
+    }
+    if found.files.is_empty() {
+        return Err(Failure::usage(format!("there is nothing in `{}`", places.home.shown()))
+            .hint("`BELLJAR_HOME` names another home, `--data` another data root"));
+    }
+    Ok(found)
+}
+
+/// A copy of a store; `None` where there is none.
+fn snapshot(store: &Path, scratch: &Path, name: &str) -> Result<Option<PathBuf>, Failure> {
+    if !store.is_file() {
+        return Ok(None);
+    }
+    let copy = scratch.join(name);
+    host::small_runtime()?.block_on(async {
+        let opened = Store::open(store).await.map_err(failed)?;
+        let copied = opened.snapshot(&copy).await.map_err(failed);
+        opened.close().await;
+        copied
+    })?;
+    Ok(Some(copy))
+}
+
+fn described(args: &BackupArgs, found: &Found) -> Manifest {
+    Manifest {
+        format: FORMAT,
+        belljar: env!("CARGO_PKG_VERSION").to_owned(),
+        schema: SCHEMA_VERSION,
+        made: now(),
+        workspaces: args.workspaces,
+        directories: found.directories.clone(),
+        files: found.files.iter().map(|(_, entry)| entry.clone()).collect(),
+    }
+}
+
+/// Writes the archive beside its place, readable by its owner only; `None` where a file is no longer
+/// what the manifest says of it.
+fn write(
+    manifest: &Manifest,
+    found: &Found,
+    target: &Path,
+) -> Result<Option<NamedTempFile>, Failure> {
+    let failed = |error: io::Error| not_written("write", target, &error);
+    let parent = target.parent().unwrap_or(Path::new("."));
+    let file = NamedTempFile::new_in(parent).map_err(failed)?;
+    let packed = GzEncoder::new(BufWriter::new(file), Compression::default());
+    let mut archive = tar::Builder::new(packed);
+    let json = serde_json::to_vec(manifest)
+        .map_err(|error| Failure::new(format!("the manifest cannot be written: {error}")))?;
+    if json.len() as u64 > manifest::MAX_MANIFEST {
+        return Err(
+            Failure::new("there are too many files to back up").hint("leave out `--workspaces`")
+        );
+    }
+    append(&mut archive, NAME, json.len() as u64, json.as_slice()).map_err(failed)?;
+    for (number, (path, entry)) in found.files.iter().enumerate() {
+        if !add(&mut archive, number, path, entry).map_err(failed)? {
+            return Ok(None);
+        }
+    }
+    let packed = archive.into_inner().map_err(failed)?;
+    let mut buffer = packed.finish().map_err(failed)?;
+    buffer.flush().map_err(failed)?;
+    let file = buffer.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.as_file().sync_all().map_err(failed)?;
+    Ok(Some(file))
+}
+
+type Archive = tar::Builder<GzEncoder<BufWriter<NamedTempFile>>>;
+
+/// Adds a file; whether it is still what was digested.
+fn add(archive: &mut Archive, number: usize, path: &Path, entry: &Entry) -> io::Result<bool> {
+    // The links that count were followed when it was digested.
+    let Ok(file) = collect::open(path, true) else { return Ok(false) };
+    if file.metadata()?.len() != entry.size {
+        return Ok(false);
+    }
+    let mut digesting = Digesting::of(io::Read::take(file, entry.size));
+    append(archive, &number.to_string(), entry.size, &mut digesting)?;
+    let (size, sha256) = digesting.finish();
+    Ok(size == entry.size && sha256 == entry.sha256)
+}
+
+fn append(archive: &mut Archive, name: &str, size: u64, from: impl io::Read) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(0o600);
+    archive.append_data(&mut header, name, from)
+}
+
+/// What is in it, and what is not.
+fn say(target: &Path, manifest: &Manifest, found: &Found, out: &Out) {
+    let packed = File::open(target).and_then(|file| file.metadata()).map_or(0, |it| it.len());
+    out.line(format_args!(
+        "wrote {}: {}, {} ({} packed)",
+        target.shown(),
+        table::some(manifest.files.len() as u64, "file"),
+        table::size(manifest.bytes()),
+        table::size(packed)
+    ));
+    out.note(
+        "it holds what the home holds: sessions, grants, and secrets that lie in files there; of the \
+         server's keys digests only. Keep it as you keep the home",
+    );
+    if !manifest.workspaces && manifest.has(Part::Data) {
+        out.note("what tenants' agents work on is not in it: `--workspaces` adds it");
+    }
+    for path in found.left_out.iter().take(MAX_NAMED) {
+        out.warning(format_args!("left out, as it is no regular file: {}", path.shown()));
+    }
+    let more = found.left_out.len().saturating_sub(MAX_NAMED);
+    if more > 0 {
+        let more = format!("and {more} more that are no regular files");
+        out.warning(Shown::new(&more));
+    }
+}

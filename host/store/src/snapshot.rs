@@ -1,0 +1,60 @@
+//! A copy of the file as it is at one moment, whoever writes to it meanwhile; and whether such a
+//! copy is whole.
+
+use std::path::Path;
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
+
+use crate::error::StoreError;
+use crate::open::{BUSY_TIMEOUT, Store, create};
+
+impl Store {
+    /// Writes all that is committed to a new file at `to`, readable by its owner only; what is
+    /// committed while it is written is not in it. Writers do not wait.
+    ///
+    /// # Errors
+    ///
+    /// Where there is something at `to`, or it cannot be written.
+    pub async fn snapshot(&self, to: &Path) -> Result<(), StoreError> {
+        let failed = |error: sqlx::Error| self.failed("copy the store", &error);
+        let no_path = || StoreError::Unusable {
+            path: to.to_owned(),
+            why: "is not a path in UTF-8".to_owned(),
+        };
+        let target = to.to_str().ok_or_else(no_path)?;
+        let io = |source| StoreError::Io { what: "create", path: to.to_owned(), source };
+        if to.try_exists().map_err(io)? {
+            return Err(io(std::io::ErrorKind::AlreadyExists.into()));
+        }
+        create(to).map_err(io)?;
+        // A connection of its own: those of the pool refuse to write, to whatever file.
+        let options = SqliteConnectOptions::new()
+            .filename(&*self.path)
+            .create_if_missing(false)
+            .busy_timeout(BUSY_TIMEOUT)
+            .pragma("temp_store", "MEMORY")
+            .disable_statement_logging();
+        let mut db: SqliteConnection = options.connect().await.map_err(failed)?;
+        let copied = sqlx::query("VACUUM INTO $1").bind(target).execute(&mut db).await;
+        let closed = db.close().await;
+        copied.map_err(failed)?;
+        closed.map_err(failed)
+    }
+
+    /// Whether every page and every row of the file is what it should be.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unusable`] with the first thing that is wrong.
+    pub async fn verify(&self) -> Result<(), StoreError> {
+        let check = sqlx::query("PRAGMA integrity_check(1)").fetch_one(&self.pool).await;
+        let row = check.map_err(|error| self.failed("check the store", &error))?;
+        let said: String = row.try_get(0).map_err(|error| self.failed("check", &error))?;
+        if said == "ok" {
+            return Ok(());
+        }
+        let why = format!("is damaged: {}", belljar_policy::Shown::clipped(&said, 200));
+        Err(StoreError::Unusable { path: self.path.to_path_buf(), why })
+    }
+}

@@ -1,0 +1,341 @@
+//! `belljar backup` while a server runs, and `belljar restore` of good and of hostile archives.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use crate::kit::{Done, World};
+use crate::serve::{Server, key};
+
+const SCRIPT: &str = "transcript: 1\neach_run: true\nagents:\n  - agent: teller\n    turns:\n      - say: The tide turns at six.\n";
+const TELLER: &str = "---\nname: teller\ndescription: Tells.\ntools: []\n---\nTell.\n";
+
+/// A tenant with an agent and a key; what it is called in the archive.
+fn tenant(world: &World) -> String {
+    world.run(&["tenants", "add", "acme"]).exits(0);
+    let own = world.tenant("acme");
+    world.home_file(&format!("{own}/home/agents/teller.md"), TELLER);
+    world.home_file(&format!("{own}/home/transcript.yaml"), SCRIPT);
+    let settings = "[models.main]\nkind = 'scripted'\nmodel = 'transcript.yaml'\n";
+    world.home_file(&format!("{own}/home/belljar.toml"), settings);
+    world.home_file(&format!("{own}/workspace/notes/a.txt"), "a tenant's note");
+    key(world, "acme", "admin")
+}
+
+fn say(server: &Server, key: &str) -> String {
+    let body = json!({ "agent": "teller", "text": "when?" }).to_string();
+    let (status, body) =
+        server.post("/v1/chat", &format!("authorization: Bearer {key}\r\n"), &body);
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str::<Value>(&body).unwrap()["session"].as_str().unwrap().to_owned()
+}
+
+/// A backup of a small home, without a server.
+fn small() -> (World, PathBuf) {
+    let world = World::new();
+    world.home_file("belljar.toml", "[grants.teller]\ntools = []\n");
+    world.home_file("agents/teller.md", TELLER);
+    let file = world.other("backups/one.tar.gz", b"");
+    fs::remove_file(&file).unwrap();
+    world.run(&["backup", file.to_str().unwrap()]).exits(0).says("2 files");
+    (world, file)
+}
+
+fn restore(world: &World, file: &Path, home: &Path, more: &[&str]) -> Done {
+    let args = [&["restore", file.to_str().unwrap()], more].concat();
+    Done::of(world.command(&args).env("BELLJAR_HOME", home).output().unwrap())
+}
+
+/// The names in a directory, links and hidden ones included.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// What is restored from this is refused with nothing left behind.
+#[track_caller]
+fn refuses(world: &World, archive: &[u8], why: &str) {
+    let file = world.other("hostile/bad.tar.gz", archive);
+    let place = file.parent().unwrap();
+    let outside = names(place.parent().unwrap());
+    let done = restore(world, &file, &place.join("home"), &[]).exits(1);
+    assert!(done.stderr.contains(why), "no `{why}` in {}", done.stderr);
+    assert_eq!(names(place), ["bad.tar.gz"], "{why}");
+    assert_eq!(names(place.parent().unwrap()), outside, "{why}");
+}
+
+#[test]
+fn a_home_that_is_backed_up_while_it_is_served_is_served_elsewhere() {
+    let world = World::new();
+    let acme = tenant(&world);
+    world.home_file("agents/own.md", &TELLER.replace("teller", "own"));
+    let server = Server::start(&world, &[]);
+    let session = say(&server, &acme);
+    let file = world.other("backups/x", b"").with_file_name("all.tar.gz");
+    let name = file.to_str().unwrap();
+    let done = world.run(&["backup", name]).exits(0).complains("`--workspaces` adds it");
+    done.complains("digests only");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(names(file.parent().unwrap()), ["all.tar.gz", "x"], "nothing else is left");
+    // What is said after it is not in it; the server has noticed nothing.
+    let later = say(&server, &acme);
+    world.run(&["backup", name]).exits(2).complains("it is there already");
+    let inside = world.home().join("backup.tar.gz");
+    world
+        .run(&["backup", inside.to_str().unwrap()])
+        .exits(2)
+        .complains("lies in what it would hold");
+    drop(server);
+
+    let home = world.home().with_file_name("restored");
+    restore(&world, &file, &home, &[]).exits(0).says("restored");
+    for (path, mode) in [
+        ("", 0o700),
+        ("sessions/store", 0o700),
+        ("sessions/store/belljar.db", 0o600),
+        ("agents/own.md", 0o600),
+    ] {
+        let found = fs::metadata(home.join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{path}");
+    }
+    let again = restore(&world, &file, &home, &[]).exits(2);
+    again.complains("it is not empty");
+    let mut command = world.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let server = Server::of(command.env("BELLJAR_HOME", &home));
+    let (status, sessions) = server.get("/v1/sessions", Some(&acme));
+    assert_eq!(status, 200, "the key works: {sessions}");
+    assert!(sessions.contains(&session) && !sessions.contains(&later), "{sessions}");
+    let messages = server.get(&format!("/v1/sessions/{session}/messages"), Some(&acme)).1;
+    assert!(messages.contains("The tide turns at six."), "{messages}");
+    let _ = say(&server, &acme);
+    let own = fs::read_dir(home.join("sessions/tenants")).unwrap().next().unwrap().unwrap();
+    assert_eq!(names(&own.path().join("workspace")), [""; 0], "workspaces are left out");
+}
+
+#[test]
+fn workspaces_and_a_data_root_elsewhere_go_where_it_is_said() {
+    let world = World::new();
+    let root = world.home().with_file_name("data");
+    let data = ["--data", root.to_str().unwrap()];
+    let with = |args: &[&str]| world.run(&[args, &data].concat());
+    world.home_file("belljar.toml", "[grants.teller]\ntools = []\n");
+    with(&["tenants", "add", "acme"]).exits(0);
+    let own = fs::read_dir(root.join("tenants")).unwrap().next().unwrap().unwrap().path();
+    fs::create_dir_all(own.join("workspace/bin")).unwrap();
+    fs::write(own.join("workspace/bin/run"), "#!/bin/sh\n").unwrap();
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(own.join("workspace/bin/run"), executable).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", own.join("workspace/link")).unwrap();
+    // The command line's own sessions are elsewhere, in the home.
+    let transcript = world.other(
+        "t.yaml",
+        b"transcript: 1\nagents: [{agent: general-purpose, turns: [{say: ok}]}]\n",
+    );
+    world.run(&["run", "--transcript", transcript.to_str().unwrap(), "hello"]).exits(0);
+    let file = world.home().with_file_name("all.tar.gz");
+    let done = with(&["backup", file.to_str().unwrap(), "--workspaces"]).exits(0);
+    done.complains("no regular file").complains("workspace/link");
+
+    let home = world.home().with_file_name("restored");
+    let new = world.home().with_file_name("new-data");
+    restore(&world, &file, &home, &[]).exits(2).complains("`--data DIR`");
+    assert!(!home.exists());
+    let more = ["--data", new.to_str().unwrap()];
+    restore(&world, &file, &home, &more).exits(0).complains("does not name this data root");
+    let restored = new.join("tenants").join(own.file_name().unwrap()).join("workspace");
+    let program = restored.join("bin/run");
+    assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(fs::symlink_metadata(restored.join("link")).is_err());
+    let listed = Done::of(
+        world
+            .command(&[&["tenants", "list"], &more[..]].concat())
+            .env("BELLJAR_HOME", &home)
+            .output()
+            .unwrap(),
+    );
+    listed.exits(0).says("acme");
+    let receipts = world.command(&["receipts"]).env("BELLJAR_HOME", &home).output().unwrap();
+    Done::of(receipts).exits(0).says("hello");
+}
+
+#[test]
+fn an_archive_that_is_cut_or_changed_by_a_byte_is_refused_and_the_whole_one_restored() {
+    let (world, file) = small();
+    let good = fs::read(&file).unwrap();
+    for cut in [0, 1, 20, good.len() / 2, good.len() - 9, good.len() - 1] {
+        refuses(&world, &good[..cut], "nothing is changed");
+    }
+    for at in (0..good.len()).step_by(good.len() / 24) {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        let path = world.other("hostile/bad.tar.gz", &bad);
+        let place = path.parent().unwrap();
+        let done = restore(&world, &path, &place.join("home"), &[]);
+        // Some bytes of a gzip header mean nothing; then all is as it was.
+        if done.code == 0 {
+            let agent = fs::read_to_string(place.join("home/agents/teller.md")).unwrap();
+            assert_eq!((at < 10, agent.as_str()), (true, TELLER), "byte {at}");
+            fs::remove_dir_all(place.join("home")).unwrap();
+        }
+        assert_eq!(names(place), ["bad.tar.gz"], "byte {at}: {}", done.stderr);
+    }
+    refuses(&world, &[&good[..], b"more"].concat(), "more than its manifest says");
+    let home = world.home().with_file_name("restored");
+    fs::create_dir(&home).unwrap();
+    restore(&world, &file, &home, &[]).exits(0);
+    assert_eq!(fs::read_to_string(home.join("agents/teller.md")).unwrap(), TELLER);
+}
+
+/// An archive as somebody else would make it: entries with any name and kind.
+struct Forged {
+    archive: tar::Builder<GzEncoder<Vec<u8>>>,
+}
+
+impl Forged {
+    fn new(manifest: &Value) -> Self {
+        let packed = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut forged = Self { archive: tar::Builder::new(packed) };
+        let text = serde_json::to_vec(manifest).unwrap();
+        forged = forged.entry("manifest.json", tar::EntryType::Regular, &text);
+        forged
+    }
+
+    fn entry(mut self, name: &str, kind: tar::EntryType, content: &[u8]) -> Self {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(content.len() as u64);
+        // As it is, whatever it says.
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        if kind.is_symlink() || kind.is_hard_link() {
+            header.set_link_name("/etc/passwd").unwrap();
+        }
+        header.set_cksum();
+        self.archive.append(&header, content).unwrap();
+        self
+    }
+
+    fn file(self, name: &str, content: &[u8]) -> Self {
+        self.entry(name, tar::EntryType::Regular, content)
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        self.archive.into_inner().unwrap().finish().unwrap()
+    }
+}
+
+/// The SHA-256 of `x`.
+const X: &str = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+
+fn manifest(directories: &[&str], files: &[&str]) -> Value {
+    let file = |path: &&str| json!({ "path": path, "size": 1, "sha256": X });
+    json!({
+        "format": 1, "belljar": "0.1.0", "schema": 1, "made": 0, "workspaces": false,
+        "directories": directories, "files": files.iter().map(file).collect::<Vec<_>>(),
+    })
+}
+
+#[test]
+fn a_hostile_archive_is_refused_and_writes_nothing_anywhere() {
+    let world = World::new();
+    let good = || Forged::new(&manifest(&["home/a"], &["home/a/x"])).file("0", b"x");
+    // The form itself is good.
+    let file = world.other("good/good.tar.gz", &good().bytes());
+    let home = file.with_file_name("home");
+    restore(&world, &file, &home, &[]).exits(0);
+    assert_eq!(fs::read_to_string(home.join("a/x")).unwrap(), "x");
+
+    for path in [
+        "../x",
+        "home/../../x",
+        "/tmp/belljar-escaped",
+        "home//x",
+        "x",
+        "elsewhere/x",
+        "home/sessions/x",
+        "home/a\u{0}b",
+        "home/missing/x",
+    ] {
+        let forged = Forged::new(&manifest(&[], &[path])).file("0", b"x").bytes();
+        refuses(&world, &forged, "the backup cannot be restored");
+    }
+    for twice in [["home/x", "home/x"], ["home/x", "home/X"]] {
+        let forged = Forged::new(&manifest(&[], &twice)).file("0", b"x").file("1", b"x").bytes();
+        refuses(&world, &forged, "there twice");
+    }
+    let nested = manifest(&[], &["home/x", "home/x/y"]);
+    refuses(&world, &Forged::new(&nested).file("0", b"x").file("1", b"x").bytes(), "no directory");
+
+    let one = manifest(&[], &["home/x"]);
+    use tar::EntryType::{Block, Char, Directory, Fifo, GNUSparse, Link, Symlink};
+    for kind in [Symlink, Link, Char, Block, Fifo, Directory, GNUSparse] {
+        let forged = Forged::new(&one).entry("0", kind, b"").file("0", b"x").bytes();
+        refuses(&world, &forged, "something else");
+    }
+    for (forged, why) in [
+        (Forged::new(&one), "it ends before"),
+        (Forged::new(&one).file("1", b"x"), "something else"),
+        (Forged::new(&one).file("../x", b"x"), "something else"),
+        (Forged::new(&one).file("0", b"y"), "not what was backed up"),
+        (Forged::new(&one).file("0", &[b'x'; 100_000]), "something else"),
+        (Forged::new(&one).file("0", b"x").file("1", b"x"), "more than its manifest"),
+        (
+            Forged::new(&one).entry("long", tar::EntryType::GNULongName, b"../../x"),
+            "something else",
+        ),
+    ] {
+        refuses(&world, &forged.bytes(), why);
+    }
+    // More than it says, and more than there is room for.
+    let mut bomb = Forged::new(&one).file("0", b"x").bytes();
+    let mut zeros = GzEncoder::new(Vec::new(), Compression::best());
+    zeros.write_all(&vec![0; 8 << 20]).unwrap();
+    bomb.extend(zeros.finish().unwrap());
+    refuses(&world, &bomb, "more than its manifest");
+    let mut huge = one.clone();
+    huge["files"][0]["size"] = json!(u64::MAX / 4);
+    refuses(&world, &Forged::new(&huge).file("0", b"x").bytes(), "has room for");
+    // Not a store.
+    let store = manifest(&["data/store"], &["data/store/belljar.db"]);
+    refuses(&world, &Forged::new(&store).file("0", b"x").bytes(), "is no store");
+    assert!(!Path::new("/tmp/belljar-escaped").exists());
+}
+
+#[test]
+fn an_archive_of_a_newer_form_or_schema_is_refused_by_its_number() {
+    let world = World::new();
+    let newer = json!({ "format": 2, "anything": "else" });
+    refuses(&world, &Forged::new(&newer).bytes(), "it has format 2, and this program reads 1");
+    let mut schema = manifest(&[], &["home/x"]);
+    schema["schema"] = json!(10_000);
+    refuses(&world, &Forged::new(&schema).file("0", b"x").bytes(), "schema 10000");
+    refuses(&world, &Forged::new(&json!([])).bytes(), "manifest is not valid");
+    refuses(&world, b"no archive", "nothing is changed");
+}
+
+#[test]
+fn an_archive_lists_what_is_in_it_with_sizes_and_digests() {
+    let (_world, file) = small();
+    let mut archive = tar::Archive::new(GzDecoder::new(fs::File::open(file).unwrap()));
+    let mut entries = archive.entries().unwrap();
+    let mut text = String::new();
+    entries.next().unwrap().unwrap().read_to_string(&mut text).unwrap();
+    let manifest: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(manifest["format"], 1);
+    assert_eq!(manifest["belljar"], env!("CARGO_PKG_VERSION"));
+    let files = manifest["files"].as_array().unwrap();
+    let paths: Vec<_> = files.iter().map(|file| file["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["home/agents/teller.md", "home/belljar.toml"]);
+    for (file, entry) in files.iter().zip(entries) {
+        assert_eq!(entry.unwrap().size(), file["size"].as_u64().unwrap());
+        assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
+    }
+}
