@@ -123,10 +123,24 @@ pub(crate) fn write_billed(
     } else {
         record.refund(Meter::Write, length - written as u64);
     }
+    if let Err(error) = &result
+        && is_full(error)
+    {
+        // The guest is told of too little space, as where its own limit is reached. Which of the two
+        // it was is for the operator.
+        let facts = format!("the disk that holds `{path}` is full: {error}");
+        refuse(record, "write", DenyCode::LimitReached, facts);
+    }
     match result {
         Err(error) if written == 0 => Err(error),
         Ok(()) | Err(_) => Ok(written),
     }
+}
+
+/// Whether the machine has no room, whatever the guest may write.
+fn is_full(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NOSPC | Errno::DQUOT))
 }
 
 /// Writes until all is written or an error comes; says how much was.

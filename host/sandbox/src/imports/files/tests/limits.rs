@@ -195,3 +195,21 @@ async fn a_long_directory_is_listed_in_full() {
     }
     assert_eq!(names.len(), 600);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_is_full_is_told_to_the_operator_and_a_limit_is_not_called_one() {
+    use crate::imports::files::streams::write_billed;
+    let budget = || Budget::root(Level::Call, Caps::of(&limits()));
+    let record = Record::new(budget(), 10);
+    let device = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let error = write_billed(&device, &record, "/workspace/a.txt", b"x", Some(0)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(28));
+    let (lists, bytes, _) = record.take();
+    assert!(lists.denials[0].facts.starts_with("the disk that holds `/workspace/a.txt` is full"));
+    assert_eq!(bytes.written, 0, "what was not written is not billed");
+    // Past its own limit the guest is told the same, and the disk is not blamed.
+    let error = write_billed(&device, &record, "/workspace/a.txt", &[0; 101], None).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(28));
+    assert!(!record.take().0.denials[0].facts.contains("disk"));
+}
