@@ -243,3 +243,17 @@ fn a_tenants_agent_is_granted_what_it_asks_for_and_the_audit_log_says_so() {
         assert!(log.contains(part), "no `{part}` in {log}");
     }
 }
+
+#[test]
+fn what_the_operator_denies_by_name_is_granted_by_no_wish_of_a_file() {
+    let world = World::new();
+    world.home_file("agents/fixer.md", FIXER);
+    let tools = "{ file_read = 'allow', shell = 'deny' }";
+    world.home_file("belljar.toml", &format!("[grants.fixer]\ntools = {tools}\n"));
+    let done = world.run(&["grant", "fixer", "--asked", "--yes"]).exits(0);
+    done.says("denies it shell").says("`--tool shell`");
+    world.run(&["explain", "fixer", "shell"]).exits(4);
+    world.run(&["explain", "fixer", "file_edit"]).exits(0);
+    world.run(&["grant", "fixer", "--tool", "shell", "--yes"]).exits(0);
+    world.run(&["explain", "fixer", "shell"]).exits(0);
+}

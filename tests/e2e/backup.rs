@@ -267,10 +267,12 @@ fn a_hostile_archive_is_refused_and_writes_nothing_anywhere() {
         let forged = Forged::new(&manifest(&[], &[path])).file("0", b"x").bytes();
         refuses(&world, &forged, "the backup cannot be restored");
     }
-    for twice in [["home/x", "home/x"], ["home/x", "home/X"]] {
-        let forged = Forged::new(&manifest(&[], &twice)).file("0", b"x").file("1", b"x").bytes();
-        refuses(&world, &forged, "there twice");
-    }
+    let twice = manifest(&[], &["home/x", "home/x"]);
+    let forged = Forged::new(&twice).file("0", b"x").file("1", b"x").bytes();
+    refuses(&world, &forged, "there twice");
+    // SQLite would play a journal into the store, and delete what that names.
+    let journal = manifest(&["data/store"], &["data/store/belljar.db-journal"]);
+    refuses(&world, &Forged::new(&journal).file("0", b"x").bytes(), "is not a path of a backup");
     let nested = manifest(&[], &["home/x", "home/x/y"]);
     refuses(&world, &Forged::new(&nested).file("0", b"x").file("1", b"x").bytes(), "no directory");
 
@@ -338,4 +340,43 @@ fn an_archive_lists_what_is_in_it_with_sizes_and_digests() {
         assert_eq!(entry.unwrap().size(), file["size"].as_u64().unwrap());
         assert_eq!(file["sha256"].as_str().unwrap().len(), 64);
     }
+}
+
+#[test]
+fn what_agents_and_tenants_made_blocks_no_backup() {
+    let world = World::new();
+    let _ = tenant(&world);
+    let files = "sessions/files/run";
+    for name in ["Report.md", "report.md", "a\\b.md"] {
+        world.home_file(&format!("{files}/{name}"), name);
+    }
+    world.home_file(&format!("{files}/{}/deep.md", ["d"; 60].join("/")), "deep");
+    let file = world.other("backups/x", b"").with_file_name("all.tar.gz");
+    let done = world.run(&["backup", file.to_str().unwrap()]).exits(0);
+    done.complains("has a `\\`").complains("it lies too deep");
+    let home = world.home().with_file_name("restored");
+    restore(&world, &file, &home, &[]).exits(0);
+    assert_eq!(fs::read_to_string(home.join(files).join("Report.md")).unwrap(), "Report.md");
+    assert_eq!(fs::read_to_string(home.join(files).join("report.md")).unwrap(), "report.md");
+    assert!(!home.join(files).join("a\\b.md").exists());
+}
+
+#[test]
+fn a_data_root_in_the_home_is_backed_up_as_what_it_is() {
+    let world = World::new();
+    let root = world.home().join("elsewhere");
+    let data = ["--data", root.to_str().unwrap()];
+    world.home_file("belljar.toml", "[grants.teller]\ntools = []\n");
+    world.run(&[&["tenants", "add", "acme"], &data[..]].concat()).exits(0);
+    let own = fs::read_dir(root.join("tenants")).unwrap().next().unwrap().unwrap().path();
+    let secret = world.other("outside/secret.txt", b"OPERATORS");
+    fs::write(own.join("workspace/work.txt"), "WORK").unwrap();
+    std::os::unix::fs::symlink(secret, own.join("workspace/link")).unwrap();
+    let file = world.other("backups/x", b"").with_file_name("all.tar.gz");
+    world.run(&[&["backup", file.to_str().unwrap()], &data[..]].concat()).exits(0);
+    let mut all = Vec::new();
+    GzDecoder::new(fs::File::open(&file).unwrap()).read_to_end(&mut all).unwrap();
+    let has = |text: &[u8]| all.windows(text.len()).any(|part| part == text);
+    assert!(has(b"belljar.toml") && !has(b"OPERATORS") && !has(b"WORK"));
+    assert!(!has(b"home/elsewhere"), "it is no part of the operator's own");
 }

@@ -62,3 +62,14 @@ fn broken_teams_and_skills_are_counted_and_the_way_to_more_is_named() {
         assert!(found.to_string().contains(&format!("belljar {kind} check")), "{found}");
     }
 }
+
+#[test]
+fn a_tenant_whose_agents_may_write_can_be_served() {
+    let world = World::new();
+    world.run(&["tenants", "add", "acme"]).exits(0);
+    let own = world.tenant("acme");
+    let grant = "[grants.writer]\nmounts = [{ path = '/workspace', access = 'read-write' }]\n";
+    world.home_file(&format!("{own}/home/belljar.toml"), grant);
+    let said = world.run(&["doctor"]).stdout;
+    assert!(said.contains("can be served") && !said.contains("cannot be served"), "{said}");
+}

@@ -256,6 +256,25 @@ fn the_operators_own_settings_that_are_not_valid_leave_those_before_in_force() {
     done.complains("may be written by others").complains("belljar.toml:5:");
 }
 
+/// INV-156: a read that fails for a reason outside the files is made again, with nobody touching them.
+#[test]
+fn a_right_that_was_taken_back_while_a_directory_was_open_to_others_is_gone_once_it_is_closed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = world();
+    grants(&world, "[grants.reader]\ntools = ['file_read']\n");
+    let server = Server::start(&world, &[]);
+    assert_eq!(say(&server, None, &to("reader")).1, [false]);
+    let agents = world.home().join("agents");
+    let open = |mode| fs::set_permissions(&agents, fs::Permissions::from_mode(mode)).unwrap();
+    open(0o777);
+    grants(&world, "[grants.reader]\ntools = ['file_list']\n");
+    until("seen", || ready(&server)["tenants_on_older_settings"] == 1);
+    open(0o700);
+    until("read again", || ready(&server)["tenants_on_older_settings"] == 0);
+    assert_eq!(say(&server, None, &to("reader")).1, [true]);
+    server.terminate().exits(0);
+}
+
 #[test]
 fn what_takes_effect_after_a_restart_is_named_and_the_rest_is_in_force() {
     let world = world();

@@ -185,3 +185,25 @@ fn a_grant_for_an_agent_that_is_not_there_yet_is_said_to_be_one() {
     );
     world.run(&["grant", "t", "--tool", "shell", "--yes"]).exits(0);
 }
+
+#[test]
+fn to_take_back_gives_nothing_and_says_what_holds_by_default() {
+    let world = World::new();
+    world.home_file("agents/free.md", FREE);
+    let config = world.home().join("belljar.toml");
+    for grant in ["add_tools = { file_read = 'deny' }", "tools = []\nmounts = []"] {
+        let text = format!("[grants.free]\n{grant}\n");
+        world.home_file("belljar.toml", &text);
+        for words in [&["--tool", "file_read"][..], &["--all"]] {
+            let done = world.run(&[&["revoke", "free", "--yes"], words].concat()).exits(1);
+            done.complains("nothing is taken back");
+            assert_eq!(fs::read_to_string(&config).unwrap(), text, "no effect");
+        }
+        world.run(&["explain", "free", "file_read"]).exits(4);
+    }
+    world.home_file("belljar.toml", "[grants.free]\nadd_tools = ['file_read', 'shell']\n");
+    let done = world.run(&["revoke", "free", "--tool", "file_read", "--yes"]).exits(0);
+    done.complains("has `file_read` by default").complains("--tool file_read=deny");
+    // Its neighbour in the same list stays.
+    assert!(fs::read_to_string(&config).unwrap().contains("shell"));
+}

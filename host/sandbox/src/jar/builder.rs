@@ -139,8 +139,8 @@ impl JarBuilder {
         self.mount(belljar_policy::WORKSPACE, directory, Access::Read)
     }
 
-    /// The tools read and write this directory, as `/workspace`. Protected names in it (`.git`,
-    /// `AGENTS.md` and others, [`belljar_policy::PROTECTED_NAMES`]) are read alone.
+    /// The tools read and write this directory, as `/workspace`. Names that hold rules or
+    /// settings ([`belljar_policy::PROTECTED_NAMES`]) are read alone; `.git` is none of them.
     pub fn read_write(self, directory: impl AsRef<Path>) -> Self {
         self.mount(belljar_policy::WORKSPACE, directory, Access::ReadWrite)
     }

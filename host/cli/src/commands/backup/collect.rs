@@ -8,12 +8,15 @@ use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{Entry, Part};
+use super::manifest::{Entry, HISTORY, Part, is_plain};
 use crate::setup::exit::Failure;
 use crate::setup::home::{STORE, STORE_FILE};
 
 /// Directories in directories that are looked into.
 const MAX_DEPTH: usize = 48;
+
+/// Why a link or a device is left out.
+const NOT_REGULAR: &str = "it is no regular file";
 
 /// Most files of a backup.
 const MAX_FILES: usize = 500_000;
@@ -25,8 +28,8 @@ pub(super) struct Found {
     pub(super) directories: Vec<String>,
     /// Where each file is, and as what it goes in.
     pub(super) files: Vec<(PathBuf, Entry)>,
-    /// Links and special files, which are left out.
-    pub(super) left_out: Vec<PathBuf>,
+    /// What is left out, and why: links and special files, and what no archive can name.
+    pub(super) left_out: Vec<(PathBuf, &'static str)>,
 }
 
 /// How a directory is looked at.
@@ -38,11 +41,12 @@ pub(super) struct Look {
 }
 
 impl Found {
-    /// A home without its sessions and its cache.
-    pub(super) fn home(&mut self, home: &Path, cache: &Path) -> Result<(), Failure> {
-        let skip = |path: &Path| {
-            path == home.join("sessions") || path == cache || path == home.join("cache")
-        };
+    /// A home without its sessions, its cache and the data root: what lies there is not the
+    /// operator's own, and is taken as it is or not at all.
+    pub(super) fn home(&mut self, home: &Path, cache: &Path, root: &Path) -> Result<(), Failure> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let others = [&home.join("sessions"), cache, &home.join("cache"), root].map(real);
+        let skip = |path: &Path| others.contains(&real(path));
         self.walk(home, Part::Home.as_str(), Look { follow: true }, 0, &skip)
     }
 
@@ -58,9 +62,9 @@ impl Found {
         let (part, as_it_is) = (part.as_str(), Look { follow: false });
         self.directories.push(format!("{part}/{STORE}"));
         self.file(store, &format!("{part}/{STORE}/{STORE_FILE}"), as_it_is)?;
-        let history = root.join(STORE).join("chat_history");
+        let history = root.join(STORE).join(HISTORY);
         if history.is_file() {
-            self.file(&history, &format!("{part}/{STORE}/chat_history"), as_it_is)?;
+            self.file(&history, &format!("{part}/{STORE}/{HISTORY}"), as_it_is)?;
         }
         let tenants = root.join("tenants");
         for (name, path) in [("files", root.join("files")), ("tenants", tenants.clone())] {
@@ -88,7 +92,8 @@ impl Found {
         skip: &dyn Fn(&Path) -> bool,
     ) -> Result<(), Failure> {
         if depth > MAX_DEPTH {
-            return Err(unreadable(directory, "it lies too deep, or a link leads back to itself"));
+            self.left_out.push((directory.to_path_buf(), "it lies too deep"));
+            return Ok(());
         }
         let failed = |error: io::Error| unreadable(directory, &error.to_string());
         let mut entries: Vec<_> =
@@ -100,10 +105,11 @@ impl Found {
                 continue;
             }
             let file_name = entry.file_name();
-            let Some(own) = file_name.to_str() else {
-                return Err(unreadable(&path, "its name is not UTF-8"));
+            let own = file_name.to_str().map(|own| format!("{name}/{own}"));
+            let Some(own) = own.filter(|own| is_plain(own)) else {
+                self.left_out.push((path, "its name is too long, not UTF-8, or has a `\\`"));
+                continue;
             };
-            let own = format!("{name}/{own}");
             let kind = match look.follow {
                 true => fs::metadata(&path).map(|found| found.file_type()),
                 false => entry.file_type(),
@@ -115,8 +121,10 @@ impl Found {
                 }
                 Ok(kind) if kind.is_file() => self.file(&path, &own, look)?,
                 // A link that leads nowhere is one that nobody reads.
-                Ok(_) => self.left_out.push(path),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => self.left_out.push(path),
+                Ok(_) => self.left_out.push((path, NOT_REGULAR)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.left_out.push((path, NOT_REGULAR));
+                }
                 Err(error) => return Err(unreadable(&path, &error.to_string())),
             }
         }

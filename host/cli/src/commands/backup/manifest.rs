@@ -7,12 +7,16 @@ use belljar_policy::Shown;
 use serde::{Deserialize, Serialize};
 
 use crate::setup::exit::Failure;
+use crate::setup::home::{STORE, STORE_FILE};
 
 /// The form of archives that this program writes, and the newest that it reads.
 pub(super) const FORMAT: u64 = 1;
 
 /// The name of the manifest in the archive. Files go by their number, from 0.
 pub(super) const NAME: &str = "manifest.json";
+
+/// The history of chats, beside the store of the command line.
+pub(super) const HISTORY: &str = "chat_history";
 
 /// Most bytes of a manifest: some hundred thousand files.
 pub(super) const MAX_MANIFEST: u64 = 64 << 20;
@@ -112,10 +116,14 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// INV-158: every path lies in one of the three parts, is there once, whatever the case of its
-    /// letters, and is not both a file and a directory. A directory stands before what it holds.
+    /// INV-158: every path lies in one of the three parts, is there once, and is not both a file and a
+    /// directory. A directory stands before what it holds. Beside a store lies nothing but the history
+    /// of chats: what SQLite finds there it plays into the store, and deletes files that it names.
+    ///
+    /// Names that differ in the case of letters alone are two, as agents may make them; where the
+    /// target has them as one, the second is not written over the first.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        // Folded name to whether it is a directory.
+        // The path, and whether it is a directory.
         let mut seen: BTreeMap<String, bool> = BTreeMap::new();
         let parts = Part::ALL.map(|part| (part.as_str().to_owned(), true));
         seen.extend(parts);
@@ -123,19 +131,15 @@ impl Manifest {
         let files = self.files.iter().map(|file| (&file.path, false));
         for (path, is_directory) in directories.chain(files) {
             let shown = || Shown::clipped(path, 200).to_string();
-            if !is_plain(path) || is_reserved(path) {
+            if !is_plain(path) || is_reserved(path) || !fits_store(path, is_directory) {
                 return Err(broken(&format!("`{}` is not a path of a backup", shown())));
             }
-            let folded = path.to_lowercase();
-            let above = folded.rsplit_once('/').map(|(above, _)| above.to_owned());
-            if above.and_then(|above| seen.get(&above).copied()) != Some(true) {
+            let above = path.rsplit_once('/').and_then(|(above, _)| seen.get(above).copied());
+            if above != Some(true) {
                 return Err(broken(&format!("`{}` lies in no directory of it", shown())));
             }
-            if seen.insert(folded, is_directory).is_some() {
-                return Err(broken(&format!(
-                    "`{}` is there twice, or differs from another path in the case of letters alone",
-                    shown()
-                )));
+            if seen.insert(path.clone(), is_directory).is_some() {
+                return Err(broken(&format!("`{}` is there twice", shown())));
             }
         }
         let hex =
@@ -170,7 +174,7 @@ pub(super) fn split(path: &str) -> Option<(Part, PathBuf)> {
 }
 
 /// Whether a path has nothing but names: no step back, no root, no sign that hides something.
-fn is_plain(path: &str) -> bool {
+pub(super) fn is_plain(path: &str) -> bool {
     let names = Path::new(path).components();
     let plain = |part: Component<'_>| match part {
         Component::Normal(name) => name.to_str().is_some_and(|name| !name.is_empty()),
@@ -192,6 +196,23 @@ fn is_reserved(path: &str) -> bool {
     let folded = path.to_lowercase();
     let mut names = folded.split('/');
     names.next() == Some(Part::Home.as_str()) && matches!(names.next(), Some("sessions" | "cache"))
+}
+
+/// Whether it may lie where a store does, if it lies there: the store itself, its directory, and the
+/// history of chats.
+fn fits_store(path: &str, is_directory: bool) -> bool {
+    let Some((part, below)) = path.split_once('/') else { return true };
+    let first = below.split('/').next().unwrap_or_default();
+    if part == Part::Home.as_str() || !first.eq_ignore_ascii_case(STORE) {
+        return true;
+    }
+    match below.strip_prefix(STORE) {
+        Some("") => is_directory,
+        Some(name) => {
+            !is_directory && [STORE_FILE, HISTORY].contains(&name.trim_start_matches('/'))
+        }
+        None => false,
+    }
 }
 
 /// The archive is not one that can be restored.
@@ -246,10 +267,33 @@ mod tests {
             assert!(manifest(&[bad], &[]).check().is_err(), "{bad}");
         }
         assert!(manifest(&[], &["home/a", "home/a"]).check().is_err());
-        assert!(manifest(&[], &["home/a", "home/A"]).check().is_err());
-        assert!(manifest(&["home/a", "home/A"], &[]).check().is_err());
+        assert!(manifest(&["home/a", "home/a"], &[]).check().is_err());
         assert!(manifest(&["home/a"], &["home/a"]).check().is_err());
+        // Agents may make both, and a backup has both.
+        manifest(&["data/files"], &["data/files/a", "data/files/A"]).check().unwrap();
         assert!(manifest(&[], &["home/a", "home/a/b"]).check().is_err());
+    }
+
+    #[test]
+    fn beside_a_store_lies_nothing_that_is_played_into_it() {
+        for part in ["data", "sessions"] {
+            let store = format!("{part}/store");
+            for name in ["belljar.db", "chat_history"] {
+                manifest(&[&store], &[&format!("{store}/{name}")]).check().unwrap();
+            }
+            for name in
+                ["belljar.db-journal", "belljar.db-wal", "belljar.db-shm", "other", "Belljar.db"]
+            {
+                assert!(
+                    manifest(&[&store], &[&format!("{store}/{name}")]).check().is_err(),
+                    "{name}"
+                );
+                assert!(manifest(&[&store, &format!("{store}/{name}")], &[]).check().is_err());
+            }
+            let other = format!("{part}/Store");
+            assert!(manifest(&[&other], &[]).check().is_err());
+            assert!(manifest(&[], &[&store]).check().is_err());
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::setup::data::{Data, failed, now};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, not_written};
 use crate::setup::host;
+use crate::setup::ours::private_directory;
 use crate::term::out::Out;
 use crate::term::table;
 
@@ -82,16 +83,14 @@ fn target(file: &Path, places: &Places, data: &Data) -> Result<PathBuf, Failure>
 /// A private directory beside the archive, for copies of stores.
 fn scratch(target: &Path) -> Result<tempfile::TempDir, Failure> {
     let parent = target.parent().unwrap_or(Path::new("."));
-    tempfile::Builder::new()
-        .prefix(".belljar-backup-")
-        .tempdir_in(parent)
+    private_directory(".belljar-backup-", parent)
         .map_err(|error| not_written("create a directory in", parent, &error))
 }
 
 /// Everything that goes in, with stores as they are at this moment.
 fn find(args: &BackupArgs, places: &Places, data: &Data, scratch: &Path) -> Result<Found, Failure> {
     let mut found = Found::default();
-    found.home(&places.home, &places.cache)?;
+    found.home(&places.home, &places.cache, data.root())?;
     if let Some(store) = snapshot(&data.store(), scratch, "data.db")? {
         found.sessions(data.root(), Part::Data, &store, args.workspaces)?;
     }
@@ -206,12 +205,12 @@ fn say(target: &Path, manifest: &Manifest, found: &Found, out: &Out) {
     if !manifest.workspaces && manifest.has(Part::Data) {
         out.note("what tenants' agents work on is not in it: `--workspaces` adds it");
     }
-    for path in found.left_out.iter().take(MAX_NAMED) {
-        out.warning(format_args!("left out, as it is no regular file: {}", path.shown()));
+    for (path, why) in found.left_out.iter().take(MAX_NAMED) {
+        out.warning(format_args!("left out: `{}`: {why}", path.shown()));
     }
     let more = found.left_out.len().saturating_sub(MAX_NAMED);
     if more > 0 {
-        let more = format!("and {more} more that are no regular files");
+        let more = format!("and {more} more are left out");
         out.warning(Shown::new(&more));
     }
 }

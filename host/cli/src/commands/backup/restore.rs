@@ -18,6 +18,7 @@ use crate::setup::data::failed;
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::{Places, STORE, STORE_FILE, create_private, not_written};
 use crate::setup::host;
+use crate::setup::ours::private_directory;
 use crate::term::out::Out;
 use crate::term::table;
 
@@ -282,8 +283,7 @@ fn is_database(path: &Path) -> io::Result<bool> {
 /// A private directory beside a place, whose parents are made.
 fn beside(place: &Path) -> Result<TempDir, Failure> {
     let parent = place.parent().unwrap_or(place);
-    let made = create_private(parent)
-        .and_then(|()| tempfile::Builder::new().prefix(".belljar-restore-").tempdir_in(parent));
+    let made = create_private(parent).and_then(|()| private_directory(".belljar-restore-", parent));
     made.map_err(|error| not_written("create a directory in", parent, &error))
 }
 

@@ -6,6 +6,7 @@ use belljar_store::Store;
 
 use super::{Check, Finding, bad, check};
 use crate::args::server::DataArg;
+use crate::commands::serve::opening::written;
 use crate::commands::serve::tenancy::Tenancy;
 use crate::setup::data::{Data, failed};
 use crate::setup::exit::Failure;
@@ -46,7 +47,8 @@ pub(super) fn check_all(settings: Settings, places: &Places, data: Data) -> Opti
 /// How many tenants there are, and what is said of each that cannot be served.
 fn find(settings: Settings, places: &Places, data: Data) -> Result<(usize, Vec<String>), Failure> {
     let store = data.store();
-    let tenancy = Tenancy { settings, places: places.clone(), data, written: Vec::new() };
+    let written = written(&data);
+    let tenancy = Tenancy { settings, places: places.clone(), data, written };
     let checked = host::small_runtime()?.block_on(async {
         let store = Store::open(&store).await.map_err(failed)?;
         let checked = tenancy.check_all(&store.registry()).await.map_err(failed);

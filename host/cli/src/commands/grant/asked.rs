@@ -16,6 +16,8 @@ pub(super) struct Asks {
     pub(super) hosts: Vec<HostRule>,
     /// What `--read-only` leaves out.
     pub(super) left_out: Vec<String>,
+    /// Tools that the operator's own grant denies it by name.
+    denied: Vec<ToolName>,
     /// Mounts whose directories only the operator can name.
     directories: Vec<(GuestPath, Access)>,
 }
@@ -33,6 +35,9 @@ impl Asks {
             match &missing.wanted {
                 Wanted::Tool(tool) if read_only && writes(host, tool) => {
                     asks.left_out.push(format!("call {tool}"));
+                }
+                Wanted::Tool(tool) if is_denied(host, agent, tool) => {
+                    asks.denied.push(tool.clone());
                 }
                 Wanted::Tool(tool) => asks.tools.push(tool.clone()),
                 Wanted::Host(rule) => asks.hosts.push(rule.clone()),
@@ -99,6 +104,11 @@ impl Asks {
         if !self.left_out.is_empty() {
             hints.push(format!("`--read-only` leaves it unable to {}", sentence(&self.left_out)));
         }
+        for tool in &self.denied {
+            hints.push(format!(
+                "`belljar.toml` denies it {tool}, and that stays; to allow it: `--tool {tool}`"
+            ));
+        }
         for (guest, access) in &self.directories {
             hints.push(format!(
                 "which directory it sees at {guest} is yours to say: \
@@ -107,6 +117,15 @@ impl Asks {
         }
         hints
     }
+}
+
+/// INV-159: whether the operator has said no to this tool of this agent: a file's wish does not change that.
+fn is_denied(host: &Host, agent: &ResolvedAgent, tool: &ToolName) -> bool {
+    let grant = host.settings.own_grant(&agent.id);
+    let said = grant.and_then(|grant| {
+        grant.tools.as_ref().and_then(|tools| tools.get(tool)).or_else(|| grant.add_tools.get(tool))
+    });
+    said == Some(&Permission::Deny)
 }
 
 /// `a`, `a and b`, `a, b and c`.

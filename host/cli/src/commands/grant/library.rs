@@ -25,7 +25,7 @@ pub(super) fn run(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     let host = writer.whose.host(out)?;
     let members = members(&Scope::Library(name.to_string()), &host, writer);
     let changes: Vec<_> = members.iter().filter_map(Member::change).collect();
-    let Some((_, new)) = writer.changed(&changes)? else {
+    let Some((old, new)) = writer.changed(&changes)? else {
         return unchanged(name.as_str(), &members, out);
     };
     let after = writer.after(&host, places, &new)?;
@@ -35,7 +35,7 @@ pub(super) fn run(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     if !writer.agreed(&question)? {
         return Ok(Exit::Cancelled);
     }
-    writer.write(&new, &changes)?;
+    writer.write(&old, &new, &changes)?;
     let ready = after.iter().filter(|member| member.before.status.is_ready()).count();
     let of = agents(after.len());
     out.note(format_args!("of {of} in library `{name}`, {ready} are ready"));

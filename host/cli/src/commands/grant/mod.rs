@@ -8,6 +8,7 @@ pub(super) mod revoke;
 mod rights;
 mod write;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use belljar_agent::{Host, ResolvedAgent, resolve_entry};
@@ -83,7 +84,7 @@ fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     if !writer.agreed("write this?")? {
         return Ok(Exit::Cancelled);
     }
-    writer.write(&new, &changes)?;
+    writer.write(&old, &new, &changes)?;
     if let Some(entry) = host.library.catalog().get(&id) {
         let after = writer.host_after(&host, places, &new, &changes[0].2)?;
         say_status(&resolve_entry(&after, entry, &places.workspace), &host, args.asked, out);
@@ -142,11 +143,12 @@ impl Writer<'_> {
 
     fn write(
         &self,
+        old: &str,
         new: &str,
         changes: &[(AgentId, Visibility, GrantChange)],
     ) -> Result<(), Failure> {
         let path = self.places.config();
-        replace_config(&path, new)?;
+        replace(&path, old, new)?;
         self.out.note(format_args!("wrote {}", path.shown()));
         let lines = changes.iter().map(|(id, _, change)| (id.clone(), record::detail(change)));
         record::record(&self.args.of, self.operator, "grant", lines.collect())
@@ -178,6 +180,16 @@ impl Writer<'_> {
         after.settings = Arc::new(settings);
         Ok(after)
     }
+}
+
+/// Puts a text in the place of the one that the person was shown. What somebody else has written
+/// while the question stood is not undone.
+fn replace(path: &Path, shown: &str, new: &str) -> Result<(), Failure> {
+    if read_own_config(path)?.unwrap_or_default() == shown {
+        return replace_config(path, new);
+    }
+    Err(Failure::new(format!("`{}` was changed meanwhile, and nothing is written", path.shown()))
+        .hint("repeat the command, and look at what it shows then"))
 }
 
 /// Whether the person says yes, by the option or asked.

@@ -1,20 +1,24 @@
 //! `belljar revoke`: takes back what `grant` gave, by the same words.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use belljar_agent::{Host, resolve_entry};
 use belljar_definition::{
     AgentId, GrantRemoval, GrantSpec, MountRemoval, NotRevoked, Scope, Settings, Visibility,
     revoke_grants,
 };
 use belljar_policy::{
-    Access, GuestPath, HostRule, LIMITS, Permission, SecretName, Shown, ShownPath as _,
+    Access, GuestPath, HostRule, LIMITS, Mount, Permission, SecretName, Shown, ShownPath as _,
+    ToolName,
 };
 
 use super::rights::{self, usage};
-use super::{agreed, record};
+use super::{agreed, record, replace};
 use crate::args::RevokeArgs;
 use crate::commands::catalogue::agents;
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_own_config, replace_config};
+use crate::setup::home::{Places, read_own_config};
 use crate::setup::whose::Whose;
 use crate::term::diff;
 use crate::term::out::Out;
@@ -38,21 +42,104 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
     let user_home = whose.places.user_home.as_deref();
     let new = revoke_grants(&path, &old, user_home, &ids, &removal)
         .map_err(|why| refused(why, &ids, &removal, &host))?;
+    let read = |text: &str| {
+        Settings::parse(Some((&path, text)), None, user_home)
+            .map_err(|found| Failure::diagnostics("", found))
+    };
+    let after = read(&new)?;
+    let (was, will) =
+        (Held::of(&ids, &read(&old)?, &whose, &host), Held::of(&ids, &after, &whose, &host));
+    for (was, will) in was.iter().zip(&will) {
+        gives_nothing(was, will, &host)?;
+    }
     diff::show(&path.shown().to_string(), &old, &new, out);
     if !agreed(args.yes, "write this?", out)? {
         return Ok(Exit::Cancelled);
     }
-    replace_config(&path, &new)?;
+    replace(&path, &old, &new)?;
     out.note(format_args!("wrote {}", path.shown()));
     let lines = ids.iter().map(|(id, _)| (id.clone(), record::taken(&removal)));
     record::record(&args.of, operator, "revoke", lines.collect())?;
-    let after = Settings::parse(Some((&path, &new)), None, user_home)
-        .map_err(|found| Failure::diagnostics("", found))?;
-    for (id, _) in &ids {
-        out.note(left(id, after.own_grant(id)));
+    for held in &will {
+        out.note(left(&held.id, after.own_grant(&held.id)));
+        let still = removal.tools.iter().filter(|(tool, _)| held.tools.contains_key(tool));
+        for (tool, _) in still {
+            out.warning(has_by_default(&held.id, tool, &host));
+        }
     }
     say_status(&ids, &whose, out)?;
     Ok(Exit::Completed)
+}
+
+/// What an agent has under some settings: its rights, or what one that is not there would be granted.
+struct Held {
+    id: AgentId,
+    tools: BTreeMap<ToolName, Permission>,
+    mounts: Vec<Mount>,
+}
+
+impl Held {
+    fn of(
+        ids: &[(AgentId, Visibility)],
+        settings: &Settings,
+        whose: &Whose,
+        host: &Host,
+    ) -> Vec<Self> {
+        let mut host = host.clone();
+        host.settings = Arc::new(settings.clone());
+        let catalog = host.library.catalog();
+        let workspace = &whose.places.workspace;
+        let held = |(id, visibility): &(AgentId, Visibility)| {
+            let (tools, mounts): (Vec<_>, _) = match catalog.get(id) {
+                Some(entry) => {
+                    let rights = resolve_entry(&host, entry, workspace).rights;
+                    let tools = rights.tools().map(|(tool, word)| (tool.clone(), word));
+                    (tools.collect(), rights.mounts().to_vec())
+                }
+                None => {
+                    let grants = settings.grants(id, *visibility, workspace);
+                    (grants.tools.into_iter().collect(), grants.mounts)
+                }
+            };
+            let given = |(_, word): &(ToolName, Permission)| *word != Permission::Deny;
+            Self { id: id.clone(), tools: tools.into_iter().filter(given).collect(), mounts }
+        };
+        ids.iter().map(held).collect()
+    }
+}
+
+/// INV-159: to take back gives nothing. A grant may hold less than what all have by default, and
+/// without it its agent would have that.
+fn gives_nothing(was: &Held, will: &Held, host: &Host) -> Result<(), Failure> {
+    let tools = will.tools.iter().filter(|(tool, word)| was.tools.get(*tool) < Some(*word));
+    let mounts = will.mounts.iter().filter(|mount| {
+        let same = was.mounts.iter().filter(|it| it.guest == mount.guest);
+        same.map(|it| it.access).max() < Some(mount.access)
+    });
+    let more: Vec<String> = tools
+        .map(|(tool, _)| format!("`{tool}`"))
+        .chain(mounts.map(|mount| format!("`{}` ({})", mount.guest, mount.access)))
+        .collect();
+    if more.is_empty() {
+        return Ok(());
+    }
+    let id = &was.id;
+    let more = Shown::new(&more.join(", ")).to_string();
+    let command = format!("belljar grant {} --tool NAME=deny", id.grant_key());
+    Err(Failure::new(format!(
+        "nothing is taken back: without it `{id}` would have more, by default: {more}"
+    ))
+    .hint(format!(
+        "to take away a tool: `{}`; to go back to the defaults, edit `belljar.toml`",
+        Shown::new(&host.for_its_tenant(command))
+    )))
+}
+
+/// A tool that an agent has without a grant of its own.
+fn has_by_default(id: &AgentId, tool: &ToolName, host: &Host) -> String {
+    let command = format!("belljar grant {} --tool {tool}=deny", id.grant_key());
+    let command = Shown::new(&host.for_its_tenant(command)).to_string();
+    format!("`{id}` has `{tool}` by default all the same; to take it away: `{command}`")
 }
 
 /// What the options name.
@@ -184,11 +271,7 @@ fn refused(
         by_default.get(tool).is_some_and(|permission| *permission != Permission::Deny)
     });
     match default {
-        Some((tool, None)) => {
-            let command = format!("belljar grant {} --tool {tool}=deny", id.grant_key());
-            let command = Shown::new(&host.for_its_tenant(command)).to_string();
-            failure.hint(format!("it has `{tool}` by default; to take it away: `{command}`"))
-        }
+        Some((tool, None)) => failure.hint(has_by_default(id, tool, host)),
         Some((_, Some(_))) | None => failure,
     }
 }

@@ -90,16 +90,25 @@ impl Own {
     /// of its own.
     pub(crate) fn look(&self, look: Look) -> Looked {
         let mut state = self.state();
-        if state.watched.have_changed() || look == Look::Anew {
-            state.reads = state.reads.wrapping_add(1);
+        let changed = state.watched.have_changed() || look == Look::Anew;
+        // INV-156: what failed may have failed for a reason outside these files, and is tried again
+        // until it holds: a right that was taken back is not lost to a directory's mode.
+        if changed || state.invalid.is_some() {
             match self.read(&state.now) {
                 Ok((version, late)) => {
+                    state.reads = state.reads.wrapping_add(1);
                     say_late(TENANT, &state.late, &late);
                     state.now = Arc::new(version);
                     state.late = late;
                     state.invalid = None;
                 }
-                Err(failure) => state.invalid = Some(said(&failure)),
+                Err(failure) => {
+                    let why = said(&failure);
+                    if changed || state.invalid.as_ref() != Some(&why) {
+                        state.reads = state.reads.wrapping_add(1);
+                    }
+                    state.invalid = Some(why);
+                }
             }
         }
         let (now, invalid) = (Arc::clone(&state.now), state.invalid.clone());

@@ -26,12 +26,14 @@ pub(crate) struct Seen {
     watched: Watched,
     inherited: Inherited,
     late: Vec<String>,
+    /// Why the last read failed: it is tried again until it does not.
+    invalid: Option<String>,
 }
 
 impl Seen {
     /// Finds the tenant's files as they are now; called before they are read.
     pub(crate) fn now(places: &Places, inherited: Inherited) -> Self {
-        Self { watched: Watched::of(files(places)), inherited, late: Vec::new() }
+        Self { watched: Watched::of(files(places)), inherited, late: Vec::new(), invalid: None }
     }
 }
 
@@ -46,8 +48,9 @@ impl Inner {
         let own = self.opener.own.look(Look::IfChanged).now;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let inherited = Inherited::of(&own);
-        let same = !seen.watched.have_changed() && seen.inherited == inherited;
-        if same && look == Look::IfChanged {
+        let same =
+            !seen.watched.have_changed() && seen.inherited == inherited && look == Look::IfChanged;
+        if same && seen.invalid.is_none() {
             return Renewed::Same;
         }
         seen.inherited = inherited;
@@ -55,9 +58,17 @@ impl Inner {
             Ok((Opened { host, limits, .. }, late)) => {
                 say_late(&self.tenant.name, &seen.late, &late);
                 seen.late = late;
+                seen.invalid = None;
                 Renewed::New(Box::new(Version { host, limits }))
             }
-            Err(error) => Renewed::Invalid(error.to_string()),
+            Err(error) => {
+                let why = error.to_string();
+                if same && seen.invalid.as_ref() == Some(&why) {
+                    return Renewed::Same;
+                }
+                seen.invalid = Some(why.clone());
+                Renewed::Invalid(why)
+            }
         }
     }
 }
