@@ -52,7 +52,7 @@ struct Shared {
 
 impl Suite {
     /// Makes the sandbox. Where the program has no log yet, one is installed that keeps nothing
-    /// and looks for secrets; see [`LogTap`].
+    /// and looks for secrets in every line.
     ///
     /// # Errors
     ///

@@ -99,7 +99,10 @@ fn clippy_of_guests(root: &Path) -> Result<()> {
 fn docs_of_built(root: &Path) -> Result<()> {
     let mut command = crate::cargo();
     let itself = std::env::current_exe().context("failed to find the running program")?;
-    command.args(["test", "--doc", "--quiet"]).env("RUSTDOC", itself).env(AS_RUSTDOC, "1");
+    command
+        .args(["test", "--doc", "--quiet", "--no-fail-fast"])
+        .env("RUSTDOC", itself)
+        .env(AS_RUSTDOC, "1");
     finish(root, command)
 }
 
