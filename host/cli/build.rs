@@ -9,9 +9,12 @@
 //! one rebuilds the binary.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use sha2::{Digest as _, Sha256};
 
 /// Machine code that runs on every processor of the target, if a little slower.
@@ -92,7 +95,7 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let made = compiled(&bytes).map_err(io::Error::other)?;
         let packed = out.join(format!("{name}.packed"));
-        fs::write(&packed, belljar_engine::pack(&bytes))?;
+        fs::write(&packed, deflated(&bytes)?)?;
         let in_place_size = made.len() >= IN_PLACE_FROM;
         let form = if in_place_size && env::var_os(CODE_BESIDE).is_some() {
             fs::write(out.join(file_name(&name, &made)), &made)?;
@@ -139,6 +142,14 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         ),
     );
     Ok(())
+}
+
+/// A component, as small as it gets: it is unpacked to be inspected, or where its machine code does
+/// not load, and to wait 30 ms for it is nothing then.
+fn deflated(wasm: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(wasm)?;
+    encoder.finish()
 }
 
 /// The name of a file with this machine code: no other code has it.

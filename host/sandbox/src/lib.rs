@@ -44,7 +44,6 @@ mod json;
 mod receipt;
 mod sandbox;
 
-pub use belljar_engine::unpack;
 pub use component::artifact::StockCode;
 pub use component::compile::{compile_child, compiler_child};
 pub use component::described::DescribeLimits;

@@ -2,10 +2,12 @@
 //! `build.rs` writes the tables.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::Path;
 
 use belljar_policy::ShownPath as _;
 use belljar_sandbox::{Digest, Sandbox, StockCode, ToolInfo, Wasm};
+use flate2::bufread::DeflateDecoder;
 
 use crate::setup::beside;
 use crate::setup::exit::Failure;
@@ -16,7 +18,7 @@ include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 pub(crate) struct StockTool {
     /// The directory under `tools/`; for a component with one tool also that tool's name.
     pub(crate) name: &'static str,
-    /// The component, packed.
+    /// The component, deflated.
     wasm: &'static [u8],
     /// Its SHA-256.
     digest: [u8; 32],
@@ -38,12 +40,19 @@ enum Code {
 impl StockTool {
     /// The component.
     pub(crate) fn wasm(&self) -> Wasm {
-        Wasm::packed(self.wasm, belljar_sandbox::unpack, self.digest())
+        Wasm::packed(self.wasm, inflated, self.digest())
     }
 
     pub(crate) fn digest(&self) -> Digest {
         Digest::from_bytes(self.digest)
     }
+}
+
+/// What the build has deflated; `None` = these are not its bytes.
+fn inflated(packed: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    DeflateDecoder::new(packed).read_to_end(&mut whole).ok()?;
+    Some(whole)
 }
 
 /// Opens what is installed with the program, as long as this process may: behind the OS sandbox its
