@@ -119,7 +119,7 @@ fn what_cannot_be_granted_as_it_is_asked_stays_blocked_and_is_named() {
     world.run(&["grant", "far", "--asked", "--mount", &mount, "--yes"]).exits(0);
     world.run(&["agents", "check", "far"]).exits(0);
 
-    let file = "---\nname: odd\ndescription: d\ntools: [Read, mcp__some__tool]\n---\nb\n";
+    let file = "---\nname: odd\ndescription: d\ntools: [mcp__some__tool]\n---\nb\n";
     world.home_file("agents/odd.md", file);
     let before = config(&world);
     let done = world.run(&["grant", "odd", "--asked", "--yes"]).exits(4);
@@ -168,7 +168,7 @@ fn with_library() -> World {
     agent("reader", "file_read");
     agent("writer", "file_read, file_write");
     agent("runner", "file_write, shell");
-    agent("odd", "file_read, mcp__some__tool");
+    agent("odd", "mcp__some__tool");
     let source = world.other("lib/x.txt", b"");
     let source = source.parent().unwrap().to_str().unwrap().to_owned();
     world.run(&["agents", "add", &source, "--yes"]).exits(0).says("belljar grant --library lib");

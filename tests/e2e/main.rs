@@ -28,6 +28,7 @@ mod libraries;
 mod listeners;
 #[cfg(target_os = "linux")]
 mod log;
+mod missing;
 mod models;
 #[cfg(unix)]
 mod owners;

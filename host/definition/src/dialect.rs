@@ -21,6 +21,10 @@ pub enum Dialect {
     SmallCode,
     /// Copilot's agents and chat modes.
     Copilot,
+    /// Gemini CLI.
+    GeminiCli,
+    /// pi.
+    Pi,
     /// Nothing in the file tells.
     Unknown,
 }
@@ -50,6 +54,23 @@ pub(crate) const CANONICAL_SHARED: &[&str] = &[
     "maxTurns",
 ];
 
+/// Names of tools that only Gemini CLI has among these programs.
+const GEMINI_TOOLS: &[&str] = &[
+    "read_file",
+    "write_file",
+    "read_many_files",
+    "list_directory",
+    "grep_search",
+    "search_file_content",
+    "run_shell_command",
+    "google_web_search",
+    "write_todos",
+    "activate_skill",
+];
+
+/// Names of tools that only pi has.
+const PI_TOOLS: &[&str] = &["find", "ls"];
+
 /// The tiers that SmallCode writes where others name a model.
 const TIERS: &[&str] = &["fast", "default", "medium", "strong"];
 
@@ -61,12 +82,18 @@ impl fmt::Display for Dialect {
             Self::OpenCode => "OpenCode",
             Self::SmallCode => "SmallCode",
             Self::Copilot => "Copilot",
+            Self::GeminiCli => "Gemini CLI",
+            Self::Pi => "pi",
             Self::Unknown => "unknown",
         })
     }
 }
 
 impl Dialect {
+    /// Those that have names of their own for tools.
+    pub const WITH_TOOLS: [Self; 5] =
+        [Self::ClaudeCode, Self::OpenCode, Self::Copilot, Self::GeminiCli, Self::Pi];
+
     /// Tells the dialect by the file's name and its fields. Only the first rule is a
     /// promise; the others decide which tool names are tried first.
     pub(crate) fn detect(path: &Path, fields: &[(Key, Node)]) -> Self {
@@ -100,6 +127,14 @@ impl Dialect {
         if get("model").and_then(Node::text).is_some_and(|model| TIERS.contains(&model)) {
             return Self::SmallCode;
         }
+        let tools = get("tools").map(names).unwrap_or_default();
+        let names_any = |of: &[&str]| tools.iter().any(|name| of.contains(name));
+        if names_any(GEMINI_TOOLS) {
+            return Self::GeminiCli;
+        }
+        if names_any(PI_TOOLS) {
+            return Self::Pi;
+        }
         let claude = ["permissionMode", "mcpServers", "hooks", "maxTurns", "isolation", "memory"];
         let own_name = get("name").is_some();
         let own_tool = |node: &Node| {
@@ -116,4 +151,13 @@ impl Dialect {
         }
         Self::Unknown
     }
+}
+
+/// The names in a list, or in a text with commas.
+fn names(node: &Node) -> Vec<&str> {
+    let texts: Vec<&str> = match &node.value {
+        Value::List(items) => items.iter().filter_map(Node::text).collect(),
+        _ => node.text().into_iter().collect(),
+    };
+    texts.into_iter().flat_map(|text| text.split(',')).map(str::trim).collect()
 }

@@ -29,7 +29,7 @@ mod yaml;
 pub use agent::host_tools;
 pub use agent::host_tools::HOST_TOOLS;
 pub use agent::{
-    AgentContext, AgentDefinition, AliasStatus, CanonicalForm, Decider, KnownTools,
+    AgentContext, AgentDefinition, AliasStatus, CanonicalForm, Decider, KnownTools, Missing,
     NoCanonicalForm, NotAnAgent, NotKept, Parsed, READING_TOOLS, Shapes, Status, SubagentsAsk,
     TOOL_ALIASES, ToolAlias, Translated, Unavailable, canonical_form, parse_agent, parse_agent_in,
     parse_too_large, status,

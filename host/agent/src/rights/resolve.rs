@@ -185,7 +185,8 @@ fn resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgen
     let grants = host.settings.grants(&agent.id, definition.visibility, workspace);
     let (rights, mut narrowed) = Rights::effective(&definition.asked, &grants, None);
     narrowed.extend(withheld(&host.tools, definition, &rights));
-    let status = status(definition, &grants, &narrowed, &agent.diagnostics);
+    let missing = host.settings.missing_tools;
+    let status = status(definition, &grants, &narrowed, &agent.diagnostics, missing);
     let hint = if status.is_ready() { String::new() } else { command(host, agent, &narrowed) };
     ResolvedAgent {
         id: agent.id.clone(),

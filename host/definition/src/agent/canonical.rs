@@ -29,6 +29,9 @@ pub enum NoCanonicalForm {
     /// Its author switched it off, which the form cannot say.
     #[error("its author switched it off")]
     Disabled,
+    /// What it says of its tools cannot be read: written anew, the agent would have more.
+    #[error("what it says of its tools cannot be read")]
+    Unclear,
     /// None of its tools can be had: without them it would be another agent.
     #[error("none of its tools can be had here")]
     NoTools,
@@ -51,6 +54,9 @@ pub fn canonical_form(
     }
     if agent.has_lost_all_tools() {
         return Err(NoCanonicalForm::NoTools);
+    }
+    if !agent.unclear.is_empty() {
+        return Err(NoCanonicalForm::Unclear);
     }
     let text = write(agent);
     let Parsed::Agent { definition, .. } = parse_agent(&agent.path, text.as_bytes(), known) else {

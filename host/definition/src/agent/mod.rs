@@ -37,7 +37,7 @@ pub(crate) use requests::MODEL_ROLES;
 pub(crate) use requests::{list_of, parse_access};
 pub use shapes::{AgentContext, Shapes};
 pub use stated::READING_TOOLS;
-pub use status::{Status, status};
+pub use status::{Missing, Status, status};
 pub(crate) use tools::Written;
 pub use tools::{AliasStatus, KnownTools, TOOL_ALIASES, ToolAlias};
 
@@ -66,6 +66,9 @@ pub struct AgentDefinition {
     pub unknown_tools: Vec<String>,
     /// Names in `tools` that are known and cannot be had here.
     pub unavailable: Vec<Unavailable>,
+    /// What takes tools away in a way that nobody here can read. With one of them the agent is not
+    /// run: it would have more than its author meant.
+    pub unclear: Vec<Unavailable>,
     /// A model name or alias, unresolved; `modelRole` gives the role's name in lower case.
     /// `None` = the operator's choice.
     pub model: Option<String>,
@@ -115,7 +118,7 @@ pub struct Translated {
     pub limits: Option<&'static str>,
 }
 
-/// A tool that was asked for and cannot be had.
+/// A tool that was asked for and cannot be had, or something said of tools that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// The name as written.

@@ -216,6 +216,7 @@ fn read(
         translated: tools.translated,
         unknown_tools: tools.unknown,
         unavailable: tools.unavailable,
+        unclear: tools.unclear,
         model,
         visibility,
         emit_structured_findings,

@@ -76,6 +76,6 @@ impl Reader<'_, '_, '_, '_> {
         let why = format!("it is {what}, which says nothing that is known here");
         let message = format!("`{name}` cannot be kept: {why}");
         self.fields.findings.warning(key.at, "not-kept", message, None);
-        self.list.unavailable.push(Unavailable { name, why });
+        self.list.unclear.push(Unavailable { name, why });
     }
 }

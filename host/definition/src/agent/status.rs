@@ -1,6 +1,6 @@
 //! What can be said of an agent at a glance.
 
-use belljar_policy::{Grants, LIMITS, Narrowing, Shown};
+use belljar_policy::{Grants, LIMITS, Narrowing, Shown, Source, Wanted};
 
 use super::AgentDefinition;
 use super::narrowed::HINT;
@@ -16,7 +16,7 @@ pub enum Status {
         /// What, one a line.
         warnings: Vec<String>,
     },
-    /// It was understood, and asks for something that it does not get. `run` refuses it
+    /// It was understood, and asks for something that it is not given. `run` refuses it
     /// without `--partial`, and nobody may delegate to it.
     Blocked {
         /// What is missing, one a line.
@@ -43,6 +43,16 @@ impl Status {
     }
 }
 
+/// What becomes of an agent that asks for tools that nobody can be given here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// It runs with the others, as it would elsewhere. One that has none left is blocked.
+    #[default]
+    Warns,
+    /// It is blocked.
+    Blocks,
+}
+
 /// The status of a definition under its grants. `notes` are those of
 /// [`belljar_policy::Rights::effective`], `diagnostics` those of its file.
 pub fn status(
@@ -50,14 +60,23 @@ pub fn status(
     grants: &Grants,
     notes: &[Narrowing],
     diagnostics: &[Diagnostic],
+    missing: Missing,
 ) -> Status {
-    let mut reasons: Vec<String> = notes.iter().map(Narrowing::to_string).collect();
-    for name in &definition.unknown_tools {
-        reasons.push(format!("tool `{name}` does not exist"));
+    let (withheld, narrowed): (Vec<_>, Vec<_>) =
+        notes.iter().partition(|note| note.by == Source::Host);
+    let mut reasons: Vec<String> = narrowed.iter().map(ToString::to_string).collect();
+    let withheld: Vec<String> = withheld.iter().map(ToString::to_string).collect();
+    if missing == Missing::Blocks || has_nothing_left(definition, notes) {
+        reasons.extend(withheld.iter().cloned());
+        let unknown = definition.unknown_tools.iter();
+        reasons.extend(unknown.map(|name| format!("tool `{name}` does not exist")));
+        let unavailable = definition.unavailable.iter();
+        reasons.extend(
+            unavailable.map(|it| format!("tool `{}` is not available: {}", it.name, it.why)),
+        );
     }
-    for tool in &definition.unavailable {
-        reasons.push(format!("tool `{}` is not available: {}", tool.name, tool.why));
-    }
+    let unclear = definition.unclear.iter();
+    reasons.extend(unclear.map(|it| format!("`{}` cannot be kept: {}", it.name, it.why)));
     for it in &definition.not_kept {
         let path = Shown::new(&definition.path.to_string_lossy()).to_string();
         let (line, text) = (it.line, &it.text);
@@ -71,8 +90,10 @@ pub fn status(
     if !reasons.is_empty() {
         return Status::Blocked { reasons };
     }
-    let warnings = diagnostics.iter().filter(|found| found.severity >= Severity::Warning);
-    let mut warnings: Vec<String> = warnings.map(|found| found.message.clone()).collect();
+    // What its file asks for and nobody has, reading the file has said.
+    let said = diagnostics.iter().filter(|found| found.severity >= Severity::Warning);
+    let mut warnings: Vec<String> = said.map(|found| found.message.clone()).collect();
+    warnings.extend(withheld);
     for row in LIMITS {
         let asked = definition.asked.limits.get(row.key);
         let granted = grants.limits.get(row.key).unwrap_or(0);
@@ -82,4 +103,16 @@ pub fn status(
         }
     }
     if warnings.is_empty() { Status::Ready } else { Status::ReadyWithWarnings { warnings } }
+}
+
+/// Whether it asks for tools by name and gets none of them, some for want of them here.
+fn has_nothing_left(definition: &AgentDefinition, notes: &[Narrowing]) -> bool {
+    let Some(asked) = &definition.asked.tools else { return false };
+    let lacks = |tool| {
+        notes.iter().any(|note| matches!(&note.wanted, Wanted::Tool(wanted) if wanted == tool))
+    };
+    let is_short = !definition.unknown_tools.is_empty()
+        || !definition.unavailable.is_empty()
+        || notes.iter().any(|note| note.by == Source::Host);
+    is_short && asked.iter().all(lacks)
 }

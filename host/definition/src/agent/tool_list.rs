@@ -38,6 +38,8 @@ pub(super) struct ToolList {
     pub(super) translated: Vec<Translated>,
     pub(super) unknown: Vec<String>,
     pub(super) unavailable: Vec<Unavailable>,
+    /// What takes away and cannot be read.
+    pub(super) unclear: Vec<Unavailable>,
     /// The field that says that nothing may be changed, and its line.
     pub(super) read_only: Option<(String, u32)>,
 }
@@ -98,7 +100,7 @@ impl ToolList {
     pub(super) fn lose(&mut self, field: &str) {
         self.tools = Some(BTreeSet::new());
         let why = format!("`{field}` cannot be read, so it gets no tools");
-        self.unavailable.push(Unavailable { name: field.to_owned(), why });
+        self.unclear.push(Unavailable { name: field.to_owned(), why });
         self.as_written.get_or_insert_default().push(field.to_owned());
     }
 }
@@ -303,7 +305,7 @@ impl Reader<'_, '_, '_, '_> {
             }
             let name = Shown::clipped(&entry.text, 60).to_string();
             let why = "it names several things, and not all are tools".to_owned();
-            self.list.unavailable.push(Unavailable { name, why });
+            self.list.unclear.push(Unavailable { name, why });
         }
         vec![entry]
     }

@@ -119,7 +119,7 @@ impl<'a> Written<'a> {
         if let Some(own) = known.0.get(self.name) {
             return Meaning::Tools(vec![own.clone()], None);
         }
-        if self.name.starts_with("mcp__") {
+        if self.name.starts_with("mcp_") {
             return Meaning::Unavailable("it is a tool of an MCP server".to_owned());
         }
         let rows = || TOOL_ALIASES.iter().filter(|row| row.name == self.name);
@@ -148,9 +148,14 @@ const BACKGROUND: &str = "a command ends with its call: none goes on in the back
 const TASKS: &str = "it runs an editor's own tasks";
 const EDITOR: &str = "it belongs to an editor";
 const TODO: &str = "the list stands in the conversation: each write sends the whole of it";
+const LIST: &str = "the list is sent whole: ask for `TodoWrite`";
 const PLAN: &str = "there is no plan mode: what an agent may do is settled before it starts";
 const SERVER: &str = "no language server runs in the sandbox";
 const PATCH: &str = "patches are not read; `edit` and `write` change files";
+const MEMORY: &str = "nothing is kept from one session to the next";
+const OWN_AGENT: &str = "it is an agent of that program; hand work to your own";
+const WORKTREE: &str = "an agent has no worktree of its own here";
+const SCHEDULE: &str = "nothing is started by a clock";
 const INDEX: &str = "it asks a service that keeps an index of public code";
 
 macro_rules! aliases {
@@ -181,8 +186,8 @@ aliases! {
         "LS" => Works, "file_list";
         "WebFetch" => Limited("gives the page; no model answers a question about it"), "web_fetch";
         "WebSearch" => Works, "web_search";
-        "Task" => Limited("waits for the conclusion; nothing in the background"), "spawn_agent";
-        "Agent" => Limited("waits for the conclusion; nothing in the background"), "spawn_agent";
+        "Task" => Works, "spawn_agent";
+        "Agent" => Works, "spawn_agent";
         "Bash" => Limited(SHELL), "shell";
         "BashOutput" => Unavailable(BACKGROUND);
         "KillShell" => Unavailable(BACKGROUND);
@@ -200,6 +205,21 @@ aliases! {
         "LSP" => Unavailable(SERVER);
         "Workflow" => Unavailable("a sequence of agents is a team, which a person starts");
         "SendMessage" => Unavailable("agents at work hear nothing from each other; conclusions go back");
+        "TaskCreate" => Unavailable(LIST);
+        "TaskGet" => Unavailable(LIST);
+        "TaskList" => Unavailable(LIST);
+        "TaskUpdate" => Unavailable(LIST);
+        "TaskOutput" => Works, "agent_result";
+        "TaskStop" => Works, "agent_cancel";
+        "EnterWorktree" => Unavailable(WORKTREE);
+        "ExitWorktree" => Unavailable(WORKTREE);
+        "CronCreate" => Unavailable(SCHEDULE);
+        "CronDelete" => Unavailable(SCHEDULE);
+        "CronList" => Unavailable(SCHEDULE);
+        "Monitor" => Unavailable(BACKGROUND);
+        "PowerShell" => Unavailable("the sandbox's shell is a POSIX shell: ask for `Bash`");
+        "TeamCreate" => Unavailable("a sequence of agents is a team, which a person starts");
+        "TeamDelete" => Unavailable("a sequence of agents is a team, which a person starts");
         "ListMcpResourcesTool" => Unavailable("it is a tool of an MCP server");
         "ReadMcpResourceTool" => Unavailable("it is a tool of an MCP server");
     }
@@ -300,6 +320,38 @@ aliases! {
         "todo" => Works, "todo_write";
         "todos" => Works, "todo_write";
         "think" => Unavailable("a model thinks without a tool");
+    }
+    GeminiCli {
+        "read_file" => Works, "file_read";
+        "read_many_files" => Limited("one file for each call"), "file_read";
+        "write_file" => Works, "file_write";
+        "replace" => Works, "file_edit";
+        "list_directory" => Works, "file_list";
+        "glob" => Works, "file_find";
+        "grep_search" => Works, "file_search";
+        "search_file_content" => Works, "file_search";
+        "run_shell_command" => Limited(SHELL), "shell";
+        "google_web_search" => Works, "web_search";
+        "write_todos" => Works, "todo_write";
+        "activate_skill" => Works, "use_skill";
+        "ask_user" => Limited("one question for each call"), "clarify";
+        "save_memory" => Unavailable(MEMORY);
+        "codebase_investigator" => Unavailable(OWN_AGENT);
+        "generalist" => Unavailable(OWN_AGENT);
+        "cli_help" => Unavailable(OWN_AGENT);
+        "get_internal_docs" => Unavailable("it explains that program");
+        "enter_plan_mode" => Unavailable(PLAN);
+        "exit_plan_mode" => Unavailable(PLAN);
+        "complete_task" => Unavailable("an agent's last message is its conclusion");
+    }
+    Pi {
+        "read" => Works, "file_read";
+        "write" => Works, "file_write";
+        "edit" => Works, "file_edit";
+        "bash" => Limited(SHELL), "shell";
+        "grep" => Works, "file_search";
+        "find" => Works, "file_find";
+        "ls" => Works, "file_list";
     }
 }
 

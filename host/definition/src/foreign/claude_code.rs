@@ -71,12 +71,20 @@ const TASK: &[Argument] = &[
         "agent",
         "The name of the agent, from the list in your instructions. Left out: `general-purpose`.",
     ),
-    argument("run_in_background", Flag, "", "Must be false: the call waits for the conclusion.")
-        .becomes(Becomes::Never("this tool waits for the conclusion; call it without it")),
+    argument(
+        "run_in_background",
+        Flag,
+        "background",
+        "True: return at once with an id and go on; you are told when it has ended. Default: false.",
+    ),
 ];
 
-const TASK_TEXT: &str = "Hands a task to a subagent and waits for its conclusion, which is all \
-that comes back. Several calls in one step run side by side.";
+const TASK_ID: Argument =
+    argument("task_id", Text, "id", "The id that the call which started it gave.").required();
+
+const TASK_TEXT: &str = "Hands a task to a subagent and waits for its conclusion, unless \
+`run_in_background` is set. Only the conclusion comes back. Several calls in one step run side by \
+side.";
 
 pub(super) const TOOLS: &[ForeignTool] = &[
     ForeignTool {
@@ -261,6 +269,26 @@ pub(super) const TOOLS: &[ForeignTool] = &[
             argument("args", Text, "", "What to apply it to.")
                 .becomes(Becomes::Nothing("the skill's text comes back, for you to follow")),
         ],
+        given: &[],
+    },
+    ForeignTool {
+        name: "TaskOutput",
+        tool: "agent_result",
+        description: "Gives the conclusion of a subagent in the background. Waits until it has \
+            ended, unless `block` is false.",
+        arguments: &[
+            TASK_ID,
+            argument("block", Flag, "wait", "Default: true."),
+            argument("timeout", Number, "", "Milliseconds to wait.")
+                .becomes(Becomes::Nothing("the subagent's own time limit holds")),
+        ],
+        given: &[],
+    },
+    ForeignTool {
+        name: "TaskStop",
+        tool: "agent_cancel",
+        description: "Ends a subagent in the background. What it has found until then is kept.",
+        arguments: &[TASK_ID],
         given: &[],
     },
     ForeignTool {

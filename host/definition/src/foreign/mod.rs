@@ -8,7 +8,9 @@
 
 mod claude_code;
 mod copilot;
+mod gemini_cli;
 mod opencode;
+mod pi;
 
 use crate::Dialect;
 
@@ -104,6 +106,8 @@ impl ForeignTool {
             Dialect::ClaudeCode => claude_code::TOOLS,
             Dialect::OpenCode => opencode::TOOLS,
             Dialect::Copilot => copilot::TOOLS,
+            Dialect::GeminiCli => gemini_cli::TOOLS,
+            Dialect::Pi => pi::TOOLS,
             Dialect::Canonical | Dialect::SmallCode | Dialect::Unknown => &[],
         }
     }
@@ -166,15 +170,13 @@ mod tests {
     use super::*;
     use crate::TOOL_ALIASES;
 
-    const DIALECTS: [Dialect; 3] = [Dialect::ClaudeCode, Dialect::OpenCode, Dialect::Copilot];
-
     fn names(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static str> {
         ForeignTool::offered(dialect, tool, written).iter().map(|face| face.name).collect()
     }
 
     #[test]
     fn every_tool_that_a_dialects_names_give_has_a_face_there() {
-        for dialect in DIALECTS {
+        for dialect in Dialect::WITH_TOOLS {
             let rows = TOOL_ALIASES.iter().filter(|row| row.dialect == dialect);
             let given: BTreeSet<_> = rows.flat_map(|row| row.canonical).collect();
             for tool in given {
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_every_required_argument_becomes_something() {
-        for dialect in DIALECTS {
+        for dialect in Dialect::WITH_TOOLS {
             let faces = ForeignTool::of(dialect);
             let names: BTreeSet<_> = faces.iter().map(|face| face.name).collect();
             assert_eq!(names.len(), faces.len(), "{dialect}");

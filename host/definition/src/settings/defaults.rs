@@ -53,6 +53,11 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
     },
 ];
 
+/// Whether agents of this visibility have tools of belljar's own by default.
+pub(super) fn has_host_tools(visibility: Visibility) -> bool {
+    DEFAULTS.iter().any(|row| row.visibility == visibility && !row.builtin_tools.is_empty())
+}
+
 /// The row as a grant with every key stated.
 pub(super) fn spec(visibility: Visibility) -> GrantSpec {
     let Some(row) = DEFAULTS.iter().find(|row| row.visibility == visibility) else {

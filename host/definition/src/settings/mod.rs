@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use belljar_policy::{Access, Grants, HostRule, Mount, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::{AgentId, KnownTools, Scope, Shapes, Slug, SubagentsAsk, Visibility};
+use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, Visibility};
 
 pub use command::grant_command;
 pub use defaults::{DEFAULTS, DefaultGrant};
@@ -49,6 +49,9 @@ pub struct Settings {
     pub compact_at: Option<u64>,
     /// `lenient` under `[agents]`: which shapes of agent files are read. Only the home file says.
     pub shapes: Shapes,
+    /// `strict` under `[agents]`: what becomes of an agent that asks for tools that nobody has. Only
+    /// the home file says.
+    pub missing_tools: Missing,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelSetting>,
     /// `[roles]`: role to model name. Every value is a key of `models`.

@@ -7,22 +7,25 @@ use toml::de::{DeTable, DeValue};
 
 use super::schema::Loader;
 use super::{KeySetting, SecretSetting, ToolSetting};
-use crate::agent::{MODEL_ROLES, Shapes};
+use crate::agent::{MODEL_ROLES, Missing, Shapes};
 use crate::suggest;
 use crate::toml_read::Item;
 
-const AGENTS_KEYS: &[&str] = &["lenient"];
+const AGENTS_KEYS: &[&str] = &["lenient", "strict"];
 const SECRET_KEYS: &[&str] = &["host", "header", "prefix", "env", "file"];
 const TOOL_KEYS: &[&str] = &["config", "digest"];
 
 impl<'t> Loader<'_, 't, '_> {
-    /// `[agents]`: how agent files are read.
+    /// `[agents]`: how agent files are read, and which agents run.
     pub(super) fn agents(&mut self, table: &DeTable<'t>) {
         let Some(item) = table.get("agents") else { return };
         let Some(agents) = self.reader.table("agents", item) else { return };
         self.reader.only(agents, "`agents`", AGENTS_KEYS);
         if self.reader.boolean(agents, "lenient") == Some(true) {
             self.settings.shapes = Shapes::Lenient;
+        }
+        if self.reader.boolean(agents, "strict") == Some(true) {
+            self.settings.missing_tools = Missing::Blocks;
         }
     }
 

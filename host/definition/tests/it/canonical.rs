@@ -77,6 +77,8 @@ fn an_agent_that_would_become_another_has_no_form() {
     let form = |fields: &str| form(&format!("---\ndescription: d\n{fields}\n---\nb")).unwrap_err();
     assert_eq!(form("tools: Bash, Frob"), NoCanonicalForm::NoTools);
     assert_eq!(form("sandbox_profile: strict"), NoCanonicalForm::NoTools);
+    let unclear = form("tools: Read\ndisallowedTools: Edit and whatever writes");
+    assert_eq!(unclear, NoCanonicalForm::Unclear);
     assert_eq!(form("mode: all\ndisable: true"), NoCanonicalForm::Disabled);
     assert_eq!(form("name: s\nvisibility: internal"), NoCanonicalForm::Already);
 }

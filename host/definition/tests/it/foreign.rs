@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use belljar_definition::{AgentId, Parsed, Settings, Status, parse_agent, status};
+use belljar_definition::{
+    AgentDefinition, AgentId, Dialect, Missing, Parsed, Settings, Status, parse_agent, status,
+};
 use belljar_policy::Rights;
 
 use crate::show::{agent as shown, agent_at, definition, known, of_field};
@@ -272,7 +274,7 @@ fn a_model_may_be_a_list_or_nothing() {
 
 #[test]
 fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
-    let status = |fields: &str| {
+    let judged = |fields: &str, missing: Missing| {
         let text = format!("---\nname: s\ndescription: d\n{fields}\n---\nbody");
         let path = Path::new("agents/scout.md");
         let Parsed::Agent { definition, diagnostics } =
@@ -283,7 +285,7 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
         let id = AgentId::home(definition.slug.clone());
         let grants = Settings::default().grants(&id, definition.visibility, Path::new("/ws"));
         let (_, notes) = Rights::effective(&definition.asked, &grants, None);
-        let status = status(&definition, &grants, &notes, &diagnostics);
+        let status = status(&definition, &grants, &notes, &diagnostics, missing);
         let lines = match &status {
             Status::Ready => &[][..],
             Status::ReadyWithWarnings { warnings: lines } | Status::Blocked { reasons: lines } => {
@@ -292,6 +294,7 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
         };
         format!("{}\n{}", status.as_str(), lines.join("\n"))
     };
+    let status = |fields: &str| judged(fields, Missing::Warns);
     insta::assert_snapshot!(status("tools: Read"), @"ready");
     insta::assert_snapshot!(status("tools: Read\nmaxTurns: 100\nhooks: {}"), @r#"
     ready with warnings
@@ -301,8 +304,33 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
     insta::assert_snapshot!(status("tools: Read, Write, Bash, Frob"), @r#"
     blocked
     tool `file_write` is not given by the operator's grants
+    "#);
+    insta::assert_snapshot!(status("tools: Read, Bash, Frob, mcp__a__b"), @r#"
+    ready with warnings
+    tool `Bash` is not available: `shell` is not installed
+    tool `Frob` does not exist
+    tool `mcp__a__b` is not available: it is a tool of an MCP server
+    "#);
+    insta::assert_snapshot!(judged("tools: Read, Bash, Frob", Missing::Blocks), @r#"
+    blocked
     tool `Frob` does not exist
     tool `Bash` is not available: `shell` is not installed
+    "#);
+    // Without any tool that it asks for it would be another agent.
+    insta::assert_snapshot!(status("tools: mcp__a__b, Frob"), @r#"
+    blocked
+    tool `Frob` does not exist
+    tool `mcp__a__b` is not available: it is a tool of an MCP server
+    "#);
+    insta::assert_snapshot!(status("tools: Write, Frob"), @r#"
+    blocked
+    tool `file_write` is not given by the operator's grants
+    tool `Frob` does not exist
+    "#);
+    // What takes tools away has to be understood.
+    insta::assert_snapshot!(status("tools: Read\ndisallowedTools: Edit and whatever writes"), @r#"
+    blocked
+    `Edit and whatever writes` cannot be kept: it names several things, and not all are tools
     "#);
     insta::assert_snapshot!(status("disable: true"), @r#"
     blocked
@@ -311,4 +339,21 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
     let lost = definition("---\nname: s\ndescription: d\ntools: Bash\n---\nb");
     let none = definition("---\nname: s\ndescription: d\ntools: []\n---\nb");
     assert!(lost.has_lost_all_tools() && !none.has_lost_all_tools());
+}
+
+#[test]
+fn names_of_tools_tell_gemini_cli_and_pi() {
+    let read = |fields: &str| definition(format!("---\nname: s\ndescription: d\n{fields}\n---\nb"));
+    let tools = |agent: &AgentDefinition| -> Vec<String> {
+        agent.asked.tools.iter().flatten().map(ToString::to_string).collect()
+    };
+    let gemini = read("kind: local\ntools: [read_file, grep_search, replace, mcp_docs_search]");
+    assert_eq!(gemini.dialect, Dialect::GeminiCli);
+    assert_eq!(tools(&gemini), ["file_edit", "file_read", "file_search"]);
+    let pi = read("tools: read, grep, find, ls");
+    assert_eq!(pi.dialect, Dialect::Pi);
+    assert_eq!(tools(&pi), ["file_find", "file_list", "file_read", "file_search"]);
+    // Names that several programs have tell nothing.
+    assert_eq!(read("tools: read, write").dialect, Dialect::Unknown);
+    assert_eq!(read("tools: Read, LS").dialect, Dialect::ClaudeCode);
 }

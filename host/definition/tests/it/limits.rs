@@ -122,7 +122,7 @@ fn read_only_in_any_programs_words_leaves_tools_that_read_and_no_mount_to_write_
 fn the_permissions_of_a_programs_settings_are_kept_or_block() {
     let allowed = |fields: &str| {
         let definition = with(fields);
-        assert!(definition.unavailable.is_empty(), "{fields}: {:?}", definition.unavailable);
+        assert!(definition.unclear.is_empty(), "{fields}: {:?}", definition.unclear);
         move |tool: &str| definition.asked.most(tool)
     };
     use Permission::{Allow, Ask, Deny};
@@ -143,7 +143,7 @@ fn the_permissions_of_a_programs_settings_are_kept_or_block() {
     {
         let definition = with(&format!("permissions: {{ {line} }}"));
         let is_word = line.starts_with("paths");
-        assert_eq!(definition.unavailable.is_empty(), is_word, "{line}");
+        assert_eq!(definition.unclear.is_empty(), is_word, "{line}");
     }
 }
 
@@ -158,7 +158,7 @@ fn names_to_take_away_may_stand_side_by_side_or_be_a_word_for_all() {
     for line in ["disallowedTools: all", "permissions: { deny: [Everything] }", "tools: {}"] {
         assert_eq!(rights(&with(line).asked).tools().count(), 0, "{line}");
     }
-    assert!(!with("disallowedTools: Edit and whatever writes").unavailable.is_empty());
+    assert!(!with("disallowedTools: Edit and whatever writes").unclear.is_empty());
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_tool_that_is_installed_later_stays_denied_where_all_are_by_default() {
 }
 
 #[test]
-fn patterns_that_say_the_same_of_everything_are_kept_and_others_block() {
+fn patterns_that_say_the_same_of_everything_are_kept_and_others_take_the_tool_away() {
     for (line, most) in [
         ("read: { '*': allow, 'mcp:*': deny }", Permission::Allow),
         ("read: { 'mcp:*': deny }", Permission::Allow),

@@ -477,6 +477,23 @@ fn a_granted_name_that_does_not_exist_is_a_warning() {
 }
 
 #[test]
+fn defaults_that_leave_out_belljars_own_tools_are_a_warning() {
+    let settings = home("[defaults.user-facing]\ntools = ['file_read']").unwrap();
+    insta::assert_snapshot!(list(settings.warnings()), @r#"
+    belljar.toml:1:1: warning: `tools` under `[defaults.user-facing]` names none of belljar's own tools, so no agent gets them
+      hint: name those that agents may use: `spawn_agent`, `delegate_parallel`, `agent_status`, `agent_result`, `agent_cancel`, `use_skill`, `todo_write`, `clarify`
+    "#);
+    // One that is named, if only to deny it, was thought of.
+    for quiet in [
+        "[defaults.user-facing]\ntools = { file_read = 'allow', spawn_agent = 'deny' }",
+        "[defaults.user-facing]\nhosts = []",
+        "[defaults.internal]\ntools = ['file_read']",
+    ] {
+        assert_eq!(home(quiet).unwrap().warnings(), [], "{quiet}");
+    }
+}
+
+#[test]
 fn hooks_are_read_with_their_defaults() {
     let settings = home(
         "[[hooks]]

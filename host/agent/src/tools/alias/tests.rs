@@ -118,6 +118,14 @@ fn arguments_are_renamed_defaulted_and_taken_apart() {
         ),
         json!({"question": "Which?", "options": ["A", "B"]})
     );
+    assert_eq!(
+        claude("Task", json!({"prompt": "p", "description": "d", "run_in_background": true})),
+        json!({"task": "p", "background": true})
+    );
+    assert_eq!(
+        claude("TaskOutput", json!({"task_id": "bg-1", "block": false, "timeout": 1})),
+        json!({"id": "bg-1", "wait": false})
+    );
     let copilot = |name, arguments| own(Dialect::Copilot, name, arguments).unwrap();
     assert_eq!(
         copilot("grep_search", json!({"query": "a.b(", "isRegexp": false})),
@@ -135,6 +143,33 @@ fn arguments_are_renamed_defaulted_and_taken_apart() {
         json!({"todos": [{"content": "t", "status": "pending"}]})
     );
     assert_eq!(copilot("fetch_webpage", json!({"urls": ["u"]})), json!({"url": "u"}));
+    let gemini = |name, arguments| own(Dialect::GeminiCli, name, arguments).unwrap();
+    assert_eq!(
+        gemini("run_shell_command", json!({"command": "ls", "dir_path": "src"})),
+        json!({"command": "ls", "cwd": "src"})
+    );
+    assert_eq!(
+        gemini(
+            "replace",
+            json!({"file_path": "a", "instruction": "i", "old_string": "x", "new_string": "y"})
+        ),
+        json!({"path": "a", "old_text": "x", "new_text": "y"})
+    );
+    assert_eq!(
+        gemini("write_todos", json!({"todos": [{"description": "t", "status": "blocked"}]})),
+        json!({"todos": [{"content": "t", "status": "pending"}]})
+    );
+    let pi = |name, arguments| own(Dialect::Pi, name, arguments).unwrap();
+    assert_eq!(
+        pi("edit", json!({"path": "a", "edits": [{"oldText": "x", "newText": "y"}]})),
+        json!({"path": "a", "edits": [{"old_text": "x", "new_text": "y"}]})
+    );
+    assert_eq!(
+        pi("grep", json!({"pattern": "x", "glob": "*.rs", "ignoreCase": true, "context": 2})),
+        json!({"pattern": "x", "glob": "*.rs", "case_insensitive": true, "context": 2})
+    );
+    let literal = own(Dialect::Pi, "grep", json!({"pattern": "x", "literal": true}));
+    assert!(literal.unwrap_err().contains("write a regular expression"));
 }
 
 #[test]
@@ -172,7 +207,7 @@ fn an_error_speaks_of_the_names_that_the_model_knows() {
 
 #[test]
 fn every_face_has_a_schema_that_a_call_with_just_the_required_arguments_satisfies() {
-    for dialect in [Dialect::ClaudeCode, Dialect::OpenCode, Dialect::Copilot] {
+    for dialect in Dialect::WITH_TOOLS {
         for alias in ForeignTool::of(dialect) {
             let schema = schema(alias.arguments);
             let call = example(alias.arguments);

@@ -116,6 +116,7 @@ impl Agent {
         let shown = |name: &str| Shown::clipped(name, 60).to_string();
         asks.extend(definition.unknown_tools.iter().map(|name| shown(name)));
         asks.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
+        asks.extend(definition.unclear.iter().map(|it| shown(&it.name)));
         for mount in definition.asked.mounts.iter().flatten() {
             asks.push(format!("mount {} ({})", mount.guest, mount.access));
         }
@@ -169,6 +170,7 @@ impl Agent {
         });
         missing.extend(definition.unknown_tools.iter().map(|name| shown(name)));
         missing.extend(definition.unavailable.iter().map(|tool| shown(&tool.name)));
+        missing.extend(definition.unclear.iter().map(|it| shown(&it.name)));
         if definition.disabled {
             missing.push("its file switches it off".to_owned());
         }

@@ -13,16 +13,13 @@ use crate::setup::exit::{Exit, Failure};
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain, styled};
 
-/// The dialects that have names of their own.
-const DIALECTS: [Dialect; 3] = [Dialect::ClaudeCode, Dialect::OpenCode, Dialect::Copilot];
-
 pub(crate) fn run(json: bool, markdown: bool, out: &Out) -> Result<Exit, Failure> {
     if json {
-        out.json(&DIALECTS.map(dialect_json))?;
+        out.json(&Dialect::WITH_TOOLS.map(dialect_json))?;
     } else if markdown {
         out.text(&page());
     } else {
-        for dialect in DIALECTS {
+        for dialect in Dialect::WITH_TOOLS {
             tables(dialect, out);
         }
     }
@@ -112,7 +109,7 @@ fn page() -> String {
         the second table, so that the author's system prompt stays true. Rights, receipts and \
         hooks know belljar's own names.\n"
         .to_owned();
-    for dialect in DIALECTS {
+    for dialect in Dialect::WITH_TOOLS {
         // Writing to a `String` cannot fail.
         let _ = write!(page, "\n## {dialect}\n\n| name | here | status |\n| --- | --- | --- |\n");
         for row in rows(dialect) {

@@ -210,7 +210,9 @@ impl Verdict {
         let unknown = definition.iter().flat_map(|agent| &agent.unknown_tools);
         let unknown = unknown.map(|name| json!({ "name": name, "why": "it does not exist" }));
         let unavailable = definition.iter().flat_map(|agent| &agent.unavailable);
-        let unavailable = unavailable.map(|tool| json!({ "name": tool.name, "why": tool.why }));
+        let unclear = definition.iter().flat_map(|agent| &agent.unclear);
+        let unavailable =
+            unavailable.chain(unclear).map(|tool| json!({ "name": tool.name, "why": tool.why }));
         json!({
             "path": self.path,
             "status": self.kind.as_str(),
