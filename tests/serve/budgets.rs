@@ -202,7 +202,7 @@ async fn a_turn_that_the_day_has_no_step_left_for_is_refused_before_anything_is_
     assert!((1..=86_400).contains(&wait), "{wait}");
     assert_eq!(world.state("blue").await, before);
     // What fits is taken; from then on nothing is, and nothing is stored.
-    chat("blue-member", &"x".repeat(usize::try_from(left).unwrap() * 12)).await.is(200);
+    chat("blue-member", &"x".repeat(usize::try_from(left).unwrap() * 8)).await.is(200);
     let before = world.state("blue").await;
     let stream = json!({"agent": "teller", "text": "tell", "stream": true});
     let call = world.call_as("blue-member", "POST", "/v1/chat").json(&stream);
@@ -212,4 +212,63 @@ async fn a_turn_that_the_day_has_no_step_left_for_is_refused_before_anything_is_
     // The neighbour is unharmed, and the tenant may still look.
     chat("red-member", "tell").await.is(200);
     world.call_as("blue-member", "GET", "/v1/sessions").send().await.is(200);
+}
+
+/// An agent whose model bills more than its text, as one that thinks does.
+const DEAR: &str = "
+transcript: 1
+each_run: true
+agents:
+  - agent: teller
+    turns:
+      - say: Once upon a time.
+        usage: {input: 300, output: 100}
+";
+
+#[tokio::test]
+async fn no_turn_begins_with_less_left_than_its_model_bills_for_a_step() {
+    let world =
+        World::with(Plan { transcript: DEAR, tokens: Some(1_000), ..Plan::default() }).await;
+    let chat = async |caller: &str, body: Value| {
+        world.call_as(caller, "POST", "/v1/chat").json(&body).send().await
+    };
+    let new = || json!({"agent": "teller", "text": "tell"});
+    let first = chat("blue-member", new()).await.is(200).json();
+    assert_eq!(first["status"], "completed");
+    let again = json!({"session": first["session"], "text": "more"});
+    assert_eq!(chat("blue-member", again.clone()).await.is(200).json()["status"], "completed");
+    let before = world.state("blue").await;
+    // 200 are left, a step takes 400, and of its text nobody would think so.
+    for body in [new(), again] {
+        let refused = chat("blue-member", body).await.is(429);
+        let problem = refused.problem("day-limit");
+        let limit = &problem["limit"];
+        assert_eq!(
+            (&limit["name"], &limit["left"]),
+            (&json!("tenant_tokens_per_day"), &json!(200))
+        );
+        assert!(problem["detail"].as_str().unwrap().contains("at least 40"), "{problem}");
+        assert!(limit["resets"].as_str().unwrap().ends_with("T00:00:00Z"), "{limit}");
+    }
+    assert_eq!(world.state("blue").await, before);
+    assert_eq!(chat("red-member", new()).await.is(200).json()["status"], "completed");
+}
+
+#[tokio::test]
+async fn an_answer_that_passes_the_day_is_kept_and_no_turn_begins_after_it() {
+    let world = World::with(Plan { transcript: DEAR, tokens: Some(350), ..Plan::default() }).await;
+    let chat = async |caller: &str| {
+        let body = json!({"agent": "teller", "text": "tell"});
+        world.call_as(caller, "POST", "/v1/chat").json(&body).send().await
+    };
+    // Nobody knows yet what it bills.
+    let told = chat("blue-member").await.is(200).json();
+    assert_eq!(
+        (&told["status"], &told["text"]),
+        (&json!("completed"), &json!("Once upon a time."))
+    );
+    let before = world.state("blue").await;
+    chat("blue-member").await.is(429).problem("day-limit");
+    assert_eq!(world.state("blue").await, before);
+    chat("red-member").await.is(200);
 }

@@ -8,6 +8,7 @@ use belljar_definition::Settings;
 use belljar_model::Models;
 use belljar_sandbox::{Sandbox, SecretStore};
 
+use crate::billed::Billed;
 use crate::clock::{Clock, SystemClock};
 use crate::replay::journal::{Journal, NoJournal};
 use crate::rights::delegates::Listing;
@@ -48,6 +49,8 @@ pub struct Host {
     pub tenant: Option<String>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
+    /// What models have billed for the steps of these agents lately.
+    pub(crate) billed: Arc<Billed>,
     /// The agents that may be delegated to, for the catalogue and workspace they were made for.
     listing: Arc<Mutex<Option<CachedListing>>>,
 }
@@ -82,6 +85,7 @@ impl Host {
             home: None,
             tenant: None,
             clock: Arc::new(SystemClock),
+            billed: Arc::default(),
             listing: Arc::default(),
         }
     }
@@ -92,6 +96,12 @@ impl Host {
             Some(tenant) => format!("{command} --tenant {tenant}"),
             None => command,
         }
+    }
+
+    /// This host, knowing what models have billed while the one before it was in force.
+    #[must_use]
+    pub fn knowing_the_bills_of(self, before: &Self) -> Self {
+        Self { billed: Arc::clone(&before.billed), ..self }
     }
 
     /// This host for one run that begins with these agents. What they delegate to has no rights

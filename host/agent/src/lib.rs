@@ -32,6 +32,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent_loop;
+mod billed;
 mod builder;
 mod clock;
 pub mod events;

@@ -91,13 +91,14 @@ pub struct Preview {
     pub request: ChatRequest,
     /// What a person should know: rights that were narrowed, tools that are left out.
     pub notes: Vec<String>,
+    least_tokens: u64,
 }
 
 impl Preview {
-    /// The fewest tokens that a model can count this request as. An agent with fewer left takes no
-    /// step.
+    /// The fewest tokens that the step takes: what its model has billed for the like of it lately,
+    /// else the fewest that the request can count as.
     pub fn least_tokens(&self) -> u64 {
-        least_tokens(&self.request)
+        self.least_tokens
     }
 }
 
@@ -167,6 +168,7 @@ pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
     let request = prepare(&job, &ledger, &stop).await?.machine.request().clone();
     Ok(Preview {
         model: job.model.model.id().to_owned(),
+        least_tokens: least_tokens(&request).max(job.billed(&request)),
         request: Arc::unwrap_or_clone(request),
         notes: ledger.take().warnings,
     })

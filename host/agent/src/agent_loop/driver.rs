@@ -302,6 +302,7 @@ impl Agent<'_> {
             Heard::Reply(Ok(reply)) => {
                 trace::answered(&span, &reply);
                 self.bill_tokens(machine, &reply);
+                self.job.note_billed(machine.request(), &reply);
                 let said = || StepKind::Said { told, reply: reply.clone() };
                 job.persist_step(step, 0, said).await;
                 return Input::Replied(reply);
@@ -332,7 +333,8 @@ impl Agent<'_> {
     async fn room(&self, machine: &Loop, timer: &mut Timer) -> Result<Hold, Ending> {
         let budget = &self.job.budget;
         loop {
-            if let Ok(held) = held(budget, machine.request()) {
+            let billed = self.job.billed(machine.request());
+            if let Ok(held) = held(budget, machine.request(), billed) {
                 return Ok(held);
             }
             budget

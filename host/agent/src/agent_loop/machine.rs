@@ -455,13 +455,15 @@ pub(crate) fn least_tokens(request: &ChatRequest) -> u64 {
 }
 
 /// Keeps room for a request that is about to be sent, so that agents side by side do not each find
-/// the same tokens left. What it will use is taken to be its prompt, at four bytes a token.
+/// the same tokens left. What it will use is taken to be its prompt, at four bytes a token, or what
+/// was `billed` for one like it, if that is more; 0 = nothing is known of that.
 ///
 /// # Errors
 ///
 /// The budget in which not even the fewest tokens are left that the prompt can count as.
-pub fn held(budget: &Budget, request: &ChatRequest) -> Result<Hold, Exhausted> {
-    budget.hold(Meter::Tokens, least_tokens(request), prompt_bytes(request) / 4)
+pub fn held(budget: &Budget, request: &ChatRequest, billed: u64) -> Result<Hold, Exhausted> {
+    let likely = (prompt_bytes(request) / 4).max(billed);
+    budget.hold(Meter::Tokens, least_tokens(request), likely)
 }
 
 /// Bytes of a prompt, as far as a model reads them.

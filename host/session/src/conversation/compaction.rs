@@ -248,7 +248,7 @@ impl Work<'_> {
     ) -> Result<String, Problem> {
         let budget = self.conversation.budget();
         let is_over = budget.exhausted(Meter::Tokens).is_some();
-        let Ok(held) = held(budget, request) else { return Err(Problem::Budget) };
+        let Ok(held) = held(budget, request, 0) else { return Err(Problem::Budget) };
         if is_over || budget.reserve(Meter::Steps, 1).is_err() {
             return Err(Problem::Budget);
         }

@@ -120,6 +120,7 @@ impl Inner {
             return Err(version);
         }
         let Version { host, limits } = *version;
+        let host = host.knowing_the_bills_of(&self.host());
         if let Some(told) = self.versions.told.get() {
             told(&host);
         }
