@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::kit::World;
+use crate::kit::{Done, World};
 use crate::serve::{Server, key};
 
 const HELPER: &str = "---\nname: helper\ndescription: Helps.\ntools: [file_read, file_write, web_fetch]\n---\nYou help.\n";
@@ -191,6 +191,23 @@ fn to_take_back_gives_nothing_and_says_what_holds_by_default() {
     let world = World::new();
     world.home_file("agents/free.md", FREE);
     let config = world.home().join("belljar.toml");
+    // What others have by default is not written down for it.
+    let defaults = "[defaults.user-facing]\nhosts = [\"https://a.test\"]\nmounts = []\n";
+    world.home_file("belljar.toml", defaults);
+    let mount = format!("/in:{}:read", world.workspace().display());
+    let more = ["--host", "https://b.test", "--mount", &mount, "--absent", "--yes"];
+    world.run(&[&["grant", "ghost"], &more[..]].concat()).exits(0);
+    let text = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
+    let ghost = text.strip_prefix(defaults).unwrap();
+    assert!(
+        ghost.contains("hosts = [\"https://b.test\"]\n") && !ghost.contains("a.test"),
+        "{text}"
+    );
+    assert!(ghost.contains("/in") && !ghost.contains("path = \"/workspace\""), "{text}");
+    // And what it was given by name stays beside what it is given next.
+    world.run(&["grant", "ghost", "--host", "https://c.test", "--absent", "--yes"]).exits(0);
+    let text = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
+    assert!(text.contains("hosts = [\"https://b.test\", \"https://c.test\"]"), "{text}");
     for grant in ["add_tools = { file_read = 'deny' }", "tools = []\nmounts = []"] {
         let text = format!("[grants.free]\n{grant}\n");
         world.home_file("belljar.toml", &text);
@@ -206,4 +223,33 @@ fn to_take_back_gives_nothing_and_says_what_holds_by_default() {
     done.complains("has `file_read` by default").complains("--tool file_read=deny");
     // Its neighbour in the same list stays.
     assert!(fs::read_to_string(&config).unwrap().contains("shell"));
+}
+
+#[cfg(unix)]
+#[test]
+fn grants_that_are_written_at_the_same_time_are_all_there() {
+    let world = World::new();
+    world.home_file("agents/free.md", FREE);
+    let host = |number: u32| format!("https://h{number}.test");
+    let grant = |number: u32| {
+        let host = host(number);
+        world.spawn(&["grant", "free", "--host", &host, "--yes"])
+    };
+    let all: Vec<_> = (0..6).map(grant).collect();
+    for child in all {
+        Done::of(child.wait_with_output().unwrap()).exits(0);
+    }
+    let text = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
+    assert!((0..6).all(|number| text.contains(&host(number))), "{text}");
+    let revoke = |number: u32| {
+        let host = host(number);
+        world.spawn(&["revoke", "free", "--host", &host, "--yes"])
+    };
+    let all: Vec<_> = (0..3).map(revoke).chain([grant(7)]).collect();
+    for child in all {
+        Done::of(child.wait_with_output().unwrap()).exits(0);
+    }
+    let text = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
+    let there: Vec<bool> = (0..8).map(|number| text.contains(&host(number))).collect();
+    assert_eq!(there, [false, false, false, true, true, true, false, true], "{text}");
 }

@@ -44,6 +44,9 @@ pub struct GrantChange {
     /// what is added, it is these of them alone. `None` = not known, or it asks for whatever it
     /// is given; then what is added is written beside the defaults, which stay as they are.
     pub asked_tools: Option<BTreeSet<ToolName>>,
+    /// Nobody knows the agent yet: of mounts, hosts and secrets what is added is written and nothing
+    /// that all have by default beside it.
+    pub alone: bool,
 }
 
 impl GrantChange {
@@ -69,7 +72,7 @@ impl GrantChange {
 
     /// Whether there is nothing to add.
     pub fn is_empty(&self) -> bool {
-        let Self { tools, mounts, hosts, secrets, limits, asked_tools: _ } = self;
+        let Self { tools, mounts, hosts, secrets, limits, asked_tools: _, alone: _ } = self;
         tools.is_empty()
             && mounts.is_empty()
             && hosts.is_empty()
@@ -86,6 +89,18 @@ impl GrantChange {
             && let (Some(asked), Some(tools)) = (&self.asked_tools, &mut base.tools)
         {
             tools.retain(|tool, _| asked.contains(tool));
+        }
+        if self.alone {
+            let stated = settings.home.grants.get(id).cloned().unwrap_or_default();
+            if !self.mounts.is_empty() {
+                base.mounts = Some(stated.mounts.unwrap_or_default());
+            }
+            if !self.hosts.is_empty() {
+                base.hosts = Some(stated.hosts.unwrap_or_default());
+            }
+            if !self.secrets.is_empty() {
+                base.secrets = Some(stated.secrets.unwrap_or_default());
+            }
         }
         base
     }

@@ -25,17 +25,17 @@ pub(super) fn run(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     let host = writer.whose.host(out)?;
     let members = members(&Scope::Library(name.to_string()), &host, writer);
     let changes: Vec<_> = members.iter().filter_map(Member::change).collect();
-    let Some((old, new)) = writer.changed(&changes)? else {
+    let Some(edit) = writer.changed(&changes)? else {
         return unchanged(name.as_str(), &members, out);
     };
-    let after = writer.after(&host, places, &new)?;
+    let after = writer.after(&host, places, &edit.new)?;
     let after = self::members(&Scope::Library(name.to_string()), &after, writer);
     show(name.as_str(), &members, &after, out);
     let question = format!("write this for {}?", agents(changes.len()));
     if !writer.agreed(&question)? {
         return Ok(Exit::Cancelled);
     }
-    writer.write(&old, &new, &changes)?;
+    writer.write(edit, &changes)?;
     let ready = after.iter().filter(|member| member.before.status.is_ready()).count();
     let of = agents(after.len());
     out.note(format_args!("of {of} in library `{name}`, {ready} are ready"));

@@ -22,8 +22,9 @@ use self::asked::Asks;
 use self::rights::usage;
 use crate::args::GrantArgs;
 use crate::commands::catalogue::agents;
+use crate::setup::config_lock::ConfigLock;
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_config, read_own_config, replace_config};
+use crate::setup::home::{Places, read_config, read_own_config};
 use crate::setup::whose::Whose;
 use crate::term::diff;
 use crate::term::out::Out;
@@ -65,8 +66,9 @@ fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     check_names(&change, &host)?;
     let (visibility, before) = agent(name, &id, &host, writer)?;
     warn_of_no_effect(&id, &change, &host, out);
-    if let Some(agent) = &before {
-        change.asked_tools.clone_from(&agent.definition.asked.tools);
+    match &before {
+        Some(agent) => change.asked_tools.clone_from(&agent.definition.asked.tools),
+        None => change.alone = host.teams.catalog().get(&id).is_none(),
     }
     let asks = before.as_ref().filter(|_| args.asked);
     let asks = asks.map(|agent| Asks::of(agent, &host, args.read_only, &change));
@@ -74,17 +76,17 @@ fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
         asks.add_to(&mut change);
     }
     let changes = [(id.clone(), visibility, change)];
-    let Some((old, new)) = writer.changed(&changes)? else {
+    let Some(edit) = writer.changed(&changes)? else {
         return unchanged(&id, before.as_ref(), asks.as_ref(), out);
     };
     if let Some(asks) = &asks {
         asks.show(&id, out);
     }
-    diff::show(&writer.places.config().shown().to_string(), &old, &new, out);
+    diff::show(&writer.places.config().shown().to_string(), &edit.old, &edit.new, out);
     if !writer.agreed("write this?")? {
         return Ok(Exit::Cancelled);
     }
-    writer.write(&old, &new, &changes)?;
+    let new = writer.write(edit, &changes)?;
     if let Some(entry) = host.library.catalog().get(&id) {
         let after = writer.host_after(&host, places, &new, &changes[0].2)?;
         say_status(&resolve_entry(&after, entry, &places.workspace), &host, args.asked, out);
@@ -119,12 +121,13 @@ impl Writer<'_> {
         places
     }
 
-    /// The old and the new text of the file; `None` where nothing changes.
+    /// What is to be written; `None` where nothing changes.
     fn changed(
         &self,
         changes: &[(AgentId, Visibility, GrantChange)],
-    ) -> Result<Option<(String, String)>, Failure> {
+    ) -> Result<Option<Edit>, Failure> {
         let path = self.places.config();
+        let lock = lock_unless_asked(self.args.yes, &path)?;
         let old = read_own_config(&path)?.unwrap_or_default();
         let tools = changes.iter().flat_map(|(_, _, change)| &change.tools);
         let pinned = write::pin(&old, tools, self.places)?;
@@ -134,24 +137,26 @@ impl Writer<'_> {
             diagnostics.iter_mut().for_each(|found| (found.line, found.column) = (0, 0));
             Failure::diagnostics("the grant cannot be added", diagnostics)
         })?;
-        Ok((new != old).then_some((old, new)))
+        Ok((new != old).then_some(Edit { old, new, lock }))
     }
 
     fn agreed(&self, question: &str) -> Result<bool, Failure> {
         agreed(self.args.yes, question, self.out)
     }
 
+    /// Writes it; gives the new text.
     fn write(
         &self,
-        old: &str,
-        new: &str,
+        edit: Edit,
         changes: &[(AgentId, Visibility, GrantChange)],
-    ) -> Result<(), Failure> {
+    ) -> Result<String, Failure> {
         let path = self.places.config();
-        replace(&path, old, new)?;
+        let Edit { old, new, lock } = edit;
+        replace(lock, &path, &old, &new)?;
         self.out.note(format_args!("wrote {}", path.shown()));
         let lines = changes.iter().map(|(id, _, change)| (id.clone(), record::detail(change)));
-        record::record(&self.args.of, self.operator, "grant", lines.collect())
+        record::record(&self.args.of, self.operator, "grant", lines.collect())?;
+        Ok(new)
     }
 
     /// The host after the new text was written. What it pins is there from now on.
@@ -182,14 +187,23 @@ impl Writer<'_> {
     }
 }
 
-/// Puts a text in the place of the one that the person was shown. What somebody else has written
-/// while the question stood is not undone.
-fn replace(path: &Path, shown: &str, new: &str) -> Result<(), Failure> {
-    if read_own_config(path)?.unwrap_or_default() == shown {
-        return replace_config(path, new);
-    }
-    Err(Failure::new(format!("`{}` was changed meanwhile, and nothing is written", path.shown()))
-        .hint("repeat the command, and look at what it shows then"))
+/// A new text of a file.
+struct Edit {
+    old: String,
+    new: String,
+    /// Held since the old one was read.
+    lock: Option<ConfigLock>,
+}
+
+/// Keeps others from changing a file from now on, where no person is asked in between: who thinks
+/// about it holds nobody up, and is told when the file has changed meanwhile.
+fn lock_unless_asked(yes: bool, path: &Path) -> Result<Option<ConfigLock>, Failure> {
+    yes.then(|| ConfigLock::of(path)).transpose()
+}
+
+/// Puts a text in the place of the one that the person was shown.
+fn replace(lock: Option<ConfigLock>, path: &Path, shown: &str, new: &str) -> Result<(), Failure> {
+    lock.map_or_else(|| ConfigLock::of(path), Ok)?.replace(shown, new)
 }
 
 /// Whether the person says yes, by the option or asked.

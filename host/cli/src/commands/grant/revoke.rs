@@ -14,7 +14,7 @@ use belljar_policy::{
 };
 
 use super::rights::{self, usage};
-use super::{agreed, record, replace};
+use super::{agreed, lock_unless_asked, record, replace};
 use crate::args::RevokeArgs;
 use crate::commands::catalogue::agents;
 use crate::setup::exit::{Exit, Failure};
@@ -38,6 +38,7 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
     let host = whose.host(out)?;
     let ids = ids(args, &host)?;
     let path = whose.places.config();
+    let lock = lock_unless_asked(args.yes, &path)?;
     let old = read_own_config(&path)?.unwrap_or_default();
     let user_home = whose.places.user_home.as_deref();
     let new = revoke_grants(&path, &old, user_home, &ids, &removal)
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
     if !agreed(args.yes, "write this?", out)? {
         return Ok(Exit::Cancelled);
     }
-    replace(&path, &old, &new)?;
+    replace(lock, &path, &old, &new)?;
     out.note(format_args!("wrote {}", path.shown()));
     let lines = ids.iter().map(|(id, _)| (id.clone(), record::taken(&removal)));
     record::record(&args.of, operator, "revoke", lines.collect())?;

@@ -10,8 +10,9 @@ use toml_edit::{DocumentMut, Item, Table, Value, value};
 
 use super::finding::{self, Candidate, Found, PROVIDERS, SERVERS};
 use crate::args::InitArgs;
+use crate::setup::config_lock::ConfigLock;
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, read_own_config, replace_config};
+use crate::setup::home::{Places, read_own_config};
 use crate::term::out::{Out, Style};
 
 /// Finds a model and writes its section into the `belljar.toml` of the home, unless there is one.
@@ -49,7 +50,7 @@ pub(super) fn set_up(args: &InitArgs, places: &Places, out: &Out) -> Result<Exit
         )));
     };
     let new = with_model(&path, &text, &before, chosen, places.user_home.as_deref())?;
-    replace_config(&path, &new)?;
+    ConfigLock::of(&path)?.replace(&text, &new)?;
     tell(chosen, &found, &path, out);
     Ok(Exit::Completed)
 }

@@ -10,11 +10,12 @@ use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::{Sandbox, ToolInfo, Wasm};
 
 use crate::commands::tools::words::{asks, hints};
+use crate::setup::config_lock::ConfigLock;
 use crate::setup::embedded::STOCK_TOOLS;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{
     MAX_COMPONENT_BYTES, MAX_MANIFEST_BYTES, Places, create_private, not_written, read_bounded,
-    read_own_config, replace_config,
+    read_own_config,
 };
 use crate::setup::host;
 use crate::setup::ours::make_private;
@@ -86,10 +87,11 @@ pub(super) fn run(new: &New<'_>, places: &Places, out: &Out) -> Result<Exit, Fai
     out.line(format_args!("installed in {}", to.shown()));
     if moves_pin {
         let path = places.config();
-        let text = read_own_config(&path)?.unwrap_or_default();
-        let text = pins::with_digest(&text, name, &digest)
+        let lock = ConfigLock::of(&path)?;
+        let old = read_own_config(&path)?.unwrap_or_default();
+        let text = pins::with_digest(&old, name, &digest)
             .ok_or_else(|| Failure::usage(format!("`{}` is not valid", path.shown())))?;
-        replace_config(&path, &text)?;
+        lock.replace(&old, &text)?;
         out.line(format_args!("pinned {digest} in {}", path.shown()));
     } else if pin.is_none() {
         out.note(next(name, &digest, &tools));

@@ -1,0 +1,112 @@
+//! One process at a time changes the `belljar.toml` of a home: what it has read is what it replaces.
+//! The lock is on the directory of the home, so that nothing is left there; the system takes it back
+//! when the process dies.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use belljar_policy::ShownPath as _;
+
+use crate::setup::exit::Failure;
+use crate::setup::home::{create_private, not_written, read_own_config, replace_config};
+
+/// How long a command waits for another one that changes the file: such a one reads and writes it,
+/// and is done in some milliseconds.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// How long it pauses before it looks again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The right to change a `belljar.toml`. Dropping it lets the next one change it.
+#[derive(Debug)]
+pub(crate) struct ConfigLock {
+    path: PathBuf,
+    /// Holds the lock. `None` = there is no home yet, and so nobody else's text.
+    held: Option<File>,
+}
+
+impl ConfigLock {
+    /// Waits until nobody else changes this file.
+    ///
+    /// # Errors
+    ///
+    /// Where another process changes it for longer than such a change takes.
+    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+        let held = match File::open(path.parent().unwrap_or(Path::new("."))) {
+            Ok(directory) => Some(wait(directory, path)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(not_written("open the directory of", path, &error)),
+        };
+        Ok(Self { path: path.to_path_buf(), held })
+    }
+
+    /// Puts a text in the place of the one that was `shown` to a person, or read. What somebody else
+    /// has written meanwhile is not undone.
+    pub(crate) fn replace(self, shown: &str, new: &str) -> Result<(), Failure> {
+        let Self { path, held } = self;
+        let _held = match held {
+            Some(held) => held,
+            None => {
+                let home = path.parent().unwrap_or(Path::new("."));
+                let opened = create_private(home).and_then(|()| File::open(home));
+                wait(opened.map_err(|error| not_written("create", home, &error))?, &path)?
+            }
+        };
+        if read_own_config(&path)?.unwrap_or_default() == shown {
+            return replace_config(&path, new);
+        }
+        let why = format!("`{}` was changed meanwhile, and nothing is written", path.shown());
+        Err(Failure::new(why).hint("repeat the command, and look at what it shows then"))
+    }
+}
+
+fn wait(directory: File, path: &Path) -> Result<File, Failure> {
+    let started = Instant::now();
+    loop {
+        match directory.try_lock() {
+            Ok(()) => return Ok(directory),
+            Err(TryLockError::WouldBlock) if started.elapsed() < WAIT => {
+                std::thread::park_timeout(PAUSE)
+            }
+            Err(TryLockError::WouldBlock) => {
+                let why = format!("another belljar is changing `{}`", path.shown());
+                return Err(Failure::new(why).hint("try again when it has finished"));
+            }
+            Err(TryLockError::Error(error)) => return Err(not_written("lock", path, &error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_somebody_else_has_written_is_not_undone_and_the_next_one_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("belljar.toml");
+        let replaced = |shown: &str, new: &str| ConfigLock::of(&path)?.replace(shown, new);
+        replaced("", "# one\n").unwrap();
+        assert!(replaced("", "# two\n").unwrap_err().message.contains("changed meanwhile"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "# one\n");
+        // Each adds a line to what it has read.
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    let lock = ConfigLock::of(path).unwrap();
+                    let read = fs::read_to_string(path).unwrap();
+                    lock.replace(&read, &format!("{read}# {number}\n")).unwrap();
+                });
+            }
+        });
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 9);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+        let new = dir.path().join("new/home/belljar.toml");
+        ConfigLock::of(&new).unwrap().replace("", "# x\n").unwrap();
+        assert_eq!(fs::read_to_string(new).unwrap(), "# x\n");
+    }
+}
