@@ -96,6 +96,19 @@ fn an_agent_that_was_made_through_the_api_is_granted_what_is_named_and_it_is_tak
     done.complains("no grant for `library/api/helper`");
     revoke(&["library/api/helpr", "--all"]).exits(2).complains("helper");
 
+    // It is listed once, by the name that it is granted by.
+    let (_, list) = server.get("/v1/agents", Some(&key));
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let named = |slug: &str| {
+        let all = list["agents"].as_array().unwrap().iter();
+        let scopes = all.filter(|agent| agent["slug"] == slug);
+        scopes.map(|agent| agent["scope"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (named("helper"), named("free")),
+        (vec!["library/api".into()], vec!["library/api".into()])
+    );
+
     // Who gave and who took stands in the tenant's audit log.
     let (_, log) = server.get("/v1/audit", Some(&key));
     for part in ["\"revoke\"", "\"grant\"", "library/api/free", "\"all\":true"] {
@@ -178,19 +191,6 @@ fn a_grant_for_an_agent_that_is_not_there_yet_is_said_to_be_one() {
     assert_eq!(text, "[grants.later]\nadd_tools = [\"shell\"]\n");
     world.run(&["revoke", "later", "--tool", "shell", "--yes"]).exits(0);
     assert_eq!(fs::read_to_string(world.home().join("belljar.toml")).unwrap(), "");
-    // A team is granted what its agents have at most.
-    world.home_file(
-        "teams/t.yaml",
-        "name: t\ndescription: d\nstages:\n  - agent: general-purpose\n",
-    );
-    world.run(&["grant", "t", "--tool", "shell", "--yes"]).exits(0);
-}
-
-#[test]
-fn to_take_back_gives_nothing_and_says_what_holds_by_default() {
-    let world = World::new();
-    world.home_file("agents/free.md", FREE);
-    let config = world.home().join("belljar.toml");
     // What others have by default is not written down for it.
     let defaults = "[defaults.user-facing]\nhosts = [\"https://a.test\"]\nmounts = []\n";
     world.home_file("belljar.toml", defaults);
@@ -208,6 +208,19 @@ fn to_take_back_gives_nothing_and_says_what_holds_by_default() {
     world.run(&["grant", "ghost", "--host", "https://c.test", "--absent", "--yes"]).exits(0);
     let text = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
     assert!(text.contains("hosts = [\"https://b.test\", \"https://c.test\"]"), "{text}");
+    // A team is granted what its agents have at most.
+    world.home_file(
+        "teams/t.yaml",
+        "name: t\ndescription: d\nstages:\n  - agent: general-purpose\n",
+    );
+    world.run(&["grant", "t", "--tool", "shell", "--yes"]).exits(0);
+}
+
+#[test]
+fn to_take_back_gives_nothing_and_says_what_holds_by_default() {
+    let world = World::new();
+    world.home_file("agents/free.md", FREE);
+    let config = world.home().join("belljar.toml");
     for grant in ["add_tools = { file_read = 'deny' }", "tools = []\nmounts = []"] {
         let text = format!("[grants.free]\n{grant}\n");
         world.home_file("belljar.toml", &text);

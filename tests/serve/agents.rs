@@ -73,7 +73,10 @@ async fn agents_of_files_and_of_the_api_stand_in_one_list() {
     let list = world.call_as("blue-read-only", "GET", "/v1/agents").send().await.is(200).json();
     let agents = list["agents"].as_array().unwrap();
     let names: Vec<_> = agents.iter().map(|agent| (&agent["slug"], &agent["scope"])).collect();
-    assert_eq!(names, [(&json!("teller"), &json!("home")), (&json!("kept"), &json!("api"))]);
+    assert_eq!(
+        names,
+        [(&json!("teller"), &json!("home")), (&json!("kept"), &json!("library/api"))]
+    );
     let rights = world.call_as("blue-read-only", "GET", "/v1/grants?agent=teller");
     let rights = rights.send().await.is(200).json();
     assert_eq!((&rights["agent"], &rights["tools"]), (&json!("teller"), &json!({})));

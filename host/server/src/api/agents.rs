@@ -15,8 +15,8 @@ use crate::http::page::PAGE_BYTES;
 use crate::http::problem::{Kind, Problem};
 use crate::http::respond::{Json, JsonBody, PathOf, QueryOf, json_as};
 
-/// The scope of agents that are kept here.
-const KEPT: &str = "api";
+/// The scope of agents that are kept here: `library/api/NAME` is what every route takes for one.
+const KEPT: &str = "library/api";
 
 /// A name that stands for something else in a path.
 const RESERVED: &str = "validate";
@@ -71,7 +71,8 @@ pub(crate) struct AgentsQuery {
 pub(crate) struct AgentSummary {
     /// Its name.
     slug: String,
-    /// `home`, `workspace`, `library/NAME`, or `api` for one that is kept here.
+    /// `home`, `workspace`, or `library/NAME`. One that is kept here has `library/api`, and is called
+    /// `library/api/NAME` wherever a request names an agent.
     scope: String,
     /// When it was last changed, in milliseconds since 1970; of those that are kept here.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,8 +123,8 @@ pub(crate) async fn list(
 ) -> Result<Json<Agents>, Problem> {
     let slugs = ctx.store().agent_slugs().await?;
     let on_disk = on_disk(&ctx).await?;
-    let kept = |agent: &ResolvedAgent| slugs.iter().any(|slug| slug == agent.id.slug.as_str());
-    let files = on_disk.iter().filter(|agent| !is_kept(agent, kept)).map(Listed::File);
+    // Those that are kept here are in the catalogue too, as far as their texts can be used.
+    let files = on_disk.iter().filter(|agent| scope(&agent.id) != KEPT).map(Listed::File);
     let all: Vec<Listed> = files.chain(slugs.iter().map(|slug| Listed::Kept(slug))).collect();
     // Behind one that is not there is none.
     let seen = query.after.map_or(0, |after| {
@@ -318,12 +319,6 @@ async fn on_disk(ctx: &Ctx) -> Result<Vec<ResolvedAgent>, Problem> {
         Ok(Err(error)) => Err(Problem::bug(&error.to_string())),
         Err(error) => Err(Problem::bug(&format!("listing the agents failed: {error}"))),
     }
-}
-
-/// Whether an agent of the catalogue is one that is kept here: those of libraries are others,
-/// whatever they are called.
-fn is_kept(agent: &ResolvedAgent, by_name: impl Fn(&ResolvedAgent) -> bool) -> bool {
-    !matches!(agent.id.scope, Scope::Library(_)) && by_name(agent)
 }
 
 async fn saved(ctx: &Ctx, slug: &Slug, status: StatusCode) -> Result<Response, Problem> {
