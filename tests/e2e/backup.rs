@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use sha2::Digest as _;
 
-use crate::kit::{Done, World};
+use crate::kit::{Done, World, until};
 use crate::serve::{Server, key};
 
 const SCRIPT: &str = "transcript: 1\neach_run: true\nagents:\n  - agent: teller\n    turns:\n      - say: The tide turns at six.\n";
@@ -379,4 +381,122 @@ fn a_data_root_in_the_home_is_backed_up_as_what_it_is() {
     let has = |text: &[u8]| all.windows(text.len()).any(|part| part == text);
     assert!(has(b"belljar.toml") && !has(b"OPERATORS") && !has(b"WORK"));
     assert!(!has(b"home/elsewhere"), "it is no part of the operator's own");
+}
+
+/// A command that is at work in a directory of its own, and that directory.
+fn at_work(
+    world: &World,
+    args: &[&str],
+    home: &Path,
+    place: &Path,
+    prefix: &str,
+) -> std::process::Child {
+    let child = world.command(args).env("BELLJAR_HOME", home).spawn().unwrap();
+    let marked =
+        |name: &String| name.starts_with(prefix) && place.join(name).join("in-use").exists();
+    until("at work", || names(place).iter().any(marked));
+    child
+}
+
+fn signalled(child: &std::process::Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// A home with a file that takes a while to read: it has no blocks on the disk.
+fn slow() -> World {
+    let world = World::new();
+    let large = world.home_file("notes/large", "");
+    fs::File::options().write(true).open(large).unwrap().set_len(2 << 30).unwrap();
+    world
+}
+
+#[test]
+fn a_backup_that_is_stopped_leaves_nothing_and_one_that_is_killed_leaves_it_to_the_next() {
+    let world = slow();
+    let place = world.home().with_file_name("backups");
+    fs::create_dir(&place).unwrap();
+    let file = place.join("all.tar.gz");
+    let backup = ["backup", file.to_str().unwrap()];
+    let begin = || at_work(&world, &backup, &world.home(), &place, ".belljar-backup-");
+    for signal in [Signal::INT, Signal::TERM] {
+        let child = begin();
+        signalled(&child, signal);
+        let done = Done::of(child.wait_with_output().unwrap()).exits(130);
+        done.complains("nothing is changed");
+        assert_eq!(names(&place), [""; 0], "{signal:?}");
+    }
+    let mut child = begin();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = names(&place);
+    assert_eq!(left.len(), 1, "{left:?}");
+    // What only looks like it, and what a link leads to.
+    let other = world.other("other/in-use", b"mine");
+    fs::create_dir(place.join(".belljar-backup-mine")).unwrap();
+    std::os::unix::fs::symlink(other.parent().unwrap(), place.join(".belljar-backup-link"))
+        .unwrap();
+    std::os::unix::fs::symlink(other.parent().unwrap(), place.join(&left[0]).join("out")).unwrap();
+    fs::remove_file(world.home().join("notes/large")).unwrap();
+    world.home_file("agents/teller.md", TELLER);
+    let done = world.run(&backup).exits(0);
+    done.complains("removed what a killed command has left").complains(&left[0]);
+    assert_eq!(names(&place), [".belljar-backup-link", ".belljar-backup-mine", "all.tar.gz"]);
+    assert_eq!(fs::read(other).unwrap(), b"mine");
+}
+
+#[test]
+fn a_restore_that_is_stopped_leaves_nothing_and_one_that_is_killed_leaves_it_to_the_next() {
+    let (world, good) = small();
+    let mut large = manifest(&[], &["home/large"]);
+    large["files"][0]["size"] = json!(256 << 20);
+    let forged = Forged::new(&large).file("0", &vec![0; 256 << 20]).bytes();
+    let file = world.other("large.tar.gz", &forged);
+    let place = world.home().with_file_name("restored");
+    fs::create_dir(&place).unwrap();
+    let home = place.join("home");
+    let restoring = ["restore", file.to_str().unwrap()];
+    let begin = || at_work(&world, &restoring, &home, &place, ".belljar-restore-");
+    for signal in [Signal::INT, Signal::TERM] {
+        let child = begin();
+        signalled(&child, signal);
+        Done::of(child.wait_with_output().unwrap()).exits(130);
+        assert_eq!(names(&place), [""; 0], "{signal:?}");
+    }
+    let mut child = begin();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(names(&place).len(), 1);
+    restore(&world, &good, &home, &[]).exits(0).complains("removed what a killed command has left");
+    assert_eq!(names(&place), ["home"]);
+}
+
+/// An archive with this store.
+fn with_store(bytes: &[u8]) -> Vec<u8> {
+    let mut manifest = manifest(&["data/store"], &["data/store/belljar.db"]);
+    let digest = sha2::Sha256::digest(bytes);
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    manifest["files"][0]["size"] = json!(bytes.len());
+    manifest["files"][0]["sha256"] = json!(digest);
+    Forged::new(&manifest).file("0", bytes).bytes()
+}
+
+#[test]
+fn a_store_with_a_schema_of_somebody_else_is_not_restored() {
+    let world = World::new();
+    let _ = tenant(&world);
+    let store = fs::read(world.home().join("sessions/store/belljar.db")).unwrap();
+    // As large as it was, and sound: the log of the audit may be emptied. What an earlier migration
+    // has left in the file counts for nothing.
+    let mut other = store.clone();
+    for trigger in ["audit_is_not_deleted", "audit_is_not_changed"] {
+        let [kept, gone] = ["BEFORE", "AFTER "].map(|when| format!("{trigger} {when}"));
+        let all = store.windows(kept.len()).enumerate();
+        for (at, _) in all.filter(|(_, part)| *part == kept.as_bytes()) {
+            other[at..at + gone.len()].copy_from_slice(gone.as_bytes());
+        }
+    }
+    assert_ne!(other, store);
+    refuses(&world, &with_store(&other), "its trigger `audit_is_not_changed` is another");
+    let file = world.other("good/good.tar.gz", &with_store(&store));
+    restore(&world, &file, &file.with_file_name("home"), &[]).exits(0);
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -165,6 +167,16 @@ pub(crate) fn toolchain() -> Vec<(String, PathBuf)> {
 /// One cache for all tests of a build, so that each component is compiled once.
 pub(crate) fn cache() -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
+/// Waits for something that takes no minute.
+#[cfg(unix)]
+#[track_caller]
+pub(crate) fn until(what: &str, is: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is() {
+        assert!(Instant::now() < end, "{what}: it never is");
+    }
+}
+
     fs::create_dir_all(&path).unwrap();
     #[cfg(unix)]
     {

@@ -3,9 +3,12 @@
 //! A migration is never changed once it has been released; a later one alters or adds. Each
 //! runs in a transaction of its own together with the line that records it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use sqlx::{Connection as _, Row as _, SqliteConnection};
+use belljar_policy::Shown;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use crate::error::StoreError;
 
@@ -35,6 +38,48 @@ const MIGRATIONS: &[&str] = &[
 /// The table of applied versions. The first thing in a new file.
 const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS belljar_schema \
 (version BIGINT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)";
+
+/// What a schema is made of: tables, indexes, views and triggers, each as it was written.
+type Parts = BTreeMap<(String, String, String), Option<String>>;
+
+/// The first thing in the schema of a file that its own version does not have, or has otherwise, or
+/// that is missing there; `None` = it is just what the migrations to that version make. Runs nothing
+/// of the file.
+pub(crate) async fn foreign(
+    db: &mut SqliteConnection,
+    path: &Path,
+) -> Result<Option<String>, StoreError> {
+    let failed = |error: sqlx::Error| StoreError::database("look at the schema", path, &error);
+    let found = version(db, path).await?;
+    let there = parts(db).await.map_err(failed)?;
+    let scripts = usize::try_from(found).ok().and_then(|found| MIGRATIONS.get(..found));
+    let Some(scripts) = scripts else {
+        return Err(StoreError::Newer { path: path.to_owned(), found });
+    };
+    let mut made = SqliteConnectOptions::new().in_memory(true).connect().await.map_err(failed)?;
+    if found > 0 {
+        sqlx::raw_sql(VERSIONS).execute(&mut made).await.map_err(failed)?;
+    }
+    for script in scripts {
+        sqlx::raw_sql(*script).execute(&mut made).await.map_err(failed)?;
+    }
+    let wanted = parts(&mut made).await.map_err(failed)?;
+    let unlike = |(part, sql): &(_, _)| wanted.get(*part) != Some(*sql);
+    let more = there.iter().find(unlike).map(|(part, _)| part);
+    let part = more.or_else(|| wanted.keys().find(|part| !there.contains_key(*part)));
+    Ok(part.map(|(kind, name, _)| {
+        format!("{} `{}`", Shown::clipped(kind, 20), Shown::clipped(name, 100))
+    }))
+}
+
+async fn parts(db: &mut SqliteConnection) -> Result<Parts, sqlx::Error> {
+    let select = "SELECT type, name, tbl_name, sql FROM sqlite_master";
+    let rows = sqlx::query(select).fetch_all(db).await?;
+    let part = |row: &SqliteRow| {
+        Ok(((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?), row.try_get(3)?))
+    };
+    rows.iter().map(part).collect()
+}
 
 /// The schema of a file: 0 = an empty one. Changes nothing.
 pub(crate) async fn version(db: &mut SqliteConnection, path: &Path) -> Result<i64, StoreError> {

@@ -8,6 +8,7 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqliteConnection};
 
 use crate::error::StoreError;
 use crate::open::{BUSY_TIMEOUT, Store, create};
+use crate::schema;
 
 impl Store {
     /// Writes all that is committed to a new file at `to`, readable by its owner only; what is
@@ -40,6 +41,37 @@ impl Store {
         let closed = db.close().await;
         copied.map_err(failed)?;
         closed.map_err(failed)
+    }
+
+    /// Whether a file that nobody has opened yet has just the schema that the migrations to its
+    /// version make: a trigger or a view of somebody else would run with the statements of whoever
+    /// opens it. Nothing of it runs here, and nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unusable`] with the first thing that is otherwise, and what opening it says of a
+    /// file that is no store or a newer one.
+    pub async fn check_schema(path: &Path) -> Result<(), StoreError> {
+        let failed = |error: sqlx::Error| StoreError::database("look at the schema", path, &error);
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(false)
+            .read_only(true)
+            .immutable(true)
+            .pragma("trusted_schema", "OFF")
+            .disable_statement_logging();
+        let mut db: SqliteConnection = options.connect().await.map_err(failed)?;
+        let foreign = schema::foreign(&mut db, path).await;
+        let closed = db.close().await;
+        let foreign = foreign?;
+        closed.map_err(failed)?;
+        match foreign {
+            None => Ok(()),
+            Some(part) => {
+                let why = format!("is not as this program makes it: its {part} is another");
+                Err(StoreError::Unusable { path: path.to_owned(), why })
+            }
+        }
     }
 
     /// Whether every page and every row of the file is what it should be.

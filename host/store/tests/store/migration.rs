@@ -1,6 +1,6 @@
 //! A file of an older program.
 
-use belljar_store::{MessageStatus, SCHEMA_VERSION};
+use belljar_store::{MessageStatus, SCHEMA_VERSION, Store};
 use sqlx::{Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{Home, hanging};
@@ -59,4 +59,40 @@ async fn a_file_of_version_1_keeps_its_rows_and_takes_new_ones() {
     let again = home.open().await;
     assert_eq!(again.messages("s").await.unwrap().len(), 2);
     assert_eq!(home.number("SELECT COUNT(*) FROM belljar_schema").await, SCHEMA_VERSION);
+}
+
+#[tokio::test]
+async fn a_schema_that_no_migration_makes_is_known_before_the_file_is_opened() {
+    let check = async |home: &Home| Store::check_schema(&home.file()).await;
+    let older = Home::new();
+    first_version(&older).await;
+    check(&older).await.unwrap();
+    let new = Home::new();
+    new.open().await.close().await;
+    check(&new).await.unwrap();
+    for (statement, why) in [
+        (
+            "CREATE TRIGGER spy AFTER INSERT ON tenants BEGIN DELETE FROM api_keys; END",
+            "trigger `spy`",
+        ),
+        ("CREATE VIEW spies AS SELECT 1", "view `spies`"),
+        ("CREATE TABLE more (a)", "table `more`"),
+        ("CREATE INDEX also ON tenants (name)", "index `also`"),
+        ("DROP TRIGGER audit_is_not_deleted", "trigger `audit_is_not_deleted`"),
+        ("DELETE FROM belljar_schema WHERE version > 2", "is another"),
+        ("ALTER TABLE tenants ADD COLUMN more TEXT", "table `tenants`"),
+    ] {
+        let home = Home::new();
+        home.open().await.close().await;
+        home.tamper(statement).await;
+        let before = std::fs::read(home.file()).unwrap();
+        let error = check(&home).await.unwrap_err().to_string();
+        assert!(error.contains(why), "no `{why}` in {error}");
+        assert_eq!(std::fs::read(home.file()).unwrap(), before);
+    }
+    // One that says it is newer, and one of an older program with something more.
+    new.tamper("INSERT INTO belljar_schema VALUES (10000, 1)").await;
+    check(&new).await.unwrap_err();
+    older.tamper("CREATE TRIGGER spy AFTER UPDATE ON messages BEGIN SELECT 1; END").await;
+    assert!(check(&older).await.unwrap_err().to_string().contains("`spy`"));
 }

@@ -9,6 +9,7 @@
 mod collect;
 mod manifest;
 pub(crate) mod restore;
+mod scratch;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -22,12 +23,12 @@ use tempfile::NamedTempFile;
 
 use self::collect::{Digesting, Found};
 use self::manifest::{Entry, FORMAT, Manifest, NAME, Part};
+use self::scratch::Scratch;
 use crate::args::server::BackupArgs;
 use crate::setup::data::{Data, failed, now};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, not_written};
 use crate::setup::host;
-use crate::setup::ours::private_directory;
 use crate::term::out::Out;
 use crate::term::table;
 
@@ -40,8 +41,9 @@ const MAX_NAMED: usize = 5;
 pub(crate) fn run(args: &BackupArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let data = Data::find(&args.data, &host::settings(places)?, places)?;
     let target = target(&args.file, places, &data)?;
+    scratch::remove_on_signal(out)?;
     for _ in 0..MAX_ATTEMPTS {
-        let scratch = scratch(&target)?;
+        let scratch = scratch(&target, out)?;
         let found = find(args, places, &data, scratch.path())?;
         let manifest = described(args, &found);
         manifest.check().map_err(|failure| {
@@ -49,7 +51,8 @@ pub(crate) fn run(args: &BackupArgs, places: &Places, out: &Out) -> Result<Exit,
             Failure::new(format!("a restore would refuse it: {why}"))
                 .hint("rename it, or move it away")
         })?;
-        if let Some(file) = write(&manifest, &found, &target)? {
+        if let Some(file) = write(&manifest, &found, scratch.path(), &target)? {
+            scratch::finish();
             file.persist_noclobber(&target)
                 .map_err(|error| not_written("write", &target, &error.error))?;
             say(&target, &manifest, &found, out);
@@ -80,10 +83,10 @@ fn target(file: &Path, places: &Places, data: &Data) -> Result<PathBuf, Failure>
     Ok(target)
 }
 
-/// A private directory beside the archive, for copies of stores.
-fn scratch(target: &Path) -> Result<tempfile::TempDir, Failure> {
+/// A private directory beside the archive, for copies of stores and what is written of the archive.
+fn scratch(target: &Path, out: &Out) -> Result<Scratch, Failure> {
     let parent = target.parent().unwrap_or(Path::new("."));
-    private_directory(".belljar-backup-", parent)
+    Scratch::make(scratch::OF_BACKUP, parent, out)
         .map_err(|error| not_written("create a directory in", parent, &error))
 }
 
@@ -133,16 +136,16 @@ fn described(args: &BackupArgs, found: &Found) -> Manifest {
     }
 }
 
-/// Writes the archive beside its place, readable by its owner only; `None` where a file is no longer
-/// what the manifest says of it.
+/// Writes the archive in `scratch`, readable by its owner only; `None` where a file is no longer what
+/// the manifest says of it.
 fn write(
     manifest: &Manifest,
     found: &Found,
+    scratch: &Path,
     target: &Path,
 ) -> Result<Option<NamedTempFile>, Failure> {
     let failed = |error: io::Error| not_written("write", target, &error);
-    let parent = target.parent().unwrap_or(Path::new("."));
-    let file = NamedTempFile::new_in(parent).map_err(failed)?;
+    let file = NamedTempFile::new_in(scratch).map_err(failed)?;
     let packed = GzEncoder::new(BufWriter::new(file), Compression::default());
     let mut archive = tar::Builder::new(packed);
     let json = serde_json::to_vec(manifest)

@@ -9,16 +9,15 @@ use belljar_policy::{Shown, ShownPath as _};
 use belljar_store::Store;
 use flate2::bufread::GzDecoder;
 use tar::EntryType;
-use tempfile::TempDir;
 
 use super::collect::{self, Digesting};
 use super::manifest::{Entry, MAX_MANIFEST, Manifest, NAME, Part, broken, split};
+use super::scratch::{self, Scratch};
 use crate::args::server::RestoreArgs;
 use crate::setup::data::failed;
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::{Places, STORE, STORE_FILE, create_private, not_written};
 use crate::setup::host;
-use crate::setup::ours::private_directory;
 use crate::term::out::Out;
 use crate::term::table;
 
@@ -30,6 +29,7 @@ const MAX_END: u64 = 1 << 20;
 
 pub(crate) fn run(args: &RestoreArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let target = Target::find(args, places)?;
+    scratch::remove_on_signal(out)?;
     let mut archive = tar::Archive::new(opened(&args.file)?);
     let mut entries = archive.entries().map_err(|error| damaged(&error))?.raw(true);
     let manifest = manifest(&mut entries)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &RestoreArgs, places: &Places, out: &Out) -> Result<Exit
         return Err(Failure::usage("the data root in the backup is not the home's own")
             .hint("say where it goes: `--data DIR`"));
     }
-    let staged = Staged::make(&target)?;
+    let staged = Staged::make(&target, out)?;
     staged.has_room(&manifest)?;
     staged.directories(&manifest)?;
     for (number, entry) in manifest.files.iter().enumerate() {
@@ -48,6 +48,7 @@ pub(crate) fn run(args: &RestoreArgs, places: &Places, out: &Out) -> Result<Exit
     }
     ends(archive.into_inner())?;
     staged.check_stores()?;
+    scratch::finish();
     staged.put_in_place(&target)?;
     say(&manifest, &target, places, out);
     Ok(Exit::Completed)
@@ -152,14 +153,14 @@ fn ends(mut packed: Packed) -> Result<(), Failure> {
 
 /// The directories beside the target that it is unpacked into. They go with this.
 struct Staged {
-    home: TempDir,
-    root: Option<TempDir>,
+    home: Scratch,
+    root: Option<Scratch>,
 }
 
 impl Staged {
-    fn make(target: &Target) -> Result<Self, Failure> {
-        let root = target.root.as_deref().map(beside).transpose()?;
-        Ok(Self { home: beside(&target.home)?, root })
+    fn make(target: &Target, out: &Out) -> Result<Self, Failure> {
+        let root = target.root.as_deref().map(|root| beside(root, out)).transpose()?;
+        Ok(Self { home: beside(&target.home, out)?, root })
     }
 
     /// Where a part goes.
@@ -231,7 +232,8 @@ impl Staged {
         Err(broken(&format!("`{}` is not what was backed up", shown())))
     }
 
-    /// Opens every store, which brings it to this program's schema, and looks at all of it.
+    /// Looks whether every store has the schema that this program makes and nothing besides, opens it,
+    /// which brings it to the schema of now, and looks at all of it.
     fn check_stores(&self) -> Result<(), Failure> {
         for part in [Part::Data, Part::Sessions] {
             let path = self.of(part).join(STORE).join(STORE_FILE);
@@ -245,7 +247,10 @@ impl Staged {
                 )));
             }
             host::small_runtime()?.block_on(async {
-                let store = Store::open(&path).await.map_err(|error| broken(&chain(&error)))?;
+                let unfit = |error| broken(&chain(&error));
+                // INV-158: before anything that is stored in it can run.
+                Store::check_schema(&path).await.map_err(unfit)?;
+                let store = Store::open(&path).await.map_err(unfit)?;
                 let whole = store.verify().await.map_err(|error| broken(&failed(error).message));
                 store.close().await;
                 whole
@@ -281,9 +286,10 @@ fn is_database(path: &Path) -> io::Result<bool> {
 }
 
 /// A private directory beside a place, whose parents are made.
-fn beside(place: &Path) -> Result<TempDir, Failure> {
+fn beside(place: &Path, out: &Out) -> Result<Scratch, Failure> {
     let parent = place.parent().unwrap_or(place);
-    let made = create_private(parent).and_then(|()| private_directory(".belljar-restore-", parent));
+    let made = create_private(parent);
+    let made = made.and_then(|()| Scratch::make(scratch::OF_RESTORE, parent, out));
     made.map_err(|error| not_written("create a directory in", parent, &error))
 }
 

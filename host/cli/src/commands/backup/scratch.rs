@@ -1,0 +1,245 @@
+//! The directory beside the target that a backup or a restore works in. It goes with the command that
+//! made it, also where a signal ends that; what a killed one has left goes with the next one.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use belljar_policy::ShownPath as _;
+use rustix::fs::{Mode, OFlags};
+use tempfile::TempDir;
+
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::host;
+use crate::setup::ours::{create_new_private, private_directory};
+use crate::term::out::Out;
+
+/// How the directory of a backup is called.
+pub(super) const OF_BACKUP: &str = ".belljar-backup-";
+
+/// How the directory of a restore is called.
+pub(super) const OF_RESTORE: &str = ".belljar-restore-";
+
+/// The file in it by which it is known: locked while its command lives.
+const MARK: &str = "in-use";
+
+/// What is in that file.
+const TEXT: &[u8] = b"belljar works here, and deletes this directory\n";
+
+/// Entries of a directory among which leftovers are looked for.
+const MAX_ENTRIES: usize = 100_000;
+
+/// Tries at a directory in which somebody still makes files.
+const MAX_TRIES: usize = 100;
+
+/// What a signal takes away.
+static LEFT: Mutex<Left> = Mutex::new(Left { directories: Vec::new(), finishing: false });
+
+struct Left {
+    directories: Vec<PathBuf>,
+    /// The command is about to end well, and nothing stops it any more.
+    finishing: bool,
+}
+
+/// A private directory that goes with this.
+pub(super) struct Scratch {
+    directory: TempDir,
+    /// Holds the lock.
+    _mark: File,
+}
+
+impl Scratch {
+    /// Makes one, after taking away what killed commands have left in the same place.
+    pub(super) fn make(prefix: &str, inside: &Path, out: &Out) -> io::Result<Self> {
+        sweep(inside, out);
+        let directory = {
+            let mut left = left();
+            let directory = private_directory(prefix, inside)?;
+            left.directories.push(directory.path().to_path_buf());
+            directory
+        };
+        // Under its name only once it is locked, so that nobody takes it for a leftover.
+        let (new, mark) = (directory.path().join("new-mark"), directory.path().join(MARK));
+        let mut file = create_new_private(&new)?;
+        file.lock()?;
+        file.write_all(TEXT)?;
+        fs::rename(new, mark)?;
+        Ok(Self { directory, _mark: file })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let mut left = left();
+        remove(self.directory.path());
+        left.directories.retain(|directory| directory != self.directory.path());
+    }
+}
+
+/// From now on Ctrl-C and a request to terminate take away what this command has not finished, and
+/// end it.
+pub(super) fn remove_on_signal(out: &Out) -> Result<(), Failure> {
+    let runtime = host::small_runtime()?;
+    let failed = |error: io::Error| Failure::new(format!("failed to wait for signals: {error}"));
+    // Before anything is made.
+    let mut signals = runtime.block_on(async { Signals::new() }).map_err(failed)?;
+    let out = out.clone();
+    std::thread::spawn(move || {
+        runtime.block_on(signals.first());
+        let left = left();
+        if left.finishing {
+            return;
+        }
+        left.directories.iter().for_each(|directory| remove(directory));
+        out.note("stopped; nothing is changed");
+        // With the lock: nothing is made any more.
+        std::process::exit(i32::from(Exit::Cancelled.code()));
+    });
+    Ok(())
+}
+
+/// From now on nothing stops this command: what follows is done as a whole.
+pub(super) fn finish() {
+    left().finishing = true;
+}
+
+fn left() -> MutexGuard<'static, Left> {
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes a directory with all that is in it; links are removed, and not followed.
+fn remove(directory: &Path) {
+    for _ in 0..MAX_TRIES {
+        match fs::remove_dir_all(directory) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            Ok(()) | Err(_) => return,
+        }
+    }
+}
+
+/// Takes away the directories of commands that were killed. What cannot be removed stays.
+fn sweep(inside: &Path, out: &Out) {
+    for entry in fs::read_dir(inside).into_iter().flatten().flatten().take(MAX_ENTRIES) {
+        let name = entry.file_name();
+        let name = name.to_str().unwrap_or_default();
+        if ![OF_BACKUP, OF_RESTORE].iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        let path = entry.path();
+        // Held until it is gone: nobody else takes it for a leftover meanwhile.
+        if let Some(_mark) = leftover(&path) {
+            remove(&path);
+            out.note(format_args!("removed what a killed command has left: {}", path.shown()));
+        }
+    }
+}
+
+/// The mark of a directory that a killed command of this user has left, locked; `None` = it is
+/// something else, or in use. Asked of what is open: no link is followed.
+#[cfg(unix)]
+fn leftover(path: &Path) -> Option<File> {
+    use std::os::unix::fs::MetadataExt as _;
+    let us = rustix::process::geteuid().as_raw();
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(path, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let mark = File::from(rustix::fs::openat(&directory, MARK, flags, Mode::empty()).ok()?);
+    let (of, about) = (File::from(directory).metadata().ok()?, mark.metadata().ok()?);
+    let ours = of.uid() == us && of.mode() & 0o777 == 0o700 && about.uid() == us;
+    if !ours || !about.is_file() || about.len() != TEXT.len() as u64 {
+        return None;
+    }
+    let mut text = Vec::new();
+    (&mark).take(TEXT.len() as u64).read_to_end(&mut text).ok()?;
+    mark.try_lock().ok().filter(|()| text == TEXT)?;
+    let now = fs::symlink_metadata(path).ok()?;
+    ((now.dev(), now.ino()) == (of.dev(), of.ino())).then_some(mark)
+}
+
+#[cfg(not(unix))]
+fn leftover(_path: &Path) -> Option<File> {
+    None
+}
+
+/// The signals that end a command.
+#[cfg(unix)]
+struct Signals([tokio::signal::unix::Signal; 2]);
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]))
+    }
+
+    async fn first(&mut self) {
+        let [interrupt, terminate] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn first(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn what_is_in_use_or_not_known_or_a_link_is_no_leftover() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = Out::new(true, false);
+        let named = |name: &str| dir.path().join(format!("{OF_BACKUP}{name}"));
+        let make = |name: &str, text: &[u8], mode: u32| {
+            let path = named(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(MARK), text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let outside = dir.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join(MARK), TEXT).unwrap();
+        fs::set_permissions(&outside, fs::Permissions::from_mode(0o700)).unwrap();
+        let left = make("left", TEXT, 0o700);
+        symlink(&outside, left.join("link")).unwrap();
+        let others = [make("open", TEXT, 0o755), make("other", b"something else", 0o700)];
+        let unmarked = named("unmarked");
+        fs::create_dir(&unmarked).unwrap();
+        let marked_by_link = named("marked-by-link");
+        fs::create_dir(&marked_by_link).unwrap();
+        fs::set_permissions(&marked_by_link, fs::Permissions::from_mode(0o700)).unwrap();
+        symlink(outside.join(MARK), marked_by_link.join(MARK)).unwrap();
+        symlink(&outside, named("link")).unwrap();
+        let used = Scratch::make(OF_RESTORE, dir.path(), &out).unwrap();
+        assert!(!left.exists());
+        let another = Scratch::make(OF_BACKUP, dir.path(), &out).unwrap();
+        assert!(used.path().join(MARK).exists() && another.path().exists());
+        for path in others.iter().chain([&unmarked, &marked_by_link, &named("link")]) {
+            assert!(path.exists(), "{path:?}");
+        }
+        assert!(outside.join(MARK).exists());
+        let paths = [used.path().to_path_buf(), another.path().to_path_buf()];
+        drop((used, another));
+        assert!(paths.iter().all(|path| !path.exists()));
+    }
+}
