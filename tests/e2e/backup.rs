@@ -26,7 +26,7 @@ fn tenant(world: &World) -> String {
     world.home_file(&format!("{own}/home/transcript.yaml"), SCRIPT);
     let settings = "[models.main]\nkind = 'scripted'\nmodel = 'transcript.yaml'\n";
     world.home_file(&format!("{own}/home/belljar.toml"), settings);
-    world.home_file(&format!("{own}/workspace/notes/a.txt"), "a tenant's note");
+    world.home_file(&format!("{}/notes/a.txt", world.workspace_of("acme")), "a tenant's note");
     key(world, "acme", "admin")
 }
 
@@ -119,8 +119,8 @@ fn a_home_that_is_backed_up_while_it_is_served_is_served_elsewhere() {
     let messages = server.get(&format!("/v1/sessions/{session}/messages"), Some(&acme)).1;
     assert!(messages.contains("The tide turns at six."), "{messages}");
     let _ = say(&server, &acme);
-    let own = fs::read_dir(home.join("sessions/tenants")).unwrap().next().unwrap().unwrap();
-    assert_eq!(names(&own.path().join("workspace")), [""; 0], "workspaces are left out");
+    let own = fs::read_dir(home.join("sessions/workspaces")).unwrap().next().unwrap().unwrap();
+    assert_eq!(names(&own.path()), [""; 0], "workspaces are left out");
 }
 
 #[test]
@@ -132,11 +132,15 @@ fn workspaces_and_a_data_root_elsewhere_go_where_it_is_said() {
     world.home_file("belljar.toml", "[grants.teller]\ntools = []\n");
     with(&["tenants", "add", "acme"]).exits(0);
     let own = fs::read_dir(root.join("tenants")).unwrap().next().unwrap().unwrap().path();
-    fs::create_dir_all(own.join("workspace/bin")).unwrap();
-    fs::write(own.join("workspace/bin/run"), "#!/bin/sh\n").unwrap();
+    let work = root.join("workspaces").join(own.file_name().unwrap());
+    fs::create_dir_all(work.join("bin")).unwrap();
+    fs::write(work.join("bin/run"), "#!/bin/sh\n").unwrap();
     let executable = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(own.join("workspace/bin/run"), executable).unwrap();
-    std::os::unix::fs::symlink("/etc/hostname", own.join("workspace/link")).unwrap();
+    fs::set_permissions(work.join("bin/run"), executable).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", work.join("link")).unwrap();
+    // What an older program has put beside the home.
+    fs::create_dir_all(root.join("tenants/older/workspace")).unwrap();
+    fs::write(root.join("tenants/older/workspace/note.txt"), "older").unwrap();
     // The command line's own sessions are elsewhere, in the home.
     let transcript = world.other(
         "t.yaml",
@@ -145,7 +149,7 @@ fn workspaces_and_a_data_root_elsewhere_go_where_it_is_said() {
     world.run(&["run", "--transcript", transcript.to_str().unwrap(), "hello"]).exits(0);
     let file = world.home().with_file_name("all.tar.gz");
     let done = with(&["backup", file.to_str().unwrap(), "--workspaces"]).exits(0);
-    done.complains("no regular file").complains("workspace/link");
+    done.complains("no regular file").complains("/link`");
 
     let home = world.home().with_file_name("restored");
     let new = world.home().with_file_name("new-data");
@@ -153,7 +157,8 @@ fn workspaces_and_a_data_root_elsewhere_go_where_it_is_said() {
     assert!(!home.exists());
     let more = ["--data", new.to_str().unwrap()];
     restore(&world, &file, &home, &more).exits(0).complains("does not name this data root");
-    let restored = new.join("tenants").join(own.file_name().unwrap()).join("workspace");
+    assert_eq!(fs::read(new.join("tenants/older/workspace/note.txt")).unwrap(), b"older");
+    let restored = new.join("workspaces").join(own.file_name().unwrap());
     let program = restored.join("bin/run");
     assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(fs::symlink_metadata(restored.join("link")).is_err());
@@ -372,8 +377,11 @@ fn a_data_root_in_the_home_is_backed_up_as_what_it_is() {
     world.run(&[&["tenants", "add", "acme"], &data[..]].concat()).exits(0);
     let own = fs::read_dir(root.join("tenants")).unwrap().next().unwrap().unwrap().path();
     let secret = world.other("outside/secret.txt", b"OPERATORS");
+    let work = root.join("workspaces").join(own.file_name().unwrap());
+    fs::write(work.join("work.txt"), "WORK").unwrap();
+    std::os::unix::fs::symlink(secret, work.join("link")).unwrap();
+    fs::create_dir(own.join("workspace")).unwrap();
     fs::write(own.join("workspace/work.txt"), "WORK").unwrap();
-    std::os::unix::fs::symlink(secret, own.join("workspace/link")).unwrap();
     let file = world.other("backups/x", b"").with_file_name("all.tar.gz");
     world.run(&[&["backup", file.to_str().unwrap()], &data[..]].concat()).exits(0);
     let mut all = Vec::new();

@@ -58,11 +58,20 @@ impl World {
         write(&self.home().join(path), text.as_bytes())
     }
 
-    /// Where a tenant's `home` and `workspace` are, from the home on.
+    /// What lies in the directory of a tenant's `home`, from the home on.
     pub(crate) fn tenant(&self, name: &str) -> String {
+        format!("sessions/tenants/{}", self.tenant_id(name))
+    }
+
+    /// What a tenant's agents work on, from the home on.
+    pub(crate) fn workspace_of(&self, name: &str) -> String {
+        format!("sessions/workspaces/{}", self.tenant_id(name))
+    }
+
+    fn tenant_id(&self, name: &str) -> String {
         let listed = self.run(&["tenants", "list", "--json"]).exits(0).json();
         let own = listed.as_array().unwrap().iter().find(|tenant| tenant["name"] == name);
-        format!("sessions/tenants/{}", own.unwrap()["id"].as_str().unwrap())
+        own.unwrap()["id"].as_str().unwrap().to_owned()
     }
 
     /// A file in the workspace.
@@ -158,15 +167,6 @@ impl Done {
     }
 }
 
-/// What a command is given that builds guests: nothing, here none does.
-#[cfg(unix)]
-pub(crate) fn toolchain() -> Vec<(String, PathBuf)> {
-    Vec::new()
-}
-
-/// One cache for all tests of a build, so that each component is compiled once.
-pub(crate) fn cache() -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
 /// Waits for something that takes no minute.
 #[cfg(unix)]
 #[track_caller]
@@ -177,6 +177,15 @@ pub(crate) fn until(what: &str, is: impl Fn() -> bool) {
     }
 }
 
+/// What a command is given that builds guests: nothing, here none does.
+#[cfg(unix)]
+pub(crate) fn toolchain() -> Vec<(String, PathBuf)> {
+    Vec::new()
+}
+
+/// One cache for all tests of a build, so that each component is compiled once.
+pub(crate) fn cache() -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
     fs::create_dir_all(&path).unwrap();
     #[cfg(unix)]
     {

@@ -24,6 +24,8 @@ mod hostile_names;
 mod init;
 mod inspect;
 mod kit;
+#[cfg(target_os = "linux")]
+mod late_grants;
 mod libraries;
 mod listeners;
 #[cfg(target_os = "linux")]

@@ -2,16 +2,16 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::kit::World;
+use crate::kit::{World, until};
 use crate::serve::{Server, key};
-
-/// Nothing that is waited for takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const TRANSCRIPT: &str = "
 transcript: 1
@@ -104,14 +104,6 @@ fn audited(server: &Server, key: Option<&str>, action: &str) -> usize {
     log["entries"].as_array().unwrap().iter().filter(|entry| entry["action"] == action).count()
 }
 
-#[track_caller]
-fn until(what: &str, is: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < end, "{what}: it never is");
-    }
-}
-
 #[test]
 fn a_grant_that_is_taken_back_holds_for_the_next_turn_of_old_sessions_and_new_ones() {
     // With the cache where it is when nothing is configured, the OS sandbox lets through single
@@ -190,7 +182,7 @@ fn settings_that_are_not_valid_leave_those_before_in_force_and_are_said_once() {
         home_of(&world, &home, "reader");
         let file = format!("{home}belljar.toml");
         world.home_file(&file, &format!("{MODEL}[grants.reader]\ntools = ['file_read']\n"));
-        world.home_file(&format!("{}/workspace/note.txt", world.tenant(name)), "a note");
+        world.home_file(&format!("{}/note.txt", world.workspace_of(name)), "a note");
         (key(&world, name, "admin"), file)
     });
     let [(blue, file), (good, _)] = &tenants;
@@ -211,8 +203,8 @@ fn settings_that_are_not_valid_leave_those_before_in_force_and_are_said_once() {
     }
     assert_eq!(say(&server, Some(good), &to("reader")).1, [false], "the neighbour");
     // What a start would say of it, wherever one looks.
-    let listed = world.run(&["tenants", "list"]).exits(0).says("not served").complains("tolos");
-    listed.complains("last valid settings");
+    let listed = world.run(&["tenants", "list"]).exits(0).says("older settings").complains("tolos");
+    listed.complains("valid last");
     world.run(&["doctor"]).exits(1).says("tolos");
     // Corrected, it is in force at the next turn.
     world.home_file(file, &format!("{MODEL}[grants.reader]\ntools = ['file_list']\n"));
@@ -300,6 +292,79 @@ fn what_takes_effect_after_a_restart_is_named_and_the_rest_is_in_force() {
     }
     let server = Server::start(&world, &[]);
     assert_eq!(say(&server, None, &to("writer")).1, [false, false]);
+}
+
+/// A server of models that notes the keys it is sent and lets nobody in.
+fn notes_keys() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, keys) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
+    let noted = Arc::clone(&keys);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let head = lines.by_ref().map(Result::unwrap).take_while(|line| !line.is_empty());
+            let keys = head.filter_map(|line| Some(line.split_once("Bearer ")?.1.to_owned()));
+            noted.lock().unwrap().extend(keys);
+            let _ = stream.write_all(
+                b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}",
+            );
+        }
+    });
+    (address, keys)
+}
+
+#[test]
+fn a_key_or_a_secret_whose_file_is_written_anew_is_another_from_the_next_turn_on() {
+    let world = world();
+    let (address, keys) = notes_keys();
+    let private = |path: &str, text: &str| {
+        let path = world.home_file(path, text);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&path, mode).unwrap();
+        path
+    };
+    private("keys/model", "first-key-of-the-operator");
+    let model = format!(
+        "[models.main]\nkind = 'openai'\nbase_url = 'http://{address}/v1'\nmodel = 'm'\n\
+         key_file = 'keys/model'\n\n"
+    );
+    let secret =
+        "[secrets.api]\nhost = 'https://api.example'\nheader = 'x-key'\nfile = 'keys/api'\n";
+    world.home_file("belljar.toml", &format!("{model}{secret}"));
+    // One has the operator's model, and one has its own.
+    let [blue, red] = ["blue", "red"].map(|name| {
+        world.run(&["tenants", "add", name]).exits(0);
+        home_of(&world, &format!("{}/home/", world.tenant(name)), "reader");
+        key(&world, name, "member")
+    });
+    let own = format!("{}/home", world.tenant("red"));
+    private(&format!("{own}/keys/model"), "first-key-of-red");
+    world.home_file(&format!("{own}/belljar.toml"), &model);
+    let operator = key(&world, "local", "admin");
+    let server = Server::start(&world, &[]);
+    let noted = |key: &str| {
+        keys.lock().unwrap().clear();
+        let (status, said) = server.post("/v1/chat", &auth(Some(key)), &to("reader").to_string());
+        assert_eq!(status, 200, "{said}");
+        keys.lock().unwrap().first().cloned().unwrap_or_default()
+    };
+    assert_eq!([&operator, &blue].map(|key| noted(key)), ["first-key-of-the-operator"; 2]);
+    assert_eq!(noted(&red), "first-key-of-red");
+    // Replaced, as programs do it that rotate keys; the neighbour's is not.
+    let next = private("keys/next", "second-key-of-the-operator");
+    fs::rename(next, world.home().join("keys/model")).unwrap();
+    assert_eq!([&operator, &blue].map(|key| noted(key)), ["second-key-of-the-operator"; 2]);
+    assert_eq!(noted(&red), "first-key-of-red");
+    private(&format!("{own}/keys/model"), "second-key-of-red");
+    assert_eq!(noted(&red), "second-key-of-red");
+    // A secret that was not there is taken over as well.
+    let before = audited(&server, Some(&operator), "settings_reloaded");
+    private("keys/api", "the-secret-value-1234567890");
+    assert_eq!(noted(&operator), "second-key-of-the-operator");
+    assert_eq!(audited(&server, Some(&operator), "settings_reloaded"), before + 1);
+    let done = server.terminate().exits(0);
+    assert!(!done.stderr.contains("secret-value") && !done.stderr.contains("second-key"));
 }
 
 #[test]

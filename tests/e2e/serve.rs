@@ -246,7 +246,7 @@ fn a_tenant_that_reaches_out_of_its_directory_is_not_served_and_others_are() {
             key(&world, name, "admin")
         })
         .collect();
-    let elsewhere = world.home().join(world.tenant("elsewhere")).join("workspace");
+    let elsewhere = world.home().join(world.workspace_of("elsewhere"));
     std::fs::remove_dir(&elsewhere).unwrap();
     std::os::unix::fs::symlink(world.workspace(), &elsewhere).unwrap();
     let mounts = format!(
@@ -290,7 +290,7 @@ fn a_server_with_tenants_does_not_start_with_command_hooks_whether_there_is_an_o
         assert_eq!(server.get("/v1/agents", Some(&own)).0, 200, "{more:?}");
         assert_eq!(
             server.get("/readyz", None).1,
-            r#"{"status":"ok","tenants_not_served":1,"tenants_on_older_settings":0}"#
+            r#"{"status":"ok","tenants_not_served":1,"tenants_on_older_settings":0,"tenants_waiting_for_restart":0}"#
         );
         server.terminate().exits(0).complains("make it a component");
         let serve = ["serve", "--listen", "127.0.0.1:0"];
@@ -322,7 +322,7 @@ fn what_keeps_a_tenant_from_being_served_is_said_at_the_start_and_wherever_one_l
     assert!(listed[0]["not_served"].as_str().unwrap().contains(typo), "{listed}");
     assert!(listed[1].get("not_served").is_none(), "{listed}");
     let server = Server::start(&world, &[]);
-    let older = r#""tenants_on_older_settings":0"#;
+    let older = r#""tenants_on_older_settings":0,"tenants_waiting_for_restart":0"#;
     let ready = |count: u32| format!(r#"{{"status":"ok","tenants_not_served":{count},{older}}}"#);
     // Before anybody has called.
     assert_eq!(server.get("/readyz", None), (200, ready(1)));

@@ -24,15 +24,15 @@ agents:
           - {name: file_read, arguments: {path: own.txt}}
           - {name: file_read, arguments: {path: to-file}}
           - {name: file_read, arguments: {path: to-directory/secret.txt}}
-          - {name: file_read, arguments: {path: ../../blue/workspace/secret.txt}}
+          - {name: file_read, arguments: {path: ../blue/secret.txt}}
           - {name: file_read, arguments: {path: BLUE/secret.txt}}
-          - {name: file_read, arguments: {path: /workspace/../../blue/workspace/secret.txt}}
+          - {name: file_read, arguments: {path: /workspace/../blue/secret.txt}}
           - {name: file_read, arguments: {path: to-store}}
           - {name: file_read, arguments: {path: /proc/self/environ}}
           - {name: file_list, arguments: {path: to-directory}}
-          - {name: file_list, arguments: {path: ../../blue}}
+          - {name: file_list, arguments: {path: ../blue}}
           - {name: file_write, arguments: {path: to-directory/planted.txt, content: red}}
-          - {name: file_write, arguments: {path: ../../blue/workspace/planted.txt, content: red}}
+          - {name: file_write, arguments: {path: ../blue/planted.txt, content: red}}
           - {name: file_write, arguments: {path: BLUE/planted.txt, content: red}}
           - {name: file_edit, arguments: {path: to-file, old_text: own, new_text: red}}
       - say: that was all
@@ -80,16 +80,16 @@ fn a_tenants_tools_reach_its_own_root_and_no_other() {
     let world = World::new();
     let root = world.home().canonicalize().unwrap();
     let blue = tenant(&world, "blue", "reader", READER);
-    let blue_files = root.join(world.tenant("blue")).join("workspace");
-    let steps_back = format!("../../{}", world.tenant("blue").rsplit('/').next().unwrap());
-    let script = SNOOP.replace("../../blue", &steps_back);
+    let blue_files = root.join(world.workspace_of("blue"));
+    let steps_back = format!("../{}", blue_files.file_name().unwrap().to_str().unwrap());
+    let script = SNOOP.replace("../blue", &steps_back);
     let script = script.replace("BLUE", blue_files.to_str().unwrap());
     let red = tenant(&world, "red", "snoop", &script);
     fs::write(blue_files.join("secret.txt"), SECRET).unwrap();
-    let red_files = root.join(world.tenant("red")).join("workspace");
+    let red_files = root.join(world.workspace_of("red"));
     fs::write(red_files.join("own.txt"), "red's").unwrap();
     symlink(blue_files.join("secret.txt"), red_files.join("to-file")).unwrap();
-    symlink(format!("{steps_back}/workspace"), red_files.join("to-directory")).unwrap();
+    symlink(&steps_back, red_files.join("to-directory")).unwrap();
     symlink(world.home().join("sessions/store/belljar.db"), red_files.join("to-store")).unwrap();
     let server = Server::start(&world, &[]);
     assert_eq!(
@@ -139,7 +139,7 @@ fn a_tenant_writes_its_workspace_with_nothing_configured() {
     let red = tenant(&world, "red", "writer", WRITER);
     let server = Server::start(&world, &[]);
     say(&server, &red, "writer");
-    let files = world.home().join(world.tenant("red")).join("workspace");
+    let files = world.home().join(world.workspace_of("red"));
     assert_eq!(fs::read_to_string(files.join("log.txt")).unwrap(), "written");
     // What decides about rights is not written.
     for name in [".belljar", "belljar.toml", "sub/AGENTS.md"] {
@@ -219,7 +219,8 @@ fn writes_nothing_of_ours(world: &World, data: Option<&Path>) {
     let own = data.unwrap_or(&sessions).join("tenants");
     let own = fs::read_dir(own).unwrap().next().unwrap().unwrap().path();
     let before = world.home_state();
-    for workspace in [world.home(), own.clone(), own.join("home"), own.join("workspace")] {
+    let work = own.join("../../workspaces").join(own.file_name().unwrap()).canonicalize().unwrap();
+    for workspace in [world.home(), own.clone(), own.join("home"), work] {
         let at = workspace.to_str().unwrap();
         let done =
             world.run(&["run", "--agent", "writer", "--workspace", at, "--json", "go"]).exits(0);
@@ -258,10 +259,10 @@ fn writes_nothing_of_ours(world: &World, data: Option<&Path>) {
 fn a_tenant_that_is_made_again_inherits_nothing_of_its_predecessors_directories() {
     let world = World::new();
     let first = tenant(&world, "red", "reader", READER);
-    let red_files = world.home().join(world.tenant("red")).join("workspace");
+    let red_files = world.home().join(world.workspace_of("red"));
     fs::write(red_files.join("secret.txt"), SECRET).unwrap();
     let blue = tenant(&world, "blue", "reader", READER);
-    let blue_files = world.home().join(world.tenant("blue")).join("workspace");
+    let blue_files = world.home().join(world.workspace_of("blue"));
     fs::write(blue_files.join("secret.txt"), SECRET).unwrap();
     let server = Server::start(&world, &[]);
     assert_eq!(say(&server, &first, "reader")["text"], "I know them");
@@ -272,13 +273,14 @@ fn a_tenant_that_is_made_again_inherits_nothing_of_its_predecessors_directories(
     let (status, agents) = server.get("/v1/agents", Some(&second));
     assert!(status == 200 && !agents.contains("reader"), "{agents}");
     assert!(!server.get("/v1/sessions", Some(&second)).1.contains("reader"));
-    let own = world.home().join(world.tenant("red"));
-    assert!(fs::read_dir(own.join("workspace")).unwrap().next().is_none());
+    let own = [world.tenant("red"), world.workspace_of("red")].map(|own| world.home().join(own));
+    assert!(fs::read_dir(&own[1]).unwrap().next().is_none());
     // What was left is left as it was, until it is purged; that takes nobody else's.
     assert_eq!(fs::read_to_string(red_files.join("secret.txt")).unwrap(), SECRET);
-    fs::write(own.join("workspace/note.txt"), "red's second").unwrap();
+    fs::write(own[1].join("note.txt"), "red's second").unwrap();
     world.run(&["tenants", "rm", "red", "--yes", "--purge"]).exits(0).complains("all its files");
-    assert!(!own.exists() && red_files.exists() && blue_files.join("secret.txt").exists());
+    assert!(own.iter().all(|own| !own.exists()));
+    assert!(red_files.exists() && blue_files.join("secret.txt").exists());
     assert_eq!(say(&server, &blue, "reader")["text"], "I know them", "the neighbour");
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// What may be done with a path and all that lies below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Allowed {
@@ -42,15 +44,16 @@ pub struct Raised {
     pub missing: Vec<String>,
 }
 
-/// Where a process reaches behind its wall, as it was when the wall went up.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Where a process reaches behind its wall, as it was when the wall went up. It can be written down
+/// for another process; paths that are not UTF-8 cannot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
     read: Vec<Reached>,
     written: Vec<Reached>,
 }
 
 /// One file or directory. What has taken its place since is another, and was not let through.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Reached {
     path: PathBuf,
     identity: Option<(u64, u64)>,

@@ -44,6 +44,12 @@ pub trait Tenants: Send + Sync {
     async fn check(&self, _tenant: &Tenant) -> Result<(), OpenError> {
         Ok(())
     }
+
+    /// Whether the tenant of this id was granted something that this process cannot give before it
+    /// is started again, as far as it has looked. Default: no.
+    fn waits_for_restart(&self, _id: &str) -> bool {
+        false
+    }
 }
 
 /// Why a tenant cannot be served.
@@ -219,6 +225,12 @@ impl Services {
     /// How many could not be served when they were looked at last.
     pub(crate) fn not_served(&self) -> usize {
         self.found().values().filter(|found| !found.is_served()).count()
+    }
+
+    /// How many were granted something, or have settings, that hold only after a restart.
+    pub(crate) fn waiting_for_restart(&self) -> usize {
+        let ids: Vec<String> = self.found().keys().cloned().collect();
+        ids.iter().filter(|id| self.opener.waits_for_restart(id)).count()
     }
 
     fn found(&self) -> MutexGuard<'_, HashMap<String, Found>> {

@@ -2,9 +2,14 @@
 //!
 //! ```text
 //! ROOT/store/belljar.db
-//! ROOT/tenants/ID/home       belljar.toml, agents, tools, skills of a tenant
-//! ROOT/tenants/ID/workspace  what its agents work on
+//! ROOT/tenants/ID/home  belljar.toml, agents, tools, skills of a tenant
+//! ROOT/workspaces/ID    what its agents work on
 //! ```
+//!
+//! All workspaces lie in one directory, which holds nothing that decides about rights: the OS
+//! sandbox of a server lets that one through, so tenants that are made while it runs are served
+//! like all others. An older program kept a workspace beside the home, as `ROOT/tenants/ID/workspace`;
+//! one that is there stays in use.
 //!
 //! A directory is its tenant's for ever: the id is random, and a tenant that is given the name of
 //! one that was deleted has another.
@@ -24,6 +29,12 @@ use crate::args::server::DataArg;
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::{Places, STORE, STORE_FILE, create_private, gather_store, not_written};
 use crate::setup::host;
+
+/// Where the workspaces of tenants lie, below the root.
+pub(crate) const WORKSPACES: &str = "workspaces";
+
+/// Where an older program has put the workspace of a tenant, beside its home.
+pub(crate) const OLDER_WORKSPACE: &str = "workspace";
 
 /// The data root of this machine.
 #[derive(Debug, Clone)]
@@ -54,6 +65,10 @@ impl Data {
     pub(crate) fn create(&self, places: &Places) -> Result<(), Failure> {
         let failed = |path: &Path, error: io::Error| not_written("create", path, &error);
         create_private(&self.root).map_err(|error| failed(&self.root, error))?;
+        // What is not there when the OS sandbox goes up is not let through later.
+        for path in self.of_tenants() {
+            create_private(&path).map_err(|error| failed(&path, error))?;
+        }
         let gathered = match self.is_own {
             true => places.gather_sessions(),
             false => gather_store(&[&self.root], &self.store_directory()),
@@ -79,7 +94,17 @@ impl Data {
         self.root.join("tenants")
     }
 
-    /// All that a tenant has on disk, by its id.
+    /// What the agents of all tenants work on, but for what an older program has made.
+    pub(crate) fn workspaces(&self) -> PathBuf {
+        self.root.join(WORKSPACES)
+    }
+
+    /// The directories that looking at tenants reads.
+    pub(crate) fn of_tenants(&self) -> Vec<PathBuf> {
+        vec![self.tenants(), self.workspaces()]
+    }
+
+    /// What a tenant has on disk beside its workspace, by its id.
     pub(crate) fn tenant(&self, tenant: &Tenant) -> PathBuf {
         self.root.join("tenants").join(&tenant.id)
     }
@@ -88,8 +113,13 @@ impl Data {
         self.tenant(tenant).join("home")
     }
 
+    /// Where its agents work: where an older program has put that, or with those of the others.
     pub(crate) fn tenant_workspace(&self, tenant: &Tenant) -> PathBuf {
-        self.tenant(tenant).join("workspace")
+        let older = self.tenant(tenant).join(OLDER_WORKSPACE);
+        match older.symlink_metadata() {
+            Ok(_) => older,
+            Err(_) => self.workspaces().join(&tenant.id),
+        }
     }
 }
 

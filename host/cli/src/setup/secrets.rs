@@ -1,7 +1,7 @@
 //! The values of secrets, read where `belljar.toml` says, and bound as it says.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use belljar_definition::{KeySetting, SecretSetting, Settings};
 use belljar_policy::ShownPath as _;
@@ -27,6 +27,27 @@ pub(crate) fn store(settings: &Settings, places: &Places, out: &Out) -> SecretSt
         }
     }
     store
+}
+
+/// The files that the values of these settings lie in, models' keys included. Who replaces a value
+/// writes them.
+pub(crate) fn files(settings: &Settings, places: &Places) -> Vec<PathBuf> {
+    let secrets = settings.secrets.values();
+    let secrets = secrets.filter_map(|secret| file(&secret.value, places));
+    secrets.chain(key_files(settings, places)).collect()
+}
+
+/// The files of models' keys.
+pub(crate) fn key_files(settings: &Settings, places: &Places) -> Vec<PathBuf> {
+    settings.models.values().filter_map(|model| file(&model.key, places)).collect()
+}
+
+/// The file that a value lies in; `None` where it lies in none.
+pub(crate) fn file(key: &KeySetting, places: &Places) -> Option<PathBuf> {
+    match key {
+        KeySetting::File(path) => Some(places.home.join(path)),
+        KeySetting::None | KeySetting::Env(_) => None,
+    }
 }
 
 fn secret(setting: &SecretSetting, places: &Places) -> Result<Secret, String> {

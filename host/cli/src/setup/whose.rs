@@ -42,7 +42,7 @@ impl TenantArg {
         if !data.store().is_file() {
             return Ok(Through::default());
         }
-        let (read, write) = (vec![data.tenants()], vec![data.store_directory()]);
+        let (read, write) = (data.of_tenants(), vec![data.store_directory()]);
         Ok(Through { read, write, ..Through::default() })
     }
 }

@@ -201,19 +201,19 @@ impl Stage {
         self.belljar(&args).await
     }
 
-    /// What a tenant has on disk: its `home` and its `workspace`.
-    pub(crate) async fn directory(&self, tenant: &str) -> Result<PathBuf> {
+    /// What a tenant has on disk: what its `home` lies in, and its workspace.
+    pub(crate) async fn directories(&self, tenant: &str) -> Result<[PathBuf; 2]> {
         let listed: Value =
             serde_json::from_str(&self.belljar(&["tenants", "list", "--json"]).await?)?;
         let tenants = listed.as_array().context("no list of tenants")?;
         let own = tenants.iter().find(|one| one["name"] == tenant).context("no such tenant")?;
         let id = own["id"].as_str().or(own["name"].as_str()).context("a tenant without a name")?;
-        Ok(self.root.join("home/sessions/tenants").join(id))
+        Ok(["tenants", "workspaces"].map(|of| self.root.join("home/sessions").join(of).join(id)))
     }
 
     /// Gives a tenant its agents and their model.
     pub(crate) async fn furnish(&self, tenant: &str) -> Result<()> {
-        let own = self.directory(tenant).await?;
+        let [own, workspace] = self.directories(tenant).await?;
         let (home, port) = (own.join("home"), self.at.port().to_string());
         std::fs::create_dir_all(home.join("agents"))?;
         for name in ["teller", "hanger", "asker", "fetcher", "reader", "lost", "keyed"] {
@@ -227,10 +227,10 @@ impl Stage {
         let script = TRANSCRIPT.replace("PORT", &port).replace("TENANT", tenant);
         std::fs::write(home.join("transcript.yaml"), script)?;
         let settings = SETTINGS
-            .replace("LOST", &own.join("workspace/lost").display().to_string())
+            .replace("LOST", &workspace.join("lost").display().to_string())
             .replace("KEY", &home.join("model.key").display().to_string());
         std::fs::write(home.join("belljar.toml"), settings)?;
-        std::fs::write(own.join("workspace/note.txt"), format!("{tenant}'s own words\n"))?;
+        std::fs::write(workspace.join("note.txt"), format!("{tenant}'s own words\n"))?;
         Ok(())
     }
 

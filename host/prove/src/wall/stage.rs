@@ -105,7 +105,7 @@ const FILES: &[(&str, &str)] = &[
     ("home/cache/planted-by-nobody.cwasm", "an entry of the cache"),
     ("home/sessions/tenants/red/home/belljar.toml", TENANT),
     ("home/sessions/tenants/red/home/agents/red.md", "---\nname: red\ndescription: d\n---\nHi.\n"),
-    ("home/sessions/tenants/red/workspace/note.txt", "red's"),
+    ("home/sessions/workspaces/red/note.txt", "red's"),
     ("home/sessions/store/note.txt", "beside the store"),
     ("workspace/note.txt", "the workspace's"),
     ("outside/secret.txt", "nobody may read this"),

@@ -33,6 +33,11 @@ pub(crate) struct Readiness {
     /// Tenants that are served by the settings that were valid last, because those of now are not.
     /// The log says why.
     tenants_on_older_settings: usize,
+    /// Tenants that are served without a part of their grants or settings until the server is
+    /// started again: its OS sandbox was made without it. The log names the part, and so does
+    /// `belljar tenants list`. One that nobody has called is counted as it was when the server
+    /// looked at it first.
+    tenants_waiting_for_restart: usize,
 }
 
 /// `GET /healthz`: the process answers.
@@ -54,7 +59,14 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
     } else {
         let tenants_not_served = app.services().not_served();
         let tenants_on_older_settings = app.services().on_older_settings();
-        Json(Readiness { status: "ok", tenants_not_served, tenants_on_older_settings })
-            .into_response()
+        let tenants_waiting_for_restart = app.services().waiting_for_restart();
+        let status = "ok";
+        Json(Readiness {
+            status,
+            tenants_not_served,
+            tenants_on_older_settings,
+            tenants_waiting_for_restart,
+        })
+        .into_response()
     }
 }

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use super::manifest::{Entry, HISTORY, Part, is_plain};
+use crate::setup::data::WORKSPACES;
 use crate::setup::exit::Failure;
 use crate::setup::home::{STORE, STORE_FILE};
 
@@ -66,17 +67,13 @@ impl Found {
         if history.is_file() {
             self.file(&history, &format!("{part}/{STORE}/{HISTORY}"), as_it_is)?;
         }
-        let tenants = root.join("tenants");
-        for (name, path) in [("files", root.join("files")), ("tenants", tenants.clone())] {
+        let [tenants, work] = ["tenants", WORKSPACES].map(|name| root.join(name));
+        let names = ["files", "tenants", WORKSPACES];
+        for (name, path) in names.map(|name| (name, root.join(name))) {
             if path.is_dir() {
                 self.directories.push(format!("{part}/{name}"));
-                // What a tenant's agents work on is beside its home, and may be of any size.
-                let skip = |path: &Path| {
-                    let below = path.strip_prefix(&tenants).unwrap_or(Path::new(""));
-                    let mut below = below.components().skip(1);
-                    let is_work = below.next().is_some_and(|top| top.as_os_str() != "home");
-                    is_work && below.next().is_some() && !workspaces
-                };
+                // What a tenant's agents work on may be of any size.
+                let skip = |path: &Path| !workspaces && is_work(path, &tenants, &work);
                 self.walk(&path, &format!("{part}/{name}"), as_it_is, 0, &skip)?;
             }
         }
@@ -146,6 +143,16 @@ impl Found {
         self.files.push((path.to_path_buf(), entry));
         Ok(())
     }
+}
+
+/// Whether a path lies in what agents of tenants work on: in a workspace, or beside a tenant's home.
+/// Workspaces themselves are directories that a tenant needs.
+fn is_work(path: &Path, tenants: &Path, work: &Path) -> bool {
+    if let Ok(below) = path.strip_prefix(work) {
+        return below.components().count() > 1;
+    }
+    let mut below = path.strip_prefix(tenants).unwrap_or(Path::new("")).components().skip(1);
+    below.next().is_some_and(|top| top.as_os_str() != "home") && below.next().is_some()
 }
 
 /// Opens a regular file, and where `follow` is not set no link to one.

@@ -6,7 +6,6 @@ use belljar_store::Store;
 
 use super::{Check, Finding, bad, check};
 use crate::args::server::DataArg;
-use crate::commands::serve::opening::written;
 use crate::commands::serve::tenancy::Tenancy;
 use crate::setup::data::{Data, failed};
 use crate::setup::exit::Failure;
@@ -23,7 +22,7 @@ pub(super) fn data(arg: &DataArg, places: &Places) -> Option<Data> {
 /// What looking at tenants needs of the OS sandbox besides.
 pub(super) fn through(data: Option<&Data>, mut through: Through) -> Through {
     if let Some(data) = data {
-        through.read.push(data.tenants());
+        through.read.extend(data.of_tenants());
         through.write.push(data.store_directory());
     }
     through
@@ -47,8 +46,7 @@ pub(super) fn check_all(settings: Settings, places: &Places, data: Data) -> Opti
 /// How many tenants there are, and what is said of each that cannot be served.
 fn find(settings: Settings, places: &Places, data: Data) -> Result<(usize, Vec<String>), Failure> {
     let store = data.store();
-    let written = written(&data);
-    let tenancy = Tenancy { settings, places: places.clone(), data, written };
+    let tenancy = Tenancy { settings, places: places.clone(), data, reach: None };
     let checked = host::small_runtime()?.block_on(async {
         let store = Store::open(&store).await.map_err(failed)?;
         let checked = tenancy.check_all(&store.registry()).await.map_err(failed);

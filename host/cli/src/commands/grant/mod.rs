@@ -154,6 +154,7 @@ impl Writer<'_> {
         let Edit { old, new, lock } = edit;
         replace(lock, &path, &old, &new)?;
         self.out.note(format_args!("wrote {}", path.shown()));
+        record::say_what_waits(&self.args.of, self.operator, self.whose, (&old, &new), self.out);
         let lines = changes.iter().map(|(id, _, change)| (id.clone(), record::detail(change)));
         record::record(&self.args.of, self.operator, "grant", lines.collect())?;
         Ok(new)

@@ -1,33 +1,78 @@
 //! The directories that a tenant may be granted, and the line in the audit log that says what was
 //! given or taken.
 
-use belljar_definition::{AgentId, GrantChange, GrantRemoval};
-use belljar_policy::Shown;
-use belljar_policy::ShownPath as _;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use belljar_definition::{AgentId, GrantChange, GrantRemoval, Settings};
+use belljar_policy::{Mount, Shown, ShownPath as _};
 use belljar_store::TENANT;
 use serde_json::{Map, Value, json};
 
 use crate::args::server::TenantArg;
 use crate::commands::serve::judged::is_below;
+use crate::commands::serve::running;
+use crate::commands::serve::tenancy::{own_directories, writes_home};
 use crate::setup::data::{Data, audit, with_store};
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 use crate::setup::whose::Whose;
+use crate::term::out::Out;
 
-/// Refuses a directory outside of the tenant's own: with it the tenant would not be served.
+/// Refuses a directory outside of the tenant's own, or write access to its home: with it the tenant
+/// would not be served.
 pub(super) fn check(whose: &Whose, change: &GrantChange) -> Result<(), Failure> {
     let Some(name) = &whose.tenant else { return Ok(()) };
-    let home = &whose.places.home;
-    let root = home.parent().unwrap_or(home);
-    let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
-    let hosts = change.mounts.iter().filter_map(|mount| mount.host.as_deref());
-    match hosts.into_iter().find(|host| !is_below(host, &root)) {
-        None => Ok(()),
-        Some(host) => Err(Failure::usage(format!(
-            "`{}` is not a directory of tenant `{name}`",
-            Shown::clipped(&host.to_string_lossy(), 200)
-        ))
-        .hint(format!("what its agents see lies below `{}`", root.shown()))),
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let own = own_directories(&whose.places).map(real);
+    let home = real(&whose.places.home);
+    for spec in &change.mounts {
+        let Some(host) = &spec.host else { continue };
+        let shown = Shown::clipped(&host.to_string_lossy(), 200).to_string();
+        let refused = |why: String| {
+            Err(Failure::usage(why).hint(format!(
+                "what its agents see lies below `{}`, or beside the home in `{}`",
+                own[1].shown(),
+                own[0].shown()
+            )))
+        };
+        if !own.iter().any(|own| is_below(host, own)) {
+            return refused(format!("`{shown}` is not a directory of tenant `{name}`"));
+        }
+        let (guest, access) = (spec.guest.clone(), spec.access);
+        if writes_home(&Mount { guest, host: host.clone(), access }, &home) {
+            return refused(format!("`{shown}` is or holds the home of tenant `{name}`"));
+        }
+    }
+    Ok(())
+}
+
+/// What a server that runs cannot give of the new settings before it is started again, and could of
+/// the old ones.
+pub(super) fn say_what_waits(
+    of: &TenantArg,
+    operator: &Places,
+    whose: &Whose,
+    (old, new): (&str, &str),
+    out: &Out,
+) {
+    let Ok(data) = of.root(operator) else { return };
+    let path = whose.places.config();
+    let user_home = whose.places.user_home.as_deref();
+    let parsed = |text: &str| Settings::parse(Some((&path, text)), None, user_home).ok();
+    let (Some(old), Some(new)) = (parsed(old), parsed(new)) else { return };
+    let tenant = of.other().unwrap_or(TENANT);
+    let mut said = BTreeSet::new();
+    for server in running::told(&data) {
+        let before = server.late(tenant, old.clone(), &whose.places);
+        let now = server.late(tenant, new.clone(), &whose.places);
+        said.extend(now.into_iter().filter(|what| !before.contains(what)));
+    }
+    for what in &said {
+        out.warning(format_args!(
+            "the server that runs cannot give this before it is restarted: {}",
+            Shown::new(what)
+        ));
     }
 }
 

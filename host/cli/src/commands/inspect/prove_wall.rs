@@ -48,5 +48,5 @@ fn raise(root: &Path, out: &Out) -> Result<belljar_os_sandbox::Raised, Failure> 
     let places = Places { home, cache, workspace, user_home: None };
     let data = Data::find(&DataArg { data: None }, &host::settings(&places)?, &places)?;
     let tenants = serve_tenants::written(&data);
-    Ok(Walls::new(false, out).look(&places, &serve::through(&data, &tenants)))
+    Ok(Walls::new(false, out).look(&places, &serve::through(&data, tenants)))
 }

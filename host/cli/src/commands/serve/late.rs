@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_definition::{HookAction, HookSetting, KeySetting, ModelKind, ServerSetting, Settings};
+use belljar_definition::{HookAction, HookSetting, ModelKind, ServerSetting, Settings};
 use belljar_os_sandbox::Reach;
 use belljar_policy::{Access, Mount, ShownPath as _};
 
 use crate::setup::home::Places;
+use crate::setup::secrets;
 
 /// Fits new settings of the operator's to what this process can do: a part that needs a restart is
 /// as it was, or narrower. Gives what that is, a line each. `began` are the settings of the start,
@@ -37,7 +38,7 @@ pub(crate) fn fit(
         new.roles = now.roles.clone();
     }
     for (name, secret) in &new.secrets {
-        if let Some(path) = file(&secret.value, places).filter(|path| !reads(path)) {
+        if let Some(path) = secrets::file(&secret.value, places).filter(|path| !reads(path)) {
             late.push(format!("`[secrets.{name}]`, since `{}` {CLOSED}", path.shown()));
         }
     }
@@ -69,8 +70,15 @@ pub(crate) fn mounts(
     narrowed.into_iter().map(line).collect()
 }
 
-/// What this process can give of a mount: no more than the OS sandbox let through.
-fn most(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
+/// What a server can give of a tenant's mount: it reads all that is a tenant's own.
+pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
+    let writes = reach.is_none_or(|reach| reach.writes(&mount.host));
+    Some(if writes { Access::ReadWrite } else { Access::Read })
+}
+
+/// What a server can give of a mount of the operator's: no more than its OS sandbox let through;
+/// `reach` is that, `None` = anywhere.
+pub(crate) fn most(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
     match reach {
         None => Some(Access::ReadWrite),
         Some(reach) if reach.writes(&mount.host) => Some(Access::ReadWrite),
@@ -133,16 +141,9 @@ fn components(hooks: &[HookSetting]) -> Vec<PathBuf> {
 /// Files that models are read from when they are first used.
 fn of_models(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     let models = settings.models.values();
-    let scripted = models.clone().filter(|model| model.kind == ModelKind::Scripted);
+    let scripted = models.filter(|model| model.kind == ModelKind::Scripted);
     let scripts = scripted.map(|model| places.home.join(&model.model));
-    models.filter_map(|model| file(&model.key, places)).chain(scripts).collect()
-}
-
-fn file(key: &KeySetting, places: &Places) -> Option<PathBuf> {
-    match key {
-        KeySetting::File(path) => Some(places.home.join(path)),
-        KeySetting::None | KeySetting::Env(_) => None,
-    }
+    secrets::key_files(settings, places).into_iter().chain(scripts).collect()
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ mod limits;
 pub(crate) mod opening;
 mod own;
 mod renewal;
+pub(crate) mod running;
 pub(crate) mod tenancy;
 pub(crate) mod tenants;
 mod watched;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use belljar_definition::ServerSetting;
 use belljar_os_sandbox::Raised;
@@ -33,6 +34,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::limits::count;
 use self::opening::{Opener, Opening};
 use self::own::Own;
+use self::running::Running;
 use self::tenancy::Tenancy;
 use self::watched::Watched;
 use crate::args::server::ServeArgs;
@@ -43,8 +45,9 @@ use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
 use crate::setup::log;
 use crate::setup::memory;
+use crate::setup::secrets;
 use crate::setup::telemetry::{Collector, Telemetry};
-use crate::setup::walls::{Through, Walls};
+use crate::setup::walls::{self, Through, Walls};
 use crate::term::out::Out;
 
 /// Where to listen where nothing is said.
@@ -68,8 +71,9 @@ pub(crate) fn run(
     // Before anything is opened or started.
     let connections = connections_within(descriptors::raise());
     // Before they are read: what changes from here on is a change.
-    let watched = Watched::of(own::files(places));
+    let mut watched = Watched::of(own::files(places));
     let settings = host::settings(places)?;
+    watched.besides(secrets::files(&settings, places));
     let data = Data::find(&args.data, &settings, places)?;
     data.create(places)?;
     // Behind the wall nothing can be bound any more.
@@ -77,7 +81,7 @@ pub(crate) fn run(
     let names = names(args, &settings.server, address)?;
     let collector = Collector::find(&settings.server, env)?;
     let tenants = opening::written(&data);
-    let raised = walls.up(places, &through(&data, &tenants))?;
+    let raised = walls.up(places, &through(&data, tenants))?;
     let runtime = host::runtime()?;
     let telemetry = telemetry(collector.as_ref(), &runtime, out)?;
     let local = Assembly::of(settings.clone(), places, out);
@@ -87,13 +91,22 @@ pub(crate) fn run(
     }
     let (places, data, out_too) = (places.clone(), data, out.clone());
     let store_at = data.store();
+    let running = Running::tell(&data, &places.workspace, walls::reach());
+    let running = running
+        .inspect_err(|error| {
+            let why = "commands cannot be told of this server, so their hints leave it out";
+            out.warning(format_args!("{why}: {error}"));
+        })
+        .ok();
     let own = Own::new(settings.clone(), local, watched, places, data, out_too);
     let served = runtime.block_on(async {
         let store = Store::open(&store_at).await.map_err(failed)?;
         let admission = admission(&settings.server);
         let opener = Opener {
             own: Arc::new(own),
-            written: tenants,
+            reach: walls::reach().cloned(),
+            running,
+            late: Mutex::default(),
             store: store.clone(),
             out: out.clone(),
             admission: Arc::clone(&admission),
@@ -115,11 +128,11 @@ pub(crate) fn run(
     served
 }
 
-/// What a server needs of the wall: it writes its store and what tenants' agents were granted.
-pub(crate) fn through(data: &Data, tenants: &[PathBuf]) -> Through {
+/// What a server needs of the wall: it writes its store, and `tenants` of what is its tenants'.
+pub(crate) fn through(data: &Data, tenants: Vec<PathBuf>) -> Through {
     Through {
-        read: vec![data.tenants()],
-        write: tenants.iter().cloned().chain([data.store_directory()]).collect(),
+        read: data.of_tenants(),
+        write: tenants.into_iter().chain([data.store_directory()]).collect(),
         required: true,
         settings_again: true,
         ..Through::default()

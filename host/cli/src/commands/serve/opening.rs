@@ -7,11 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use belljar_agent::{Hooks, Host};
 use belljar_definition::{HookSetting, ModelSetting, Settings};
+use belljar_os_sandbox::Reach;
 use belljar_policy::Access;
 use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
@@ -20,10 +21,11 @@ use belljar_store::{Store, TENANT, Tenant};
 
 use crate::commands::serve::judged::setup;
 use crate::commands::serve::limits::{limits, limits_of};
-use crate::commands::serve::own::{Own, OwnRenewal, OwnVersion};
+use crate::commands::serve::own::{Own, OwnRenewal, OwnVersion, say_late};
 use crate::commands::serve::renewal::{Seen, TenantRenewal};
-use crate::commands::serve::tenancy::{Checked, Tenancy};
-use crate::setup::data::Data;
+use crate::commands::serve::running::Running;
+use crate::commands::serve::tenancy::{Checked, Tenancy, own_directories};
+use crate::setup::data::{Data, OLDER_WORKSPACE};
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
 use crate::setup::walls;
@@ -33,8 +35,12 @@ use crate::term::out::Out;
 pub(crate) struct Opener {
     /// The operator's own.
     pub(crate) own: Arc<Own>,
-    /// What tenants may write: see [`written`].
-    pub(crate) written: Vec<PathBuf>,
+    /// Where the OS sandbox lets this process reach; `None` = anywhere.
+    pub(crate) reach: Option<Reach>,
+    /// What commands of this machine are told of this server.
+    pub(crate) running: Option<Running>,
+    /// What waits for a restart of tenants that have such, by their ids.
+    pub(crate) late: Mutex<BTreeMap<String, Vec<String>>>,
     pub(crate) store: Store,
     pub(crate) out: Out,
     /// What all tenants share.
@@ -65,45 +71,54 @@ impl Inherited {
     }
 }
 
-/// Most tenants whose grants are looked at when the server starts; the others' workspaces are read
-/// until it starts anew with fewer.
+/// Most tenants of which it is looked when the server starts what lies beside their homes; of the
+/// others that is read until it starts anew with fewer.
 const MAX_TENANTS: usize = 10_000;
 
-/// The directories that the agents of all tenants may write, as their grants say now: the OS
-/// sandbox lets through what was there when it went up. A tenant's home is never among them,
-/// whatever it grants, since what it says there is what its agents may do.
+/// What the OS sandbox lets a server write of its tenants: the directory of their workspaces, for
+/// those that are made later too, and of what lies beside a tenant's home its workspace of an older
+/// program and what its grants name. Who may write there is decided for each agent. INV-133: a
+/// tenant's home is never among it, since what it says there is what its agents may do.
 pub(crate) fn written(data: &Data) -> Vec<PathBuf> {
     let tenants = std::fs::read_dir(data.tenants()).into_iter().flatten().flatten();
-    tenants.take(MAX_TENANTS).flat_map(|tenant| written_by(&tenant.path())).collect()
+    let beside = tenants.take(MAX_TENANTS).flat_map(|tenant| written_beside(&tenant.path()));
+    beside.chain(data.workspaces().canonicalize().ok()).collect()
 }
 
-fn written_by(tenant: &Path) -> Vec<PathBuf> {
+/// What a tenant's agents write of the directory that its home is in.
+fn written_beside(own: &Path) -> Vec<PathBuf> {
     let found = |path: PathBuf| path.canonicalize().ok();
-    let own = found(tenant.to_path_buf());
-    let (home, workspace) = (found(tenant.join("home")), found(tenant.join("workspace")));
-    let (Some(own), Some(home), Some(workspace)) = (own, home, workspace) else {
+    let (Some(own), Some(home)) = (found(own.to_path_buf()), found(own.join("home"))) else {
         return Vec::new();
     };
-    let places = Places { home: home.clone(), cache: PathBuf::new(), workspace, user_home: None };
-    let Ok(settings) = host::settings(&places) else { return Vec::new() };
+    let workspace = own.join(OLDER_WORKSPACE);
+    let places = Places { home, cache: PathBuf::new(), workspace, user_home: None };
+    let workspace = found(places.workspace.clone());
+    let mut all: Vec<PathBuf> = workspace.into_iter().chain(granted(&places)).collect();
+    all.retain(|path| path.starts_with(&own) && *path != own && !path.starts_with(&places.home));
+    all
+}
+
+/// The directories that a home lets agents write, links followed; none where it is not valid.
+fn granted(places: &Places) -> Vec<PathBuf> {
+    let Ok(settings) = host::settings(places) else { return Vec::new() };
     let mounts = settings.mounts(&places.workspace).into_iter();
     let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite);
-    mounts
-        .filter_map(|mount| found(mount.host))
-        .filter(|path| path.starts_with(&own) && *path != own && !path.starts_with(&home))
-        .collect()
+    mounts.filter_map(|mount| mount.host.canonicalize().ok()).collect()
 }
 
-/// INV-151: the directories in a tenant's own in which its agents may write, wherever the data
-/// root lies: its workspace and what else its grants name, never its home or what holds it.
+/// INV-151: the directories of a tenant in which its agents may write, wherever the data root lies:
+/// its workspace and what else its grants name, never its home or what holds it.
 fn work_directories(places: &Places) -> Vec<PathBuf> {
-    let Some(own) = places.workspace.parent().filter(|own| places.home.starts_with(own)) else {
-        return Vec::new();
+    let [own, workspace] = own_directories(places);
+    let work = |path: PathBuf| {
+        if path.starts_with(workspace) {
+            return Some(workspace.to_path_buf());
+        }
+        let first = path.strip_prefix(own).ok()?.components().next()?;
+        Some(own.join(first)).filter(|work| !places.home.starts_with(work))
     };
-    let first =
-        |path: &PathBuf| path.strip_prefix(own).ok()?.components().next().map(|it| own.join(it));
-    let mut directories: Vec<PathBuf> = written_by(own).iter().filter_map(first).collect();
-    directories.retain(|directory| !places.home.starts_with(directory));
+    let mut directories: Vec<PathBuf> = granted(places).into_iter().filter_map(work).collect();
     directories.dedup();
     directories
 }
@@ -132,13 +147,23 @@ impl Tenants for Opening {
         let service = service.renewed_by(renewal);
         let loaded = service.reload_agents().await;
         loaded.map_err(|error| OpenError::Setup(format!("its agents cannot be read: {error}")))?;
+        if let Some(running) = &self.0.running {
+            running.opened(&tenant.id);
+        }
         Ok(service)
     }
 
     async fn check(&self, tenant: &Tenant) -> Result<(), OpenError> {
         let (inner, own) = (Arc::clone(&self.0), tenant.clone());
-        let checked = tokio::task::spawn_blocking(move || inner.tenancy().check(&own)).await;
-        checked.map_err(|error| OpenError::Setup(format!("checking it failed: {error}")))?.map(drop)
+        let checked = tokio::task::spawn_blocking(move || inner.check(&own).map(drop)).await;
+        checked.map_err(|error| OpenError::Setup(format!("checking it failed: {error}")))?
+    }
+
+    fn waits_for_restart(&self, id: &str) -> bool {
+        match id == TENANT {
+            true => self.0.own.waits_for_restart(),
+            false => self.0.late().contains_key(id),
+        }
     }
 }
 
@@ -152,9 +177,11 @@ fn open(opener: &Arc<Opener>, tenant: &Tenant) -> Result<(Opened, Arc<dyn Renew>
         let renewal = OwnRenewal::new(Arc::clone(&opener.own), looked.reads());
         return Ok((opened, Arc::new(renewal)));
     }
-    let tenancy = opener.tenancy();
-    let seen = Seen::now(&tenancy.places_of(tenant)?, Inherited::of(&looked.now));
-    let opened = opener.put_together(tenant, tenancy.check(tenant)?, &looked.now)?;
+    let places = opener.tenancy().places_of(tenant)?;
+    let mut seen = Seen::now(&places, Inherited::of(&looked.now));
+    let checked = opener.check(tenant)?;
+    seen.values_of(&checked, &opener.own, &looked.now);
+    let opened = opener.put_together(checked, tenant, &looked.now)?;
     let renewal = TenantRenewal::new(Arc::clone(opener), tenant.clone(), seen);
     Ok((opened, Arc::new(renewal)))
 }
@@ -166,28 +193,35 @@ impl Opener {
             settings: self.own.now().settings.clone(),
             places: self.own.places().clone(),
             data: self.own.data().clone(),
-            written: self.written.clone(),
+            reach: self.reach.clone(),
         }
     }
 
-    /// A tenant that is open, as its files are now. What this process cannot reach of it is taken
-    /// out and named, since the rest, and above all what was taken back, has to hold.
-    pub(crate) fn open_again(
-        &self,
-        tenant: &Tenant,
-        own: &OwnVersion,
-    ) -> Result<(Opened, Vec<String>), OpenError> {
-        let (checked, late) = self.tenancy().check_again(tenant)?;
-        Ok((self.put_together(tenant, checked, own)?, late))
+    /// A tenant as its files are now. What this process cannot reach of it is taken out and named,
+    /// since the rest, and above all what was taken back, has to hold.
+    pub(crate) fn check(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
+        let checked = self.tenancy().check(tenant)?;
+        let mut all = self.late();
+        let before = all.remove(&tenant.id).unwrap_or_default();
+        say_late(&tenant.name, &before, &checked.late);
+        if !checked.late.is_empty() {
+            all.insert(tenant.id.clone(), checked.late.clone());
+        }
+        drop(all);
+        Ok(checked)
     }
 
-    fn put_together(
+    fn late(&self) -> MutexGuard<'_, BTreeMap<String, Vec<String>>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn put_together(
         &self,
-        tenant: &Tenant,
         checked: Checked,
+        tenant: &Tenant,
         own: &OwnVersion,
     ) -> Result<Opened, OpenError> {
-        let Checked { places, settings } = checked;
+        let Checked { places, settings, late: _ } = checked;
         let limits = limits_of(&settings.server, limits(&own.settings.server));
         let inherits_models = settings.models.is_empty();
         let assembly = Assembly::of(settings, &places, &self.out);
@@ -234,12 +268,16 @@ mod tests {
             let all: Vec<String> = at.iter().enumerate().map(mount).collect();
             let text = format!("[grants.red]\nmounts = [{}]\n", all.join(", "));
             std::fs::write(own.join("home/belljar.toml"), text).unwrap();
-            written_by(&own)
+            written_beside(&own)
         };
-        assert_eq!(mounts(&["home", "home/agents", ".", "..", "nowhere"]), Vec::<PathBuf>::new());
-        assert_eq!(mounts(&["elsewhere", "home"]), [own.join("elsewhere")]);
+        let workspace = own.join("workspace");
+        let granted = mounts(&["home", "home/agents", ".", "..", "nowhere"]);
+        assert_eq!(granted, std::slice::from_ref(&workspace));
+        assert_eq!(mounts(&["elsewhere", "home"]), [workspace.clone(), own.join("elsewhere")]);
         std::fs::write(own.join("home/belljar.toml"), "no settings").unwrap();
-        assert_eq!(written_by(&own), Vec::<PathBuf>::new());
+        assert_eq!(written_beside(&own), [workspace]);
+        std::fs::remove_dir(own.join("workspace")).unwrap();
+        assert_eq!(written_beside(&own), Vec::<PathBuf>::new());
     }
 
     #[test]
@@ -263,5 +301,29 @@ mod tests {
         let below = ["workspace/.belljar/agents", "out/deep", "home/agents"].map(mount).join(", ");
         let below = work(&format!("[grants.a]\nmounts = [{below}]\n"));
         assert_eq!(below, [own.join("workspace"), own.join("out")]);
+    }
+
+    #[test]
+    fn a_workspace_with_those_of_the_others_is_written_and_theirs_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for made in ["tenants/1/home", "tenants/1/out", "workspaces/1/deep", "workspaces/2"] {
+            std::fs::create_dir_all(root.join(made)).unwrap();
+        }
+        let (home, workspace) = (root.join("tenants/1/home"), root.join("workspaces/1"));
+        let places = Places { home, workspace, cache: PathBuf::new(), user_home: None };
+        let mount = |(number, path): (usize, &str)| {
+            let host = root.join(path);
+            format!("{{ path = '/m{number}', host = '{}', access = 'read-write' }}", host.shown())
+        };
+        let all = ["workspaces/1/deep", "workspaces/2", "workspaces", "tenants/1/out", "tenants"];
+        let all: Vec<String> = all.into_iter().enumerate().map(mount).collect();
+        let text = format!("[grants.a]\nmounts = [{}]\n", all.join(", "));
+        std::fs::write(places.config(), text).unwrap();
+        assert_eq!(
+            work_directories(&places),
+            [root.join("workspaces/1"), root.join("tenants/1/out")]
+        );
+        assert_eq!(written_beside(&root.join("tenants/1")), [root.join("tenants/1/out")]);
     }
 }

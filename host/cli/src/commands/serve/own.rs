@@ -19,6 +19,7 @@ use crate::setup::data::Data;
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
+use crate::setup::secrets;
 use crate::setup::walls;
 use crate::term::out::Out;
 
@@ -86,6 +87,11 @@ impl Own {
         Arc::clone(&self.state().now)
     }
 
+    /// Whether something of the settings as they are written waits for a restart.
+    pub(crate) fn waits_for_restart(&self) -> bool {
+        !self.state().late.is_empty()
+    }
+
     /// Those in force, after a look at the files. Reads files, and may describe tools on a runtime
     /// of its own.
     pub(crate) fn look(&self, look: Look) -> Looked {
@@ -94,7 +100,8 @@ impl Own {
         // INV-156: what failed may have failed for a reason outside these files, and is tried again
         // until it holds: a right that was taken back is not lost to a directory's mode.
         if changed || state.invalid.is_some() {
-            match self.read(&state.now) {
+            let now = Arc::clone(&state.now);
+            match self.read(&now, &mut state.watched) {
                 Ok((version, late)) => {
                     state.reads = state.reads.wrapping_add(1);
                     say_late(TENANT, &state.late, &late);
@@ -116,8 +123,13 @@ impl Own {
     }
 
     /// The same that a start would read, as far as this process can obey it.
-    fn read(&self, now: &OwnVersion) -> Result<(OwnVersion, Vec<String>), Failure> {
+    fn read(
+        &self,
+        now: &OwnVersion,
+        watched: &mut Watched,
+    ) -> Result<(OwnVersion, Vec<String>), Failure> {
         let mut settings = host::settings_again(&self.places)?;
+        watched.besides(secrets::files(&settings, &self.places));
         let late =
             late::fit(&mut settings, &self.began, &now.settings, &self.places, walls::reach());
         let closed = host::own_directories(&self.places, Some(self.data.root()));

@@ -8,9 +8,11 @@ use belljar_session::{Look, Renew, Renewed, Version};
 use belljar_store::Tenant;
 
 use super::opening::{Inherited, Opened, Opener};
-use super::own::{files, say_late};
+use super::own::{Own, OwnVersion, files};
+use super::tenancy::Checked;
 use super::watched::Watched;
 use crate::setup::home::Places;
+use crate::setup::secrets;
 
 /// Makes the versions of one tenant.
 pub(crate) struct TenantRenewal(Arc<Inner>);
@@ -25,7 +27,6 @@ struct Inner {
 pub(crate) struct Seen {
     watched: Watched,
     inherited: Inherited,
-    late: Vec<String>,
     /// Why the last read failed: it is tried again until it does not.
     invalid: Option<String>,
 }
@@ -33,7 +34,16 @@ pub(crate) struct Seen {
 impl Seen {
     /// Finds the tenant's files as they are now; called before they are read.
     pub(crate) fn now(places: &Places, inherited: Inherited) -> Self {
-        Self { watched: Watched::of(files(places)), inherited, late: Vec::new(), invalid: None }
+        Self { watched: Watched::of(files(places)), inherited, invalid: None }
+    }
+
+    /// Watches the files of its secrets and of the keys that it has, before they are read.
+    pub(crate) fn values_of(&mut self, checked: &Checked, own: &Own, version: &OwnVersion) {
+        let Checked { places, settings, .. } = checked;
+        let inherits = settings.models.is_empty();
+        let keys = inherits.then(|| secrets::key_files(&version.settings, own.places()));
+        let values = secrets::files(settings, places);
+        self.watched.besides(values.into_iter().chain(keys.into_iter().flatten()));
     }
 }
 
@@ -54,10 +64,12 @@ impl Inner {
             return Renewed::Same;
         }
         seen.inherited = inherited;
-        match self.opener.open_again(&self.tenant, &own) {
-            Ok((Opened { host, limits, .. }, late)) => {
-                say_late(&self.tenant.name, &seen.late, &late);
-                seen.late = late;
+        let again = self.opener.check(&self.tenant).and_then(|checked| {
+            seen.values_of(&checked, &self.opener.own, &own);
+            self.opener.put_together(checked, &self.tenant, &own)
+        });
+        match again {
+            Ok(Opened { host, limits, .. }) => {
                 seen.invalid = None;
                 Renewed::New(Box::new(Version { host, limits }))
             }

@@ -2,19 +2,19 @@
 //! mean for them. The same is asked at the start of a server, while it runs, by `doctor` and by
 //! `tenants list`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use belljar_definition::{HookAction, Settings};
+use belljar_os_sandbox::Reach;
 use belljar_policy::{Access, Mount, Shown, ShownPath as _};
 use belljar_server::OpenError;
 use belljar_store::{Registry, StoreError, TENANT, Tenant};
 
 use crate::commands::serve::judged::{is_below, setup};
 use crate::commands::serve::late;
-use crate::setup::data::Data;
+use crate::setup::data::{Data, WORKSPACES};
 use crate::setup::home::Places;
 use crate::setup::host;
-use crate::setup::walls;
 
 /// Characters of a hook command that a message repeats.
 const MAX_COMMAND: usize = 120;
@@ -26,49 +26,37 @@ pub(crate) struct Tenancy {
     pub(crate) settings: Settings,
     pub(crate) places: Places,
     pub(crate) data: Data,
-    /// What tenants may write: see [`super::opening::written`].
-    pub(crate) written: Vec<PathBuf>,
+    /// Where the server's OS sandbox lets it reach, as it was when it started; `None` = anywhere,
+    /// or wherever one that starts now would.
+    pub(crate) reach: Option<Reach>,
 }
 
 /// What a tenant has, checked.
 pub(crate) struct Checked {
     pub(crate) places: Places,
+    /// As far as the server can give it.
     pub(crate) settings: Settings,
+    /// What waits for a restart, a line each.
+    pub(crate) late: Vec<String>,
 }
 
 impl Tenancy {
     /// INV-153: all that a server would refuse to serve this tenant for. Nothing is opened and
-    /// nothing runs.
+    /// nothing runs. What is out of the server's reach is narrowed to what it can give, and named.
     pub(crate) fn check(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
-        let checked = self.valid(tenant)?;
-        if let Some(mount) = self.out_of_reach(&checked, tenant) {
-            return Err(OpenError::OutOfReach(format!(
-                "tenant `{}` writes to `{}` by a grant that was not there when the server \
-                 started, or that lies in its home; restart it, or grant another directory",
-                tenant.name,
-                mount.host.shown()
-            )));
+        let mut checked = self.valid(tenant)?;
+        if tenant.name != TENANT {
+            let Checked { places, settings, late } = &mut checked;
+            let most = |mount: &Mount| late::most_of_tenant(mount, self.reach.as_ref());
+            *late = late::mounts(settings, &places.workspace, most);
         }
         Ok(checked)
-    }
-
-    /// As [`Tenancy::check`], of a tenant that is served already: what is out of this process's
-    /// reach is narrowed to what it can give, and named.
-    pub(crate) fn check_again(&self, tenant: &Tenant) -> Result<(Checked, Vec<String>), OpenError> {
-        let mut checked = self.valid(tenant)?;
-        let Checked { places, settings } = &mut checked;
-        let most = |mount: &Mount| match self.reaches(mount) {
-            true => Some(mount.access),
-            false => Some(Access::Read),
-        };
-        let late = late::mounts(settings, &places.workspace, most);
-        Ok((checked, late))
     }
 
     fn valid(&self, tenant: &Tenant) -> Result<Checked, OpenError> {
         if tenant.name == TENANT {
             let (places, settings) = (self.places.clone(), self.settings.clone());
-            return Ok(Checked { places, settings });
+            return Ok(Checked { places, settings, late: Vec::new() });
         }
         if let Some(hook) = self.command_hooks().first() {
             return Err(OpenError::Setup(format!(
@@ -82,7 +70,7 @@ impl Tenancy {
         if !settings.models.is_empty() {
             host::models(&settings, &places).map_err(|failure| setup(&failure))?;
         }
-        Ok(Checked { places, settings })
+        Ok(Checked { places, settings, late: Vec::new() })
     }
 
     /// The tenants beside the operator's own that are not disabled, each with why it cannot be
@@ -120,7 +108,7 @@ impl Tenancy {
         commands.collect()
     }
 
-    /// The tenant's places, all in its own directory below the data root, links followed: the
+    /// The tenant's places, each in its own directory below the data root, links followed: the
     /// wall lets this process write nowhere else, and no tenant reaches another's.
     pub(crate) fn places_of(&self, tenant: &Tenant) -> Result<Places, OpenError> {
         let found = |path: PathBuf| {
@@ -130,9 +118,10 @@ impl Tenancy {
         };
         let root = found(self.data.root().to_path_buf())?;
         let own = root.join("tenants").join(&tenant.id);
-        let below = |path: PathBuf| -> Result<PathBuf, OpenError> {
+        let work = root.join(WORKSPACES).join(&tenant.id);
+        let below = |path: PathBuf, own: &[&PathBuf]| -> Result<PathBuf, OpenError> {
             let path = found(path)?;
-            if path.starts_with(&own) {
+            if own.iter().any(|own| path.starts_with(own)) {
                 return Ok(path);
             }
             Err(OpenError::OutOfReach(format!(
@@ -140,12 +129,12 @@ impl Tenancy {
                  another `--data`",
                 path.shown(),
                 tenant.name,
-                own.shown()
+                own[0].shown()
             )))
         };
         Ok(Places {
-            home: below(self.data.tenant_home(tenant))?,
-            workspace: below(self.data.tenant_workspace(tenant))?,
+            home: below(self.data.tenant_home(tenant), &[&own])?,
+            workspace: below(self.data.tenant_workspace(tenant), &[&work, &own])?,
             cache: self.places.cache.clone(),
             // A tenant has no home of a person.
             user_home: None,
@@ -161,27 +150,34 @@ impl Tenancy {
         if !settings.hooks.is_empty() {
             return refused("has hooks; those of the operator's own belljar.toml hold for all");
         }
-        let own = places.home.parent().unwrap_or(&places.home);
-        let inside = |mount: &Mount| is_below(&mount.host, own);
-        if let Some(mount) = settings.mounts(&places.workspace).iter().find(|mount| !inside(mount))
-        {
+        let mounts = settings.mounts(&places.workspace);
+        let own = own_directories(places);
+        let inside = |mount: &&Mount| own.iter().any(|own| is_below(&mount.host, own));
+        if let Some(mount) = mounts.iter().find(|mount| !inside(mount)) {
             let why = format!("mounts `{}`, which is not the tenant's own", mount.host.shown());
+            return refused(&why);
+        }
+        if let Some(mount) = mounts.iter().find(|mount| writes_home(mount, &places.home)) {
+            let why = format!(
+                "lets agents write `{}`, which is or holds the home of the tenant; grant another \
+                 directory",
+                mount.host.shown()
+            );
             return refused(&why);
         }
         Ok(())
     }
+}
 
-    /// A mount that this process cannot give: behind the wall it writes where tenants could write
-    /// when it started, and reads all that is theirs.
-    fn out_of_reach(&self, checked: &Checked, tenant: &Tenant) -> Option<Mount> {
-        let Checked { places, settings } = checked;
-        let mut mounts = settings.mounts(&places.workspace).into_iter();
-        mounts.find(|mount| tenant.name != TENANT && !self.reaches(mount))
-    }
+/// The directories that are a tenant's own: the one of its home, and its workspace. Links are not
+/// followed.
+pub(crate) fn own_directories(places: &Places) -> [&Path; 2] {
+    [places.home.parent().unwrap_or(&places.home), &places.workspace]
+}
 
-    fn reaches(&self, mount: &Mount) -> bool {
-        mount.access == Access::Read
-            || walls::broker().is_none()
-            || self.written.iter().any(|written| is_below(&mount.host, written))
-    }
+/// INV-133: whether a mount lets agents write the tenant's home, in which its grants and its agents
+/// are.
+pub(crate) fn writes_home(mount: &Mount, home: &Path) -> bool {
+    let holds = || mount.host.canonicalize().is_ok_and(|host| home.starts_with(host));
+    mount.access == Access::ReadWrite && (is_below(&mount.host, home) || holds())
 }

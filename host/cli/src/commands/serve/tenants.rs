@@ -1,5 +1,6 @@
 //! `belljar tenants`: who shares the server.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::{fs, io};
 
@@ -9,7 +10,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::args::server::{TenantsArgs, TenantsCommand};
-use crate::commands::serve::tenancy::Tenancy;
+use crate::commands::serve::running::{self, Told};
+use crate::commands::serve::tenancy::{Checked, Tenancy};
 use crate::setup::data::{Data, audit, failed, now, shown_time, with_store};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
@@ -26,11 +28,12 @@ pub(crate) fn run(args: &TenantsArgs, places: &Places, out: &Out) -> Result<Exit
                     settings: host::settings(places)?,
                     places: places.clone(),
                     data: data.clone(),
-                    written: Vec::new(),
+                    reach: None,
                 };
+                let servers = running::told(data);
                 let tenants = store.registry().tenants().await.map_err(failed)?;
-                let listed: Vec<Listed> =
-                    tenants.into_iter().map(|tenant| Listed::of(tenant, &tenancy)).collect();
+                let listed = |tenant| Listed::of(tenant, &tenancy, &servers);
+                let listed: Vec<Listed> = tenants.into_iter().map(listed).collect();
                 if *json { out.json(&listed)? } else { list(&listed, out) }
             }
             TenantsCommand::Disable { name, enable } => {
@@ -95,16 +98,18 @@ async fn remove(
     let question = format!("delete tenant `{shown}` with all its keys, sessions and agents{and}?");
     crate::commands::inspect::sessions::sure(how.yes, &question, out)?;
     store.registry().delete_tenant(name).await.map_err(failed)?;
-    let files = data.tenant(&tenant);
+    // Both, as they are found before anything is gone.
+    let files = [data.tenant(&tenant), data.tenant_workspace(&tenant)];
     let left = match how.purge {
-        true => purge(&files),
+        true => files.iter().map(|files| purge(files)).fold(Ok(()), Result::and),
         false => Ok(()),
     };
     let detail = json!({ "purged": how.purge && left.is_ok() });
     audit(store, TENANT, "delete_tenant", name, detail).await?;
     left.map_err(|error| {
         let why = format!("tenant `{shown}` is deleted, and its files are not: {error}");
-        Failure::new(why).hint(format!("delete what is left of `{}`", files.shown()))
+        let [files, work] = files.each_ref().map(|path| path.shown());
+        Failure::new(why).hint(format!("delete what is left of `{files}` and `{work}`"))
     })?;
     if how.purge {
         out.note(format_args!("tenant `{shown}` is deleted, with all its files"));
@@ -133,46 +138,93 @@ fn purge(files: &Path) -> io::Result<()> {
     }
 }
 
-/// A tenant, and why a server would not serve it.
+/// A tenant, and how it is served.
 #[derive(Serialize)]
 struct Listed {
     #[serde(flatten)]
     tenant: Tenant,
+    state: State,
+    /// Why a server that opens it now would not serve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_served: Option<String>,
+    /// What it has been granted and a server that runs cannot give.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waits_for_restart: Vec<String>,
+}
+
+/// How a tenant is served. Where no server runs: how one would that starts now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    /// Its keys are refused.
+    Disabled,
+    /// As its files say.
+    Enabled,
+    /// As its files say, but for what a server that runs cannot give before it is started again.
+    RestartNeeded,
+    /// By the settings that were valid last: those of now are not.
+    OlderSettings,
+    /// It is not: its files are not valid, and its callers are answered 503.
+    NotServed,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Enabled => "enabled",
+            Self::RestartNeeded => "restart needed",
+            Self::OlderSettings => "older settings",
+            Self::NotServed => "not served",
+        }
+    }
 }
 
 impl Listed {
-    fn of(tenant: Tenant, tenancy: &Tenancy) -> Self {
-        let checked = (!tenant.disabled).then(|| tenancy.check(&tenant));
-        let why = checked.and_then(Result::err).map(|error| error.to_string());
-        Self { tenant, not_served: why }
+    fn of(tenant: Tenant, tenancy: &Tenancy, servers: &[Told]) -> Self {
+        let listed =
+            |tenant, state| Self { tenant, state, not_served: None, waits_for_restart: Vec::new() };
+        if tenant.disabled {
+            return listed(tenant, State::Disabled);
+        }
+        match tenancy.check(&tenant) {
+            Err(error) => {
+                let open = servers.iter().any(|server| server.has_open(&tenant.id));
+                let state = if open { State::OlderSettings } else { State::NotServed };
+                Self { not_served: Some(error.to_string()), ..listed(tenant, state) }
+            }
+            Ok(Checked { settings, places, .. }) => {
+                let late: BTreeSet<String> = servers
+                    .iter()
+                    .flat_map(|server| server.late(&tenant.name, settings.clone(), &places))
+                    .collect();
+                let state = if late.is_empty() { State::Enabled } else { State::RestartNeeded };
+                Self { waits_for_restart: late.into_iter().collect(), ..listed(tenant, state) }
+            }
+        }
     }
 }
 
 fn list(tenants: &[Listed], out: &Out) {
     let mut table = Table::new(out, &["tenant", "made", "state"]);
-    for Listed { tenant, not_served } in tenants {
+    for Listed { tenant, state, .. } in tenants {
         let made =
             if tenant.created == 0 { "always".to_owned() } else { shown_time(tenant.created) };
-        let state = match (tenant.disabled, not_served) {
-            (true, _) => "disabled",
-            (false, Some(_)) => "not served",
-            (false, None) => "enabled",
-        };
-        table.row([plain(Shown::new(&tenant.name)), plain(made), plain(state)]);
+        table.row([plain(Shown::new(&tenant.name)), plain(made), plain(state.as_str())]);
     }
     table.print(out);
-    for Listed { tenant, not_served } in tenants {
+    for Listed { tenant, state, not_served, waits_for_restart } in tenants {
+        let name = &tenant.name;
         if let Some(why) = not_served {
-            let why = Shown::multiline(why);
-            out.note(format_args!("tenant `{}` is not served: {why}", tenant.name));
+            let served = match state {
+                State::OlderSettings => "is served by the settings that were valid last",
+                _ => "is not served",
+            };
+            out.note(format_args!("tenant `{name}` {served}: {}", Shown::multiline(why)));
         }
-    }
-    if tenants.iter().any(|listed| listed.not_served.is_some()) {
-        out.note(
-            "a server that was running already serves such a tenant by its last valid settings, if \
-             it had any; `/readyz` counts them",
-        );
+        for what in waits_for_restart {
+            let what = Shown::new(what);
+            out.note(format_args!("tenant `{name}`: after a restart of the server: {what}"));
+        }
     }
 }

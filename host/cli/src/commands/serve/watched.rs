@@ -12,9 +12,16 @@ use crate::setup::home::{MAX_CONFIG_BYTES, read_bounded};
 /// of any file system that settings lie on stands still.
 const UNSURE: Duration = Duration::from_secs(2);
 
+/// Most files that are watched besides: a turn waits until each was looked at.
+const MAX_BESIDES: usize = 256;
+
 /// Some files, as they were found.
 #[derive(Debug)]
-pub(crate) struct Watched(Vec<(PathBuf, Found)>);
+pub(crate) struct Watched {
+    always: Vec<(PathBuf, Found)>,
+    /// What these files name.
+    besides: Vec<(PathBuf, Found)>,
+}
 
 /// How a file was found, links followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,14 +49,30 @@ impl Watched {
     /// change.
     pub(crate) fn of(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let now = SystemTime::now();
-        Self(files.into_iter().map(|path| (path.clone(), Found::at(&path, now, false))).collect())
+        let found = |path: PathBuf| (path.clone(), Found::at(&path, now, false));
+        Self { always: files.into_iter().map(found).collect(), besides: Vec::new() }
+    }
+
+    /// Watches these besides, and of those that were named here before no others. To be called before
+    /// they are read; what is known of one that is watched already stays.
+    pub(crate) fn besides(&mut self, files: impl IntoIterator<Item = PathBuf>) {
+        let now = SystemTime::now();
+        let mut before = std::mem::take(&mut self.besides);
+        for path in files.into_iter().take(MAX_BESIDES) {
+            let known = before.iter().position(|(known, _)| *known == path);
+            let found = known.map(|at| before.swap_remove(at));
+            self.besides.push(found.unwrap_or_else(|| {
+                let found = Found::at(&path, now, false);
+                (path, found)
+            }));
+        }
     }
 
     /// Whether any has changed since this was asked last.
     pub(crate) fn have_changed(&mut self) -> bool {
         let now = SystemTime::now();
         let mut changed = false;
-        for (path, before) in &mut self.0 {
+        for (path, before) in self.always.iter_mut().chain(&mut self.besides) {
             let found = Found::at(path, now, before.is_unsure());
             changed |= !before.is_still(&found);
             *before = found.settled(now);
@@ -182,6 +205,24 @@ mod tests {
         let last = Found::at(&path, later, new.is_unsure());
         assert!(last.is_unsure() && !last.is_still(&found(b"deny!")));
         assert!(!last.settled(later).is_unsure());
+    }
+
+    #[test]
+    fn what_is_watched_besides_is_known_until_it_is_named_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| dir.path().join(name));
+        for path in [&one, &other] {
+            fs::write(path, "a").unwrap();
+            age(path);
+        }
+        let mut watched = Watched::of([]);
+        watched.besides([one.clone()]);
+        fs::write(&one, "b").unwrap();
+        watched.besides([other.clone(), one.clone()]);
+        assert_eq!([watched.have_changed(), watched.have_changed()], [true, false]);
+        watched.besides([other]);
+        fs::write(&one, "c").unwrap();
+        assert!(!watched.have_changed());
     }
 
     #[cfg(unix)]

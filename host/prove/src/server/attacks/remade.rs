@@ -91,7 +91,7 @@ async fn files(stage: &Stage) -> Stopped {
     let Remade { next, .. } = remade(stage, "teller", "event: done").await?;
     let agents = next.send(&get("/v1/agents")).await?;
     let grants = next.send(&get("/v1/grants?agent=asker")).await?;
-    let workspace = stage.directory("grey").await?.join("workspace");
+    let [_, workspace] = stage.directories("grey").await?;
     let left = std::fs::read_dir(&workspace)?.count();
     gone(stage).await?;
     check(agents.status == 200 && !agents.body.contains("hanger"), || agents.body.clone())?;
@@ -129,11 +129,11 @@ async fn old_key(stage: &Stage) -> Stopped {
 async fn purged(stage: &Stage) -> Stopped {
     stage.belljar(&["tenants", "add", "grey"]).await?;
     stage.furnish("grey").await?;
-    let own = stage.directory("grey").await?;
+    let own = stage.directories("grey").await?;
     stage.belljar(&["tenants", "rm", "grey", "--yes", "--purge"]).await?;
-    check(!own.exists(), || "its directory is still there".to_owned())?;
-    let blue = stage.directory("blue").await?.join("workspace/note.txt");
-    check(blue.exists(), || "blue's files are gone".to_owned())?;
+    check(own.iter().all(|own| !own.exists()), || "a directory is still there".to_owned())?;
+    let [_, blue] = stage.directories("blue").await?;
+    check(blue.join("note.txt").exists(), || "blue's files are gone".to_owned())?;
     Ok(Verdict::told("nothing is left"))
 }
 

@@ -32,6 +32,7 @@ fn of_victim(targets: &Targets, file: &str, flags: i32) -> Done {
 
 const SECRET: &str = "outside/secret.txt";
 const TENANT: &str = "home/sessions/tenants/red/home";
+const WORK: &str = "home/sessions/workspaces/red";
 
 /// Reading and writing by paths; modes, owners, attributes; handles and watches.
 pub(super) const ACTS: &[Act] = &[
@@ -100,7 +101,27 @@ pub(super) const ACTS: &[Act] = &[
     }),
     act("wall-files-tenant-replace", KEPT, WORKS, |t| {
         let to = format!("{TENANT}/belljar.toml");
-        moved(libc::SYS_renameat2, "home/sessions/tenants/red/workspace/note.txt", &to, t)
+        moved(libc::SYS_renameat2, &format!("{WORK}/note.txt"), &to, t)
+    }),
+    act("wall-files-tenant-exchange", KEPT, WORKS, |t| {
+        let (home, work) = (Arg::path(&t.at(TENANT)), Arg::path(&t.at(WORK)));
+        let exchange = i64::from(libc::RENAME_EXCHANGE);
+        call(libc::SYS_renameat2, [HERE.into(), work, HERE.into(), home, exchange.into()])
+    }),
+    act("wall-files-tenant-take", KEPT, WORKS, |t| {
+        let to = format!("{WORK}/taken");
+        moved(libc::SYS_renameat2, &format!("{TENANT}/belljar.toml"), &to, t)
+    }),
+    act("wall-files-tenant-link", KEPT, WORKS, |t| {
+        let to = format!("{WORK}/linked");
+        moved(libc::SYS_linkat, &format!("{TENANT}/belljar.toml"), &to, t)
+    }),
+    act("wall-files-tenant-beside", KEPT, WORKS, |t| {
+        by_path(libc::SYS_mkdirat, "home/sessions/tenants/red/new", t, [0o700.into()])
+    }),
+    act("wall-files-tenant-symlink", PATHS, WORKS, |t| {
+        let (to, at) = (Arg::text("/etc"), Arg::path(&t.at(&format!("{WORK}/../other"))));
+        call(libc::SYS_symlinkat, [to, HERE.into(), at])
     }),
     act("wall-files-tenant-remove", KEPT, WORKS, |t| {
         by_path(libc::SYS_unlinkat, &format!("{TENANT}/belljar.toml"), t, [0.into()])

@@ -1,0 +1,216 @@
+//! What a server that runs tells the commands of the same machine: where its OS sandbox lets it
+//! reach, and which tenants it has opened. One file for each server, in the directory of the store,
+//! locked for as long as the server lives. Commands make hints of it and decide nothing by it: who
+//! has taken over a server can write it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use belljar_definition::Settings;
+use belljar_os_sandbox::Reach;
+use belljar_store::TENANT;
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use super::late;
+use crate::setup::data::Data;
+use crate::setup::home::{Places, create_private};
+
+/// The directory of these files, beside the store.
+const SERVING: &str = "serving";
+
+/// Servers of one data root that are looked at; past it, files are of nobody.
+const MAX_SERVERS: usize = 32;
+
+/// Most bytes of such a file: the directories of ten thousand tenants, and their ids.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// Tries at a file that another server takes for one that is left over.
+const MAX_TRIES: usize = 8;
+
+/// The first line of such a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    /// The operator's workspace, as this server has it.
+    workspace: PathBuf,
+    /// `None` = anywhere: it has no OS sandbox.
+    reach: Option<Reach>,
+}
+
+/// What this server tells, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    path: PathBuf,
+    /// Holds the lock.
+    file: File,
+}
+
+/// What a server that runs has told.
+#[derive(Debug)]
+pub(crate) struct Told {
+    workspace: PathBuf,
+    /// Where it reaches; `None` = anywhere.
+    reach: Option<Reach>,
+    /// The tenants that it has opened, by their ids.
+    open: BTreeSet<String>,
+}
+
+impl Running {
+    /// Tells where this process reaches, and takes away what servers have left that were killed.
+    pub(crate) fn tell(data: &Data, workspace: &Path, reach: Option<&Reach>) -> io::Result<Self> {
+        let directory = directory(data);
+        create_private(&directory)?;
+        for left in files(&directory) {
+            // Its lock goes with the one who had it.
+            if open(&left).is_ok_and(|file| file.try_lock().is_ok()) {
+                let _ = fs::remove_file(&left);
+            }
+        }
+        let path = directory.join(std::process::id().to_string());
+        let mut head =
+            serde_json::to_vec(&Head { workspace: workspace.to_owned(), reach: reach.cloned() })?;
+        head.push(b'\n');
+        for _ in 0..MAX_TRIES {
+            let mut file = create(&path)?;
+            file.lock()?;
+            file.set_len(0)?;
+            file.write_all(&head)?;
+            if is_at(&file, &path) {
+                return Ok(Self { path, file });
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Tells that a tenant has been opened, once for each.
+    pub(crate) fn opened(&self, id: &str) {
+        // A line that is not there makes a hint less exact.
+        let _ = (&self.file).write_all(format!("{id}\n").as_bytes());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // While the lock is held: nobody else has this very file.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Told {
+    /// What it cannot give of these settings before it is started again, a line each: of a
+    /// tenant's with these places, or of the operator's own.
+    pub(crate) fn late(&self, tenant: &str, mut settings: Settings, of: &Places) -> Vec<String> {
+        let reach = self.reach.as_ref();
+        match tenant == TENANT {
+            // Whoever types a command may be in another workspace.
+            true => late::mounts(&mut settings, &self.workspace, |it| late::most(it, reach)),
+            false => {
+                late::mounts(&mut settings, &of.workspace, |it| late::most_of_tenant(it, reach))
+            }
+        }
+    }
+
+    /// Whether it has opened this tenant, so that there are settings of it that were valid.
+    pub(crate) fn has_open(&self, id: &str) -> bool {
+        self.open.contains(id)
+    }
+}
+
+/// What the servers tell that run on this data root. Empty = there are none, or none that can be
+/// read.
+pub(crate) fn told(data: &Data) -> Vec<Told> {
+    files(&directory(data)).iter().filter_map(|path| read(path)).collect()
+}
+
+fn directory(data: &Data) -> PathBuf {
+    data.store_directory().join(SERVING)
+}
+
+/// The files there that are called as a process is.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_number = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
+    let entries = entries.filter(|entry| is_number(&entry.file_name()));
+    entries.take(MAX_SERVERS).map(|entry| entry.path()).collect()
+}
+
+fn read(path: &Path) -> Option<Told> {
+    let file = open(path).ok()?;
+    let alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    let mut text = String::new();
+    file.take(MAX_BYTES).read_to_string(&mut text).ok().filter(|_| alive)?;
+    let (head, ids) = text.split_once('\n')?;
+    let Head { workspace, reach } = serde_json::from_str(head).ok()?;
+    Some(Told { workspace, reach, open: ids.lines().map(str::to_owned).collect() })
+}
+
+/// Opens a regular file, and no link to one.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?))
+}
+
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let same = |a: &fs::Metadata, b: &fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    matches!((file.metadata(), fs::symlink_metadata(path)), (Ok(a), Ok(b)) if same(&a, &b))
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::server::DataArg;
+
+    #[test]
+    fn a_server_tells_while_it_lives_and_what_one_has_left_is_nobodys() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let places = Places {
+            home: root.clone(),
+            cache: root.clone(),
+            workspace: root.clone(),
+            user_home: None,
+        };
+        let arg = DataArg { data: Some(root.join("data")) };
+        let data = Data::find(&arg, &Settings::default(), &places).unwrap();
+        data.create(&places).unwrap();
+        assert!(told(&data).is_empty());
+        let mut wall = belljar_os_sandbox::Wall::default();
+        wall.write(&data.workspaces());
+        let running = Running::tell(&data, &root, Some(&wall.reach())).unwrap();
+        running.opened("1f");
+        let [told_now] = &told(&data)[..] else { panic!("not one server") };
+        let reach = told_now.reach.as_ref().unwrap();
+        assert!(reach.writes(&data.workspaces().join("new")) && !reach.writes(&data.tenants()));
+        assert!(told_now.has_open("1f") && !told_now.has_open("2f"));
+        drop(running);
+        assert!(told(&data).is_empty());
+        // Killed, and a link in the place of a file.
+        let left = directory(&data).join("77");
+        fs::write(&left, "{\"workspace\":\"/\",\"reach\":null}\n").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(root.join("data"), directory(&data).join("78")).unwrap();
+        assert!(told(&data).is_empty());
+        let _running = Running::tell(&data, &root, None).unwrap();
+        assert!(!left.exists() && root.join("data").exists());
+        assert!(told(&data)[0].reach.is_none());
+    }
+}
