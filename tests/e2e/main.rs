@@ -49,6 +49,7 @@ mod silence;
 mod tables;
 #[cfg(target_os = "linux")]
 mod teams;
+mod tenant_option;
 mod tenants;
 #[cfg(unix)]
 mod tool_author;

@@ -132,3 +132,37 @@ fn a_component_that_lies_of_itself_is_not_installed() {
     let call = ["tools", "call", "word_count", r#"{"path": "three.txt"}"#];
     author.run(&call).succeeds().says("3 words");
 }
+
+#[test]
+fn a_tool_is_installed_for_a_tenant_with_the_same_look_and_question_and_nowhere_else() {
+    let author = Author::new();
+    author.run(&["tenants", "add", "red"]).succeeds();
+    assert!(!author.is_stored("install_tool"));
+    let install = ["tools", "build", "word_count", "--install", "--tenant", "red"];
+    let first = author.run(&install).succeeds();
+    first.says("tool word_count (read-only, idempotent)");
+    first.complains("`belljar grant AGENT --tool word_count --tenant red` lets an agent call it");
+    let grant = ["grant", "general-purpose", "--tool", "word_count", "--tenant", "red", "--yes"];
+    author.run(&grant).succeeds();
+    author.run(&install).succeeds().says("nothing to change");
+    let before = author.state_of("red");
+    assert!(before.0.contains("digest = \"sha256:"), "{}", before.0);
+
+    author
+        .source(&body("Ok(Output::text(args.path))").replace("Counts the words", "Tells the name"));
+    let refused = author.run(&install).fails(2);
+    refused.says("+Tells the name of a text file.");
+    refused.complains("nothing is installed");
+    assert_eq!(author.state_of("red"), before);
+    author.run(&[&install[..], &["--yes"]].concat()).succeeds().says("pinned sha256:");
+    assert_ne!(author.state_of("red"), before);
+
+    let call = ["tools", "call", "word_count", r#"{"path": "three.txt"}"#];
+    let reds = author.run(&[&call[..], &["--tenant", "red"]].concat()).succeeds();
+    reds.says("three.txt");
+    // The operator's own home has none of it, and neither has its list.
+    author.run(&call).fails(2).complains("there is no tool `word_count`");
+    assert_eq!(author.config(), "");
+    // An auditor finds who was given which component.
+    assert!(author.is_stored("install_tool"));
+}

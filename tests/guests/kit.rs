@@ -50,6 +50,25 @@ impl Author {
         (read("tool.wasm"), read("tool.toml"))
     }
 
+    /// A tenant's settings, and the component and the manifest that it has of the tool.
+    pub(crate) fn state_of(&self, tenant: &str) -> (String, Vec<u8>, Vec<u8>) {
+        let listed = self.run(&["tenants", "list", "--json"]).succeeds().out;
+        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+        let own = listed.as_array().unwrap().iter().find(|one| one["name"] == tenant).unwrap();
+        let tenants = self.home.path().join("sessions/tenants");
+        let home = tenants.join(own["id"].as_str().unwrap()).join("home");
+        let read = |name: &str| std::fs::read(home.join(name)).unwrap_or_default();
+        let config = String::from_utf8(read("belljar.toml")).unwrap();
+        (config, read("tools/word_count/tool.wasm"), read("tools/word_count/tool.toml"))
+    }
+
+    /// Whether the store, which holds the audit log, has this word in it.
+    pub(crate) fn is_stored(&self, word: &str) -> bool {
+        let files = std::fs::read_dir(self.home.path().join("sessions/store")).unwrap();
+        let holds = |bytes: Vec<u8>| bytes.windows(word.len()).any(|it| it == word.as_bytes());
+        files.map(|file| file.unwrap().path()).any(|path| holds(std::fs::read(path).unwrap()))
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Done {
         let mut command = command(self.home.path(), self.folder.path(), arguments);
         // What a tool does is looked at here, not how small it is.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_definition::Catalog;
-use belljar_definition::Settings;
+use belljar_definition::{Settings, command_of};
 use belljar_model::Models;
 use belljar_sandbox::{Sandbox, SecretStore};
 
@@ -47,6 +47,8 @@ pub struct Host {
     pub home: Option<PathBuf>,
     /// The tenant whose host this is, for the commands that hints name. Default: none.
     pub tenant: Option<String>,
+    /// The data root, for the same commands, where it is not the configured one. Default: none.
+    pub data: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
     /// What models have billed for the steps of these agents lately.
@@ -84,6 +86,7 @@ impl Host {
             journal: Arc::new(NoJournal),
             home: None,
             tenant: None,
+            data: None,
             clock: Arc::new(SystemClock),
             billed: Arc::default(),
             listing: Arc::default(),
@@ -91,11 +94,8 @@ impl Host {
     }
 
     /// A command of the operator's, for the home that this host's settings come from.
-    pub fn for_its_tenant(&self, command: String) -> String {
-        match &self.tenant {
-            Some(tenant) => format!("{command} --tenant {tenant}"),
-            None => command,
-        }
+    pub fn for_its_tenant(&self, command: &str) -> String {
+        command_of(command, self.tenant.as_deref(), self.data.as_deref())
     }
 
     /// This host, knowing what models have billed while the one before it was in force.

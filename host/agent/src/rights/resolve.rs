@@ -206,5 +206,5 @@ fn command(host: &Host, agent: &CatalogEntry, narrowed: &[Narrowing]) -> String 
     if change.is_empty() {
         return String::new();
     }
-    host.for_its_tenant(grant_command(&agent.id, &change, true))
+    host.for_its_tenant(&grant_command(&agent.id, &change, true))
 }

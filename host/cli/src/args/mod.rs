@@ -2,6 +2,7 @@
 
 pub(crate) mod library;
 pub(crate) mod server;
+pub(crate) mod tools;
 
 use std::path::PathBuf;
 
@@ -10,8 +11,10 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::args::library::LibraryCommand;
 use crate::args::server::{
-    BackupArgs, DataArg, KeysArgs, RestoreArgs, ServeArgs, SessionsArgs, TenantArg, TenantsArgs,
+    BackupArgs, DataArg, KeysArgs, NoTenant, RestoreArgs, ServeArgs, SessionsArgs, TenantArg,
+    TenantsArgs,
 };
+use crate::args::tools::ToolsCommand;
 
 /// Run AI subagents that nobody has to trust: every tool call is a WebAssembly component with
 /// only the files and hosts that you granted.
@@ -70,17 +73,17 @@ pub(crate) enum Command {
     /// `--workspace`, write what belongs into that workspace instead
     Init(InitArgs),
     /// Look at agents; add, update and remove libraries of them
-    #[command(subcommand, alias = "agent")]
-    Agents(AgentsCommand),
+    #[command(alias = "agent")]
+    Agents(AgentsArgs),
     /// Look at and run teams: pipelines of agents
     #[command(subcommand, alias = "team")]
     Teams(TeamsCommand),
     /// Look at skills: instructions that agents load when they need them
-    #[command(subcommand, alias = "skill")]
-    Skills(SkillsCommand),
+    #[command(alias = "skill")]
+    Skills(SkillsArgs),
     /// Look at drafts of agents, teams and skills, and take them into use
-    #[command(subcommand, alias = "draft")]
-    Drafts(DraftsCommand),
+    #[command(alias = "draft")]
+    Drafts(DraftsArgs),
     /// Look at, call and make tools
     #[command(subcommand, alias = "tool")]
     Tools(ToolsCommand),
@@ -148,6 +151,8 @@ pub(crate) struct RunArgs {
     pub(crate) partial: bool,
     #[command(flatten)]
     pub(crate) options: RunOptions,
+    #[command(flatten)]
+    pub(crate) nobodys: NoTenant,
 }
 
 /// What runs of agents and of teams are told alike.
@@ -237,6 +242,8 @@ pub(crate) struct ChatArgs {
     /// Play this transcript instead of asking a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) transcript: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) nobodys: NoTenant,
 }
 
 /// What `run` prints to stdout.
@@ -260,6 +267,14 @@ pub(crate) struct ReceiptsArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AgentsArgs {
+    #[command(subcommand)]
+    pub(crate) command: AgentsCommand,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
 }
 
 #[derive(Debug, Subcommand)]
@@ -316,6 +331,8 @@ pub(crate) struct CheckArgs {
 pub(crate) enum TeamsCommand {
     /// List all teams with their stages
     List {
+        #[command(flatten)]
+        of: TenantArg,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -324,6 +341,8 @@ pub(crate) enum TeamsCommand {
     Check {
         /// Names of teams, or files [default: the teams of home and workspace]
         teams: Vec<String>,
+        #[command(flatten)]
+        of: TenantArg,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -344,6 +363,16 @@ pub(crate) struct TeamRunArgs {
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) options: RunOptions,
+    #[command(flatten)]
+    pub(crate) nobodys: NoTenant,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SkillsArgs {
+    #[command(subcommand)]
+    pub(crate) command: SkillsCommand,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
 }
 
 #[derive(Debug, Subcommand)]
@@ -364,6 +393,14 @@ pub(crate) enum SkillsCommand {
     },
 }
 
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DraftsArgs {
+    #[command(subcommand)]
+    pub(crate) command: DraftsCommand,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum DraftsCommand {
     /// List the drafts below `drafts/` in your home, and what stands in their way
@@ -378,82 +415,6 @@ pub(crate) enum DraftsCommand {
         #[arg(value_name = "KIND/NAME")]
         draft: String,
     },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ToolsCommand {
-    /// List all tools
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show what a component imports, exports and offers; works on any `.wasm`
-    Inspect {
-        /// A file, or the name of a tool
-        component: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Call a tool once, on the workspace, with nothing else granted
-    Call(ToolCallArgs),
-    /// Show what the tool names and arguments of other programs become here
-    Aliases {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        /// Print the page of the documentation
-        #[arg(long, conflicts_with = "json")]
-        markdown: bool,
-    },
-    /// Start a tool of your own: a Rust project with the SDK
-    New {
-        /// Its name: a letter, then letters, digits and `_`
-        name: String,
-        /// Where to put it [default: a directory of that name]
-        #[arg(long, value_name = "DIR")]
-        dir: Option<PathBuf>,
-    },
-    /// Build a tool project into a component
-    Build {
-        /// The project
-        #[arg(default_value = ".")]
-        dir: PathBuf,
-        /// Put the component and its manifest where belljar finds them, after checking it and
-        /// showing what changes; a tool that belljar.toml pins is pinned anew, with your yes
-        #[arg(long)]
-        install: bool,
-        /// With --install: pin anew without asking
-        #[arg(long, short, requires = "install")]
-        yes: bool,
-    },
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct ToolCallArgs {
-    /// The name of a tool, or a component file
-    #[arg(value_name = "TOOL")]
-    pub(crate) component: String,
-    /// The arguments, a JSON object; `-` reads them from stdin
-    pub(crate) arguments: String,
-    /// Which tool of a component that has several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tool: Option<String>,
-    /// Mount the workspace writable
-    #[arg(long)]
-    pub(crate) allow_write: bool,
-    /// A host that the tool may reach, such as `https://example.org`; repeatable
-    #[arg(long, value_name = "RULE")]
-    pub(crate) host: Vec<String>,
-    /// A secret that goes with its requests: `NAME=env:VARIABLE` or `NAME=file:PATH`, to the hosts
-    /// of this call, as `Authorization: Bearer` unless `,header=NAME` and `,prefix=TEXT` follow; or
-    /// `NAME`, as belljar.toml has it; repeatable
-    #[arg(long, value_name = "NAME[=env:VARIABLE]")]
-    pub(crate) secret: Vec<String>,
-    /// Print one JSON object: the output and the receipt
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,7 +1,7 @@
 //! The commands around the server: `serve`, `keys`, `tenants`, `sessions`. Doc comments here are
 //! what `--help` says.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -15,20 +15,28 @@ pub(crate) struct DataArg {
     pub(crate) data: Option<PathBuf>,
 }
 
-/// Whose agents, and where they are kept.
+/// Whose agents, tools and sessions, and where they are kept.
 #[derive(Debug, Args)]
 pub(crate) struct TenantArg {
     /// A tenant of the server [default: your own]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     pub(crate) tenant: Option<String>,
     #[command(flatten)]
     pub(crate) data: DataArg,
 }
 
+/// The same for a command that is nobody's: it says why, and what to do instead.
+#[derive(Debug, Args)]
+pub(crate) struct NoTenant {
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) tenant: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Address and port [default: `listen` under `[server]`, else 127.0.0.1:7411]
-    #[arg(long, value_name = "ADDR")]
+    /// Address and port, or a port of this machine alone [default: `listen` under `[server]`, else
+    /// 127.0.0.1:7411]
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// A name that the server goes by, beside those of this machine; repeatable
     #[arg(long, value_name = "NAME")]
@@ -42,6 +50,29 @@ pub(crate) struct ServeArgs {
     pub(crate) origin: Vec<String>,
     #[command(flatten)]
     pub(crate) data: DataArg,
+}
+
+/// The port where nothing is said.
+pub(crate) const USUAL_PORT: u16 = 7411;
+
+/// An address with a port, or a port, which is then this machine's own.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let port = |text: &str| text.parse::<u16>().ok();
+    if let Some(port) = port(text) {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    // What somebody may have meant; nobody is guessed to want other machines in.
+    let address = match text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => SocketAddr::new(address, USUAL_PORT),
+        Err(_) => {
+            let port = text.rsplit_once(':').and_then(|(_, end)| port(end));
+            SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(USUAL_PORT)))
+        }
+    };
+    Err(format!("an address is written with its port: `{address}`"))
 }
 
 #[derive(Debug, Args)]
@@ -87,6 +118,9 @@ pub(crate) enum KeysCommand {
     },
     /// List the keys, without their secrets
     List {
+        /// Of this tenant alone
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -163,11 +197,8 @@ pub(crate) enum TenantsCommand {
 pub(crate) struct SessionsArgs {
     #[command(subcommand)]
     pub(crate) command: SessionsCommand,
-    /// Whose sessions [default: your own]
-    #[arg(long, value_name = "NAME", global = true, default_value = belljar_store::TENANT)]
-    pub(crate) tenant: String,
     #[command(flatten)]
-    pub(crate) data: DataArg,
+    pub(crate) of: TenantArg,
 }
 
 #[derive(Debug, Subcommand)]
@@ -200,4 +231,27 @@ pub(crate) enum SessionsCommand {
         #[arg(long, short)]
         yes: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_this_machine_and_what_is_no_address_says_how_to_write_it() {
+        let of = |text| listen(text).map(|address| address.to_string());
+        assert_eq!(of("7513").unwrap(), "127.0.0.1:7513");
+        assert_eq!(of("0.0.0.0:80").unwrap(), "0.0.0.0:80");
+        assert_eq!(of("[::1]:80").unwrap(), "[::1]:80");
+        for (text, meant) in [
+            (":7513", "`127.0.0.1:7513`"),
+            ("localhost:7513", "`127.0.0.1:7513`"),
+            ("192.0.2.1", "`192.0.2.1:7411`"),
+            ("::1", "`[::1]:7411`"),
+            ("99999", "`127.0.0.1:7411`"),
+            ("", "`127.0.0.1:7411`"),
+        ] {
+            assert!(of(text).unwrap_err().ends_with(meant), "{text}: {:?}", of(text));
+        }
+    }
 }

@@ -77,8 +77,6 @@ pub(crate) struct Through {
     pub(crate) write: Vec<PathBuf>,
     /// Directories with a temporary one in them, which is removed at the end.
     pub(crate) temporary: Vec<PathBuf>,
-    /// The workspace is written whatever the grants say.
-    pub(crate) workspace: bool,
     /// Nothing is done without the OS sandbox, unless `belljar.toml` says otherwise.
     pub(crate) required: bool,
     /// The operator's `belljar.toml` is read again later.
@@ -178,17 +176,6 @@ impl<'a> Walls<'a> {
                 None
             }
         }
-    }
-
-    /// As [`Walls::up`], for a command that needs nothing of its own.
-    pub(crate) fn around(&self, places: Places) -> Result<Places, Failure> {
-        self.reading(places, Vec::new())
-    }
-
-    /// As [`Walls::up`], for a command that reads some files.
-    pub(crate) fn reading(&self, places: Places, read: Vec<PathBuf>) -> Result<Places, Failure> {
-        self.up(&places, &Through { read, ..Through::default() })?;
-        Ok(places)
     }
 }
 
@@ -297,9 +284,6 @@ fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
             Access::Read => wall.read(&mount.host),
             Access::ReadWrite => wall.write(&mount.host),
         }
-    }
-    if through.workspace {
-        wall.write(&places.workspace);
     }
     through.read.iter().for_each(|path| wall.read(path));
     through.write.iter().for_each(|path| wall.write(path));

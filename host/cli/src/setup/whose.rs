@@ -1,18 +1,21 @@
-//! Whose agents a command speaks of: the operator's own, or a tenant's. Agents that are made through
-//! the API are in the store, and the command line finds them as the server does.
+//! Whose agents and tools a command speaks of: the operator's own, or a tenant's. Agents that are made
+//! through the API are in the store, and the command line finds them as the server does.
+
+use std::path::PathBuf;
 
 use belljar_agent::Host;
-use belljar_definition::SourceFile;
+use belljar_definition::{SourceFile, command_of};
 use belljar_policy::Shown;
 use belljar_session::api_agents;
 use belljar_store::{Store, TENANT, Tenant};
+use serde_json::Value;
 
-use crate::args::server::TenantArg;
-use crate::setup::data::{Data, failed};
+use crate::args::server::{NoTenant, TenantArg};
+use crate::setup::data::{Data, audit, failed, with_store};
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
-use crate::setup::walls::Through;
+use crate::setup::walls::{Through, Walls};
 use crate::term::out::Out;
 
 /// Where somebody's agents are, and those that lie in no file.
@@ -22,6 +25,8 @@ pub(crate) struct Whose {
     pub(crate) places: Places,
     /// The tenant, where it is not the operator's own.
     pub(crate) tenant: Option<String>,
+    /// The data root, where the command line names one.
+    data: Option<PathBuf>,
     in_store: Vec<SourceFile>,
 }
 
@@ -29,6 +34,46 @@ impl TenantArg {
     /// The tenant that is named, but for the one of the command line.
     pub(crate) fn other(&self) -> Option<&str> {
         self.tenant.as_deref().filter(|name| *name != TENANT)
+    }
+
+    /// Puts what an older program kept of a tenant elsewhere where it is looked for.
+    pub(crate) fn gather(&self, operator: &Places) -> Result<(), Failure> {
+        match self.other() {
+            Some(_) => self.root(operator)?.create(operator),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the command line says whose, or where. Where it does not, the operator's own files
+    /// are meant, and no store is opened for them.
+    pub(crate) fn is_named(&self) -> bool {
+        self.tenant.is_some() || self.data.data.is_some()
+    }
+
+    /// A command for the same tenant and data root, as a person would type it.
+    pub(crate) fn command(&self, command: &str) -> String {
+        command_of(command, self.other(), self.data.data.as_deref())
+    }
+
+    /// Writes to the audit log of whoever is meant what the person at the command line did to
+    /// these objects. `done` is said where that fails: what is done all the same.
+    pub(crate) fn audit(
+        &self,
+        operator: &Places,
+        (action, done): (&str, &str),
+        lines: Vec<(String, Value)>,
+    ) -> Result<(), Failure> {
+        let tenant = self.other().unwrap_or(TENANT);
+        let written = with_store(&self.data, operator, async |store, _: &Data| {
+            for (object, detail) in lines {
+                audit(store, tenant, action, &object, detail).await?;
+            }
+            Ok(())
+        });
+        written.map_err(|failure| {
+            let message = format!("{done}, and not in the audit log: {}", failure.message);
+            Failure { message, ..failure }
+        })
     }
 
     /// The data root. Nothing is made.
@@ -47,7 +92,51 @@ impl TenantArg {
     }
 }
 
+impl NoTenant {
+    /// Refuses a tenant, for this reason.
+    pub(crate) fn refuse(&self, why: &str, hint: &str) -> Result<(), Failure> {
+        match self.tenant.as_deref() {
+            None | Some(TENANT) => Ok(()),
+            Some(_) => {
+                Err(Failure::usage(format!("`--tenant` has no place here: {why}")).hint(hint))
+            }
+        }
+    }
+}
+
 impl Whose {
+    /// The operator, without a look into the store.
+    fn operators(operator: &Places) -> Self {
+        Self { places: operator.clone(), tenant: None, data: None, in_store: Vec::new() }
+    }
+
+    /// Whoever the command line names; the operator's own files where it names nobody.
+    pub(crate) fn named(of: &TenantArg, operator: &Places) -> Result<Self, Failure> {
+        if of.is_named() { Self::find(of, operator) } else { Ok(Self::operators(operator)) }
+    }
+
+    /// As [`Self::named`], for a command that changes something.
+    pub(crate) fn to_change(of: &TenantArg, operator: &Places) -> Result<Self, Failure> {
+        of.gather(operator)?;
+        Self::named(of, operator)
+    }
+
+    /// As [`Self::named`], behind the OS sandbox, which lets through what the command needs besides.
+    pub(crate) fn behind(
+        of: &TenantArg,
+        operator: &Places,
+        walls: Walls<'_>,
+        mut through: Through,
+    ) -> Result<Self, Failure> {
+        if of.is_named() {
+            let there = of.through(operator)?;
+            through.read.extend(there.read);
+            through.write.extend(there.write);
+        }
+        walls.up(operator, &through)?;
+        Self::named(of, operator)
+    }
+
     /// Looks for the tenant, and for what the store has of its agents. Makes nothing: where there is
     /// no store, there is nobody but the operator.
     pub(crate) fn find(of: &TenantArg, operator: &Places) -> Result<Self, Failure> {
@@ -55,14 +144,14 @@ impl Whose {
         if !data.store().is_file() {
             return match of.other() {
                 Some(name) => Err(no_tenant(name)),
-                None => Ok(Self { places: operator.clone(), tenant: None, in_store: Vec::new() }),
+                None => Ok(Self::operators(operator)),
             };
         }
         host::small_runtime()?.block_on(async {
             let store = Store::open(&data.store()).await.map_err(failed)?;
             let found = look(of.other(), &store, &data, operator).await;
             store.close().await;
-            found
+            Ok(Self { data: of.data.data.clone(), ..found? })
         })
     }
 
@@ -76,6 +165,7 @@ impl Whose {
         let mut host = Assembly::new(places, out)?.host()?;
         host.library.besides(self.in_store.clone());
         host.tenant.clone_from(&self.tenant);
+        host.data.clone_from(&self.data);
         Ok(host)
     }
 }
@@ -88,13 +178,13 @@ async fn look(
 ) -> Result<Whose, Failure> {
     let Some(name) = name else {
         let in_store = api_agents(&store.of_tenant(TENANT)).await.map_err(failed)?;
-        return Ok(Whose { places: operator.clone(), tenant: None, in_store });
+        return Ok(Whose { in_store, ..Whose::operators(operator) });
     };
     let tenant = tenant(name, store).await?;
     let in_store = api_agents(&store.of(&tenant.name, &tenant.id)).await.map_err(failed)?;
     let (home, workspace) = (data.tenant_home(&tenant), data.tenant_workspace(&tenant));
     let places = Places { home, workspace, cache: operator.cache.clone(), user_home: None };
-    Ok(Whose { places, tenant: Some(tenant.name), in_store })
+    Ok(Whose { places, tenant: Some(tenant.name), data: None, in_store })
 }
 
 /// A tenant by its name.
@@ -103,7 +193,7 @@ pub(crate) async fn tenant(name: &str, store: &Store) -> Result<Tenant, Failure>
     known.ok_or_else(|| no_tenant(name))
 }
 
-fn no_tenant(name: &str) -> Failure {
+pub(crate) fn no_tenant(name: &str) -> Failure {
     Failure::usage(format!("there is no tenant `{}`", Shown::clipped(name, 64)))
         .hint("`belljar tenants list` lists them")
 }

@@ -47,6 +47,20 @@ pub fn grant_command(id: &AgentId, change: &GrantChange, asked: bool) -> String 
     command
 }
 
+/// A command for the home of a tenant, where that is not the operator's own, below a data root, where
+/// that is not the configured one.
+pub fn command_of(command: &str, tenant: Option<&str>, data: Option<&Path>) -> String {
+    let mut command = command.to_owned();
+    let data = data.map(Path::to_string_lossy);
+    for (name, value) in [("--tenant", tenant), ("--data", data.as_deref())] {
+        if let Some(value) = value {
+            // Writing to a `String` cannot fail.
+            let _ = write!(command, " {name} {}", word(value));
+        }
+    }
+    command
+}
+
 fn is_unknown(host: Option<&Path>) -> bool {
     host.is_some_and(|host| host == Path::new(HOST_PLACEHOLDER))
 }
@@ -98,5 +112,13 @@ mod tests {
             grant_command(&id, &GrantChange::default(), true),
             r"belljar grant 'workspace:/a b/$(x)'\''s/scout' --asked"
         );
+    }
+
+    #[test]
+    fn a_command_is_about_the_home_that_it_names() {
+        let of = |tenant, data: Option<&str>| command_of("belljar x", tenant, data.map(Path::new));
+        assert_eq!(of(None, None), "belljar x");
+        assert_eq!(of(Some("red"), None), "belljar x --tenant red");
+        assert_eq!(of(Some("red"), Some("/a b")), "belljar x --tenant red --data '/a b'");
     }
 }

@@ -22,7 +22,7 @@ use belljar_policy::{Access, Grants, HostRule, Mount, SecretName, ToolName};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, Visibility};
 
-pub use command::grant_command;
+pub use command::{command_of, grant_command};
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, apply_grants, grant_lines};
 pub use grants::{GrantSpec, MountSpec};

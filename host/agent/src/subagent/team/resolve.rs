@@ -178,7 +178,7 @@ fn within_team(
         );
         let change = GrantChange::for_missing(&missing);
         let hint = (!change.is_empty()).then(|| {
-            let command = host.for_its_tenant(grant_command(team, &change, false));
+            let command = host.for_its_tenant(&grant_command(team, &change, false));
             format!("read the team's file; then `{command}`")
         });
         return Err(Problem { code: ResolvedTeam::BLOCKED, message, hint });

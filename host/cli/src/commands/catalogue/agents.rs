@@ -8,12 +8,12 @@ use belljar_definition::{Diagnostic, FileRead, Filed, Scope, Severity, Status};
 use belljar_policy::{LIMITS, Permission, Shown, ShownPath as _};
 use serde_json::{Value, json};
 
-use crate::args::AgentsCommand;
+use crate::args::{AgentsArgs, AgentsCommand};
 use crate::commands::catalogue::check;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_bounded};
-use crate::setup::host::Assembly;
-use crate::setup::walls::Walls;
+use crate::setup::walls::{Through, Walls};
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 use crate::term::table::{self, Table, plain, styled};
 
@@ -23,21 +23,25 @@ const MAX_DESCRIPTION: usize = 60;
 /// Characters of the names of tools in the list: two or three of them.
 const MAX_TOOLS: usize = 36;
 
+/// Of how many columns of a wide terminal one is theirs.
+const TOOLS_SHARE: usize = 3;
+
 pub(crate) fn run(
-    command: &AgentsCommand,
+    args: &AgentsArgs,
     places: Places,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    match command {
+    let whose = || Whose::behind(&args.of, &places, walls, Through::default());
+    match &args.command {
         AgentsCommand::List { verbose, json } => {
             let most = if *verbose { usize::MAX } else { MAX_DESCRIPTION };
-            list(*json, most, &walls.around(places)?, out)
+            list(*json, most, &whose()?, out)
         }
-        AgentsCommand::Show { name, json } => show(name, *json, &walls.around(places)?, out),
-        AgentsCommand::Check(args) => check::run(args, places, walls, out),
+        AgentsCommand::Show { name, json } => show(name, *json, &whose()?, out),
+        AgentsCommand::Check(check) => check::run(check, &args.of, &places, walls, out),
         AgentsCommand::Library(command) => {
-            crate::commands::libraries::run(command, places, walls, out)
+            crate::commands::libraries::run(command, &args.of, &places, walls, out)
         }
     }
 }
@@ -50,8 +54,9 @@ pub(crate) fn not_found(error: ResolveError) -> Failure {
 
 /// Lists the agents, with at most `most` characters of each description. Where that is no bound,
 /// every tool is named too.
-fn list(json: bool, most: usize, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
+fn list(json: bool, most: usize, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
+    let host = whose.host(out)?;
+    let places = &whose.places;
     let agents = resolve_all(&host, &places.workspace).map_err(not_found)?;
     if json {
         let rows: Vec<Value> = agents.iter().map(summary).collect();
@@ -59,12 +64,14 @@ fn list(json: bool, most: usize, places: &Places, out: &Out) -> Result<Exit, Fai
     } else {
         let headings = ["agent", "scope", "status", "tools", "description"];
         let mut table = Table::new(out, &headings).cut(most);
+        let room = out.columns().unwrap_or_default() / TOOLS_SHARE;
+        let most_tools = if most == usize::MAX { most } else { room.max(MAX_TOOLS) };
         for agent in &agents {
             table.row([
                 plain(&agent.id.slug),
                 plain(scope(&agent.id.scope)),
                 status_cell(&agent.status),
-                plain(tools(agent, if most == usize::MAX { most } else { MAX_TOOLS })),
+                plain(tools(agent, most_tools)),
                 plain(Shown::new(&agent.definition.description)),
             ]);
         }
@@ -82,10 +89,10 @@ fn list(json: bool, most: usize, places: &Places, out: &Out) -> Result<Exit, Fai
     problems.iter().filter(|problem| !quiet(problem)).for_each(|problem| out.diagnostic(problem));
     let left = problems.iter().filter(quiet).count();
     if left > 0 {
+        let check = format!("belljar agents check {}", libraries.shown());
         out.note(format_args!(
-            "{left} findings in installed libraries stop no agent: `belljar agents check {}` shows \
-             them",
-            libraries.shown()
+            "{left} findings in installed libraries stop no agent: `{}` shows them",
+            host.for_its_tenant(&check)
         ));
     }
     Ok(exit(&problems))
@@ -133,14 +140,14 @@ fn reasons(agents: &[ResolvedAgent], out: &Out) {
             out.line(format_args!("  {}", Shown::new(line)));
         }
         if !agent.hint.is_empty() {
-            out.line(format_args!("  to give it what it asks for: {}", Shown::new(&agent.hint)));
+            out.line(format_args!("  to give it what it asks for: `{}`", Shown::new(&agent.hint)));
         }
     }
 }
 
-fn show(name: &str, json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
-    let agent = resolve(&host, name, &places.workspace).map_err(not_found)?;
+fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
+    let host = whose.host(out)?;
+    let agent = resolve(&host, name, &whose.places.workspace).map_err(not_found)?;
     if json {
         let mut object = summary(&agent);
         if let Some(object) = object.as_object_mut() {

@@ -12,20 +12,25 @@ use belljar_definition::{
 use belljar_policy::{Shown, ShownPath as _};
 use serde_json::{Value, json};
 
-use crate::args::DraftsCommand;
+use crate::args::server::TenantArg;
+use crate::args::{DraftsArgs, DraftsCommand};
 use crate::commands::catalogue::agents;
 use crate::commands::catalogue::drafts_move::move_new;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
-use crate::setup::host::Assembly;
 use crate::setup::ours::make_private;
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain, styled};
 
-pub(crate) fn run(command: &DraftsCommand, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
-    let desk = Desk { host: &host, places, out };
-    match command {
+pub(crate) fn run(args: &DraftsArgs, operator: &Places, out: &Out) -> Result<Exit, Failure> {
+    let whose = match &args.command {
+        DraftsCommand::List { .. } => Whose::named(&args.of, operator)?,
+        DraftsCommand::Promote { .. } => Whose::to_change(&args.of, operator)?,
+    };
+    let host = whose.host(out)?;
+    let desk = Desk { host: &host, of: &args.of, places: &whose.places, out };
+    match &args.command {
         DraftsCommand::List { json } => desk.list(*json),
         DraftsCommand::Promote { draft } => desk.promote_one(draft),
     }
@@ -34,6 +39,7 @@ pub(crate) fn run(command: &DraftsCommand, places: &Places, out: &Out) -> Result
 /// What the checks need.
 struct Desk<'a> {
     host: &'a Host,
+    of: &'a TenantArg,
     places: &'a Places,
     out: &'a Out,
 }
@@ -180,7 +186,8 @@ impl Desk<'_> {
         // Of two of one name, the list shows the second as a duplicate with its reason.
         let Some(draft) = found.into_iter().next() else {
             let message = format!("no draft of {} is called `{shown}`", D::KIND.a_noun);
-            return Err(Failure::usage(message).hint("`belljar drafts list` shows all"));
+            let list = self.of.command("belljar drafts list");
+            return Err(Failure::usage(message).hint(format!("`{list}` shows all")));
         };
         if !draft.is_ready() {
             let message = format!("{noun} `{shown}` stays a draft");

@@ -44,7 +44,7 @@ pub(crate) fn run(
         _ => None,
     };
     let command = change.as_ref().map(|change| grant_command(&agent.id, change, false));
-    let command = command.map(|command| host.for_its_tenant(command));
+    let command = command.map(|command| host.for_its_tenant(&command));
     let id = agent.id.to_string();
     if args.json {
         let lines = change.as_ref().map(|change| {
@@ -190,7 +190,7 @@ fn advise(decided_by: Option<Source>, command: Option<&str>, out: &Out) {
         }
         (Source::Parent, _) => out.line("a child never has more than its parent"),
         (Source::Grants, Some(command)) => {
-            out.line(format_args!("to allow it: {}", Shown::new(command)));
+            out.line(format_args!("to allow it: `{}`", Shown::new(command)));
         }
         (Source::Grants, None) => {
             out.line("the grants ask for your word before each call");

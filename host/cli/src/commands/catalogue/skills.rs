@@ -7,12 +7,12 @@ use belljar_definition::{CatalogEntry, Diagnostic, FileRead, Filed as _, Severit
 use belljar_policy::{Shown, ShownPath as _};
 use serde_json::{Value, json};
 
-use crate::args::SkillsCommand;
+use crate::args::{SkillsArgs, SkillsCommand};
 use crate::commands::catalogue::agents;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
-use crate::setup::host::Assembly;
-use crate::setup::walls::Walls;
+use crate::setup::walls::{Through, Walls};
+use crate::setup::whose::Whose;
 use crate::term::out::Out;
 use crate::term::table::{Table, plain};
 
@@ -20,28 +20,31 @@ use crate::term::table::{Table, plain};
 const MAX_DESCRIPTION: usize = 80;
 
 pub(crate) fn run(
-    command: &SkillsCommand,
+    args: &SkillsArgs,
     places: Places,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
-    match command {
-        SkillsCommand::List { json } => list(*json, &walls.around(places)?, out),
+    let whose = |read| {
+        let through = Through { read, ..Through::default() };
+        Whose::behind(&args.of, &places, walls, through)
+    };
+    match &args.command {
+        SkillsCommand::List { json } => list(*json, &whose(Vec::new())?, out),
         SkillsCommand::Check { skills, json } => {
-            let read = skills.iter().map(PathBuf::from).collect();
-            check(skills, *json, &walls.reading(places, read)?, out)
+            check(skills, *json, &whose(skills.iter().map(PathBuf::from).collect())?, out)
         }
     }
 }
 
-fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
+fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
+    let host = whose.host(out)?;
     let catalog = host.skills.catalog();
     if json {
         let rows: Vec<Value> = catalog.entries().iter().map(summary).collect();
         out.json(&rows)?;
     } else if catalog.entries().is_empty() {
-        out.note(format_args!("no skills in {}", places.home.join("skills").shown()));
+        out.note(format_args!("no skills in {}", whose.places.home.join("skills").shown()));
     } else {
         let headings = ["skill", "scope", "triggers", "description"];
         let mut table = Table::new(out, &headings).cut(MAX_DESCRIPTION);
@@ -60,8 +63,8 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
 }
 
 /// Checks skills by name or file; without any, all of the library.
-fn check(skills: &[String], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
+fn check(skills: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
+    let host = whose.host(out)?;
     let catalog = host.skills.catalog();
     let mut found = Vec::new();
     if skills.is_empty() {

@@ -12,8 +12,8 @@ use crate::commands::catalogue::agents;
 use crate::commands::run::team as teams_run;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
-use crate::setup::host::Assembly;
-use crate::setup::walls::Walls;
+use crate::setup::walls::{Through, Walls};
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain, styled};
 
@@ -27,18 +27,21 @@ pub(crate) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     match command {
-        TeamsCommand::List { json } => list(*json, &walls.around(places)?, out),
-        TeamsCommand::Check { teams, json } => {
+        TeamsCommand::List { of, json } => {
+            list(*json, &Whose::behind(of, &places, walls, Through::default())?, out)
+        }
+        TeamsCommand::Check { teams, of, json } => {
             let read = teams.iter().map(PathBuf::from).collect();
-            check(teams, *json, &walls.reading(places, read)?, out)
+            let through = Through { read, ..Through::default() };
+            check(teams, *json, &Whose::behind(of, &places, walls, through)?, out)
         }
         TeamsCommand::Run(args) => teams_run::run(args, &places, walls, out),
     }
 }
 
-fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
-    let teams = resolve_all_teams(&host, &places.workspace).map_err(agents::not_found)?;
+fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
+    let host = whose.host(out)?;
+    let teams = resolve_all_teams(&host, &whose.places.workspace).map_err(agents::not_found)?;
     if json {
         let rows: Vec<Value> = teams.iter().map(summary).collect();
         out.json(&rows)?;
@@ -66,8 +69,9 @@ fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
 }
 
 /// Checks teams by name or file; without any, all of the library.
-fn check(teams: &[String], json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
+fn check(teams: &[String], json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
+    let host = whose.host(out)?;
+    let places = &whose.places;
     let mut found = Vec::new();
     let mut good = Vec::new();
     if teams.is_empty() {

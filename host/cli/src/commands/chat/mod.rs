@@ -48,6 +48,7 @@ pub(super) fn run(
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    runner::nobodys(&args.nobodys)?;
     let failed = |path: &Path, error: std::io::Error| {
         Failure::new(format!("failed to create `{}`: {error}", path.shown()))
     };

@@ -21,12 +21,12 @@ struct Member {
 
 pub(super) fn run(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     let Writer { args, places, out, .. } = *writer;
-    let name = installed(name, &Lock::read(&places.libraries())?)?;
+    let name = installed(name, &args.of, &Lock::read(&places.libraries())?)?;
     let host = writer.whose.host(out)?;
     let members = members(&Scope::Library(name.to_string()), &host, writer);
     let changes: Vec<_> = members.iter().filter_map(Member::change).collect();
     let Some(edit) = writer.changed(&changes)? else {
-        return unchanged(name.as_str(), &members, out);
+        return unchanged(name.as_str(), &members, &host, out);
     };
     let after = writer.after(&host, places, &edit.new)?;
     let after = self::members(&Scope::Library(name.to_string()), &after, writer);
@@ -68,7 +68,7 @@ impl Member {
     }
 }
 
-fn unchanged(name: &str, members: &[Member], out: &Out) -> Result<Exit, Failure> {
+fn unchanged(name: &str, members: &[Member], host: &Host, out: &Out) -> Result<Exit, Failure> {
     let blocked = blocked(members);
     if blocked.is_empty() {
         out.line(format_args!(
@@ -81,7 +81,8 @@ fn unchanged(name: &str, members: &[Member], out: &Out) -> Result<Exit, Failure>
     Err(Failure::new(format!("no grant is written for library `{name}`"))
         .exit(Exit::NotAllowed)
         .hint(format!(
-            "`belljar agents show library/{name}/NAME` says what one of them is missing"
+            "`{}` says what one of them is missing",
+            host.for_its_tenant(&format!("belljar agents show library/{name}/NAME"))
         )))
 }
 

@@ -35,10 +35,7 @@ pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, 
             .hint("add `--asked`, or name the mount: `--mount /workspace:read`"));
     }
     let operator = places;
-    if args.of.other().is_some() {
-        // What an older program kept elsewhere goes where it is looked for.
-        args.of.root(operator)?.create(operator)?;
-    }
+    args.of.gather(operator)?;
     let whose = Whose::find(&args.of, operator)?;
     let writer = Writer { args, operator, whose: &whose, places: &whose.places, out };
     match (&args.library, &args.agent) {
@@ -155,8 +152,9 @@ impl Writer<'_> {
         replace(lock, &path, &old, &new)?;
         self.out.note(format_args!("wrote {}", path.shown()));
         record::say_what_waits(&self.args.of, self.operator, self.whose, (&old, &new), self.out);
-        let lines = changes.iter().map(|(id, _, change)| (id.clone(), record::detail(change)));
-        record::record(&self.args.of, self.operator, "grant", lines.collect())?;
+        let lines = changes.iter().map(|(id, _, change)| (id.to_string(), record::detail(change)));
+        let what = ("grant", "the grant is written");
+        self.args.of.audit(self.operator, what, lines.collect())?;
         Ok(new)
     }
 
@@ -283,7 +281,8 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
     } else if asked {
         let reasons = Shown::new(&agent.notes().join("; ")).to_string();
         out.warning(format_args!("`{id}` is still blocked: {reasons}"));
-        if agent.may_be_partial() {
+        // A tenant's agents run in the server alone, which runs no blocked one.
+        if agent.may_be_partial() && host.tenant.is_none() {
             let name = id.grant_key();
             out.note(format_args!(
                 "`belljar run --agent {name} --partial` runs it with what it is given"
@@ -303,7 +302,7 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
         out.note(format_args!(
             "nothing that it sees may be written yet, by {}; for the workspace: `{}`",
             tools.join(", "),
-            host.for_its_tenant(command)
+            host.for_its_tenant(&command)
         ));
     }
 }

@@ -1,10 +1,9 @@
-//! The directories that a tenant may be granted, and the line in the audit log that says what was
-//! given or taken.
+//! The directories that a tenant may be granted, and what the audit log says was given or taken.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use belljar_definition::{AgentId, GrantChange, GrantRemoval, Settings};
+use belljar_definition::{GrantChange, GrantRemoval, Settings};
 use belljar_policy::{Mount, Shown, ShownPath as _};
 use belljar_store::TENANT;
 use serde_json::{Map, Value, json};
@@ -13,7 +12,6 @@ use crate::args::server::TenantArg;
 use crate::commands::serve::judged::is_below;
 use crate::commands::serve::running;
 use crate::commands::serve::tenancy::{own_directories, writes_home};
-use crate::setup::data::{Data, audit, with_store};
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 use crate::setup::whose::Whose;
@@ -74,28 +72,6 @@ pub(super) fn say_what_waits(
             Shown::new(what)
         ));
     }
-}
-
-/// Writes which agents were granted what, or had what taken back, into the audit log of the one
-/// whose agents they are.
-pub(super) fn record(
-    of: &TenantArg,
-    places: &Places,
-    action: &str,
-    lines: Vec<(AgentId, Value)>,
-) -> Result<(), Failure> {
-    let tenant = of.other().unwrap_or(TENANT);
-    let written = with_store(&of.data, places, async |store, _: &Data| {
-        for (agent, detail) in lines {
-            audit(store, tenant, action, &agent.to_string(), detail).await?;
-        }
-        Ok(())
-    });
-    written.map_err(|failure| {
-        let message =
-            format!("the {action} is written, and not in the audit log: {}", failure.message);
-        Failure { message, ..failure }
-    })
 }
 
 /// What was given, as the audit log has it.

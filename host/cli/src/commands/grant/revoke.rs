@@ -59,8 +59,8 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
     }
     replace(lock, &path, &old, &new)?;
     out.note(format_args!("wrote {}", path.shown()));
-    let lines = ids.iter().map(|(id, _)| (id.clone(), record::taken(&removal)));
-    record::record(&args.of, operator, "revoke", lines.collect())?;
+    let lines = ids.iter().map(|(id, _)| (id.to_string(), record::taken(&removal)));
+    args.of.audit(operator, ("revoke", "the revoke is written"), lines.collect())?;
     for held in &will {
         out.note(left(&held.id, after.own_grant(&held.id)));
         let still = removal.tools.iter().filter(|(tool, _)| held.tools.contains_key(tool));
@@ -132,14 +132,14 @@ fn gives_nothing(was: &Held, will: &Held, host: &Host) -> Result<(), Failure> {
     ))
     .hint(format!(
         "to take away a tool: `{}`; to go back to the defaults, edit `belljar.toml`",
-        Shown::new(&host.for_its_tenant(command))
+        Shown::new(&host.for_its_tenant(&command))
     )))
 }
 
 /// A tool that an agent has without a grant of its own.
 fn has_by_default(id: &AgentId, tool: &ToolName, host: &Host) -> String {
     let command = format!("belljar grant {} --tool {tool}=deny", id.grant_key());
-    let command = Shown::new(&host.for_its_tenant(command)).to_string();
+    let command = Shown::new(&host.for_its_tenant(&command)).to_string();
     format!("`{id}` has `{tool}` by default all the same; to take it away: `{command}`")
 }
 

@@ -11,6 +11,7 @@ use belljar_store::{MessageStatus, SessionKind, Store};
 use serde_json::{Value, json};
 
 use crate::args::ReceiptsArgs;
+use crate::args::server::TenantArg;
 use crate::commands::tools::{crash, refused};
 use crate::setup::data::failed;
 use crate::setup::exit::{Exit, Failure};
@@ -75,7 +76,7 @@ async fn look(args: &ReceiptsArgs, store: &Store, out: &Out) -> Result<Exit, Fai
     if args.json {
         out.json(&record)?;
     } else {
-        show(&record, out);
+        show(&record, &args.of, out);
     }
     Ok(Exit::Completed)
 }
@@ -138,7 +139,7 @@ fn summary(record: &RunRecord) -> Value {
     })
 }
 
-fn show(record: &RunRecord, out: &Out) {
+fn show(record: &RunRecord, of: &TenantArg, out: &Out) {
     let outcome = &record.outcome;
     let status = out.paint(message_style(record.status), record.status);
     out.line(format_args!("run     {}", record.id));
@@ -162,6 +163,7 @@ fn show(record: &RunRecord, out: &Out) {
     subagents(outcome, out);
     failures(outcome, out);
     denials(outcome, out);
+    ways(outcome, of, out);
     if let Some(hint) = goes_on(record.status, record.kind, &record.session) {
         out.note(hint);
     }
@@ -256,19 +258,18 @@ pub(crate) fn denials(outcome: &Outcome, out: &Out) {
             ]);
         }
         table.print(out);
-        ways(outcome, out);
     }
 }
 
 /// How to learn what would let the tools reach the hosts that they were refused.
-fn ways(outcome: &Outcome, out: &Out) {
+fn ways(outcome: &Outcome, of: &TenantArg, out: &Out) {
     let mut said = BTreeSet::new();
     for call in outcome.all_receipts() {
         for target in call.receipt.denials.iter().filter_map(refused::target) {
             let agent = call.agent.rsplit('/').next().unwrap_or_default();
             let agent = agent.split('#').next().unwrap_or_default();
             let (agent, tool) = (Shown::new(agent), Shown::new(&call.receipt.tool));
-            let command = format!("belljar explain {agent} {tool} {target}");
+            let command = of.command(&format!("belljar explain {agent} {tool} {target}"));
             if said.len() < MAX_LISTED && said.insert(command.clone()) {
                 out.note(format_args!("`{command}` says what would allow it"));
             }

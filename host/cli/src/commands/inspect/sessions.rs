@@ -4,6 +4,7 @@ use belljar_policy::Shown;
 use belljar_session::shown_status;
 use belljar_store::{
     MessageStatus, Role, Store, StoredMessage, StoredSession, SubagentRecord, SubagentStatus,
+    TENANT,
 };
 use serde_json::json;
 
@@ -13,6 +14,7 @@ use crate::commands::inspect::receipts::goes_on;
 use crate::setup::data::{audit, failed, shown_time, with_store};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
+use crate::setup::whose::no_tenant;
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain};
 
@@ -32,12 +34,11 @@ const MAX_INDENT: usize = 4;
 const PAGE: u32 = 500;
 
 pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    with_store(&args.data, places, async |store, _| {
-        let store = store.of_tenant(&args.tenant);
-        if store.registry().tenant(&args.tenant).await.map_err(failed)?.is_none() {
-            let name = Shown::clipped(&args.tenant, 64);
-            return Err(Failure::usage(format!("there is no tenant `{name}`"))
-                .hint("`belljar tenants list` shows them"));
+    let tenant = args.of.other().unwrap_or(TENANT);
+    with_store(&args.of.data, places, async |store, _| {
+        let store = store.of_tenant(tenant);
+        if store.registry().tenant(tenant).await.map_err(failed)?.is_none() {
+            return Err(no_tenant(tenant));
         }
         match &args.command {
             SessionsCommand::List { json: true } => out.json(&all(&store).await?)?,
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exi
                 out.json(&export(&store, session, out).await?)?;
             }
             SessionsCommand::Rm { id, yes, .. } => {
-                remove(id.as_deref(), *yes, &args.tenant, &store, out).await?;
+                remove(id.as_deref(), *yes, tenant, &store, out).await?;
             }
         }
         Ok(Exit::Completed)

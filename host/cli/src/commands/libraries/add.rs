@@ -6,29 +6,31 @@ use belljar_policy::Shown;
 use super::vetting::{Vetted, vet};
 use super::{agreed, report, wall};
 use crate::args::library::AddArgs;
+use crate::args::server::TenantArg;
 use crate::libraries::{Installed, Lock, Shelf, Source, is_reserved};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::Places;
-use crate::setup::host::Assembly;
 use crate::setup::walls::Walls;
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 
 pub(super) fn run(
     args: &AddArgs,
-    places: &Places,
+    of: &TenantArg,
+    whose: &Whose,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    let places = &whose.places;
     let source = Source::of(&args.source, args.rev.as_deref())?;
     let name = name(args, &source)?;
     let mut shelf = Shelf::open(places)?;
-    is_free(&name, &shelf.lock)?;
+    is_free(&name, of, &shelf.lock)?;
     let taken = source.take()?;
     let revision = taken.revision().map(str::to_owned);
     wall(places, &taken, walls)?;
 
     let collected = taken.collect()?;
-    let host = Assembly::new(places, out)?.host()?;
+    let host = whose.host(out)?;
     let vetted = vet(&host, places, &name, collected);
     if vetted.agents.is_empty() {
         match args.json {
@@ -72,7 +74,7 @@ pub(super) fn run(
     }
     let word = out.paint(Style::Green, "installed");
     out.line(format_args!("{word} {}; they go by `library/{name}/NAME`", report::count(&vetted)));
-    next_step(&vetted, out);
+    next_step(&vetted, of, out);
     Ok(Exit::Completed)
 }
 
@@ -91,7 +93,7 @@ fn name(args: &AddArgs, source: &Source) -> Result<Slug, Failure> {
     })
 }
 
-fn is_free(name: &Slug, lock: &Lock) -> Result<(), Failure> {
+fn is_free(name: &Slug, of: &TenantArg, lock: &Lock) -> Result<(), Failure> {
     if is_reserved(name.as_str()) {
         return Err(Failure::usage(format!(
             "`{name}` is belljar's own word, and no library's name"
@@ -105,8 +107,8 @@ fn is_free(name: &Slug, lock: &Lock) -> Result<(), Failure> {
             there.source
         ))
         .hint(format!(
-            "`belljar agents update {name}` takes it from there again; `--name NAME` gives this \
-             one another name"
+            "`{}` takes it from there again; `--name NAME` gives this one another name",
+            of.command(&format!("belljar agents update {name}"))
         ))),
     }
 }
@@ -127,23 +129,23 @@ fn show(vetted: &Vetted, source: &Source, revision: Option<&str>, out: &Out) {
 }
 
 /// What to do about blocked agents; said once, with the first one for an example.
-fn next_step(vetted: &Vetted, out: &Out) {
+fn next_step(vetted: &Vetted, of: &TenantArg, out: &Out) {
     let blocked = vetted.agents.iter().filter(|agent| !agent.resolved.status.is_ready());
     let number = blocked.clone().count();
     if number == 0 {
         return;
     }
     out.line(format_args!(
-        "{number} are blocked: `belljar agents show library/{}/NAME` says what each is missing",
-        vetted.name
+        "{number} are blocked: `{}` says what each is missing",
+        of.command(&format!("belljar agents show library/{}/NAME", vetted.name))
     ));
     let mut commands = blocked.map(|agent| &agent.resolved.hint).filter(|hint| !hint.is_empty());
     if let Some(command) = commands.next() {
-        out.line(format_args!("to give one what it asks for: {}", Shown::new(command)));
+        out.line(format_args!("to give one what it asks for: `{}`", Shown::new(command)));
         if commands.next().is_some() {
             out.line(format_args!(
-                "to give it to all of them: belljar grant --library {}",
-                vetted.name
+                "to give it to all of them: `{}`",
+                of.command(&format!("belljar grant --library {}", vetted.name))
             ));
         }
     }

@@ -7,6 +7,7 @@ use belljar_policy::Shown;
 use belljar_sandbox::Digest;
 use serde_json::{Value, json};
 
+use crate::args::server::TenantArg;
 use crate::libraries::{Installed, Lock, is_reserved};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_bounded};
@@ -51,7 +52,7 @@ impl State {
     }
 }
 
-pub(super) fn run(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(json: bool, of: &TenantArg, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let lock = Lock::read(&places.libraries())?;
     let rows: Vec<_> = lock
         .libraries
@@ -82,7 +83,8 @@ pub(super) fn run(json: bool, places: &Places, out: &Out) -> Result<Exit, Failur
         return Ok(exit);
     }
     if rows.is_empty() {
-        out.note("no library is installed; `belljar agents add SOURCE` adds one");
+        let add = of.command("belljar agents add SOURCE");
+        out.note(format_args!("no library is installed; `{add}` adds one"));
         return Ok(exit);
     }
     let mut table = Table::new(out, &["library", ">agents", "state", "revision", "source"]);
@@ -102,13 +104,15 @@ pub(super) fn run(json: bool, places: &Places, out: &Out) -> Result<Exit, Failur
         if *state == State::Misnamed {
             out.warning(format_args!(
                 "library `{name}` has a name of belljar's own, and is not used; remove it with \
-                 `belljar agents remove {name}`, and add it with `--name NAME`"
+                 `{}`, and add it with `--name NAME`",
+                of.command(&format!("belljar agents remove {name}"))
             ));
             continue;
         }
         out.warning(format_args!(
             "library `{name}` is not as it was installed, and those files are not used; \
-             `belljar agents update {name}` puts it right"
+             `{}` puts it right",
+            of.command(&format!("belljar agents update {name}"))
         ));
     }
     Ok(exit)

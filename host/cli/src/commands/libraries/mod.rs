@@ -13,25 +13,35 @@ use belljar_definition::Slug;
 use belljar_policy::Shown;
 
 use crate::args::library::LibraryCommand;
+use crate::args::server::TenantArg;
 use crate::libraries::{Lock, Taken};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::walls::{Through, Walls};
+use crate::setup::whose::Whose;
 use crate::term::out::Out;
 
 pub(super) use list::State;
 
 pub(super) fn run(
     command: &LibraryCommand,
-    places: Places,
+    of: &TenantArg,
+    operator: &Places,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    // Before the wall goes up, which is made for what is read and written then.
+    let whose = match command {
+        LibraryCommand::Libraries { .. } => Whose::named(of, operator)?,
+        LibraryCommand::Add(_) | LibraryCommand::Update(_) | LibraryCommand::Remove { .. } => {
+            Whose::to_change(of, operator)?
+        }
+    };
     match command {
-        LibraryCommand::Add(args) => add::run(args, &places, walls, out),
-        LibraryCommand::Update(args) => update::run(args, &places, walls, out),
-        LibraryCommand::Remove { name } => remove::run(name, &places, out),
-        LibraryCommand::Libraries { json } => list::run(*json, &places, out),
+        LibraryCommand::Add(args) => add::run(args, of, &whose, walls, out),
+        LibraryCommand::Update(args) => update::run(args, of, &whose, walls, out),
+        LibraryCommand::Remove { name } => remove::run(name, of, &whose.places, out),
+        LibraryCommand::Libraries { json } => list::run(*json, of, &whose.places, out),
     }
 }
 
@@ -45,13 +55,13 @@ fn wall(places: &Places, taken: &Taken, walls: Walls<'_>) -> Result<(), Failure>
 }
 
 /// The name of an installed library.
-pub(super) fn installed(name: &str, lock: &Lock) -> Result<Slug, Failure> {
+pub(super) fn installed(name: &str, of: &TenantArg, lock: &Lock) -> Result<Slug, Failure> {
     let found = Slug::of(name).filter(|slug| slug.as_str() == name);
     let found = found.filter(|slug| lock.libraries.contains_key(slug));
     found.ok_or_else(|| {
         let names: Vec<&str> = lock.libraries.keys().map(Slug::as_str).collect();
         let hint = match names.as_slice() {
-            [] => "none is; `belljar agents add SOURCE` adds one".to_owned(),
+            [] => format!("none is; `{}` adds one", of.command("belljar agents add SOURCE")),
             names => format!("installed: `{}`", names.join("`, `")),
         };
         let name = Shown::clipped(name, 80);

@@ -4,15 +4,16 @@ use belljar_definition::Scope;
 use belljar_policy::ShownPath as _;
 
 use super::installed;
+use crate::args::server::TenantArg;
 use crate::libraries::Shelf;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host::settings;
 use crate::term::out::{Out, Style};
 
-pub(super) fn run(name: &str, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(super) fn run(name: &str, of: &TenantArg, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let mut shelf = Shelf::open(places)?;
-    let name = installed(name, &shelf.lock)?;
+    let name = installed(name, of, &shelf.lock)?;
     shelf.remove(&name)?;
     out.line(format_args!("{} library `{name}`", out.paint(Style::Green, "removed")));
     // With a `belljar.toml` that cannot be read there is nothing to say about it.

@@ -11,21 +11,24 @@ use super::list::State;
 use super::vetting::vet;
 use super::{agreed, installed, report, wall};
 use crate::args::library::UpdateArgs;
+use crate::args::server::TenantArg;
 use crate::libraries::{Collected, File, Installed, Shelf};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, read_bounded};
-use crate::setup::host::Assembly;
 use crate::setup::walls::Walls;
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 
 pub(super) fn run(
     args: &UpdateArgs,
-    places: &Places,
+    of: &TenantArg,
+    whose: &Whose,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    let places = &whose.places;
     let mut shelf = Shelf::open(places)?;
-    let name = installed(&args.name, &shelf.lock)?;
+    let name = installed(&args.name, of, &shelf.lock)?;
     let Some(library) = shelf.lock.libraries.get(&name).cloned() else {
         return Err(Failure::new(format!("library `{name}` is gone")));
     };
@@ -38,13 +41,14 @@ pub(super) fn run(
     wall(places, &taken, walls)?;
 
     let collected = taken.collect().map_err(gone)?;
-    let host = Assembly::new(places, out)?.host()?;
+    let host = whose.host(out)?;
     let old = vet(&host, places, &name, on_disk(&library, places));
     let new = vet(&host, places, &name, collected);
     if new.agents.is_empty() {
         return Err(Failure::usage(format!("there is no agent in {source} any more")).hint(
             format!(
-                "library `{name}` stays as it is; `belljar agents remove {name}` takes it away"
+                "library `{name}` stays as it is; `{}` takes it away",
+                of.command(&format!("belljar agents remove {name}"))
             ),
         ));
     }

@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::args::server::NoTenant;
 use crate::args::{OutputFormat, RunOptions};
 use crate::commands::inspect::receipts;
 use crate::commands::run::saving::{self, Saved};
@@ -198,6 +199,14 @@ async fn perform(
     let done = work.saved(&store, host, events, cancel.clone()).await;
     let (outcome, unsaved) = done.map_err(saving::not_begun)?;
     Ok((outcome, Some(Saved::new(store, unsaved, out))))
+}
+
+/// Agents of a tenant run in the server alone: there are its limits, its store and its callers.
+pub(crate) fn nobodys(of: &NoTenant) -> Result<(), Failure> {
+    of.refuse(
+        "a tenant's agents run in the server, under its limits",
+        "start `belljar serve`, and send the task with a key of the tenant: `POST /v1/chat`",
+    )
 }
 
 /// How to set a model, and what works without: three lines in all.

@@ -19,6 +19,7 @@ pub(crate) fn run(
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    runner::nobodys(&args.nobodys)?;
     runner::run(&args.options, args.task.as_deref(), places, walls, out, |host, task| {
         let team = resolve_team(host, &args.name, &places.workspace).map_err(agents::not_found)?;
         if host.models.is_empty() {

@@ -9,6 +9,7 @@ use crate::args::server::{KeysArgs, KeysCommand, ScopeArg};
 use crate::setup::data::{audit, failed, now, shown_time, with_store};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
+use crate::setup::whose;
 use crate::term::out::Out;
 use crate::term::table::{Table, plain};
 
@@ -30,8 +31,11 @@ pub(crate) fn run(args: &KeysArgs, places: &Places, out: &Out) -> Result<Exit, F
                 out.line(&secret.text);
                 out.note("this key is shown this once; only a digest of it is kept");
             }
-            KeysCommand::List { json } => {
-                let keys = registry.keys(None).await.map_err(failed)?;
+            KeysCommand::List { tenant, json } => {
+                if let Some(name) = tenant {
+                    whose::tenant(name, store).await?;
+                }
+                let keys = registry.keys(tenant.as_deref()).await.map_err(failed)?;
                 if *json { out.json(&keys)? } else { list(&keys, out) }
             }
             KeysCommand::Revoke { id } => {
@@ -121,7 +125,7 @@ fn list(keys: &[StoredKey], out: &Out) {
         out.note("there are no keys; `belljar keys create --scope admin --name NAME` makes one");
         return;
     }
-    let mut table = Table::new(out, &["id", "tenant", "scope", "name", "made", "used", "state"]);
+    let mut table = Table::new(out, &["id", "tenant", "scope", "state", "made", "used", "name"]);
     for key in keys {
         let state = match (key.revoked, key.tenant_disabled) {
             (Some(_), _) => "revoked",
@@ -132,10 +136,10 @@ fn list(keys: &[StoredKey], out: &Out) {
             plain(&key.id),
             plain(Shown::new(&key.tenant)),
             plain(key.scope),
-            plain(Shown::new(&key.label)),
+            plain(state),
             plain(shown_time(key.created)),
             plain(key.last_used.map_or_else(|| "never".to_owned(), shown_time)),
-            plain(state),
+            plain(Shown::new(&key.label)),
         ]);
     }
     table.print(out);

@@ -10,13 +10,14 @@ use belljar_sandbox::{CallError, CallResult, Output, Part, Receipt, SecretStore,
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::ToolCallArgs;
+use crate::args::tools::ToolCallArgs;
 use crate::commands::tools;
 use crate::commands::tools::single::Single;
 use crate::commands::tools::{crash, given, refused};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{MAX_MANIFEST_BYTES, Places, read_bounded};
-use crate::setup::host::{self, Assembly};
+use crate::setup::host;
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 use crate::term::table;
 
@@ -51,10 +52,10 @@ struct Found {
     tool: Option<ToolName>,
 }
 
-pub(crate) fn run(call: Call<'_>, places: &Places, out: &Out) -> Result<Exit, Failure> {
+pub(crate) fn run(call: Call<'_>, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
     let Call { args, hosts, secrets } = call;
     let arguments = arguments(&args.arguments)?;
-    let (found, sandbox) = find(args, places, out)?;
+    let (found, sandbox) = find(args, whose, out)?;
     for name in secrets.names().filter(|name| !found.ask.secrets.contains(*name)) {
         out.warning(format_args!(
             "the tool does not get secret `{name}`: its `tool.toml` does not ask for it"
@@ -69,15 +70,14 @@ pub(crate) fn run(call: Call<'_>, places: &Places, out: &Out) -> Result<Exit, Fa
             Some(tool) => tool.clone(),
             None => only_tool(&sandbox, &found.wasm, &args.component).await?,
         };
-        let access = if args.allow_write { Access::ReadWrite } else { Access::Read };
         let single = Single {
             wasm: &found.wasm,
             ask: found.ask,
             config: found.config,
             tool: &tool,
             arguments: &arguments,
-            workspace: &places.workspace,
-            access,
+            workspace: &whose.places.workspace,
+            access: access(args),
             hosts: hosts.clone(),
             secrets,
             cancel: cancel.clone(),
@@ -87,7 +87,8 @@ pub(crate) fn run(call: Call<'_>, places: &Places, out: &Out) -> Result<Exit, Fa
     if args.json {
         out.json(&as_json(&result))?;
     } else {
-        print(&result, &ask, &hosts, out);
+        let given = Given { hosts: &hosts, access: access(args) };
+        print(&result, &ask, &given, out);
     }
     match &result.outcome {
         Ok(_) => Ok(Exit::Completed),
@@ -132,7 +133,7 @@ fn arguments(given: &str) -> Result<String, Failure> {
 /// which of its tools is meant.
 fn find(
     args: &ToolCallArgs,
-    places: &Places,
+    whose: &Whose,
     out: &Out,
 ) -> Result<(Found, belljar_sandbox::Sandbox), Failure> {
     let word = args.component.as_str();
@@ -142,9 +143,9 @@ fn find(
         let wasm = tools::read_component(word)?;
         let ask = manifest_beside(Path::new(word), out)?;
         let found = Found { wasm, ask, config: BTreeMap::new(), tool: chosen };
-        return Ok((found, host::sandbox(places, out)?));
+        return Ok((found, host::sandbox(&whose.places, out)?));
     }
-    let host = Assembly::new(places, out)?.host()?;
+    let host = whose.host(out)?;
     let (component, named) = match host.tools.owner(word) {
         Some(owner) => (owner, ToolName::new(word).ok()),
         None => {
@@ -195,7 +196,17 @@ async fn only_tool(
     }
 }
 
-fn print(result: &CallResult, ask: &ToolAsk, hosts: &[HostRule], out: &Out) {
+/// What the command line gave the call.
+struct Given<'a> {
+    hosts: &'a [HostRule],
+    access: Access,
+}
+
+fn access(args: &ToolCallArgs) -> Access {
+    if args.allow_write { Access::ReadWrite } else { Access::Read }
+}
+
+fn print(result: &CallResult, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
     if let Ok(Output { parts }) = &result.outcome {
         for part in parts {
             match part {
@@ -215,7 +226,7 @@ fn print(result: &CallResult, ask: &ToolAsk, hosts: &[HostRule], out: &Out) {
     for line in &receipt.logs {
         out.note(format_args!("{}: {}", Shown::new(&line.level), Shown::new(&line.message)));
     }
-    denials(receipt, ask, hosts, out);
+    denials(receipt, ask, given, out);
     out.note(format_args!(
         "{}, {} fuel, {} read, {} written",
         table::micros(receipt.times.total),
@@ -225,20 +236,26 @@ fn print(result: &CallResult, ask: &ToolAsk, hosts: &[HostRule], out: &Out) {
     ));
 }
 
-/// What was refused, and under the first refusal of each host what would let the call reach it.
-fn denials(receipt: &Receipt, ask: &ToolAsk, hosts: &[HostRule], out: &Out) {
+/// What was refused, and under the first refusal of each host, and the first of a write, what would
+/// let the call do it.
+fn denials(receipt: &Receipt, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
     let mut advised = BTreeSet::new();
+    let hint =
+        |line: &str| out.note(format_args!("  {} {line}", out.paint_err(Style::Cyan, "hint:")));
     for denial in &receipt.denials {
         out.note(format_args!("refused: {}: {}", denial.code, Shown::new(&denial.facts)));
+        for line in refused::for_write(denial, ask, given.access) {
+            if advised.insert(line.clone()) {
+                hint(&line);
+            }
+        }
         let Some(target) = refused::target(denial) else { continue };
         let shown = target.to_string();
         if !denial.facts.contains(&shown) {
             out.note(format_args!("  it asked for `{shown}`"));
         }
         if advised.insert(shown) {
-            for line in refused::for_call(&target, ask, hosts) {
-                out.note(format_args!("  {} {line}", out.paint_err(Style::Cyan, "hint:")));
-            }
+            refused::for_call(&target, ask, given.hosts).iter().for_each(|line| hint(line));
         }
     }
 }

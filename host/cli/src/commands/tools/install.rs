@@ -1,5 +1,6 @@
-//! `belljar tools build --install`: puts a tool into the home, after asking the component what it
-//! offers and showing what changes. A tool that `belljar.toml` pins is pinned anew, with a yes.
+//! `belljar tools build --install`: puts a tool into a home, the operator's or a tenant's, after asking
+//! the component what it offers and showing what changes. A tool that the home's `belljar.toml` pins is
+//! pinned anew, with a yes.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -8,7 +9,9 @@ use std::path::Path;
 use belljar_definition::{HOST_TOOLS, ToolManifest};
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::{Sandbox, ToolInfo, Wasm};
+use serde_json::json;
 
+use crate::args::server::TenantArg;
 use crate::commands::tools::words::{asks, hints};
 use crate::setup::config_lock::ConfigLock;
 use crate::setup::embedded::STOCK_TOOLS;
@@ -38,6 +41,8 @@ pub(super) struct New<'a> {
     pub(super) manifest: &'a Path,
     /// A pin is changed without asking.
     pub(super) yes: bool,
+    /// Whose home it is.
+    pub(super) of: &'a TenantArg,
 }
 
 /// A component with its manifest, as texts that can be compared.
@@ -48,15 +53,20 @@ struct Version {
     offers: String,
 }
 
-/// Installs it. Nothing is written unless the component says what it offers, its tools have names
+/// Installs it in these places, and writes so into the audit log of whoever they are. Nothing is written unless the component says what it offers, its tools have names
 /// of their own, and a person agrees where a pin changes.
 ///
 /// # Errors
 ///
 /// When the component or its manifest is not valid, when there is nobody to ask, and when the home
 /// cannot be written.
-pub(super) fn run(new: &New<'_>, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let New { name, wasm, yes, .. } = new;
+pub(super) fn run(
+    new: &New<'_>,
+    operator: &Places,
+    places: &Places,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    let New { name, wasm, yes, of, .. } = new;
     let manifest = manifest(new.manifest)?;
     let sandbox = host::sandbox(places, out)?;
     let tools = offered(name, wasm, &sandbox)?;
@@ -94,21 +104,28 @@ pub(super) fn run(new: &New<'_>, places: &Places, out: &Out) -> Result<Exit, Fai
         lock.replace(&old, &text)?;
         out.line(format_args!("pinned {digest} in {}", path.shown()));
     } else if pin.is_none() {
-        out.note(next(name, &digest, &tools));
+        out.note(next(name, &digest, &tools, of));
     }
+    let detail = json!({ "digest": digest, "pinned": moves_pin });
+    let what = ("install_tool", "the tool is installed");
+    of.audit(operator, what, vec![((*name).to_owned(), detail)])?;
     Ok(Exit::Completed)
 }
 
 /// How an agent gets it. A component of one tool with its own name is pinned with the grant.
-fn next(name: &str, digest: &str, tools: &[ToolInfo]) -> String {
+fn next(name: &str, digest: &str, tools: &[ToolInfo], of: &TenantArg) -> String {
     match tools {
         [tool] if tool.name.as_str() == name => {
-            format!("next: `belljar grant AGENT --tool {name}` lets an agent call it")
+            let grant = of.command(&format!("belljar grant AGENT --tool {name}"));
+            format!("next: `{grant}` lets an agent call it")
         }
-        _ => format!(
-            "next: add `digest = \"{digest}\"` under `[tools.{name}]` in `belljar.toml`, then \
-             `belljar grant AGENT --tool TOOL` lets an agent call one of its tools"
-        ),
+        _ => {
+            let grant = of.command("belljar grant AGENT --tool TOOL");
+            format!(
+                "next: add `digest = \"{digest}\"` under `[tools.{name}]` in `belljar.toml`, then \
+                 `{grant}` lets an agent call one of its tools"
+            )
+        }
     }
 }
 
@@ -123,7 +140,7 @@ impl Version {
 }
 
 /// The text of a manifest that is valid.
-fn manifest(path: &Path) -> Result<String, Failure> {
+pub(super) fn manifest(path: &Path) -> Result<String, Failure> {
     let text = read_bounded(path, MAX_MANIFEST_BYTES)
         .map_err(|error| Failure::usage(format!("failed to read `{}`: {error}", path.shown())))?;
     let text = String::from_utf8(text)

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::Wasm;
 
+use crate::args::tools::ToolBuildArgs;
 use crate::commands::tools::install::{self, New};
 use crate::setup::embedded::{self, SDK};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
+use crate::setup::whose::Whose;
 use crate::term::out::Out;
 use belljar_guest_build::{Build, Toolchain};
 
@@ -44,23 +46,22 @@ pub(crate) fn new(name: &str, dir: Option<&Path>, out: &Out) -> Result<Exit, Fai
     Ok(Exit::Completed)
 }
 
-/// That a build is installed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Install {
-    /// A pin is changed without asking.
-    pub(crate) yes: bool,
-}
-
 /// Builds a project and puts the component beside its manifest.
 pub(crate) fn build(
-    dir: &Path,
-    install: Option<Install>,
+    args: &ToolBuildArgs,
     places: impl FnOnce() -> Result<Places, Failure>,
     out: &Out,
 ) -> Result<Exit, Failure> {
+    let dir = args.dir.as_path();
     if !dir.join("Cargo.toml").is_file() {
         return Err(Failure::usage(format!("`{}` holds no `Cargo.toml`", dir.shown()))
             .hint("start a tool with `belljar tools new NAME`"));
+    }
+    // What may be wrong is looked at before the build, which takes long.
+    let to = to(args, places)?;
+    let manifest = dir.join("tool.toml");
+    if args.install || manifest.exists() {
+        install::manifest(&manifest)?;
     }
     let toolchain = Toolchain::detect()?;
     out.note(format_args!("building with {}", toolchain.describe()));
@@ -86,14 +87,31 @@ pub(crate) fn build(
             .hint("publish a function with `belljar_guest::tools!`"));
     }
     out.line(format_args!("built {} (sha256:{})", component.shown(), inspection.digest));
-    let Some(Install { yes }) = install else {
+    let Some((operator, whose)) = to else {
         out.note(format_args!("next: `belljar tools inspect {}`", component.shown()));
         return Ok(Exit::Completed);
     };
     let name = installed_name(dir)?;
-    let manifest = dir.join("tool.toml");
     let wasm = Wasm::new(wasm).named(name.as_str());
-    install::run(&New { name: &name, wasm, manifest: &manifest, yes }, &places()?, out)
+    let new = New { name: &name, wasm, manifest: &manifest, yes: args.yes, of: &args.of };
+    install::run(&new, &operator, &whose.places, out)
+}
+
+/// Where a build is installed: the operator's places, and whose home it is; `None` = nowhere.
+fn to(
+    args: &ToolBuildArgs,
+    places: impl FnOnce() -> Result<Places, Failure>,
+) -> Result<Option<(Places, Whose)>, Failure> {
+    if args.install {
+        let operator = places()?;
+        let whose = Whose::to_change(&args.of, &operator)?;
+        return Ok(Some((operator, whose)));
+    }
+    match args.of.is_named() {
+        true => Err(Failure::usage("`--tenant` and `--data` say where a tool is installed")
+            .hint("add `--install`, or leave them out")),
+        false => Ok(None),
+    }
 }
 
 /// The name under which a project is installed: that of its directory.
@@ -120,19 +138,25 @@ const KEYWORDS: &[&str] = &[
 
 /// A tool's name is a Rust function here, so it is narrower than what the policy accepts.
 fn check_name(name: &str) -> Result<(), Failure> {
-    let bytes = name.as_bytes();
     if KEYWORDS.contains(&name) {
         return Err(Failure::usage(format!("`{name}` is a word of the Rust language"))
             .hint("choose a name of two words, such as `word_count`"));
     }
-    let good = bytes.first().is_some_and(u8::is_ascii_lowercase)
-        && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_')
-        && bytes.len() <= 64;
-    if good {
+    if is_name(name) {
         return Ok(());
     }
-    Err(Failure::usage(format!("`{}` is not a tool name", Shown::clipped(name, 80)))
-        .hint("use a lower-case letter, then letters, digits and `_`, at most 64 in all"))
+    let failure = Failure::usage(format!("`{}` is not a tool name", Shown::clipped(name, 80)))
+        .hint("use a lower-case letter, then letters, digits and `_`, at most 64 in all");
+    let meant = name.to_ascii_lowercase().replace(['-', ' ', '.'], "_");
+    let is_meant = is_name(&meant) && !KEYWORDS.contains(&meant.as_str());
+    Err(if is_meant { failure.hint(format!("such as `{meant}`")) } else { failure })
+}
+
+fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_lowercase)
+        && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_')
+        && bytes.len() <= 64
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
@@ -176,5 +200,8 @@ mod tests {
         for bad in ["", "1a", "a-b", "Abc", "a/b", "../x", "fn", "fn\n"] {
             assert!(check_name(bad).is_err(), "{bad:?}");
         }
+        let hints = |name: &str| check_name(name).unwrap_err().hints;
+        assert_eq!(hints("Word-Count")[1], "such as `word_count`");
+        assert_eq!((hints("../x").len(), hints("Fn").len()), (1, 1));
     }
 }

@@ -21,15 +21,16 @@ use belljar_policy::{Shown, ToolAsk, ToolName};
 use belljar_sandbox::{ToolInfo, Wasm};
 use serde_json::{Value, json};
 
-use crate::args::ToolsCommand;
+use crate::args::tools::{ToolCallArgs, ToolsCommand};
 use crate::commands::tools::aliases as tools_aliases;
 use crate::commands::tools::call as tools_call;
 use crate::commands::tools::inspect as tools_inspect;
 use crate::commands::tools::make as tools_make;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{MAX_COMPONENT_BYTES, Places, read_bounded};
-use crate::setup::host::{self, Assembly};
+use crate::setup::host;
 use crate::setup::walls::{Through, Walls};
+use crate::setup::whose::Whose;
 use crate::term::out::{Out, Style};
 use crate::term::table::{Table, plain, styled};
 
@@ -43,28 +44,49 @@ pub(crate) fn run(
     out: &Out,
 ) -> Result<Exit, Failure> {
     match command {
-        ToolsCommand::List { json } => list(*json, &walls.around(places()?)?, out),
-        ToolsCommand::Inspect { component, json } => {
-            let places = walls.reading(places()?, files(component))?;
-            let wasm = find(component, &places, out)?;
-            tools_inspect::run(component, &wasm, *json, &places, out)
+        ToolsCommand::List { of, json } => {
+            list(*json, &Whose::behind(of, &places()?, walls, Through::default())?, out)
         }
-        ToolsCommand::Call(args) => {
-            let places = places()?;
-            // Values of secrets may lie where the OS sandbox lets nobody read.
-            let call = tools_call::Call::of(args, &places)?;
-            let read = files(&args.component);
-            let through = Through { read, workspace: args.allow_write, ..Through::default() };
-            walls.up(&places, &through)?;
-            tools_call::run(call, &places, out)
+        ToolsCommand::Inspect { component, of, json } => {
+            let through = Through { read: files(component), ..Through::default() };
+            let whose = Whose::behind(of, &places()?, walls, through)?;
+            let wasm = find(component, &whose, out)?;
+            tools_inspect::run(component, &wasm, *json, &whose.places, out)
         }
-        ToolsCommand::Aliases { json, markdown } => tools_aliases::run(*json, *markdown, out),
-        ToolsCommand::New { name, dir } => tools_make::new(name, dir.as_deref(), out),
-        ToolsCommand::Build { dir, install, yes } => {
-            let install = install.then_some(tools_make::Install { yes: *yes });
-            tools_make::build(dir, install, places, out)
+        ToolsCommand::Call(args) => call(args, &places()?, walls, out),
+        ToolsCommand::Aliases { json, markdown, nobodys } => {
+            nobodys.refuse("the table is the same for all", "leave it out")?;
+            tools_aliases::run(*json, *markdown, out)
         }
+        ToolsCommand::New { name, dir, nobodys } => {
+            nobodys.refuse(
+                "a project is a directory, and nobody's until it is installed",
+                "`belljar tools build DIR --install --tenant NAME` installs it",
+            )?;
+            tools_make::new(name, dir.as_deref(), out)
+        }
+        ToolsCommand::Build(args) => tools_make::build(args, places, out),
     }
+}
+
+fn call(
+    args: &ToolCallArgs,
+    operator: &Places,
+    walls: Walls<'_>,
+    out: &Out,
+) -> Result<Exit, Failure> {
+    // Before the OS sandbox goes up: values of secrets may lie where it lets nobody read.
+    let whose = Whose::named(&args.of, operator)?;
+    let call = tools_call::Call::of(args, &whose.places)?;
+    let mut through = Through { read: files(&args.component), ..Through::default() };
+    if args.of.is_named() {
+        through.read.extend(args.of.through(operator)?.read);
+    }
+    if args.allow_write {
+        through.write.push(whose.places.workspace.clone());
+    }
+    walls.up(operator, &through)?;
+    tools_call::run(call, &whose, out)
 }
 
 /// What a tool's manifest asks for. Host-provided tools have none and ask for nothing.
@@ -84,12 +106,16 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
     let shown = Shown::clipped(tool, 80);
     if host.tools.known().iter().any(|known| known.as_str() == tool) {
         let failure = Failure::usage(format!("the tool `{shown}` is installed and cannot be used"));
-        return failure.hint("`belljar tools list` says why, and what to do");
+        let list = host.for_its_tenant("belljar tools list");
+        return failure.hint(format!("`{list}` says why, and what to do"));
     }
     let failure = Failure::usage(format!("there is no tool `{shown}`"));
     match host.tools.known().suggest(tool) {
         Some(name) => failure.hint(format!("did you mean `{name}`?")),
-        None => failure.hint("`belljar tools list` shows all tools"),
+        None => {
+            let list = host.for_its_tenant("belljar tools list");
+            failure.hint(format!("`{list}` shows all tools"))
+        }
     }
 }
 
@@ -115,19 +141,19 @@ pub(crate) fn read_component(path: &str) -> Result<Wasm, Failure> {
 }
 
 /// A component by its file or by a tool's name.
-fn find(word: &str, places: &Places, out: &Out) -> Result<Wasm, Failure> {
+fn find(word: &str, whose: &Whose, out: &Out) -> Result<Wasm, Failure> {
     if is_path(word) {
         return read_component(word);
     }
-    let host = Assembly::new(places, out)?.host()?;
+    let host = whose.host(out)?;
     match host.tools.owner(word) {
         Some(component) => Ok(component.wasm.clone()),
         None => Err(no_tool(&host, word)),
     }
 }
 
-fn list(json: bool, places: &Places, out: &Out) -> Result<Exit, Failure> {
-    let host = Assembly::new(places, out)?.host()?;
+fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
+    let host = whose.host(out)?;
     let mut rows = Vec::new();
     let mut failed = false;
     let runtime = host::small_runtime()?;

@@ -1,7 +1,7 @@
 //! What an operator would write so that a refused request may pass: for the person at the terminal
 //! alone. Agents, models and callers of the server are told the refusal and no way around it.
 
-use belljar_policy::{DenyCode, HostRule, HostScope, Source, Target, TargetHost, ToolAsk};
+use belljar_policy::{Access, DenyCode, HostRule, HostScope, Source, Target, TargetHost, ToolAsk};
 use belljar_sandbox::Denial;
 
 /// The target of a refused request, if a host rule decides about it.
@@ -47,6 +47,23 @@ pub(super) fn for_call(target: &Target, ask: &ToolAsk, hosts: &[HostRule]) -> Ve
     lines
 }
 
+/// What lets one `tools call` write where it was refused because its mount is read-only: a line of
+/// the manifest, an option, or both.
+pub(super) fn for_write(denial: &Denial, ask: &ToolAsk, given: Access) -> Vec<String> {
+    let mut lines = Vec::new();
+    if denial.code == DenyCode::ReadOnly {
+        if ask.mounts != Some(Access::ReadWrite) {
+            lines.push(
+                "its `tool.toml` does not ask to write: `mounts = \"read-write\"`".to_owned(),
+            );
+        }
+        if given != Access::ReadWrite {
+            lines.push("`--allow-write` lets this call write the workspace".to_owned());
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,10 +97,23 @@ mod tests {
         let lines = |ask: &ToolAsk, hosts: &[HostRule]| for_call(&target, ask, hosts);
         assert_eq!(lines(&ToolAsk::default(), &[]).len(), 2);
         assert_eq!(lines(&asks, &[]), ["`--host https://api.test` lets this call reach it"]);
-        let manifest = lines(&ToolAsk::default(), &[rule]);
+        let manifest = lines(&ToolAsk::default(), std::slice::from_ref(&rule));
         assert_eq!(
             manifest,
             ["its `tool.toml` does not ask for it: `hosts = [\"https://api.test\"]`"]
         );
+    }
+
+    #[test]
+    fn a_write_is_told_what_is_missing_on_either_side_and_another_refusal_nothing() {
+        let asks = |mounts| ToolAsk { mounts: Some(mounts), ..ToolAsk::default() };
+        let lines = |code, ask, given| {
+            for_write(&Denial::new(code, "open", "facts"), &asks(ask), given).len()
+        };
+        let (read, write) = (Access::Read, Access::ReadWrite);
+        assert_eq!(lines(DenyCode::ReadOnly, read, read), 2);
+        assert_eq!(lines(DenyCode::ReadOnly, write, read), 1);
+        assert_eq!(lines(DenyCode::ReadOnly, read, write), 1);
+        assert_eq!(lines(DenyCode::PathNotAllowed, read, read), 0);
     }
 }

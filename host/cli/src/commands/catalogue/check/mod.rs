@@ -13,16 +13,18 @@ use serde_json::Value;
 
 use self::verdict::{Judge, Kind, Verdict};
 use crate::args::CheckArgs;
+use crate::args::server::TenantArg;
 use crate::commands::catalogue::agents;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
-use crate::setup::host::Assembly;
 use crate::setup::walls::{Through, Walls};
+use crate::setup::whose::Whose;
 use crate::term::out::Out;
 
 pub(crate) fn run(
     args: &CheckArgs,
-    places: Places,
+    of: &TenantArg,
+    operator: &Places,
     walls: Walls<'_>,
     out: &Out,
 ) -> Result<Exit, Failure> {
@@ -31,9 +33,9 @@ pub(crate) fn run(
         // A file is written beside the old one, and moved over it.
         through.write = args.paths.iter().map(|path| folder(path)).collect();
     }
-    walls.up(&places, &through)?;
-    let host = Assembly::new(&places, out)?.host()?;
-    let workspace = canonical(&places.workspace).map_err(agents::not_found)?;
+    let whose = Whose::behind(of, operator, walls, through)?;
+    let host = whose.host(out)?;
+    let workspace = canonical(&whose.places.workspace).map_err(agents::not_found)?;
     let judge = Judge::new(&host, &workspace, args.lenient);
     let (verdicts, problems) = if args.paths.is_empty() {
         (judge.catalog(&host.library.catalog()), host.library.problems())

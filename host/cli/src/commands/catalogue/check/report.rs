@@ -33,7 +33,7 @@ pub(crate) fn lines(verdicts: &[Verdict], out: &Out) {
             }
             if let Some(command) = verdict.agent.as_ref().and_then(|agent| agent.grant.as_ref()) {
                 let command = Shown::new(command);
-                out.line(format_args!("{:width$}  to give it what it asks for: {command}", ""));
+                out.line(format_args!("{:width$}  to give it what it asks for: `{command}`", ""));
             }
         }
     }
