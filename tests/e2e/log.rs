@@ -1,6 +1,10 @@
 //! The log of a server, as the program that collects it reads it.
 #![cfg(target_os = "linux")]
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -80,6 +84,43 @@ fn every_line_of_a_servers_log_is_a_json_object_from_its_start_to_its_end() {
     let done = world.run(&["serve", "--listen", "192.0.2.1:1"]).exits(1);
     let [why] = &self::lines(&done.stderr)[..] else { panic!("{}", done.stderr) };
     assert!(why["fields"]["message"].as_str().unwrap().contains("hint: choose another address"));
+}
+
+#[test]
+fn on_a_terminal_every_line_of_the_log_is_a_sentence_from_the_first_to_the_last() {
+    let world = World::new();
+    let belljar = env!("CARGO_BIN_EXE_belljar");
+    let line = format!("BELLJAR_LOG=info,belljar::access=debug exec '{belljar}' serve --listen 0");
+    let own = world.command(&[]);
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).current_dir(world.workspace()).env_clear();
+    script.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    script.env("TERM", "dumb").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = script.spawn().unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    // A port alone is one of this machine.
+    let address = loop {
+        let from = text.len();
+        assert!(shown.read_line(&mut text).unwrap() > 0, "it ended: {text}");
+        let line = text[from..].trim();
+        if let Some(address) = line.strip_prefix("listening on http://") {
+            break address.to_owned();
+        }
+    };
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    let mut stream = TcpStream::connect(&address).unwrap();
+    let head = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.read_to_string(&mut String::new()).unwrap();
+    child.stdin.take().unwrap().write_all(b"\x03").unwrap();
+    shown.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success(), "{text}");
+    for part in ["there are no keys", "the OS sandbox", "belljar::access", "stopped"] {
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+    let json = text.lines().find(|line| line.trim_start().starts_with('{'));
+    assert_eq!(json, None, "{text}");
 }
 
 #[test]

@@ -134,6 +134,38 @@ fn a_host_that_the_manifest_lacks_is_named_with_the_line_that_asks_for_it() {
 }
 
 #[test]
+fn a_refused_write_is_shown_with_the_option_that_lets_the_call_write() {
+    let world = World::new();
+    let write = ["tools", "call", "file_write", r#"{"path": "new.txt", "content": "x"}"#];
+    let hint = "hint: `--allow-write` lets this call write the workspace";
+    let refused = world.run(&write).exits(1).complains(hint);
+    assert_eq!(refused.stderr.matches("hint:").count(), 1, "{}", refused.stderr);
+    assert!(!refused.stderr.contains("tool.toml"), "{}", refused.stderr);
+    assert!(!world.workspace().join("new.txt").exists());
+    // The tool, and a program that reads what comes of it, are told no way around it.
+    let told = world.run(&[&write[..], &["--json"]].concat()).exits(1);
+    assert!(
+        !format!("{}{}", told.stdout, told.stderr).contains("--allow-write"),
+        "{}",
+        told.stdout
+    );
+    let done = world.run(&[&write[..], &["--allow-write"]].concat()).exits(0);
+    assert!(!done.stderr.contains("hint:"), "{}", done.stderr);
+    assert!(world.workspace().join("new.txt").exists());
+}
+
+#[test]
+fn a_write_that_the_manifest_lacks_is_shown_with_the_line_that_asks_for_it() {
+    let (world, component) = world("mounts = \"read\"\n");
+    let steps = steps(&json!([{"do": "write-file", "place": {"path": "new.txt"}, "text": "x"}]));
+    let line = "its `tool.toml` does not ask to write: `mounts = \"read-write\"`";
+    let done = world.run(&call(&component, &steps, &["--allow-write"])).exits(0).complains(line);
+    assert!(!done.stderr.contains("`--allow-write` lets"), "{}", done.stderr);
+    assert!(!world.workspace().join("new.txt").exists());
+    world.run(&call(&component, &steps, &[])).complains(line);
+}
+
+#[test]
 fn a_secret_of_the_command_line_goes_to_the_hosts_of_the_call_and_is_shown_nowhere() {
     let hosts = "hosts = [\"http://127.0.0.1:*\"]\n";
     let (world, component) = world(&format!("{hosts}secrets = [\"weather\"]\n"));

@@ -75,7 +75,7 @@ fn doctor_reports_it() {
     let wall = |args: &[&str]| {
         let checks = world.run(args).json();
         let checks = checks.as_array().unwrap().clone();
-        checks.into_iter().find(|check| check["name"] == "second wall").unwrap()
+        checks.into_iter().find(|check| check["name"] == "OS sandbox").unwrap()
     };
     let up = wall(&["doctor", "--json"]);
     // An older kernel has less of it, and then the details say what.

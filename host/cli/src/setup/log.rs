@@ -30,21 +30,23 @@ pub(crate) fn start(out: &Out) {
     }
 }
 
-/// A server logs without being asked, each line a JSON object; spans go to `tracer`.
-pub(crate) fn start_server(quiet: bool, tracer: Option<SdkTracer>) {
-    let filter = asked_for().or_else(|| (!quiet).then(|| "info".to_owned()));
-    let json = |filter: String| {
-        tracing_subscriber::fmt::layer()
-            .json()
-            .with_writer(std::io::stderr)
-            .with_filter(lines(&filter))
+/// A server logs without being asked: each line is a JSON object where programs read it, as all that
+/// it notes itself, and a sentence where a person does. Spans go to `tracer`.
+pub(crate) fn start_server(out: &Out, tracer: Option<SdkTracer>) {
+    let filter = asked_for().or_else(|| (!out.is_quiet()).then(|| "info".to_owned()));
+    let log = |filter: String| {
+        let to = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        match out.keeps_log() {
+            true => to.json().with_filter(lines(&filter)).boxed(),
+            false => to.with_ansi(out.colours_errors()).with_filter(lines(&filter)).boxed(),
+        }
     };
     let registry = tracing_subscriber::registry();
     // One by one: a layer that is `None` is taken for one that wants everything, and spans would be
     // made for nobody.
     match (filter, tracer) {
-        (Some(filter), Some(tracer)) => registry.with(json(filter)).with(spans(tracer)).init(),
-        (Some(filter), None) => registry.with(json(filter)).init(),
+        (Some(filter), Some(tracer)) => registry.with(log(filter)).with(spans(tracer)).init(),
+        (Some(filter), None) => registry.with(log(filter)).init(),
         (None, Some(tracer)) => registry.with(spans(tracer)).init(),
         (None, None) => {}
     }

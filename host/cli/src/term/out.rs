@@ -84,6 +84,11 @@ impl Out {
         self.log.store(!io::stderr().is_terminal(), Ordering::Relaxed);
     }
 
+    /// Whether stderr is a log that programs read.
+    pub(crate) fn keeps_log(&self) -> bool {
+        self.log.load(Ordering::Relaxed)
+    }
+
     /// Whether only results and errors are printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
@@ -215,7 +220,7 @@ impl Out {
     /// Why the command failed, with its hints.
     pub(crate) fn failure(&self, failure: &Failure) {
         self.diagnostics(&failure.diagnostics);
-        if self.log.load(Ordering::Relaxed) {
+        if self.keeps_log() {
             let text = failure.with_hints();
             if !text.is_empty() {
                 self.logged("ERROR", text.trim_start());
@@ -298,7 +303,7 @@ impl Out {
 
     /// Writes a line of the log, where stderr is one.
     fn logged(&self, level: &str, text: impl Display) -> bool {
-        if !self.log.load(Ordering::Relaxed) {
+        if !self.keeps_log() {
             return false;
         }
         let line = serde_json::json!({

@@ -69,7 +69,7 @@ pub(super) fn run(
             let cache = cache(&places);
             let tenants = tenants::data(&args.data, &places);
             let through = tenants::through(tenants.as_ref(), through(directory));
-            checks.push(second_wall(&walls.look(&places, &through)));
+            checks.push(os_sandbox(&walls.look(&places, &through)));
             checks.push(home(&places));
             match host::settings(&places) {
                 Err(failure) => checks.push(bad("configuration", &failure)),
@@ -138,7 +138,7 @@ fn through(probe: Option<&Path>) -> Through {
     }
 }
 
-fn second_wall(raised: &Raised) -> Check {
+fn os_sandbox(raised: &Raised) -> Check {
     let mut parts = Vec::new();
     parts.extend(raised.landlock.map(|version| format!("landlock {version} holds the files")));
     parts.extend(raised.seccomp.then(|| "seccomp the system calls".to_owned()));
@@ -148,7 +148,7 @@ fn second_wall(raised: &Raised) -> Check {
     } else {
         parts.join(", ")
     };
-    Check { details: raised.missing.clone(), ..check("second wall", finding, text) }
+    Check { details: raised.missing.clone(), ..check("OS sandbox", finding, text) }
 }
 
 fn home(places: &Places) -> Check {

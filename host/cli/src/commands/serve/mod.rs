@@ -37,7 +37,7 @@ use self::own::Own;
 use self::running::Running;
 use self::tenancy::Tenancy;
 use self::watched::Watched;
-use crate::args::server::ServeArgs;
+use crate::args::server::{ServeArgs, USUAL_PORT};
 use crate::setup::data::{Data, failed};
 use crate::setup::descriptors;
 use crate::setup::exit::{Exit, Failure};
@@ -52,7 +52,7 @@ use crate::term::out::Out;
 
 /// Where to listen where nothing is said.
 const DEFAULT_LISTEN: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7411);
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), USUAL_PORT);
 
 /// Jars that turns have at a time where nothing is said: some 300 KiB each while they work, and a
 /// turn with three subagents side by side reserves four.
@@ -146,11 +146,11 @@ fn telemetry(
     out: &Out,
 ) -> Result<Option<Telemetry>, Failure> {
     let Some(collector) = collector else {
-        log::start_server(out.is_quiet(), None);
+        log::start_server(out, None);
         return Ok(None);
     };
     let (telemetry, tracer) = Telemetry::start(collector, runtime.handle(), env)?;
-    log::start_server(out.is_quiet(), Some(tracer));
+    log::start_server(out, Some(tracer));
     out.note(format_args!("traces go to {}", collector.host()));
     Ok(Some(telemetry))
 }
@@ -362,13 +362,13 @@ fn cannot_listen(address: &str, error: &std::io::Error) -> Failure {
         .hint("choose another address: `--listen 127.0.0.1:PORT`")
 }
 
-/// The names of this machine, the address itself where it is a certain one, and those that were
-/// given.
 /// The names that the server goes by, beside those of this machine.
 fn all_names<'a>(args: &'a ServeArgs, server: &'a ServerSetting) -> Vec<&'a String> {
     server.host_names.iter().chain(&args.host_name).collect()
 }
 
+/// The names of this machine, the address itself where it is a certain one, and those that were
+/// given.
 fn names(args: &ServeArgs, server: &ServerSetting, address: SocketAddr) -> Result<Names, Failure> {
     let refused = |error: NameError| Failure::usage(error.to_string());
     let mut names = Names::loopback(address.port());

@@ -3,9 +3,9 @@
 mod closed;
 mod limits;
 mod names;
+mod os_sandbox;
 mod random;
 mod routes;
-mod second_wall;
 mod shapes;
 
 use std::path::{Path, PathBuf};

@@ -14,12 +14,12 @@ use crate::imports::files::seam;
 use crate::{CallResult, Jar, JarSpec, JarTool, Output, Part, Sandbox, SandboxConfig, Wasm};
 
 /// Says which part a process plays: `walled`, or `open` for the proof that the seam is one.
-const ROLE: &str = "BELLJAR_SECOND_WALL_ROLE";
+const ROLE: &str = "BELLJAR_OS_SANDBOX_ROLE";
 
 const WORKED: &str = "worked";
 
 #[test]
-fn where_every_check_allows_the_second_wall_still_refuses() {
+fn where_every_check_allows_the_os_sandbox_still_refuses() {
     match std::env::var(ROLE).as_deref() {
         Ok(role) => alone(role == "walled"),
         Err(_) => {
@@ -39,7 +39,7 @@ fn where_every_check_allows_the_second_wall_still_refuses() {
 
 /// Runs this test again in a child; gives what it tried and how each ended.
 fn play(role: &str) -> BTreeMap<String, String> {
-    let name = concat!(module_path!(), "::where_every_check_allows_the_second_wall_still_refuses");
+    let name = concat!(module_path!(), "::where_every_check_allows_the_os_sandbox_still_refuses");
     let name = name.split_once("::").unwrap().1;
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
