@@ -11,6 +11,7 @@ mod cancel;
 mod chat;
 mod check;
 mod cli;
+mod commands;
 mod demo;
 mod doctor;
 mod drafts;

@@ -38,7 +38,7 @@ const LISTS: &[&[&str]] = &[
 ];
 
 /// A home in which every list has something to show.
-fn world() -> World {
+pub(crate) fn world() -> World {
     let world = World::new();
     let agent = |name: &str, description: &str| {
         format!(
@@ -92,14 +92,14 @@ fn on_terminal(world: &World, args: &[&str], columns: usize) -> String {
 }
 
 /// What it prints there with what it says beside it.
-fn with_errors(world: &World, args: &[&str], columns: usize) -> String {
+pub(crate) fn with_errors(world: &World, args: &[&str], columns: usize) -> String {
     // Of a line that moves, what stands there in the end.
     let shown = terminal(world, args, columns, ("", ""));
     shown.lines().map(|line| format!("{}\n", line.rsplit('\r').next().unwrap())).collect()
 }
 
 /// With variables given to it, and its streams as the shell writes them.
-fn terminal(
+pub(crate) fn terminal(
     world: &World,
     args: &[&str],
     columns: usize,
@@ -119,7 +119,7 @@ fn terminal(
 }
 
 /// The text without the colours that belljar itself gives.
-fn without_styles(text: &str) -> String {
+pub(crate) fn without_styles(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
     while let Some((before, code)) = rest.split_once("\u{1b}[") {
@@ -134,7 +134,7 @@ fn without_styles(text: &str) -> String {
 fn is_one_piece(args: &[&str], line: &str) -> bool {
     let is_file = args.contains(&"inspect") && line.trim_start().starts_with('"');
     let line = line.trim();
-    is_file || !line.contains(' ') || line.starts_with("`belljar ")
+    is_file || !line.contains(' ') || line.starts_with("`belljar ") || line.starts_with("`chmod ")
 }
 
 #[test]
@@ -158,8 +158,11 @@ fn no_table_is_wider_than_the_terminal_and_none_lets_a_stranger_speak_to_it() {
     assert!(found.is_empty(), "{} lines\n{}", found.len(), found.join("\n"));
 }
 
-/// Ids, names, digests and paths that the lists show, as far as they fit on a line.
-fn words_to_copy(world: &World) -> Vec<String> {
+/// A list that names as many tools as fit.
+const NAMES_SOME_TOOLS: &[&str] = &["agents", "list"];
+
+/// Ids, names, digests and paths that a list shows, as far as they fit on a line.
+fn words_to_copy(world: &World, list: &[&str]) -> Vec<String> {
     let of = |args: &[&str], field: &str| -> Vec<String> {
         let listed = world.run(args).json();
         let rows = listed.as_array().unwrap().iter();
@@ -169,7 +172,9 @@ fn words_to_copy(world: &World) -> Vec<String> {
     words.extend(of(&["receipts", "--json"], "id"));
     words.extend(of(&["keys", "list", "--json"], "id"));
     words.extend(of(&["tenants", "list", "--json"], "name"));
-    words.extend(of(&["tools", "list", "--json"], "name"));
+    if list != NAMES_SOME_TOOLS {
+        words.extend(of(&["tools", "list", "--json"], "name"));
+    }
     words.push("a-research-assistant-with-a-long-name".to_owned());
     words
 }
@@ -177,8 +182,9 @@ fn words_to_copy(world: &World) -> Vec<String> {
 #[test]
 fn an_id_or_a_name_is_never_split_over_lines() {
     let world = world();
-    let words = words_to_copy(&world);
+    let (all, fewer) = (words_to_copy(&world, &[]), words_to_copy(&world, NAMES_SOME_TOOLS));
     for args in LISTS {
+        let words = if *args == NAMES_SOME_TOOLS { &fewer } else { &all };
         // On a terminal that is wide enough for everything, all words are whole.
         let wide = without_styles(&on_terminal(&world, args, 2_000));
         let shown: Vec<_> = words.iter().filter(|word| wide.contains(word.as_str())).collect();
@@ -204,6 +210,12 @@ fn a_wide_terminal_is_used_and_a_narrow_one_has_no_column_of_single_words() {
     assert!(longest.len() > 100, "{longest}");
     let wide = of(200);
     assert!(wide.lines().any(|line| line.width() > 170), "{wide}");
+    // The more room there is, the more tools of an agent are named.
+    let tools = |columns| {
+        let shown = without_styles(&on_terminal(&world, NAMES_SOME_TOOLS, columns));
+        shown.matches("file_").count()
+    };
+    assert!(tools(200) > tools(80), "{} and {}", tools(200), tools(80));
     let narrow = of(80);
     assert!(narrow.lines().count() < 4 * json.as_array().unwrap().len(), "{narrow}");
 }

@@ -62,7 +62,7 @@ impl Table {
     fn lines(mut self, columns: Option<usize>) -> Vec<String> {
         self.cut_last(columns);
         match columns {
-            Some(_) => self.cells(keep_arrow),
+            Some(_) => self.cells(keep_together),
             None => {
                 let headed = self.headings.iter().any(|heading| !heading.is_empty());
                 self.cells(if headed { one_field } else { one_line });
@@ -102,9 +102,22 @@ fn visible(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// An arrow stays with its name where lines are wrapped.
-fn keep_arrow(text: &str) -> String {
-    text.replace("→ ", "→\u{a0}")
+/// An arrow stays with its name where lines are wrapped, and a date with its time.
+fn keep_together(text: &str) -> String {
+    let mut text = text.replace("→ ", "→\u{a0}");
+    if let Some(at) = TIME.find('h').filter(|_| is_time(&text)) {
+        text.replace_range(at - 1..at, "\u{a0}");
+    }
+    text
+}
+
+/// The form of a time.
+const TIME: &str = "yyyy-mm-dd hh:mm";
+
+fn is_time(text: &str) -> bool {
+    let fits =
+        |(c, form): (char, char)| c == form || form.is_ascii_alphabetic() && c.is_ascii_digit();
+    text.len() == TIME.len() && text.chars().zip(TIME.chars()).all(fits)
 }
 
 /// A cell that two spaces end, and nothing else: `awk -F '  +'` takes such a line apart.

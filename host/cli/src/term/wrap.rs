@@ -11,9 +11,10 @@ const NARROWEST: usize = 20;
 /// Spaces before what continues a line, beside those that the line itself begins with.
 const HANG: usize = 2;
 
-/// How a command to copy begins: it stays in one piece, on a line of its own if need be, and the
-/// terminal breaks it where it is longer than that.
-const COMMAND: &str = "`belljar ";
+/// The programs of commands to copy. Such a command stands between backticks and stays in one piece, on
+/// a line of its own if need be; the terminal breaks it where it is longer than that.
+const PROGRAMS: &[&str] =
+    &["apt-get", "belljar", "cargo", "chmod", "chown", "git", "rustup", "sudo"];
 
 /// The text with each line of at most so many columns, but for words and commands that are longer
 /// themselves.
@@ -67,20 +68,45 @@ fn words(line: &str, room: usize) -> Vec<(usize, &str)> {
     }
 }
 
-/// Where the first word ends: at a space, and of what stands between backticks at its end, where
-/// that is a command or fits on a line.
+/// The words of a text, as one space after the other ends them; a command is one word.
+pub(crate) fn words_and_commands(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (word, after) = text.split_at(end_of_word(text, 0));
+        rest = after.strip_prefix(' ');
+        Some(word)
+    })
+}
+
+/// Where the first word ends: at a space that stands in no command, and in nothing between backticks
+/// that fits on a line.
 fn end_of_word(text: &str, room: usize) -> usize {
-    let space = text.find(' ').unwrap_or(text.len());
-    let Some(open) = text.find('`').filter(|open| *open < space) else { return space };
-    let inner = text.get(open + 1..).unwrap_or_default();
-    let Some(close) = inner.find('`') else { return space };
-    let after = open + 1 + close + 1;
-    let rest = text.get(after..).unwrap_or_default();
-    // With what follows without a space: a comma, an `s`.
-    let end = after + rest.find(' ').unwrap_or(rest.len());
-    let whole = text.get(..end).unwrap_or(text);
-    let is_command = text.get(open..).is_some_and(|code| code.starts_with(COMMAND));
-    if is_command || shown_width(whole) <= room { end } else { space }
+    let space = |from: usize| {
+        let found = text.get(from..).and_then(|rest| rest.find(' '));
+        found.map_or(text.len(), |at| from + at)
+    };
+    let (mut end, mut seen) = (space(0), 0);
+    while let Some(open) = text.get(seen..end).and_then(|word| word.find('`')) {
+        let open = seen + open;
+        let inner = text.get(open + 1..).unwrap_or_default();
+        let Some(close) = inner.find('`') else { break };
+        seen = open + 1 + close + 1;
+        if seen > end {
+            // With what follows without a space: a comma, an `s`.
+            let whole = space(seen);
+            let fits = text.get(..whole).is_some_and(|whole| shown_width(whole) <= room);
+            if !fits && !is_command(inner.get(..close).unwrap_or_default()) {
+                break;
+            }
+            end = whole;
+        }
+    }
+    end
+}
+
+fn is_command(code: &str) -> bool {
+    code.split_once(' ').is_some_and(|(program, _)| PROGRAMS.contains(&program))
 }
 
 /// Columns that a text takes on a terminal, without the codes of belljar's own colours.
@@ -114,9 +140,26 @@ mod tests {
         let command = "`belljar grant scout --tool file_write --mount /workspace:read-write`";
         let wrapped = wrap(&format!("give it what it asks for: {command}"), 40).into_owned();
         assert_eq!(wrapped, format!("give it what it asks for:\n  {command}"));
+        // As are the commands of other programs, and a second one behind a first.
+        let other = "`chmod go-w /a/path/that/is/longer/than/a/line/of/it`";
+        let text = format!("look at what it says, then {other}, or `x`/{command}");
+        let wrapped = wrap(&text, 40).into_owned();
+        assert!(wrapped.contains(other) && wrapped.contains(command), "{wrapped}");
         let id = "0192f7a1-5c3e-7d10-9d0a-2f1f0b6f3c11";
         let wrapped = wrap(&format!("session {id} is not there any more"), 40).into_owned();
         assert!(wrapped.lines().any(|line| line.trim() == id || line.contains(id)), "{wrapped}");
+    }
+
+    #[test]
+    fn words_are_as_the_spaces_end_them_and_a_command_is_one() {
+        let words = |text| words_and_commands(text).collect::<Vec<_>>();
+        assert_eq!(words("  a b"), ["", "", "a", "b"]);
+        assert_eq!(
+            words("a `quoted text` (`belljar run x`)"),
+            ["a", "`quoted", "text`", "(`belljar run x`)"]
+        );
+        assert_eq!(words(""), [""]);
+        assert_eq!(words("a `belljar run"), ["a", "`belljar", "run"]);
     }
 
     #[test]

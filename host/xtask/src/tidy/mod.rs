@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: house rules that no compiler knows.
 
+mod commands;
 mod edges;
 mod guide;
 mod invariants;
@@ -40,6 +41,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let files = read_tree(root)?;
     let mut breaches = top_level(root)?;
     breaches.extend(source::breaches(&files));
+    breaches.extend(commands::breaches(&files));
     breaches.extend(edges::breaches(&files));
     breaches.extend(invariants::breaches(&files));
     breaches.extend(public::breaches(&files));

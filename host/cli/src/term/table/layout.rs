@@ -7,6 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::Cell;
 use crate::term::out::{self, Style};
+use crate::term::wrap::words_and_commands;
 
 /// Columns that a word gets which no line is wide enough for, and which has to be broken anyway.
 const PIECE: usize = 32;
@@ -24,7 +25,7 @@ const BESIDE: usize = 2;
 const WELL_READ: usize = 40;
 
 /// Columns up to which a text is kept on one line before longer ones get any room.
-const SHORT_TEXT: usize = 18;
+const SHORT_TEXT: usize = 22;
 
 /// Columns that the last text has at least, where it is that long: there stand tasks and
 /// descriptions, which would be columns of single words.
@@ -75,7 +76,8 @@ impl Layout<'_> {
         let others = self.columns().len().saturating_sub(1);
         let taken: usize = (0..others).map(|column| self.natural(column) + GAP).sum();
         let beside = width.saturating_sub(taken);
-        if beside < LAST { width.saturating_sub(HANG) } else { beside }
+        // One that narrow is squeezed by any text that is cut, and then it stands below.
+        if beside < WELL_READ { width.saturating_sub(HANG) } else { beside }
     }
 
     /// The lines for a file or a program: one for each row, and nothing wrapped.
@@ -114,7 +116,8 @@ impl Layout<'_> {
         if self.is_number(column) {
             return self.natural(column);
         }
-        let words = self.texts(column).flat_map(|text| text.split([' ', '\n']));
+        let lines = self.texts(column).flat_map(|text| text.split('\n'));
+        let words = lines.flat_map(words_and_commands);
         let whole = |width: usize| if width > line { PIECE.min(line) } else { width };
         let longest = words.map(|word| whole(width_of(word))).max().unwrap_or(0);
         let is_last = column + 1 == self.headings.len();
@@ -336,21 +339,27 @@ fn pieces(text: &str, width: usize, wide: usize) -> Vec<Piece> {
             continue;
         }
         let mut line = String::new();
-        for (at, word) in paragraph.split(' ').enumerate() {
-            if (width + 1..=wide).contains(&width_of(word)) {
+        // Whether nothing stands on this line yet, not even an indent.
+        let mut fresh = true;
+        for word in words_and_commands(paragraph) {
+            // A command is never broken; the terminal breaks one that no line of it holds.
+            let is_command = word.contains(' ') && width_of(word) > width;
+            if is_command || (width + 1..=wide).contains(&width_of(word)) {
                 flush(&mut line, &mut lines);
                 lines.push(Piece { text: word.to_owned(), outdented: true });
+                fresh = true;
                 continue;
             }
             let mut pieces = broken(word, width).into_iter();
             let first = pieces.next().unwrap_or_default();
-            let space = usize::from(at > 0);
+            let space = usize::from(!fresh);
             if width_of(&line) + space + width_of(first) <= width {
-                line.push_str(if at > 0 { " " } else { "" });
+                line.push_str(if fresh { "" } else { " " });
             } else {
                 flush(&mut line, &mut lines);
             }
             line.push_str(first);
+            fresh = false;
             for piece in pieces {
                 flush(&mut line, &mut lines);
                 line.push_str(piece);
@@ -401,6 +410,13 @@ mod tests {
         assert_eq!(broken("äöüäöü", 4), ["äöüä", "öü"]);
         assert_eq!(broken("short", 8), ["short"]);
         assert_eq!(broken("漢字漢字漢", 5), ["漢字", "漢字", "漢"]);
+    }
+
+    #[test]
+    fn a_command_is_one_word() {
+        let text = "one `belljar grant scout --tool shell` and two";
+        let lines = wrapped(text, 20);
+        assert_eq!(lines, ["one", "`belljar grant scout --tool shell`", "and two"]);
     }
 
     #[test]

@@ -195,3 +195,19 @@ fn amounts_are_short_and_have_units() {
     assert_eq!(micros(12_400), "12.4 ms");
     assert_eq!(fuel(608_700), "608.7 k");
 }
+
+#[test]
+fn a_date_stays_with_its_time_on_a_terminal_and_is_plain_text_elsewhere() {
+    let made = || {
+        let mut table = Table::of(&["made", "used", "note"], false);
+        table.row([plain("2026-01-02 03:04"), plain("2026-01-02 03:05"), plain("a b c d e f g h")]);
+        table
+    };
+    for columns in [40, 44, 50, 80] {
+        let lines = made().lines(Some(columns)).join("\n");
+        let whole = ["2026-01-02\u{a0}03:04", "2026-01-02\u{a0}03:05"];
+        assert!(whole.iter().all(|time| lines.contains(time)), "{columns}:\n{lines}");
+    }
+    assert!(made().lines(None)[1].starts_with("2026-01-02 03:04  2026-01-02 03:05"));
+    assert!(!is_time("2026-01-02 03:0x") && !is_time("2026-01-02"));
+}
