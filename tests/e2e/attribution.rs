@@ -88,7 +88,7 @@ const REFUSED: &[Refused] = &[
         grant: "tools = ['file_read', 'fresh']",
         call: ("fresh", "{}", None),
         by: "host",
-        why: "tool `fresh` is not pinned in `belljar.toml`",
+        why: "tool `fresh` is not pinned",
         withheld: true,
     },
     Refused {
@@ -97,7 +97,7 @@ const REFUSED: &[Refused] = &[
         grant: "tools = ['file_read', 'swapped']",
         call: ("swapped", "{}", None),
         by: "host",
-        why: "tool `swapped` is not the one that `belljar.toml` pins",
+        why: "tool `swapped` is not the one that is pinned",
         withheld: true,
     },
     Refused {

@@ -7,6 +7,7 @@ mod asked;
 mod attribution;
 #[cfg(unix)]
 mod backup;
+mod callers;
 mod cancel;
 mod chat;
 mod check;

@@ -197,7 +197,10 @@ pub(crate) fn job(
     }
     let model = match model_of(&shared.host, model.as_deref(), &agent, None) {
         Ok(model) => model,
-        Err(error) => return Err((agent, error)),
+        Err(error) => {
+            log_for_the_operator(&error);
+            return Err((agent, error));
+        }
     };
     let mut notes = agent.notes();
     notes.extend(model.notes.iter().cloned());
@@ -230,6 +233,13 @@ pub(crate) fn job(
         notes,
         span: tracing::Span::current(),
     })
+}
+
+/// What only the operator can do something about. Whoever called a service is told the message alone.
+fn log_for_the_operator(error: &RunError) {
+    if let RunError::Setup { message, hint: Some(hint) } = error {
+        tracing::warn!(target: "belljar::agent", "{message}: {hint}");
+    }
 }
 
 /// The caps of the session of a single run: those of its agent, and a step for its last turn. What

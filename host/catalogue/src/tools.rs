@@ -149,11 +149,11 @@ impl ToolCatalogue {
                     pinned.push((path, component(name, Origin::Home, wasm, manifest, settings)));
                 }
                 Some(_) => {
-                    let why = format!("tool `{name}` is not the one that `belljar.toml` pins");
+                    let why = format!("tool `{name}` is not the one that is pinned");
                     self.hold(name, &path, "changed-tool", why, &digest);
                 }
                 None => {
-                    let why = format!("tool `{name}` is not pinned in `belljar.toml`");
+                    let why = format!("tool `{name}` is not pinned");
                     self.hold(name, &path, "unpinned-tool", why, &digest);
                 }
             }
@@ -278,7 +278,8 @@ impl ToolCatalogue {
             code,
             message: why.clone(),
             hint: Some(format!(
-                "if you trust it, add `digest = \"sha256:{digest}\"` under `[tools.{name}]`"
+                "if you trust it, add `digest = \"sha256:{digest}\"` under `[tools.{name}]` in \
+                 `belljar.toml`"
             )),
         });
         self.held.insert(name, why);

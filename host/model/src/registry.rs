@@ -91,6 +91,23 @@ pub enum ResolveError {
     },
 }
 
+impl ResolveError {
+    /// What happened, for whoever asked for the model: without what only the operator can do, and
+    /// without the names of the files and variables that hold keys.
+    #[must_use]
+    pub fn public(&self) -> String {
+        match self {
+            Self::NoMain { .. } => "no model plays the role `main`".to_owned(),
+            Self::Unknown { request, configured } => format!(
+                "model `{request}` is not configured; use a role (main, fast, strong) or one of \
+                 {configured}"
+            ),
+            Self::Config { name, .. } => format!("model `{name}` cannot be used"),
+            Self::NoModels | Self::RoleTarget { .. } | Self::Reserved { .. } => self.to_string(),
+        }
+    }
+}
+
 impl Models {
     /// The models of a configuration. `env` gives the value of an environment variable.
     ///
@@ -337,6 +354,40 @@ mod tests {
         },
         "roles": {"main": "local", "strong": "big"}
     }"#;
+
+    #[test]
+    fn what_is_told_to_strangers_names_no_file_variable_or_section_of_the_operators() {
+        let source = |key: &str| {
+            let config = format!("{{\"kind\": \"openai\", \"model\": \"x\", \"key\": {key}}}");
+            let file = format!("{{\"models\": {{\"main\": {config}}}}}");
+            models(&file).unwrap().resolve("main", None).unwrap_err()
+        };
+        let text = || "main".to_owned();
+        let all = [
+            source(r#"{"env": "UNSET"}"#),
+            source(r#"{"file": "/srv/key"}"#),
+            ResolveError::NoModels,
+            ResolveError::NoMain { configured: text() },
+            ResolveError::Unknown { request: text(), configured: text() },
+            ResolveError::RoleTarget { role: "fast", name: text(), configured: text() },
+            ResolveError::Reserved { name: text() },
+        ];
+        for error in all {
+            // A new kind has to be looked at here too.
+            match &error {
+                ResolveError::NoModels
+                | ResolveError::NoMain { .. }
+                | ResolveError::Unknown { .. }
+                | ResolveError::RoleTarget { .. }
+                | ResolveError::Reserved { .. }
+                | ResolveError::Config { .. } => {}
+            }
+            let told = error.public();
+            for operators in ["UNSET", "/srv", "environment", "`[models]`", "`[roles]`"] {
+                assert!(!told.contains(operators), "{told}");
+            }
+        }
+    }
 
     #[test]
     fn every_kind_of_name_finds_its_model() {

@@ -1,6 +1,6 @@
 //! Which model an agent gets.
 
-use belljar_model::Resolved;
+use belljar_model::{ResolveError, Resolved};
 
 use crate::host::Host;
 use crate::outcome::RunError;
@@ -23,10 +23,11 @@ pub fn model_of(
     let default = if parent.is_some() { PARENTS_MODEL } else { DEFAULT_MODEL };
     let request = asked.or(agent.definition.model.as_deref()).unwrap_or(default);
     host.models.resolve(request, parent).map_err(|error| RunError::Setup {
-        message: error.to_string(),
-        hint: Some(match asked {
-            Some(_) => "`belljar doctor` lists the models; `[models]` and `[roles]` in `belljar.toml` hold them".to_owned(),
-            None => format!(
+        message: error.public(),
+        hint: Some(match (&error, asked) {
+            (ResolveError::Config { source, .. }, _) => source.to_string(),
+            (_, Some(_)) => "`belljar doctor` lists the models; `[models]` and `[roles]` in `belljar.toml` hold them".to_owned(),
+            (_, None) => format!(
                 "agent `{}` asks for model `{}`; configure it under `[models]` or `[roles]` in `belljar.toml`, or choose one with `--model`",
                 agent.id,
                 belljar_policy::Shown::clipped(request, 100)

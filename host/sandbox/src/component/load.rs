@@ -96,8 +96,7 @@ impl Loader {
     pub(crate) async fn load(&self, wasm: &Wasm) -> Result<Arc<Loaded>, LoadError> {
         let loaded = self.load_any(wasm).await?;
         if loaded.hook {
-            let why = "it is a hook: name it under `[[hooks]]` in `belljar.toml`";
-            return Err(LoadError::WrongWorld(why.to_owned()));
+            return Err(LoadError::WrongWorld("it is a hook".to_owned()));
         }
         Ok(loaded)
     }

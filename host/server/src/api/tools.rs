@@ -59,7 +59,7 @@ pub(crate) async fn list(ctx: Ctx) -> Result<Json<Tools>, Problem> {
 async fn tools(host: &Host) -> Tools {
     let mut tools = Vec::new();
     let mut problems: Vec<String> =
-        host.tools.problems().iter().map(|found| for_callers(&found.message)).collect();
+        host.tools.problems().iter().map(|found| found.message.clone()).collect();
     for component in host.tools.components() {
         let infos = match component.infos(&host.sandbox).await {
             Ok(infos) => infos,
@@ -99,11 +99,6 @@ async fn tools(host: &Host) -> Tools {
     }));
     tools.sort_by(|a, b| a.name.cmp(&b.name));
     Tools { tools, problems }
-}
-
-/// A problem without the name of the operator's file.
-fn for_callers(message: &str) -> String {
-    message.replace("`belljar.toml`", "the operator's settings")
 }
 
 impl AsksBody {

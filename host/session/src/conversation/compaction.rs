@@ -182,7 +182,7 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
     let last = older.last().ok_or(Problem::Nothing)?;
     let tokens_before = history::tokens(conversation.messages());
     let model = host.models.resolve(Role::Compaction.name(), None);
-    let model = model.map_err(|error| Problem::NoModel(error.to_string()))?;
+    let model = model.map_err(|error| Problem::NoModel(error.public()))?;
     done.turns = older.len();
     work.emit(|| EventKind::HistoryCompacting {
         turns: older.len(),

@@ -40,3 +40,54 @@ fn without_hint(error: RunError) -> RunError {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use belljar_policy::{Exhausted, Level, Meter};
+
+    use super::*;
+
+    /// One error of each kind; a new kind has to be added here.
+    fn kinds() -> Vec<RunError> {
+        let text = || "told".to_owned();
+        let exhausted = Exhausted { meter: Meter::Steps, level: Level::Session, limit: 1 };
+        let kinds = vec![
+            RunError::Budget { exhausted },
+            RunError::WallTime { seconds: 1 },
+            RunError::OutputCut,
+            RunError::NoAnswer,
+            RunError::Declined,
+            RunError::Model { message: text() },
+            RunError::Setup { message: text(), hint: Some("edit `belljar.toml`".to_owned()) },
+            RunError::Hook { reason: text() },
+            RunError::Cancelled,
+            RunError::Internal { message: text() },
+        ];
+        let place = |error: &RunError| match error {
+            RunError::Budget { .. } => 0,
+            RunError::WallTime { .. } => 1,
+            RunError::OutputCut => 2,
+            RunError::NoAnswer => 3,
+            RunError::Declined => 4,
+            RunError::Model { .. } => 5,
+            RunError::Setup { .. } => 6,
+            RunError::Hook { .. } => 7,
+            RunError::Cancelled => 8,
+            RunError::Internal { .. } => 9,
+        };
+        assert!(kinds.iter().map(place).eq(0..10));
+        kinds
+    }
+
+    #[test]
+    fn no_row_has_what_only_the_operator_can_do() {
+        for error in kinds() {
+            let text = error.to_string();
+            let row = serde_json::to_string(&without_hint(error)).unwrap();
+            for told in [&text, &row] {
+                let operators = ["belljar.toml", "`belljar ", "`--", "hint"];
+                assert!(!operators.iter().any(|word| told.contains(word)), "{told}");
+            }
+        }
+    }
+}
