@@ -11,10 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use belljar_agent::{Agent, EventKind, EventSink};
+use belljar_agent::{Agent, CancellationToken, EventKind, EventSink};
 use belljar_model::ScriptedModel;
 use belljar_sandbox::{Sandbox, SandboxConfig};
-use tokio_util::sync::CancellationToken;
 
 const BOSS: &str = "---\nname: boss\ndescription: Delegates.\ntools: [spawn_agent]\n---\nDelegate.";
 const SCOUT: &str = "---\nname: scout\ndescription: Looks.\nmodelRole: main\n---\nYou look.";

@@ -178,7 +178,9 @@ impl AgentBuilder {
         self
     }
 
-    /// The same from a component and its `tool.toml`; the tool has the component's name.
+    /// The same from a component and its `tool.toml`; the tool has the component's name. The component
+    /// is compiled when an agent first runs: one that does not load is left out of the run, and
+    /// [`Outcome::warnings`] says why.
     pub fn tool_files(mut self, component: impl AsRef<Path>, manifest: impl AsRef<Path>) -> Self {
         match StockTool::read(component.as_ref(), manifest.as_ref()) {
             Ok(tool) => self.tools.push(tool),

@@ -48,6 +48,8 @@ mod tools;
 pub mod trace;
 
 pub use agent_loop::machine::{Partial, counted, cut_off, held, message_bytes};
+/// What the builder of an agent takes, so that a program of one's own needs no other crate for it.
+pub use belljar_catalogue::StockTool;
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
@@ -73,6 +75,8 @@ pub use subagent::team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
     resolve_team, resolve_team_file, run_team, run_team_as,
 };
+/// Ends a run: what [`Agent::run_with`] takes.
+pub use tokio_util::sync::CancellationToken;
 pub use tools::approval::asker::{Approval, Asker, NoAsker, Question};
 pub use tools::builtin::spec::host_tool_specs;
 pub use tools::hooks::{HookCheck, Hooks};

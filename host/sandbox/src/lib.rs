@@ -44,6 +44,8 @@ mod json;
 mod receipt;
 mod sandbox;
 
+/// What the builder of a jar takes, so that a program of one's own needs no other crate for it.
+pub use belljar_policy::{Access, Limits, SecretName};
 pub use component::artifact::StockCode;
 pub use component::compile::{compile_child, compiler_child};
 pub use component::described::DescribeLimits;
@@ -62,3 +64,5 @@ pub use jar::progress::{Progress, ProgressSink};
 pub use jar::{Jar, JarSpec, JarTool};
 pub use receipt::{Bytes, Denial, Ending, LogLine, RECEIPT_VERSION, Receipt, Times};
 pub use sandbox::{Component, Sandbox};
+/// Ends calls and runs: what [`JarBuilder::cancelled_by`] takes.
+pub use tokio_util::sync::CancellationToken;

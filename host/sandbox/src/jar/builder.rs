@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Wasm;
 use crate::component::inspect::MAX_COMPONENT;
-use crate::error::{DescribeError, JarError};
+use crate::error::{DescribeError, JarError, LoadError};
 use crate::imports::http::{Secret, SecretStore};
 use crate::jar::{Jar, JarSpec, JarTool};
 use crate::sandbox::Sandbox;
@@ -84,11 +84,39 @@ impl JarBuildError {
         match self {
             Self::NoTool => "name a component with `JarBuilder::tool` or `tool_file`",
             Self::Read { .. } => "the path is the component itself, built for `wasm32-wasip2`",
-            Self::Describe { .. } => "the component has to export `belljar:tool/tools`",
+            Self::Describe { source, .. } => not_described(source),
             Self::GuestPath(_) => "an absolute path without `.` and `..`, like `/workspace`",
             Self::Host(_) => "a rule is a host like `api.example.com`, or `https://*.example.com`",
             Self::Jar(JarError::DuplicateTool(_)) => "leave out one of the two components",
             Self::Jar(JarError::Mount { .. }) => "the directory has to be there before the jar",
+        }
+    }
+}
+
+/// What the caller can do about a component that does not say what it offers.
+fn not_described(error: &DescribeError) -> &'static str {
+    match error {
+        DescribeError::Load(LoadError::NotWasm) => {
+            "the path is the component itself, built for `wasm32-wasip2`: not its project or manifest"
+        }
+        DescribeError::Load(LoadError::CoreModule) => "build it for `wasm32-wasip2`",
+        DescribeError::Load(LoadError::Malformed(_)) => {
+            "the file is cut short or damaged: build it, or fetch it, once more"
+        }
+        DescribeError::Load(
+            LoadError::WrongWorld(_) | LoadError::NoHook | LoadError::TooLarge { .. },
+        ) => "the component has to export `belljar:tool/tools`",
+        DescribeError::Load(LoadError::UnknownImport(_)) => {
+            "its author has to build it for the interfaces of WASI 0.2 that the contract names"
+        }
+        DescribeError::Load(
+            LoadError::Compile(_) | LoadError::Artifact(_) | LoadError::Host(_),
+        ) => {
+            "look at `SandboxConfig`: its `compiler` has to be a program that compiles, its \
+             `cache_dir` a directory of this user; what the compiler's bounds do not hold is left out"
+        }
+        DescribeError::Failed(_) | DescribeError::Invalid(_) => {
+            "its author has to mend what the component says of its tools"
         }
     }
 }
