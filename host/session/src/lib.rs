@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! conversation (many runs, one history) + record (rows, events, lock) ──> service (many sessions)
-//!                                            └── saved_run (one turn), read by stored_run
+//!                                            └── saved_run (one turn), read by runs
 //! ```
 //!
 //! Agents themselves run in `belljar_agent`, which knows nothing of this.
@@ -16,18 +16,16 @@ mod service;
 mod trace;
 
 pub use conversation::compaction::Problem as CompactProblem;
-pub use conversation::talk::{Conversation, Turn};
+pub use conversation::talk::Conversation;
 pub use record::api_agents::api_agents;
 pub use record::hub::{SessionEvent, Watch};
-pub use record::open_turn::OpenTurn;
 pub use record::past::Past;
 pub use record::rows::History;
-pub use record::rows::PastTurn;
+pub use record::runs::{find_run, newest_runs, note_files, shown_status};
 pub use record::saved_run::{KEEP_RUNS, prune_runs, run_saved, run_team_saved};
 pub use record::session_journal::{JournalError, Saved, SessionJournal};
-pub use record::stored_run::{RECORD_VERSION, RunRecord, note_files, shown_status};
+pub use record::turn::{Open, RECORD_VERSION, Recorded, Turn};
 pub use service::{
-    Admission, Look, OpenQuestion, PersonAnswer, PreviewRequest, QuestionKind, Renew, Renewed,
-    RunningTurn, Service, ServiceError, ServiceLimits, Tallied, TurnEnd, TurnHandle, TurnRequest,
-    Version,
+    Admission, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed, RunningTurn,
+    Service, ServiceError, ServiceLimits, Tallied, TurnRequest, Version,
 };

@@ -7,11 +7,11 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use crate::record::open_turn::OpenTurn;
+use crate::record::turn::{Open, Turn};
 
-/// A turn of a session. It goes on when the request that began it has ended, so that one is its
+/// A turn of a session. It runs on when the request that began it has ended, so that one is its
 /// parent for the tracer only. One that is resumed after a restart begins a trace.
-pub(crate) fn turn(tenant: &str, session: &str, agent: &str, turn: &OpenTurn) -> Span {
+pub(crate) fn turn(tenant: &str, session: &str, agent: &str, turn: &Turn<Open>) -> Span {
     let request = Span::current();
     let span = info_span!(
         target: TRACE_TARGET,
@@ -21,7 +21,7 @@ pub(crate) fn turn(tenant: &str, session: &str, agent: &str, turn: &OpenTurn) ->
         gen_ai.agent.name = %name(agent),
         belljar.message = turn.message,
         belljar.tenant = tenant,
-        belljar.resumed = turn.replay.is_some(),
+        belljar.resumed = turn.state.replay.is_some(),
         belljar.status = Empty,
         belljar.subagents = Empty,
         belljar.fuel = Empty,

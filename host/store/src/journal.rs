@@ -1,5 +1,5 @@
-//! The journal of turns in flight: what they have come to, for whoever resumes them after
-//! their process has died. Deleted with the end of the turn.
+//! The journal of turns in flight: their steps so far, for whoever resumes them after their process
+//! has died. Deleted with the end of the turn.
 
 use belljar_policy::Shown;
 use serde_json::Value;
@@ -7,9 +7,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::StoreError;
-use crate::message::StoredMessage;
 use crate::open::Store;
-use crate::session::StoredSession;
 use crate::statement::{Nothing, Statement, json};
 use crate::words::JournalKind;
 
@@ -26,17 +24,6 @@ pub struct JournalEntry {
     pub kind: JournalKind,
     /// All of it; the caller's own form.
     pub body: Value,
-}
-
-/// A turn that nobody has finished.
-#[derive(Debug, Clone, PartialEq)]
-pub struct InFlight {
-    /// The session.
-    pub session: StoredSession,
-    /// The placeholder.
-    pub message: StoredMessage,
-    /// What the person said: the last message of a person's before the placeholder.
-    pub asked: Option<StoredMessage>,
 }
 
 /// Goes behind what is there of that message.
@@ -79,29 +66,7 @@ pub(crate) fn delete(tenant: &str, session: &str, message: &str) -> Result<State
 }
 
 impl Store {
-    /// The turns of this tenant that nobody has finished, the oldest session first.
-    pub async fn in_flight(&self) -> Result<Vec<InFlight>, StoreError> {
-        let select = "SELECT m.session_id, m.id FROM messages m \
-            JOIN sessions s ON s.id = m.session_id \
-            WHERE s.tenant = $1 AND m.status = 'in_flight' ORDER BY m.session_id, m.sort_order";
-        let failed = |error| self.failed("look for turns in flight", &error);
-        let rows =
-            sqlx::query(select).bind(&*self.tenant).fetch_all(&self.pool).await.map_err(failed)?;
-        let mut found = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (session, id): (String, String) =
-                (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
-            match self.one_in_flight(&session, &id).await {
-                Ok(one) => found.extend(one),
-                // Deleted since.
-                Err(StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(found)
-    }
-
-    /// What a turn in flight has come to, in the order in which it was written. Empty for a
+    /// The steps of a turn in flight, in the order in which they were written. Empty for a
     /// turn that is finished, and for one of another tenant.
     pub async fn journal_of(
         &self,
@@ -120,27 +85,6 @@ impl Store {
             .map_err(|error| self.failed("read a journal", &error))?;
         let named = || format!("the journal of message `{}`", Shown::clipped(message, 64));
         rows.iter().map(|row| entry(row).map_err(|why| self.bad_row(named(), why))).collect()
-    }
-
-    async fn one_in_flight(&self, session: &str, id: &str) -> Result<Option<InFlight>, StoreError> {
-        // The placeholder, and before it what the person said.
-        let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
-            m.created, m.updated FROM messages m JOIN messages p ON p.session_id = m.session_id \
-            JOIN sessions s ON s.id = m.session_id \
-            WHERE s.tenant = $1 AND s.id = $2 AND p.id = $3 AND p.status = 'in_flight' \
-            AND (m.id = p.id OR (m.role = 'user' AND m.sort_order < p.sort_order)) \
-            ORDER BY m.sort_order DESC LIMIT 2";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(id)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("look for turns in flight", &error))?;
-        let mut messages = rows.iter().map(|row| self.stored_message(row));
-        let Some(message) = messages.next().transpose()? else { return Ok(None) };
-        let asked = messages.next().transpose()?;
-        Ok(Some(InFlight { session: self.session(session).await?, message, asked }))
     }
 }
 

@@ -6,10 +6,10 @@
 use axum::extract::{FromRequest as _, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use belljar_session::TurnHandle;
+use belljar_session::RunningTurn;
 use tracing::Instrument as _;
 
-use crate::api::turn::{ChatBody, TurnIds};
+use crate::api::turn::{Answered, ChatBody, note_begun};
 use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonBody, json_as};
@@ -30,24 +30,23 @@ pub(crate) async fn chat(ctx: Ctx, request: Request) -> Result<Response, Problem
     }
     // On its own, so that a turn is noted even where its caller goes away while it begins.
     let beginning = async move {
-        let handle = ctx.service.begin(request).await?;
-        let ids = TurnIds::of(&handle);
-        ids.note(&ctx, "http").await;
-        Ok::<_, Problem>((ctx, handle, ids))
+        let turn = ctx.service.begin(request).await?;
+        note_begun(&ctx, &turn, "http").await;
+        Ok::<_, Problem>((ctx, turn))
     };
     let begun = tokio::spawn(beginning.in_current_span()).await;
     let begun = begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")));
-    let (ctx, mut handle, ids) = begun??;
+    let (ctx, turn) = begun??;
     if stream {
-        return Ok(streamed(ctx, handle, ids));
+        return Ok(streamed(ctx, turn));
     }
     tokio::select! {
         biased;
-        _ = handle.ended() => {}
+        _ = turn.ended() => {}
         // What was not done until then is resumed at the next start, and is said to be in flight.
         () = ctx.app.stopped().cancelled() => {}
     }
-    let answered = ids.answered(ctx.store()).await?;
+    let answered = Answered::of(&turn, ctx.store()).await?;
     // It is stored and will be done, and is not done: no success, and nothing to be sent again.
     let status = if answered.is_in_flight() { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok(json_as(status, "application/json", &answered))
@@ -61,14 +60,14 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
 }
 
 /// The events of the turn, then its result as `done`.
-fn streamed(ctx: Ctx, handle: TurnHandle, ids: TurnIds) -> Response {
+fn streamed(ctx: Ctx, turn: RunningTurn) -> Response {
     let (frames, response) = Frames::new(ctx.app.outward());
     tokio::spawn(async move {
         let _counted = ctx.app.metrics().streams.one();
-        if stream(&ctx, handle, &ids, &frames).await.is_none() {
+        if stream(&ctx, &turn, &frames).await.is_none() {
             return;
         }
-        let (kind, json) = match ids.answered(ctx.store()).await {
+        let (kind, json) = match Answered::of(&turn, ctx.store()).await {
             Ok(answered) => ("done", serde_json::to_string(&answered)),
             Err(problem) => ("problem", serde_json::to_string(&problem.body())),
         };
@@ -80,9 +79,9 @@ fn streamed(ctx: Ctx, handle: TurnHandle, ids: TurnIds) -> Response {
 }
 
 /// Sends the turn's events until all are sent; `None` = nobody reads any more, or may.
-async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frames) -> Option<()> {
-    let mut events = Pump::start(handle.watch());
-    let ended = handle.ended();
+async fn stream(ctx: &Ctx, turn: &RunningTurn, frames: &Frames) -> Option<()> {
+    let mut events = Pump::start(turn.watch());
+    let ended = turn.ended();
     tokio::pin!(ended);
     let mut pulse = Pulse::new(ctx);
     let mut sent = 0;
@@ -102,7 +101,7 @@ async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frame
                 // The service has shut down: what there is of the turn stands in its row.
                 let Some(event) = event else { return Some(()) };
                 sent = event.id;
-                if *event.message == *ids.message
+                if *event.message == *turn.message
                     && !frames.send(Some(event.id), &event.kind, event.json.to_string()).await
                 {
                     return None;
@@ -111,7 +110,7 @@ async fn stream(ctx: &Ctx, mut handle: TurnHandle, ids: &TurnIds, frames: &Frame
             _ = &mut ended, if last.is_none() => {
                 // Events are stored before the turn ends, so this one is its last, or a later
                 // turn's.
-                last = Some(ctx.store().last_event(&ids.session).await.unwrap_or(0));
+                last = Some(ctx.store().last_event(&turn.session).await.unwrap_or(0));
             }
             () = ctx.app.stopped().cancelled(), if last.is_none() => return Some(()),
         }

@@ -1,7 +1,7 @@
 //! `POST /v1/preview`: exactly what the model would be sent, without sending it.
 
 use belljar_policy::Shown;
-use belljar_session::{History, PreviewRequest};
+use belljar_session::{History, TurnRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -49,12 +49,13 @@ pub(crate) async fn preview(
         Some(id) => Some(ctx.session(id).await?.id),
         None => None,
     };
-    let request = PreviewRequest {
+    let request = TurnRequest {
         session,
         agent: named("agent", body.agent)?,
         model: named("model", body.model)?,
         text: body.text,
         history: body.history,
+        ..TurnRequest::default()
     };
     let preview = ctx.service.preview(request).await?;
     let request = serde_json::to_value(&preview.request)

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use belljar_policy::{LIMITS, LimitsRequest, Shown};
-use belljar_session::{History, TurnHandle, TurnRequest};
+use belljar_session::{History, RunningTurn, TurnRequest};
 use belljar_store::{MessageStatus, Store, StoredMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -106,14 +106,6 @@ pub(crate) struct Counted {
     cancelled: u64,
 }
 
-/// The ids of a turn that was saved.
-#[derive(Debug, Clone)]
-pub(crate) struct TurnIds {
-    pub(crate) session: String,
-    pub(crate) message: String,
-    user_message: String,
-}
-
 impl ChatBody {
     /// The turn, checked for its form.
     pub(crate) fn request(self, caller: &Caller) -> Result<TurnRequest, Problem> {
@@ -166,37 +158,29 @@ fn limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem> {
     Ok(limits)
 }
 
-impl TurnIds {
-    pub(crate) fn of(handle: &TurnHandle) -> Self {
-        Self {
-            session: handle.session.clone(),
-            message: handle.message.clone(),
-            user_message: handle.user_message.clone(),
-        }
-    }
+/// Writes to the audit log that a turn was begun, and by which entrance.
+pub(crate) async fn note_begun(ctx: &Ctx, turn: &RunningTurn, by: &str) {
+    let Ctx { app, caller, .. } = ctx;
+    let object = format!("session {} message {}", turn.session, turn.message);
+    let detail = json!({ "by": by });
+    app.audit(caller, Op::Chat.name(), object, detail).await;
+}
 
-    /// Writes to the audit log that the turn was begun, and by which entrance.
-    pub(crate) async fn note(&self, ctx: &Ctx, by: &str) {
-        let Ctx { app, caller, .. } = ctx;
-        let object = format!("session {} message {}", self.session, self.message);
-        let detail = json!({ "by": by });
-        app.audit(caller, Op::Chat.name(), object, detail).await;
-    }
-
+impl Answered {
     /// What the row of the agent's message says now.
-    pub(crate) async fn answered(&self, store: &Store) -> Result<Answered, Problem> {
-        let row = store.message(&self.session, &self.message).await?;
+    pub(crate) async fn of(turn: &RunningTurn, store: &Store) -> Result<Self, Problem> {
+        let row = store.message(&turn.session, &turn.message).await?;
         let StoredMessage { status, mut content, mut metadata, .. } = row;
         let text = match content.get_mut("text").map(serde_json::Value::take) {
             Some(serde_json::Value::String(text)) => text,
             _ => String::new(),
         };
-        let unfinished = (status == MessageStatus::InFlight).then(|| self.unfinished());
+        let unfinished = (status == MessageStatus::InFlight).then(|| unfinished(&turn.session));
         let mut part = |name: &str| metadata.get_mut(name).map(serde_json::Value::take);
-        Ok(Answered {
-            session: self.session.clone(),
-            message: self.message.clone(),
-            user_message: self.user_message.clone(),
+        Ok(Self {
+            session: turn.session.clone(),
+            message: turn.message.clone(),
+            user_message: turn.user_message.clone(),
             status: status.as_str().to_owned(),
             text,
             error: part("error").and_then(|error| error.as_str().map(str::to_owned)).or(unfinished),
@@ -208,22 +192,19 @@ impl TurnIds {
         })
     }
 
-    /// What is said of a turn that the server stopped before its end.
-    fn unfinished(&self) -> String {
-        format!(
-            "the server stopped before this turn had ended; it is stored, and resumed when the \
-             server starts again: do not send it twice, `GET /v1/sessions/{}/messages` has its \
-             answer then",
-            self.session
-        )
-    }
-}
-
-impl Answered {
     /// Whether the turn has not ended: the server stopped before.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.status == MessageStatus::InFlight.as_str()
     }
+}
+
+/// What is said of a turn that the server stopped before its end.
+fn unfinished(session: &str) -> String {
+    format!(
+        "the server stopped before this turn had ended; it is stored, and resumed when the server \
+         starts again: do not send it twice, `GET /v1/sessions/{session}/messages` has its answer \
+         then"
+    )
 }
 
 #[cfg(test)]

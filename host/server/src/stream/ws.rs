@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::turn::{ChatBody, TurnIds};
+use crate::api::turn::{Answered, ChatBody, note_begun};
 use crate::api::{questions, running};
 use crate::app::Ctx;
 use crate::http::auth::{SUBPROTOCOL, offered};
@@ -331,27 +331,26 @@ impl Connection {
             return Err(Problem::too_many(detail, Duration::from_secs(1)));
         }
         let turns = TurnOf(Arc::clone(&self.turns));
-        let mut handle = self.ctx.service.begin(request).await?;
-        let ids = TurnIds::of(&handle);
-        ids.note(&self.ctx, "websocket").await;
-        let (session, message) = (ids.session.clone(), ids.message.clone());
+        let turn = self.ctx.service.begin(request).await?;
+        note_begun(&self.ctx, &turn, "websocket").await;
+        let (session, message) = (turn.session.clone(), turn.message.clone());
         self.say(&ServerMessage::Accepted { id: id.clone(), session, message }).await;
-        if !self.is_watched(&ids.session) {
-            self.carry(ids.session.clone(), handle.watch(), flight);
+        if !self.is_watched(&turn.session) {
+            self.carry(turn.session.clone(), turn.watch(), flight);
         }
-        let sent = self.watched.get(&ids.session).map(|watched| watched.sent.clone());
+        let sent = self.watched.get(&turn.session).map(|watched| watched.sent.clone());
         let (ctx, outbox) = (Arc::clone(&self.ctx), self.outbox.downgrade());
         let over = self.over.clone();
         tokio::spawn(async move {
             let turns = turns;
             let done = over.run_until_cancelled(async {
-                handle.ended().await;
-                let last = ctx.store().last_event(&ids.session).await.unwrap_or(0);
+                turn.ended().await;
+                let last = ctx.store().last_event(&turn.session).await.unwrap_or(0);
                 if let Some(mut sent) = sent {
                     // An end of the subscription is the end of the waiting.
                     let _ = sent.wait_for(|sent| *sent >= last).await;
                 }
-                match ids.answered(ctx.store()).await {
+                match Answered::of(&turn, ctx.store()).await {
                     Ok(answered) => ServerMessage::Done { id, answered },
                     Err(problem) => ServerMessage::error(id, &problem),
                 }

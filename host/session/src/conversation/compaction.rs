@@ -18,7 +18,9 @@ use tracing::Instrument as _;
 use crate::conversation::history;
 use crate::conversation::material;
 use crate::conversation::talk::Conversation;
-use crate::record::rows::{self, History, PastTurn};
+use crate::record::past::{Past, past};
+use crate::record::rows::History;
+use crate::record::turn::Turn;
 use belljar_agent::Host;
 use belljar_agent::Usage;
 use belljar_agent::events::{EventKind, Events};
@@ -172,7 +174,7 @@ async fn compact(work: &Work<'_>, room: Room) -> Done {
 
 async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<Message>, Problem> {
     let Work { host, store, session, conversation, .. } = *work;
-    let (turns, before) = stored(store, session).await?;
+    let Past { turns, compaction: before, .. } = past(store, store.session(session).await?).await?;
     if history::messages(&turns, before.as_ref()) != conversation.messages() {
         return Err(Problem::NotStored);
     }
@@ -195,7 +197,7 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
     // rest.
     let limit = history::bytes_of(reads.saturating_mul(MATERIAL_PERCENT) / 100);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let pieces = material::pieces(older, limit);
+    let pieces = material::pieces(older.iter().flat_map(Turn::messages), limit);
     if pieces.len() > MAX_CALLS {
         return Err(Problem::TooLarge);
     }
@@ -209,13 +211,13 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
         text = work.ask(&model, &request, step, &mut done.used).await?;
     }
     let mut messages = history::summary(&text);
-    messages.extend(kept.iter().flat_map(|turn| turn.messages.iter().cloned()));
+    messages.extend(kept.iter().flat_map(|turn| turn.messages().iter().cloned()));
     let tokens_after = history::tokens(&messages);
     if tokens_after >= tokens_before {
         return Err(Problem::NoSummary(model.model.id().to_owned()));
     }
     let created = host.clock.now().as_millisecond();
-    let compaction = Compaction { upto_sort_order: last.place, text, created };
+    let compaction = Compaction { upto_sort_order: last.state.place, text, created };
     store.save_compaction(session, &compaction).await?;
     work.emit(|| EventKind::HistoryCompacted {
         turns: older.len(),
@@ -224,17 +226,6 @@ async fn summarise(work: &Work<'_>, room: Room, done: &mut Done) -> Result<Vec<M
         used: done.used,
     });
     Ok(messages)
-}
-
-/// The turns of a session as the store has them, and the summary of the older ones.
-async fn stored(
-    store: &Store,
-    session: &str,
-) -> Result<(Vec<PastTurn>, Option<Compaction>), StoreError> {
-    let rows = store.messages(session).await?;
-    let subagents = store.subagents(session).await?;
-    let (turns, _) = rows::turns(store, rows, &subagents)?;
-    Ok((turns, store.compaction(session).await?))
 }
 
 impl Work<'_> {

@@ -2,7 +2,8 @@
 //! later ones as they were. The store keeps all of it in either case.
 
 use crate::record::past::Past;
-use crate::record::rows::{History, PastTurn};
+use crate::record::rows::History;
+use crate::record::turn::Turn;
 use belljar_agent::frame;
 use belljar_agent::message_bytes;
 use belljar_model::Message;
@@ -24,10 +25,10 @@ impl Past {
 }
 
 /// The summary, if there is one, and the turns that it does not stand for.
-pub(crate) fn messages(turns: &[PastTurn], compaction: Option<&Compaction>) -> Vec<Message> {
+pub(crate) fn messages(turns: &[Turn], compaction: Option<&Compaction>) -> Vec<Message> {
     let mut messages = compaction.map_or_else(Vec::new, |kept| summary(&kept.text));
     for turn in turns.iter().filter(|turn| !stands_for(compaction, turn)) {
-        messages.extend(turn.messages.iter().cloned());
+        messages.extend(turn.messages().iter().cloned());
     }
     messages
 }
@@ -39,16 +40,16 @@ pub(crate) fn summary(text: &str) -> Vec<Message> {
 }
 
 /// Whether the summary stands for this turn.
-pub(crate) fn stands_for(compaction: Option<&Compaction>, turn: &PastTurn) -> bool {
-    compaction.is_some_and(|kept| turn.place <= kept.upto_sort_order)
+pub(crate) fn stands_for(compaction: Option<&Compaction>, turn: &Turn) -> bool {
+    compaction.is_some_and(|kept| turn.state.place <= kept.upto_sort_order)
 }
 
 /// The turns that a summary is to stand for, and those that stay as they are: as many of the
 /// latest as have at most `kept` tokens.
-pub(crate) fn split(turns: &[PastTurn], kept: u64) -> (&[PastTurn], &[PastTurn]) {
+pub(crate) fn split(turns: &[Turn], kept: u64) -> (&[Turn], &[Turn]) {
     let mut left = kept;
-    let fits = |turn: &&PastTurn| {
-        let fit = left.checked_sub(tokens(&turn.messages));
+    let fits = |turn: &&Turn| {
+        let fit = left.checked_sub(tokens(turn.messages()));
         left = fit.unwrap_or_default();
         fit.is_some()
     };

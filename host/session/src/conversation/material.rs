@@ -2,7 +2,6 @@
 
 use belljar_model::Message;
 
-use crate::record::rows::PastTurn;
 use belljar_agent::frame::escape_tags;
 use belljar_agent::limits::cut;
 
@@ -41,11 +40,11 @@ pub(crate) fn prompt(before: &str, piece: &str) -> String {
     text
 }
 
-/// The turns as texts of at most `limit` bytes each, in their order. A single message that is
+/// Messages as texts of at most `limit` bytes each, in their order. A single message that is
 /// longer than half of that is cut, and says so.
-pub(crate) fn pieces(turns: &[PastTurn], limit: usize) -> Vec<String> {
+pub(crate) fn pieces<'a>(messages: impl Iterator<Item = &'a Message>, limit: usize) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
-    for line in turns.iter().flat_map(|turn| &turn.messages).flat_map(|one| lines(one, limit / 2)) {
+    for line in messages.flat_map(|one| lines(one, limit / 2)) {
         match pieces.last_mut() {
             Some(last) if last.len() + line.len() <= limit => last.push_str(&line),
             Some(_) | None => pieces.push(line),
@@ -93,20 +92,8 @@ fn line(who: &str, text: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use belljar_model::{ToolCall, ToolResult};
-    use belljar_store::MessageStatus;
 
     use super::*;
-
-    fn turn(messages: Vec<Message>) -> PastTurn {
-        PastTurn {
-            place: 2,
-            asked: String::new(),
-            answer: String::new(),
-            status: MessageStatus::Completed,
-            error: None,
-            messages,
-        }
-    }
 
     #[test]
     fn everything_that_was_said_is_in_the_pieces_and_none_is_too_large() {
@@ -114,16 +101,14 @@ mod tests {
         let call =
             ToolCall { id: id.clone(), name: name.clone(), arguments: "{\"path\":1}".into() };
         let result = ToolResult { id, name, content: "x".repeat(5_000), is_error: true };
-        let turns = [
-            turn(vec![
-                Message::User { text: "look".into() },
-                Message::Assistant { text: " ".into(), calls: vec![call] },
-                Message::Tool { results: vec![result] },
-                Message::Assistant { text: "seen".into(), calls: Vec::new() },
-            ]),
-            turn(vec![Message::User { text: "é".repeat(5_000) }]),
+        let messages = [
+            Message::User { text: "look".into() },
+            Message::Assistant { text: " ".into(), calls: vec![call] },
+            Message::Tool { results: vec![result] },
+            Message::Assistant { text: "seen".into(), calls: Vec::new() },
+            Message::User { text: "é".repeat(5_000) },
         ];
-        let pieces = pieces(&turns, 3_000);
+        let pieces = pieces(messages.iter(), 3_000);
         assert!(pieces.iter().all(|piece| piece.len() <= 3_000), "{pieces:?}");
         let all = pieces.concat();
         assert!(all.starts_with(

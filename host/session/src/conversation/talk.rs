@@ -9,7 +9,7 @@ use belljar_policy::{Budget, Caps, Level, LimitsRequest, Meter};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::compaction::Done;
-use crate::record::rows::History;
+use crate::record::rows::{History, PersonMetadata};
 use belljar_agent::Host;
 use belljar_agent::ResolvedAgent;
 use belljar_agent::events::EventSink;
@@ -34,18 +34,6 @@ pub struct Conversation {
     history: History,
     messages: Vec<Message>,
     used: Usage,
-}
-
-/// One turn: how it ended, and what it added to the conversation.
-#[derive(Debug)]
-pub struct Turn {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What it was run as, without the history: for records.
-    pub spec: RunSpec,
-    /// What was added: what the person said, as it was sent, and all that followed. Empty
-    /// where the run did not get as far as the model.
-    pub added: Vec<Message>,
 }
 
 impl Conversation {
@@ -97,14 +85,14 @@ impl Conversation {
         }
     }
 
-    /// Whether a blocked agent is run with what it is given.
-    pub(crate) fn partial(&self) -> bool {
-        self.partial
-    }
-
-    /// The limits of each turn.
-    pub(crate) fn limits(&self) -> LimitsRequest {
-        self.limits
+    /// What a turn begins with.
+    pub(crate) fn begins(&self) -> PersonMetadata {
+        PersonMetadata {
+            actor: None,
+            limits: Some(self.limits),
+            partial: Some(self.partial),
+            history: Some(self.history),
+        }
     }
 
     /// A model instead of the agent's own choice.
@@ -136,7 +124,7 @@ impl Conversation {
         self
     }
 
-    /// Goes on from earlier messages. What they used counts against the budget.
+    /// Resumes from earlier messages. What they used counts against the budget.
     #[must_use]
     pub fn resumed(mut self, messages: Vec<Message>, used: Usage) -> Self {
         for (meter, amount) in [
@@ -217,14 +205,15 @@ impl Conversation {
     ///
     /// Whatever happens, the conversation stays one that a provider takes: calls that were
     /// interrupted have results that say so, and a turn that was stopped keeps what was said
-    /// until then. A turn that never reached the model leaves no trace.
+    /// until then. A turn that never reached the model leaves [`Conversation::messages`] as they
+    /// were.
     pub async fn turn(
         &mut self,
         host: &Host,
         text: &str,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> Turn {
+    ) -> Outcome {
         let spec = self.spec(text.to_owned());
         self.run_turn(host, spec, events, cancel).await
     }
@@ -241,17 +230,17 @@ impl Conversation {
         spec: RunSpec,
         events: EventSink,
         cancel: CancellationToken,
-    ) -> Turn {
-        let with_history = RunSpec { history: self.messages.clone(), ..spec.clone() };
-        let outcome = run(host, with_history, events, cancel).await;
+    ) -> Outcome {
+        let spec = RunSpec { history: self.messages.clone(), ..spec };
+        let outcome = run(host, spec, events, cancel).await;
         self.count(&outcome);
-        let added = self.settle(&outcome);
-        Turn { outcome, spec, added }
+        self.take_over_run(&outcome);
+        outcome
     }
 
-    /// Tells the conversation of a run beside it, without asking the model. Gives what was
+    /// Adds a run beside the conversation to it, without asking the model. Gives what was
     /// added.
-    pub fn remember(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<Message> {
+    pub(crate) fn remember(&mut self, spec: &RunSpec, outcome: &Outcome) -> Vec<Message> {
         let text = frame::beside(spec.agent.id.slug.as_str(), &spec.task, outcome);
         let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
         let added = vec![Message::User { text }, noted];
@@ -259,22 +248,15 @@ impl Conversation {
         added
     }
 
-    /// Takes over what a run left, and gives what is new of it.
-    fn settle(&mut self, outcome: &Outcome) -> Vec<Message> {
+    /// Takes over the messages of a turn.
+    fn take_over_run(&mut self, outcome: &Outcome) {
         // A run that did not start has no messages at all.
-        let Some(new) = outcome.messages.strip_prefix(self.messages.as_slice()) else {
-            return Vec::new();
-        };
-        let mut added = new.to_vec();
-        if added.is_empty() {
-            return added;
-        }
+        let new = outcome.messages.strip_prefix(self.messages.as_slice()).unwrap_or_default();
+        let Some(last) = new.last() else { return };
         // Some models refuse two messages of a person in a row.
-        if !matches!(added.last(), Some(Message::Assistant { .. })) {
-            added.push(unanswered(outcome.status));
-        }
-        self.messages.extend(added.iter().cloned());
-        added
+        let missing =
+            (!matches!(last, Message::Assistant { .. })).then(|| unanswered(outcome.status));
+        self.messages.extend(new.iter().cloned().chain(missing));
     }
 }
 

@@ -1,14 +1,14 @@
-//! A session in the store: its journal and recorder, its rows and events, whoever watches, and runs read again.
+//! A session in the store: its journal and recorder, its turns, rows and events, whoever watches, and
+//! runs read again.
 
 pub(crate) mod api_agents;
 pub(crate) mod event_log;
 pub(crate) mod hub;
-pub(crate) mod input;
 pub(crate) mod lock;
-pub(crate) mod open_turn;
 pub(crate) mod past;
 pub(crate) mod recorder;
 pub(crate) mod rows;
+pub(crate) mod runs;
 pub(crate) mod saved_run;
 pub(crate) mod session_journal;
-pub(crate) mod stored_run;
+pub(crate) mod turn;

@@ -1,24 +1,29 @@
 //! What is known of a session that is resumed.
 
-use belljar_agent::Usage;
-use belljar_store::{Compaction, Store, StoreError, StoredMessage, StoredSession, SubagentRecord};
+use std::sync::Arc;
 
-use crate::record::open_turn::OpenTurn;
-use crate::record::rows::{PastTurn, turns};
+use belljar_agent::Usage;
+use belljar_store::{
+    Compaction, MessageStatus, Role, Store, StoreError, StoredMessage, StoredSession,
+    SubagentRecord,
+};
+
+use crate::record::rows::read;
+use crate::record::turn::{Open, Turn};
 
 /// What is known of a session that is resumed.
 #[derive(Debug)]
 pub struct Past {
     /// The session.
-    pub session: StoredSession,
-    /// Its turns, the oldest first.
-    pub turns: Vec<PastTurn>,
+    pub session: Arc<StoredSession>,
+    /// Its turns that have ended, the oldest first.
+    pub turns: Vec<Turn>,
     /// The summary of the older ones, if one was made.
     pub compaction: Option<Compaction>,
     /// What they used.
     pub used: Usage,
-    /// The turn that a process died in. It stands in none of the others.
-    pub unfinished: Option<OpenTurn>,
+    /// Its interrupted turn. It stands in none of the others.
+    pub unfinished: Option<Turn<Open>>,
 }
 
 /// What is known of a session, but for a turn that has not ended.
@@ -36,7 +41,37 @@ pub(crate) async fn past_of(
     rows: Vec<StoredMessage>,
     subagents: &[SubagentRecord],
 ) -> Result<Past, StoreError> {
+    let session = Arc::new(session);
     let compaction = store.compaction(&session.id).await?;
-    let (turns, used) = turns(store, rows, subagents)?;
+    let turns = turns(store, &session, rows, subagents)?;
+    let mut used = Usage::default();
+    for turn in &turns {
+        used += turn.state.outcome.total;
+    }
     Ok(Past { session, turns, compaction, used, unfinished: None })
+}
+
+/// The turns that have ended.
+fn turns(
+    store: &Store,
+    session: &Arc<StoredSession>,
+    rows: Vec<StoredMessage>,
+    subagents: &[SubagentRecord],
+) -> Result<Vec<Turn>, StoreError> {
+    let mut turns = Vec::new();
+    let mut asked = None;
+    for row in rows {
+        match row.role {
+            Role::User => asked = Some(row),
+            Role::Assistant if row.status == MessageStatus::InFlight => {}
+            Role::Assistant => {
+                let of_turn: Vec<_> =
+                    subagents.iter().filter(|one| one.parent_message_id == row.id).collect();
+                let known = read(store, &row.id, &row.metadata)?;
+                let asked = asked.take();
+                turns.push(Turn::recorded(store, session, asked.as_ref(), &row, known, &of_turn)?);
+            }
+        }
+    }
+    Ok(turns)
 }

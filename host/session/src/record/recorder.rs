@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::record::event_log::EventLog;
 use crate::record::rows::{self, AgentMetadata, ReceiptKey};
+use crate::record::turn::Open;
 use belljar_agent::{ChildSummary, Outcome};
 use belljar_agent::{Clock, RunId};
 use belljar_agent::{Journal, QueuedChild};
@@ -64,15 +65,15 @@ impl Place {
 }
 
 impl Recorder {
-    /// Keeps a turn; `before`: the subagents that it had when its process died; `receipts`: those
-    /// that are stored of it.
+    /// Persists a turn, behind what is stored of it.
     pub(crate) fn new(
         place: Place,
         log: Arc<EventLog>,
         next: Arc<dyn Journal>,
-        before: Vec<SubagentRecord>,
-        receipts: HashSet<ReceiptKey>,
+        turn: &mut Open,
     ) -> Arc<Self> {
+        let (before, receipts) =
+            (std::mem::take(&mut turn.before), std::mem::take(&mut turn.receipts));
         let by_path = before.iter().enumerate();
         let by_path = by_path.filter_map(|(at, record)| Some((rows::path_of(record)?.into(), at)));
         let records = Records { by_path: by_path.collect(), all: before };

@@ -8,11 +8,10 @@ use belljar_store::{SessionKind, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::talk::Conversation;
-use crate::record::input::TurnInput;
 use crate::record::lock::Held;
 use crate::record::lock::locks;
-use crate::record::rows::History;
-use crate::record::session_journal::{JournalError, Saved, SessionJournal};
+use crate::record::rows::{History, PersonContent, PersonMetadata};
+use crate::record::session_journal::{JournalError, Saved, SessionJournal, SessionOf};
 use belljar_agent::Host;
 use belljar_agent::RunSpec;
 use belljar_agent::events::EventSink;
@@ -36,10 +35,10 @@ pub async fn run_saved(
 ) -> Result<Saved, JournalError> {
     let mut conversation = Conversation::of_run(&spec);
     let mut journal = journal(store, host, SessionKind::Run);
-    let context = spec.context.as_deref();
-    let input = TurnInput { context, ..TurnInput::of(&conversation, &spec.task) };
-    let mut turn = journal.begin_turn(&input).await?;
-    turn.control = spec.control;
+    let said = PersonContent { text: spec.task, context: spec.context };
+    let of = SessionOf::of(&conversation);
+    let mut turn = journal.begin_turn(&of, said, conversation.begins()).await?;
+    turn.state.control = spec.control;
     Ok(journal.perform(turn, &mut conversation, host, events, cancel).await)
 }
 
@@ -56,28 +55,30 @@ pub async fn run_team_saved(
     cancel: CancellationToken,
 ) -> Result<Saved<TeamOutcome>, JournalError> {
     let mut journal = journal(store, host, SessionKind::Team);
-    let (workspace, task) = (spec.workspace.clone(), spec.task.clone());
-    let (model, name) = (spec.model.clone(), spec.team.id.slug.to_string());
-    let input = TurnInput {
-        to: spec.team.id.to_string(),
-        workspace: &workspace,
-        model: model.as_deref(),
-        limits: spec.limits,
-        partial: false,
-        history: History::default(),
-        text: &task,
-        context: None,
+    let name = spec.team.id.slug.to_string();
+    let of = SessionOf {
+        agent: spec.team.id.to_string(),
+        workspace: &spec.workspace,
+        model: spec.model.as_deref(),
     };
-    let turn = journal.begin_turn(&input).await?;
-    let keeping = journal.keep(turn.message, turn.run.clone(), turn.before, turn.receipts, host);
+    let said = PersonContent { text: spec.task.clone(), context: None };
+    let begun = PersonMetadata {
+        actor: None,
+        limits: Some(spec.limits),
+        partial: Some(false),
+        history: Some(History::default()),
+    };
+    let mut turn = journal.begin_turn(&of, said, begun).await?;
+    let keeping = journal.keep(&mut turn, host);
     let events = keeping.events(events);
-    let outcome = run_team_as(&keeping.host, spec, turn.run, events, cancel).await;
+    let run = turn.run.clone();
+    let outcome = run_team_as(&keeping.host, spec, run, events, cancel).await;
     let whole = outcome.to_outcome();
-    // What an agent is told of it that goes on from here.
+    // For an agent that resumes this session.
     let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
-    let added = [Message::User { text: frame::beside(&name, &task, &whole) }, noted];
+    let added = [Message::User { text: frame::beside(&name, turn.text(), &whole) }, noted];
     let unsaved = journal.conclude(keeping, &whole, &added).await;
-    Ok(Saved { turn: outcome, unsaved })
+    Ok(Saved { outcome, unsaved })
 }
 
 /// Deletes the oldest runs until `keep` of those that have ended are left, and gives how many were

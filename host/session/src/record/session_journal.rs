@@ -4,7 +4,6 @@
 //! `rows` says what stands in each row. The id of the agent's row is made before the run;
 //! subagents belong to it, and `recorder` writes them while the turn runs.
 
-use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,24 +12,23 @@ use belljar_model::Message;
 use belljar_policy::ShownPath as _;
 use belljar_store::{
     Committed, Finished, MessageStatus, NewMessage, NewSession, Role, SessionKind, Store,
-    StoreError, StoredSession, SubagentRecord, Write,
+    StoreError, StoredSession, Write,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::compaction::{self, Problem as CompactProblem, Work};
-use crate::conversation::talk::{Conversation, Turn};
+use crate::conversation::talk::Conversation;
 use crate::record::event_log::EventLog;
 use crate::record::hub::Hub;
-use crate::record::input::TurnInput;
 use crate::record::lock::Held;
 use crate::record::lock::locks;
-use crate::record::open_turn::OpenTurn;
 use crate::record::past::Past;
 use crate::record::past::past_of;
 use crate::record::recorder::{Place, Recorder};
 use crate::record::rows::{
-    self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, ReceiptKey, value,
+    self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
 };
+use crate::record::turn::{Open, Turn};
 use belljar_agent::Host;
 use belljar_agent::Journal;
 use belljar_agent::Replay;
@@ -57,11 +55,11 @@ pub struct SessionJournal {
     kind: SessionKind,
     /// Who says what is said.
     actor: String,
-    open: Option<Open>,
+    open: Option<OpenSession>,
 }
 
 /// A session that exists and that this process has to itself.
-struct Open {
+struct OpenSession {
     session: String,
     kind: SessionKind,
     /// The id of its last event.
@@ -71,7 +69,16 @@ struct Open {
     _held: Held,
 }
 
-/// What keeps a turn while it runs, and the host that runs it.
+/// Whose session it is, should it begin now.
+pub(crate) struct SessionOf<'a> {
+    /// An agent's or a team's identity.
+    pub(crate) agent: String,
+    pub(crate) workspace: &'a Path,
+    /// The model that was chosen instead of the agent's own.
+    pub(crate) model: Option<&'a str>,
+}
+
+/// What persists a turn while it runs, and the host that runs it.
 pub(crate) struct Keeping {
     place: Place,
     log: Arc<EventLog>,
@@ -79,12 +86,12 @@ pub(crate) struct Keeping {
     pub(crate) host: Host,
 }
 
-/// A turn that was run: of an agent, or a team's outcome.
+/// A turn that was run.
 #[derive(Debug)]
-pub struct Saved<T = Turn> {
-    /// The turn.
-    pub turn: T,
-    /// Why its result is not on disk, should it not be.
+pub struct Saved<T = Outcome> {
+    /// How it ended: of a team, a [`belljar_agent::TeamOutcome`].
+    pub outcome: T,
+    /// Why that is not on disk, should it not be.
     pub unsaved: Option<StoreError>,
 }
 
@@ -184,7 +191,7 @@ impl SessionJournal {
     /// is told so.
     pub async fn give_up(&mut self, past: Past) -> Result<Past, JournalError> {
         self.store.interrupt_in_flight(&past.session.id, self.now()).await?;
-        self.past(past.session).await
+        self.past(Arc::unwrap_or_clone(past.session)).await
     }
 
     async fn past(&mut self, session: StoredSession) -> Result<Past, JournalError> {
@@ -197,10 +204,10 @@ impl SessionJournal {
             open.saved = true;
         }
         let unfinished =
-            OpenTurn::found(&self.store, &session.id, &messages, &subagents, last_event).await?;
+            Turn::interrupted(&self.store, &session.id, &messages, &subagents, last_event).await?;
         if unfinished.is_none() && messages.iter().any(|one| one.status == MessageStatus::InFlight)
         {
-            // Of a turn that an older program left nothing is kept.
+            // An older program persisted nothing of its turns.
             self.store.interrupt_in_flight(&session.id, self.now()).await?;
             messages = self.store.messages(&session.id).await?;
         }
@@ -239,22 +246,26 @@ impl SessionJournal {
         &mut self,
         conversation: &Conversation,
         text: &str,
-    ) -> Result<OpenTurn, JournalError> {
-        self.begin_turn(&TurnInput::of(conversation, text)).await
+    ) -> Result<Turn<Open>, JournalError> {
+        let said = PersonContent { text: text.to_owned(), context: None };
+        self.begin_turn(&SessionOf::of(conversation), said, conversation.begins()).await
     }
 
     /// As [`SessionJournal::say`]. The run has the id of the placeholder.
     pub(crate) async fn begin_turn(
         &mut self,
-        input: &TurnInput<'_>,
-    ) -> Result<OpenTurn, JournalError> {
+        of: &SessionOf<'_>,
+        said: PersonContent,
+        begun: PersonMetadata,
+    ) -> Result<Turn<Open>, JournalError> {
         let mut writes = Vec::with_capacity(3);
         let (asked, message) = (self.new_id(), self.new_id());
         if self.kind.is_run() && self.open.is_none() {
             self.name.get_or_insert_with(|| message.clone());
         }
-        let session = self.begin(input, &mut writes)?;
-        let turn = input.opened(asked, message);
+        let session = self.begin(of, &said.text, &mut writes)?;
+        let begun = PersonMetadata { actor: Some(self.actor.clone()), ..begun };
+        let turn = Turn::new(asked, message, said, begun);
         let row = |id: &str, role, status, content, metadata| NewMessage {
             id: id.to_owned(),
             role,
@@ -263,21 +274,11 @@ impl SessionJournal {
             metadata,
             created: self.now(),
         };
-        let asked = PersonContent {
-            text: input.text.to_owned(),
-            context: input.context.map(str::to_owned),
-        };
-        let begun = PersonMetadata {
-            actor: Some(self.actor.clone()),
-            limits: Some(input.limits),
-            partial: Some(input.partial),
-            history: Some(input.history),
-        };
-        let (asked, begun) = (value(&asked), value(&begun));
-        let (awaited, known) =
-            (value(&AgentContent::awaited()), value(&AgentMetadata::of_running(&turn.run, &[])));
+        let (said, begun) = (value(&turn.said), value(&turn.begun));
+        let awaited = value(&AgentContent::default());
+        let known = value(&AgentMetadata::of_running(&turn.run, &[]));
         let messages = vec![
-            row(&turn.asked, Role::User, MessageStatus::Completed, asked, begun),
+            row(&turn.asked, Role::User, MessageStatus::Completed, said, begun),
             row(&turn.message, Role::Assistant, MessageStatus::InFlight, awaited, known),
         ];
         writes.push(Write::AppendMessages { session, messages });
@@ -289,16 +290,16 @@ impl SessionJournal {
     /// result replaces the placeholder.
     pub async fn perform(
         &mut self,
-        turn: OpenTurn,
+        mut turn: Turn<Open>,
         conversation: &mut Conversation,
         host: &Host,
         events: EventSink,
         cancel: CancellationToken,
     ) -> Saved {
-        let OpenTurn { message, run, text, replay, first_event, before, .. } = turn;
-        let keeping = self.keep(message, run.clone(), before, turn.receipts, host);
+        let keeping = self.keep(&mut turn, host);
         let events = keeping.events(events);
-        let mut first_event = first_event;
+        let (limits, partial) = (turn.limits(), turn.partial());
+        let Turn { run, said, state: Open { control, replay, mut first_event, .. }, .. } = turn;
         let mut used = Usage::default();
         // Of a turn that is resumed this was done.
         if replay.as_ref().is_none_or(Replay::is_empty) {
@@ -311,45 +312,40 @@ impl SessionJournal {
             conversation.take_over(done);
             first_event = events.next();
         }
-        let spec = conversation.spec(text);
+        let spec = conversation.spec(said.text);
         let spec = RunSpec {
             run: Some(run),
             replay: replay.map(Arc::new),
             first_event,
-            control: turn.control,
-            context: turn.context,
-            limits: turn.limits,
-            partial: spec.partial || turn.partial,
+            control,
+            context: said.context,
+            limits,
+            partial: spec.partial || partial,
             ..spec
         };
-        let mut turn = conversation.run_turn(&keeping.host, spec, events, cancel).await;
-        turn.outcome.total += used;
-        let unsaved = self.conclude(keeping, &turn.outcome, &turn.added).await;
-        Saved { unsaved, turn }
+        let before = conversation.messages().len();
+        let mut outcome = conversation.run_turn(&keeping.host, spec, events, cancel).await;
+        outcome.total += used;
+        let added = conversation.messages().get(before..).unwrap_or_default();
+        let unsaved = self.conclude(keeping, &outcome, added).await;
+        Saved { outcome, unsaved }
     }
 
-    /// Keeps a turn of the open session from now on. `before`: the subagents that it had when its
-    /// process died; `receipts`: those that are stored of it.
-    pub(crate) fn keep(
-        &self,
-        message: String,
-        run: RunId,
-        before: Vec<SubagentRecord>,
-        receipts: HashSet<ReceiptKey>,
-        host: &Host,
-    ) -> Keeping {
+    /// Persists a turn of the open session from now on.
+    pub(crate) fn keep(&self, turn: &mut Turn<Open>, host: &Host) -> Keeping {
         let (session, last_event) = match &self.open {
             Some(open) => (open.session.clone(), open.last_event),
             None => (String::new(), 0),
         };
         let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
         let hub = Arc::clone(&self.hub);
+        let (message, run) = (turn.message.clone(), turn.run.clone());
         let log =
             EventLog::new(store.clone(), Arc::clone(&clock), hub, &session, &message, last_event);
         let log = Arc::new(log);
         let place = Place { store, clock, session, message, run, actor: self.actor.clone() };
         let next = Arc::clone(&host.journal);
-        let recorder = Recorder::new(place.clone(), Arc::clone(&log), next, before, receipts);
+        let recorder = Recorder::new(place.clone(), Arc::clone(&log), next, &mut turn.state);
         let mut host = host.clone();
         host.journal = Arc::clone(&recorder) as Arc<dyn Journal>;
         Keeping { place, log, recorder, host }
@@ -403,7 +399,7 @@ impl SessionJournal {
     ) -> Result<(), JournalError> {
         let asked = format!("`{}`: {}", spec.agent.id.slug, spec.task);
         let mut writes = Vec::with_capacity(3);
-        let session = self.begin(&TurnInput::of(conversation, &asked), &mut writes)?;
+        let session = self.begin(&SessionOf::of(conversation), &asked, &mut writes)?;
         let message = self.new_id();
         let now = self.now();
         let records = rows::subagents(&message, outcome, now, || self.new_id());
@@ -433,7 +429,8 @@ impl SessionJournal {
     /// a conversation.
     fn begin(
         &mut self,
-        input: &TurnInput<'_>,
+        of: &SessionOf<'_>,
+        text: &str,
         writes: &mut Vec<Write>,
     ) -> Result<String, JournalError> {
         if let Some(open) = &mut self.open {
@@ -445,13 +442,13 @@ impl SessionJournal {
             return Ok(session);
         }
         let id = self.name.clone().unwrap_or_else(|| self.new_id());
-        let first = input.text.trim().lines().next().unwrap_or_default();
+        let first = text.trim().lines().next().unwrap_or_default();
         let session = NewSession {
             id: id.clone(),
             title: first.chars().take(MAX_TITLE).collect(),
-            agent: input.to.clone(),
-            workspace: input.workspace.to_string_lossy().into_owned(),
-            model: input.model.unwrap_or_default().to_owned(),
+            agent: of.agent.clone(),
+            workspace: of.workspace.to_string_lossy().into_owned(),
+            model: of.model.unwrap_or_default().to_owned(),
             kind: self.kind,
             created: self.now(),
         };
@@ -497,7 +494,8 @@ impl SessionJournal {
         match Held::take(&dir, &session) {
             Ok(Some(held)) => {
                 let kind = self.kind;
-                self.open = Some(Open { session, kind, last_event: 0, saved: false, _held: held });
+                self.open =
+                    Some(OpenSession { session, kind, last_event: 0, saved: false, _held: held });
                 Ok(())
             }
             Ok(None) => Err(JournalError::Held(session)),
@@ -511,6 +509,16 @@ impl SessionJournal {
 
     fn now(&self) -> i64 {
         self.clock.now().as_millisecond()
+    }
+}
+
+impl<'a> SessionOf<'a> {
+    pub(crate) fn of(conversation: &'a Conversation) -> Self {
+        Self {
+            agent: conversation.agent().id.to_string(),
+            workspace: conversation.workspace(),
+            model: conversation.model(),
+        }
     }
 }
 

@@ -6,21 +6,20 @@ use std::time::{Duration, Instant};
 use belljar_definition::Status;
 use belljar_policy::{Caps, LimitsRequest};
 use belljar_store::{SessionKind, StoredSession};
-use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use super::admission::Permit;
 use super::limits::Place;
 use super::questions::TurnQuestions;
-use super::running::{Claim, Running, TurnEnd, TurnHandle};
+use super::running::{Claim, Running, RunningTurn};
 use super::types::{ServiceError, TurnRequest};
 use super::versions::Look;
 use super::{Inner, RETRY_AFTER, Service};
 use crate::conversation::talk::Conversation;
-use crate::record::open_turn::OpenTurn;
 use crate::record::past::Past;
 use crate::record::rows::History;
 use crate::record::session_journal::SessionJournal;
+use crate::record::turn::{Open, Turn};
 use crate::trace;
 use belljar_agent::Asker;
 use belljar_agent::Host;
@@ -35,15 +34,6 @@ const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// How long the library is taken to be as it was seen last.
 const LIBRARY_AGE: Duration = Duration::from_secs(1);
-
-/// What a turn runs with.
-pub(super) struct Ready {
-    pub(super) claim: Claim,
-    pub(super) admitted: Admitted,
-    pub(super) journal: SessionJournal,
-    pub(super) conversation: Conversation,
-    pub(super) turn: OpenTurn,
-}
 
 /// How a turn waits for its places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +54,7 @@ pub(super) struct Admitted {
 impl Service {
     /// Saves the message and the placeholder of its answer, and runs the turn in a task of its
     /// own. When this returns, both outlive the process.
-    pub async fn begin(&self, request: TurnRequest) -> Result<TurnHandle, ServiceError> {
+    pub async fn begin(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let inner = &self.0;
         if inner.draining.is_cancelled() {
             return Err(ServiceError::Draining);
@@ -96,23 +86,23 @@ impl Service {
         let needed = || least_tokens(&admitted.host, &conversation, &request.text);
         inner.allowance.step(&inner.store, &*inner.clock, needed).await?;
         let turn = journal.by(&request.actor).say(&conversation, &request.text).await?;
-        let after = journal.last_event();
-        let user_message = turn.asked.clone();
-        let ready = Ready { claim, admitted, journal, conversation, turn };
-        let (session, message) = (ready.claim.session().to_owned(), ready.turn.message.clone());
-        let (store, hub) = (inner.store.clone(), Arc::clone(&inner.hub));
-        let ended = inner.run(ready);
-        Ok(TurnHandle { session, message, user_message, ended, store, hub, after })
+        Ok(inner.run(claim, admitted, journal, conversation, turn))
     }
 }
 
 impl Inner {
     /// Runs a turn in a task of its own.
-    pub(super) fn run(self: &Arc<Self>, ready: Ready) -> watch::Receiver<Option<Arc<TurnEnd>>> {
-        let Ready { claim, admitted, mut journal, mut conversation, turn } = ready;
-        claim.is(&turn.message, &conversation.agent().id.to_string(), &turn.control);
-        let (end, ended) = watch::channel(None);
-        let session = claim.session().to_owned();
+    pub(super) fn run(
+        self: &Arc<Self>,
+        mut claim: Claim,
+        admitted: Admitted,
+        mut journal: SessionJournal,
+        mut conversation: Conversation,
+        turn: Turn<Open>,
+    ) -> RunningTurn {
+        let agent = conversation.agent().id.to_string();
+        let running = claim.is(&turn, agent, journal.last_event());
+        let session = running.session.clone();
         let mut host = Host::clone(&admitted.host);
         host.asker = Arc::new(TurnQuestions {
             questions: Arc::clone(&self.questions),
@@ -127,7 +117,7 @@ impl Inner {
             let cancel = claim.cancel.clone();
             let counted = tally.listening();
             let saved = journal.perform(turn, &mut conversation, &host, counted, cancel).await;
-            tally.ended(&saved.turn.outcome);
+            tally.ended(&saved.outcome);
             if let Some(error) = &saved.unsaved {
                 tracing::error!(
                     target: "belljar::session",
@@ -135,19 +125,19 @@ impl Inner {
                     "the outcome of a turn could not be stored: {error}"
                 );
             }
-            belljar_agent::trace::turn_ended(&traced, &saved.turn.outcome);
-            let outcome = TurnEnd::of(&saved.turn.outcome);
+            belljar_agent::trace::turn_ended(&traced, &saved.outcome);
+            let end = claim.end.clone();
             // Whoever hears of the end may begin the next turn.
             drop((journal, claim, admitted));
             // An error: nobody waits.
-            let _ = end.send(Some(Arc::new(outcome)));
+            let _ = end.send(Some(Arc::new(saved.outcome)));
         };
         let task = tokio::spawn(performing.instrument(span));
         Claim::runs(self, &session, task.abort_handle());
-        ended
+        running
     }
 
-    /// A session, held by this process; what is known of it, unless it is a new one.
+    /// A session, locked by this process; what is known of it, unless it is a new one.
     pub(super) async fn open(
         &self,
         id: String,

@@ -34,9 +34,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::admission::Admission;
 pub use self::questions::{OpenQuestion, PersonAnswer, QuestionKind};
-pub use self::running::{TurnEnd, TurnHandle};
+pub use self::running::RunningTurn;
 pub use self::tally::Tallied;
-pub use self::types::{PreviewRequest, RunningTurn, ServiceError, ServiceLimits, TurnRequest};
+pub use self::types::{ServiceError, ServiceLimits, TurnRequest};
 pub use self::versions::{Look, Renew, Renewed, Version};
 use crate::record::hub::{Hub, Watch};
 use crate::service::limits::Allowance;
@@ -131,7 +131,7 @@ impl Service {
         self.0.questions.open(session)
     }
 
-    /// Answers a question. The answer is handed to the store before the turn goes on.
+    /// Answers a question. The answer is handed to the store before the turn has it.
     pub fn answer(
         &self,
         session: &str,
@@ -195,7 +195,7 @@ impl Service {
     }
 
     /// Takes no more turns from now on; those that wait for their place are refused. What runs
-    /// goes on.
+    /// runs to its end.
     pub fn take_no_turns(&self) {
         self.0.draining.cancel();
     }

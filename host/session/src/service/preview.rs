@@ -1,10 +1,8 @@
 //! What a model would be sent, without sending it.
 
-use belljar_policy::LimitsRequest;
-
 use super::Service;
 use super::begin::DEFAULT_AGENT;
-use super::types::{PreviewRequest, ServiceError};
+use super::types::{ServiceError, TurnRequest};
 use super::versions::Look;
 use crate::conversation::compaction;
 use crate::record::past::past;
@@ -17,7 +15,7 @@ would be summarised, and the summary would take their place";
 impl Service {
     /// Exactly what the model would be sent first, if this were said. Nothing is saved and
     /// nothing runs.
-    pub async fn preview(&self, request: PreviewRequest) -> Result<Preview, ServiceError> {
+    pub async fn preview(&self, request: TurnRequest) -> Result<Preview, ServiceError> {
         let inner = &self.0;
         self.look(Look::IfChanged).await;
         let host = inner.host();
@@ -28,8 +26,7 @@ impl Service {
         let name = past.as_ref().map(|past| past.session.agent.as_str());
         let name = name.or(request.agent.as_deref()).unwrap_or(DEFAULT_AGENT);
         let agent = inner.agent(&host, name).await?;
-        let (model, limits) = (request.model, LimitsRequest::default());
-        let history = request.history;
+        let TurnRequest { model, limits, history, .. } = request;
         let conversation = inner.conversation(agent, model, limits, history, past.as_ref()).await?;
         let mut spec = conversation.spec(request.text);
         spec.history = conversation.messages().to_vec();

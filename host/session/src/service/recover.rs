@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use belljar_store::InFlight;
+use belljar_store::StoredTurn;
 use serde::Deserialize;
 
-use super::begin::{Ready, Waits};
-use super::running::Running;
+use super::begin::Waits;
+use super::running::{Claim, Running};
 use super::types::ServiceError;
 use super::{Inner, Service};
 use crate::record::rows::PersonMetadata;
@@ -25,7 +25,7 @@ impl Service {
             // Taken now: until it has ended, nobody else begins a turn there.
             let Some(claim) = Running::claim(&self.0, &session, self.0.now()) else { continue };
             tokio::spawn(async move {
-                if let Err(error) = inner.go_on(claim, turn).await {
+                if let Err(error) = inner.resume(claim, turn).await {
                     tracing::warn!(
                         target: "belljar::session",
                         %session,
@@ -39,11 +39,7 @@ impl Service {
 }
 
 impl Inner {
-    async fn go_on(
-        self: &Arc<Self>,
-        claim: super::running::Claim,
-        left: InFlight,
-    ) -> Result<(), ServiceError> {
+    async fn resume(self: &Arc<Self>, claim: Claim, left: StoredTurn) -> Result<(), ServiceError> {
         let begun = left.asked.as_ref().map(|row| PersonMetadata::deserialize(&row.metadata));
         let begun = begun.and_then(Result::ok).unwrap_or_default();
         let (limits, history) =
@@ -60,13 +56,13 @@ impl Inner {
                 return Err(error);
             }
         };
-        // None: an older program's, and marked already.
+        // None: an older program's, and marked as interrupted already.
         let Some(turn) = past.unfinished.take() else { return Ok(()) };
         let agent = Arc::clone(&admitted.agent);
         let conversation = self.conversation(agent, None, limits, history, Some(&past)).await?;
         journal.by(&begun.actor.unwrap_or_default());
         // Nobody waits for it.
-        drop(self.run(Ready { claim, admitted, journal, conversation, turn }));
+        drop(self.run(claim, admitted, journal, conversation, turn));
         Ok(())
     }
 }

@@ -8,11 +8,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::types::RunningTurn;
 use crate::record::hub::{Hub, Watch};
-use belljar_agent::Control;
-use belljar_agent::events::Counts;
-use belljar_agent::{Outcome, RunStatus as Status, Usage};
+use crate::record::turn::{Open, Turn};
+use belljar_agent::{Control, Outcome};
 
 /// The turns that run, by session.
 #[derive(Debug, Default)]
@@ -32,74 +30,44 @@ struct Entry {
 /// A session's only turn. Dropping it ends the claim.
 pub(crate) struct Claim {
     service: Arc<super::Inner>,
-    session: String,
+    turn: RunningTurn,
     pub(crate) cancel: CancellationToken,
+    /// Says how the turn ended.
+    pub(crate) end: watch::Sender<Option<Arc<Outcome>>>,
 }
 
-/// How a turn ended.
+/// A turn that runs, or waits for its place. Dropping this does not end it.
 #[derive(Debug, Clone)]
-pub struct TurnEnd {
-    /// How it ended.
-    pub status: Status,
-    /// The conclusion. Foreign text.
-    pub text: String,
-    /// Why it did not complete.
-    pub error: Option<String>,
-    /// What it used, subagents included.
-    pub total: Usage,
-    /// Its subagents.
-    pub subagents: Counts,
-}
-
-/// A turn that is saved and runs. Dropping this does not end it.
-#[derive(Debug)]
-pub struct TurnHandle {
+pub struct RunningTurn {
     /// The session.
     pub session: String,
-    /// The agent's message.
+    /// The agent's message; empty while the turn waits.
     pub message: String,
-    /// The person's message.
+    /// The person's message; empty while the turn waits.
     pub user_message: String,
-    pub(crate) ended: watch::Receiver<Option<Arc<TurnEnd>>>,
-    pub(crate) store: Store,
-    pub(crate) hub: Arc<Hub>,
+    /// The agent; empty while the turn waits.
+    pub agent: String,
+    /// Since when, in milliseconds since 1970.
+    pub started: i64,
+    ended: watch::Receiver<Option<Arc<Outcome>>>,
+    store: Store,
+    hub: Arc<Hub>,
     /// The id of the session's last event before it.
-    pub(crate) after: i64,
+    after: i64,
 }
 
-impl TurnHandle {
+impl RunningTurn {
     /// Waits for its end; its outcome is stored then. `None` = it was stopped with the host
-    /// and goes on at the next start.
-    pub async fn ended(&mut self) -> Option<Arc<TurnEnd>> {
-        let ended = self.ended.wait_for(Option::is_some).await;
+    /// and is resumed at the next start.
+    pub async fn ended(&self) -> Option<Arc<Outcome>> {
+        let mut ended = self.ended.clone();
+        let ended = ended.wait_for(Option::is_some).await;
         ended.ok().and_then(|end| end.clone())
     }
 
     /// Its events, from its first one. Those of later turns of the session follow.
     pub fn watch(&self) -> Watch {
         self.hub.watch_behind(&self.store, &self.session, self.after)
-    }
-}
-
-impl TurnEnd {
-    pub(crate) fn of(outcome: &Outcome) -> Self {
-        let mut subagents = Counts::default();
-        count(outcome, &mut subagents);
-        Self {
-            status: outcome.status,
-            text: outcome.output.clone(),
-            error: outcome.error.as_ref().map(ToString::to_string),
-            total: outcome.total,
-            subagents,
-        }
-    }
-}
-
-fn count(outcome: &Outcome, counts: &mut Counts) {
-    for child in &outcome.children {
-        counts.total += 1;
-        *counts.ended(child.outcome.status) += 1;
-        count(&child.outcome, counts);
     }
 }
 
@@ -110,18 +78,24 @@ impl Running {
         if turns.contains_key(session) {
             return None;
         }
-        let cancel = CancellationToken::new();
+        let (end, ended) = watch::channel(None);
         let turn = RunningTurn {
             session: session.to_owned(),
             message: String::new(),
+            user_message: String::new(),
             agent: String::new(),
             started: now,
+            ended,
+            store: service.store.clone(),
+            hub: Arc::clone(&service.hub),
+            after: 0,
         };
-        let (control, cancelled) = (Arc::default(), cancel.clone());
-        let entry = Entry { turn, cancel: cancelled, control, task: None };
+        let cancel = CancellationToken::new();
+        let (own, cancelled) = (turn.clone(), cancel.clone());
+        let entry = Entry { turn: own, cancel: cancelled, control: Arc::default(), task: None };
         turns.insert(session.to_owned(), entry);
         drop(turns);
-        Some(Claim { service: Arc::clone(service), session: session.to_owned(), cancel })
+        Some(Claim { service: Arc::clone(service), turn, cancel, end })
     }
 
     pub(crate) fn cancel(&self, session: &str) -> bool {
@@ -170,16 +144,20 @@ impl Running {
 impl Claim {
     /// The session.
     pub(crate) fn session(&self) -> &str {
-        &self.session
+        &self.turn.session
     }
 
-    /// What is known of the turn now.
-    pub(crate) fn is(&self, message: &str, agent: &str, control: &Arc<Control>) {
-        if let Some(entry) = self.service.running.turns().get_mut(&self.session) {
-            message.clone_into(&mut entry.turn.message);
-            agent.clone_into(&mut entry.turn.agent);
-            entry.control = Arc::clone(control);
+    /// The turn is saved, and about to run; `after` is the id of its session's last event.
+    pub(crate) fn is(&mut self, turn: &Turn<Open>, agent: String, after: i64) -> RunningTurn {
+        self.turn.message.clone_from(&turn.message);
+        self.turn.user_message.clone_from(&turn.asked);
+        self.turn.agent = agent;
+        self.turn.after = after;
+        if let Some(entry) = self.service.running.turns().get_mut(&self.turn.session) {
+            entry.turn = self.turn.clone();
+            entry.control = Arc::clone(&turn.state.control);
         }
+        self.turn.clone()
     }
 
     /// The task that runs the turn, unless it has ended by now.
@@ -192,7 +170,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.service.running.turns().remove(&self.session);
+        self.service.running.turns().remove(&self.turn.session);
         self.service.running.ended.notify_waiters();
     }
 }

@@ -27,7 +27,7 @@ pub struct ServiceLimits {
     pub storage_bytes: Option<u64>,
 }
 
-/// A person's message.
+/// A person's message: what begins a turn, or is only to be previewed.
 #[derive(Debug, Clone, Default)]
 pub struct TurnRequest {
     /// The session; `None` = a new one.
@@ -44,34 +44,6 @@ pub struct TurnRequest {
     pub history: History,
     /// Who says it, for the audit log: `key:<id>` or `local`.
     pub actor: String,
-}
-
-/// A turn that runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningTurn {
-    /// The session.
-    pub session: String,
-    /// The agent's message.
-    pub message: String,
-    /// The agent.
-    pub agent: String,
-    /// Since when, in milliseconds since 1970.
-    pub started: i64,
-}
-
-/// A message that is not sent.
-#[derive(Debug, Clone, Default)]
-pub struct PreviewRequest {
-    /// The session that it would resume; `None` = a new one.
-    pub session: Option<String>,
-    /// As in [`TurnRequest`].
-    pub agent: Option<String>,
-    /// As in [`TurnRequest`].
-    pub model: Option<String>,
-    /// As in [`TurnRequest`].
-    pub text: String,
-    /// As in [`TurnRequest`].
-    pub history: History,
 }
 
 /// Why something cannot be done.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use belljar_agent::{EventKind, EventSink, RunStatus, resolve};
+use belljar_agent::{EventKind, EventSink, Outcome, RunStatus, resolve};
 use belljar_kit::world::{Plan, World, agent};
 use belljar_model::{Message, Models};
 use belljar_policy::{Caps, Meter};
@@ -74,19 +74,19 @@ async fn talk(summaries: &str) -> Talk {
 }
 
 impl Talk {
-    async fn say(&mut self, text: &str) -> belljar_session::Turn {
+    async fn say(&mut self, text: &str) -> Outcome {
         let Self { world, journal, conversation, .. } = self;
         let cancel = CancellationToken::new();
         let turn = journal.turn(conversation, &world.host, text, world.sink(), cancel);
         let saved = turn.await.unwrap();
         assert!(saved.unsaved.is_none());
-        saved.turn
+        saved.outcome
     }
 
     async fn say_many(&mut self, numbers: std::ops::RangeInclusive<u32>) {
         for number in numbers {
             let turn = self.say(&format!("question {number}")).await;
-            assert_eq!(turn.outcome.status, RunStatus::Completed, "{:?}", turn.outcome.error);
+            assert_eq!(turn.status, RunStatus::Completed, "{:?}", turn.error);
         }
     }
 
@@ -145,8 +145,8 @@ async fn older_turns_are_summarised_and_the_store_keeps_them() {
     );
     assert_eq!(talk.summary().await, Some((4, "they spoke of 1 and 2".into())));
     // What it cost is the turn's.
-    assert_eq!((third.outcome.total.steps, third.outcome.usage.steps), (2, 1));
-    assert_eq!(third.outcome.total.input_tokens, 110);
+    assert_eq!((third.total.steps, third.usage.steps), (2, 1));
+    assert_eq!(third.total.input_tokens, 110);
     assert_eq!(talk.conversation.budget().spent(Meter::Tokens), 3 * 12 + 120);
     assert_eq!(talk.conversation.used().steps, 4);
     let told = talk.told();
@@ -191,7 +191,7 @@ async fn a_restart_loads_the_summary_or_everything_as_it_is_asked_to() {
     let none = EventSink::none();
     let turn =
         journal.turn(&mut again, &world.host, "question 4", none, CancellationToken::new()).await;
-    assert_eq!(turn.unwrap().turn.outcome.status, RunStatus::Completed);
+    assert_eq!(turn.unwrap().outcome.status, RunStatus::Completed);
     let sent = world.sent_by("boss", 0);
     assert_eq!(sent[3].messages[..6], whole);
     assert_eq!(world.sent_by("compaction", 0).len(), 1);
@@ -322,7 +322,7 @@ async fn a_turn_that_is_gone_on_with_has_the_history_that_it_began_with() {
     let none = EventSink::none();
     let saved =
         journal.perform(turn, &mut again, &world.host, none, CancellationToken::new()).await;
-    assert_eq!(saved.turn.outcome.status, RunStatus::Completed, "{:?}", saved.turn.outcome.error);
+    assert_eq!(saved.outcome.status, RunStatus::Completed, "{:?}", saved.outcome.error);
     let sent = world.sent_by("boss", 0);
     assert_eq!(sent[3].messages, sent[2].messages, "the same is asked again");
     assert_eq!(world.sent_by("compaction", 0).len(), 1, "it was kept before it was used");
@@ -362,7 +362,7 @@ async fn a_summary_that_breaks_off_is_paid_for_as_far_as_it_came() {
     talk.say_many(1..=2).await;
     let before = talk.conversation.budget().spent(Meter::Tokens);
     let turn = talk.say("question 3").await;
-    let own = turn.outcome.total.input_tokens + turn.outcome.total.output_tokens;
+    let own = turn.total.input_tokens + turn.total.output_tokens;
     assert!(own > 12 + 100, "what the summary read counts: {own}");
     assert_eq!(talk.conversation.budget().spent(Meter::Tokens), before + own);
     assert_eq!(talk.summary().await, None);
@@ -381,7 +381,7 @@ async fn a_cancelled_turn_ends_at_once_and_summarises_nothing() {
     });
     let Talk { world, journal, conversation, .. } = &mut talk;
     let saved = journal.turn(conversation, &world.host, "question 3", events, cancel).await;
-    assert_eq!(saved.unwrap().turn.outcome.status, RunStatus::Cancelled);
+    assert_eq!(saved.unwrap().outcome.status, RunStatus::Cancelled);
     assert_eq!(world.sent_by("boss", 0).len(), 2, "the agent's model is not asked");
     assert_eq!(talk.summary().await, None);
 }
@@ -397,7 +397,7 @@ async fn sessions_beside_it_keep_their_history() {
         .turn(&mut aside, &talk.world.host, "aside", none, CancellationToken::new())
         .await
         .unwrap();
-    assert_eq!(said.turn.outcome.status, RunStatus::Completed);
+    assert_eq!(said.outcome.status, RunStatus::Completed);
     talk.say_many(1..=3).await;
     let theirs = talk.store.compaction(other.session().unwrap()).await.unwrap();
     assert_eq!((talk.summary().await.is_some(), theirs), (true, None));

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use belljar_agent::frame::{BROKEN, LOST, STOPPED};
-use belljar_agent::{EventKind, EventSink, RunError, RunStatus, resolve};
+use belljar_agent::{EventKind, EventSink, Outcome, RunError, RunStatus, resolve};
 use belljar_kit::world::{Plan, World, agent};
 use belljar_model::{ChatRequest, Message};
 use belljar_policy::{Caps, Level, Meter};
-use belljar_session::{Conversation, History, JournalError, SessionJournal, Turn};
+use belljar_session::{Conversation, History, JournalError, SessionJournal};
 use belljar_store::{MessageStatus, Role, Source, Store, SubagentStatus};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -54,12 +54,12 @@ fn workspace(world: &World) -> PathBuf {
     world.workspace.path().canonicalize().unwrap()
 }
 
-async fn say(world: &World, talk: &mut Conversation, text: &str) -> Turn {
+async fn say(world: &World, talk: &mut Conversation, text: &str) -> Outcome {
     talk.turn(&world.host, text, EventSink::none(), CancellationToken::new()).await
 }
 
 /// A turn that is cancelled as soon as the model says `word`.
-async fn stopped_at(world: &World, talk: &mut Conversation, text: &str, word: &str) -> Turn {
+async fn stopped_at(world: &World, talk: &mut Conversation, text: &str, word: &str) -> Outcome {
     let cancel = CancellationToken::new();
     let (token, word) = (cancel.clone(), word.to_owned());
     let events = EventSink::to(move |event| match &event.kind {
@@ -109,10 +109,10 @@ async fn each_turn_begins_with_the_very_bytes_of_the_one_before() {
     let world = world(TWO_TURNS);
     let mut talk = conversation(&world, Caps::unlimited());
     let first = say(&world, &mut talk, "what does a say").await;
-    assert_eq!(first.outcome.output, "It says text of a.", "{:?}", first.outcome.error);
-    assert_eq!(first.added.len(), 4);
+    assert_eq!(first.output, "It says text of a.", "{:?}", first.error);
+    assert_eq!(talk.messages().len(), 4);
     let second = say(&world, &mut talk, "and b").await;
-    assert_eq!(second.outcome.output, "It says text of b.", "{:?}", second.outcome.error);
+    assert_eq!(second.output, "It says text of b.", "{:?}", second.error);
     let sent = world.sent();
     assert_eq!(sent.len(), 4);
     assert_prefixes(&sent);
@@ -138,12 +138,12 @@ agents:
     );
     let mut talk = conversation(&world, Caps::unlimited());
     let turn = stopped_at(&world, &mut talk, "look", "Half").await;
-    assert_eq!(turn.outcome.status, RunStatus::Cancelled);
+    assert_eq!(turn.status, RunStatus::Cancelled);
     assert_consistent(talk.messages());
     let heard = Message::Assistant { text: "Half an ans".into(), calls: vec![] };
     assert_eq!(talk.messages().last(), Some(&heard));
     let turn = say(&world, &mut talk, "go on").await;
-    assert_eq!(turn.outcome.output, "Done.", "{:?}", turn.outcome.error);
+    assert_eq!(turn.output, "Done.", "{:?}", turn.error);
     assert_prefixes(&world.sent());
 }
 
@@ -162,7 +162,7 @@ async fn a_turn_stopped_before_any_answer_says_so_in_its_place() {
     talk.turn(&world.host, "look", events, cancel).await;
     let stopped = Message::Assistant { text: STOPPED.into(), calls: vec![] };
     assert_eq!(talk.messages().last(), Some(&stopped));
-    assert_eq!(say(&world, &mut talk, "again").await.outcome.output, "Here.");
+    assert_eq!(say(&world, &mut talk, "again").await.output, "Here.");
     assert_consistent(talk.messages());
 }
 
@@ -184,7 +184,7 @@ agents:
     );
     let mut talk = conversation(&world, Caps::unlimited());
     let turn = stopped_at(&world, &mut talk, "look", "Waiting").await;
-    assert_eq!(turn.outcome.status, RunStatus::Cancelled);
+    assert_eq!(turn.status, RunStatus::Cancelled);
     assert_consistent(talk.messages());
     let results = talk.messages().iter().find_map(|message| match message {
         Message::Tool { results } => Some(results),
@@ -193,7 +193,7 @@ agents:
     // What the child had found by then is not lost.
     let content = &results.unwrap()[0].content;
     assert!(content.contains("status=\"cancelled\"") && content.contains("Waiting"), "{content}");
-    assert_eq!(say(&world, &mut talk, "go on").await.outcome.output, "Then without.");
+    assert_eq!(say(&world, &mut talk, "go on").await.output, "Then without.");
     assert_consistent(talk.messages());
 }
 
@@ -204,9 +204,9 @@ async fn a_failed_turn_keeps_what_was_said_and_the_next_one_works() {
     );
     let mut talk = conversation(&world, Caps::unlimited());
     let turn = say(&world, &mut talk, "look").await;
-    assert_eq!(turn.outcome.status, RunStatus::Failed);
-    assert_eq!(turn.added[1], Message::Assistant { text: BROKEN.into(), calls: vec![] });
-    assert_eq!(say(&world, &mut talk, "again").await.outcome.output, "Now.");
+    assert_eq!(turn.status, RunStatus::Failed);
+    assert_eq!(talk.messages()[1], Message::Assistant { text: BROKEN.into(), calls: vec![] });
+    assert_eq!(say(&world, &mut talk, "again").await.output, "Now.");
     assert_consistent(talk.messages());
 }
 
@@ -216,8 +216,8 @@ async fn a_turn_that_never_reaches_the_model_leaves_no_trace() {
     let mut talk =
         conversation(&world, Caps::unlimited()).with_model(Some("../no such model".into()));
     let turn = say(&world, &mut talk, "look").await;
-    if turn.outcome.status == RunStatus::Failed {
-        assert!(turn.added.is_empty() && talk.messages().is_empty());
+    if turn.status == RunStatus::Failed {
+        assert!(talk.messages().is_empty());
         assert!(world.sent().is_empty());
     } else {
         // A host with a single model answers to every name.
@@ -229,10 +229,10 @@ async fn a_turn_that_never_reaches_the_model_leaves_no_trace() {
 async fn the_budget_of_the_session_stands_above_all_turns() {
     let world = world(TWO_TURNS);
     let mut talk = conversation(&world, Caps::unlimited().with(Meter::Steps, 2));
-    assert_eq!(say(&world, &mut talk, "one").await.outcome.status, RunStatus::Completed);
+    assert_eq!(say(&world, &mut talk, "one").await.status, RunStatus::Completed);
     let turn = say(&world, &mut talk, "and b").await;
-    assert_eq!(turn.outcome.status, RunStatus::Partial);
-    let Some(RunError::Budget { exhausted }) = turn.outcome.error else { panic!() };
+    assert_eq!(turn.status, RunStatus::Partial);
+    let Some(RunError::Budget { exhausted }) = turn.error else { panic!() };
     assert_eq!((exhausted.meter, exhausted.level), (Meter::Steps, Level::Session));
     assert_eq!(world.sent().len(), 2, "the model is not asked again");
     assert_consistent(talk.messages());
@@ -247,7 +247,7 @@ async fn what_earlier_sittings_used_counts() {
     let mut again = conversation(&world, Caps::unlimited().with(Meter::Steps, 2))
         .resumed(messages.clone(), used);
     let turn = say(&world, &mut again, "and b").await;
-    assert_eq!(turn.outcome.status, RunStatus::Partial);
+    assert_eq!(turn.status, RunStatus::Partial);
     assert_eq!(world.sent().len(), 2);
 }
 
@@ -319,7 +319,7 @@ async fn a_session_goes_on_after_a_restart_where_it_was_left() {
     assert_eq!(past.session.title, "what does a say");
     assert_eq!(past.messages(History::Compacted), talk.messages());
     assert_eq!(past.used, talk.used());
-    assert_eq!(past.turns[0].answer, "It says text of a.");
+    assert_eq!(past.turns[0].state.outcome.output, "It says text of a.");
     let mut again = conversation(&world, Caps::unlimited())
         .resumed(past.messages(History::Compacted), past.used);
     write(&world, &mut journal, &mut again, "and b").await;
@@ -363,7 +363,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     let (mut journal, past) =
         SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
     let unfinished = past.unfinished.as_ref().unwrap();
-    assert_eq!((&*unfinished.text, &*unfinished.message), ("look", &*rows[1].id));
+    assert_eq!((unfinished.text(), &*unfinished.message), ("look", &*rows[1].id));
     assert_eq!(
         (past.turns.len(), past.messages(History::Compacted).len()),
         (0, 0),
@@ -371,8 +371,8 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
     );
     let past = journal.give_up(past).await.unwrap();
     assert!(past.unfinished.is_none());
-    assert_eq!(past.turns[0].status, MessageStatus::Interrupted);
-    assert_eq!(past.turns[0].asked, "look");
+    assert_eq!(past.turns[0].state.status, MessageStatus::Interrupted);
+    assert_eq!(past.turns[0].text(), "look");
     let lost = Message::Assistant { text: LOST.into(), calls: vec![] };
     assert_eq!(past.messages(History::Compacted), [Message::User { text: "look".into() }, lost]);
     assert_consistent(&past.messages(History::Compacted));

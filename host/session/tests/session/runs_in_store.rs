@@ -7,8 +7,8 @@ use belljar_kit::world::{Plan, World, agent, stock};
 use belljar_model::Message;
 use belljar_policy::{Caps, LimitsRequest};
 use belljar_session::{
-    Admission, Conversation, History, RunRecord, Service, ServiceLimits, SessionJournal,
-    prune_runs, run_saved, run_team_saved, shown_status,
+    Admission, Conversation, History, Service, ServiceLimits, SessionJournal, Turn, find_run,
+    newest_runs, prune_runs, run_saved, run_team_saved, shown_status,
 };
 use belljar_store::{MessageStatus, SessionKind, Store, StoreError, SubagentStatus};
 use tokio_util::sync::CancellationToken;
@@ -72,7 +72,7 @@ async fn run(world: &World, store: &Store) -> Outcome {
     let (events, cancel) = (world.sink(), CancellationToken::new());
     let done = run_saved(store, &world.host, spec(world), events, cancel).await.unwrap();
     assert!(done.unsaved.is_none(), "{:?}", done.unsaved);
-    done.turn.outcome
+    done.outcome
 }
 
 fn team(world: &World) -> TeamSpec {
@@ -85,6 +85,10 @@ fn team(world: &World) -> TeamSpec {
         limits: LimitsRequest::default(),
         budget: None,
     }
+}
+
+fn session(turn: &Turn) -> &str {
+    &turn.state.session.id
 }
 
 fn whole(outcome: &Outcome) -> serde_json::Value {
@@ -124,17 +128,21 @@ async fn a_run_reads_back_from_the_store_as_it_ended() {
     assert_eq!((outcome.receipts.len(), outcome.children.len()), (3, 2));
     let id = outcome.run.as_str();
     for which in [id, &id[..8], "latest"] {
-        let record = RunRecord::find(&store, which).await.unwrap();
-        assert_eq!(whole(&record.outcome), whole(&outcome), "{which}");
-        assert_eq!((record.id.as_str(), record.session.as_str()), (id, id), "one id for all");
-        assert_eq!((record.kind, record.status), (SessionKind::Run, MessageStatus::Completed));
-        assert_eq!((record.task.as_str(), record.context.as_deref()), ("the task", Some("known")));
-        assert_eq!(record.workspace, world.workspace.path().canonicalize().unwrap());
+        let record = find_run(&store, which).await.unwrap();
+        assert_eq!(whole(&record.state.outcome), whole(&outcome), "{which}");
+        assert_eq!((record.run.as_str(), session(&record)), (id, id), "one id for all");
+        assert_eq!(
+            (record.state.session.kind, record.state.status),
+            (SessionKind::Run, MessageStatus::Completed)
+        );
+        assert_eq!((record.text(), record.context()), ("the task", Some("known")));
+        let workspace = world.workspace.path().canonicalize().unwrap();
+        assert_eq!(record.state.session.workspace, workspace.to_string_lossy());
     }
     let answer = store.message(id, id).await.unwrap();
     assert_eq!(answer.metadata["subagents"]["total"], 2);
     assert_eq!(store.usage("").await.unwrap()[0].turns, 1);
-    let none = RunRecord::find(&store, "x").await;
+    let none = find_run(&store, "x").await;
     assert!(matches!(none, Err(StoreError::NotFound { what: "run", .. })), "{none:?}");
 }
 
@@ -145,14 +153,14 @@ async fn what_an_operator_could_do_about_an_error_stays_out_of_the_rows() {
     let spec = world.spec("stuck", "the task");
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
     let done = run_saved(&store, &world.host, spec, events, cancel).await.unwrap();
-    let outcome = done.turn.outcome;
+    let outcome = done.outcome;
     let Some(RunError::Setup { hint: Some(_), .. }) = &outcome.error else {
         panic!("{:?}", outcome.error)
     };
-    let record = RunRecord::find(&store, "latest").await.unwrap();
-    assert_eq!(record.status, MessageStatus::Failed);
-    let Some(RunError::Setup { message, hint: None }) = &record.outcome.error else {
-        panic!("{:?}", record.outcome.error)
+    let record = find_run(&store, "latest").await.unwrap();
+    assert_eq!(record.state.status, MessageStatus::Failed);
+    let Some(RunError::Setup { message, hint: None }) = &record.state.outcome.error else {
+        panic!("{:?}", record.state.outcome.error)
     };
     assert_eq!(Some(message), outcome.error.as_ref().map(ToString::to_string).as_ref());
 }
@@ -196,10 +204,13 @@ async fn a_run_whose_process_died_tells_what_is_kept_and_is_gone_on_with() {
     let cancel = CancellationToken::new();
     let work = run_saved(&store, &world.host, spec(&world), EventSink::none(), cancel);
     die(work, async || stands(&store, 1).await).await;
-    let record = RunRecord::find(&store, "latest").await.unwrap();
-    let id = record.id.to_string();
-    assert_eq!((record.kind, record.status), (SessionKind::Run, MessageStatus::Interrupted));
-    let outcome = &record.outcome;
+    let record = find_run(&store, "latest").await.unwrap();
+    let id = record.run.to_string();
+    assert_eq!(
+        (record.state.session.kind, record.state.status),
+        (SessionKind::Run, MessageStatus::Interrupted)
+    );
+    let outcome = &record.state.outcome;
     assert_eq!((outcome.receipts.len(), outcome.children.len()), (1, 2));
     assert_eq!(outcome.children[0].outcome.output, "Quick.");
     assert_eq!(outcome.children[1].outcome.status, RunStatus::Cancelled);
@@ -227,19 +238,22 @@ async fn a_run_whose_process_died_tells_what_is_kept_and_is_gone_on_with() {
     let in_flight = shown_status(&store, &id, MessageStatus::InFlight);
     assert_eq!(in_flight, MessageStatus::InFlight, "it is held again");
     let turn = past.unfinished.take().unwrap();
-    assert_eq!((turn.text.as_str(), turn.context.as_deref()), ("the task", Some("known")));
+    assert_eq!((turn.text(), turn.context()), ("the task", Some("known")));
+    assert_eq!(turn.limits().steps, Some(7), "the limits that were given");
     let agent = Arc::clone(&next.spec("boss", "").agent);
     let mut talk = Conversation::new(agent, workspace, Caps::unlimited());
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
     let done = journal.perform(turn, &mut talk, &next.host, events.clone(), cancel.clone()).await;
-    assert_eq!(done.turn.outcome.output, "Both are done.", "{:?}", done.turn.outcome.error);
-    assert_eq!(done.turn.spec.limits.steps, Some(7), "the limits that were given");
+    assert_eq!(done.outcome.output, "Both are done.", "{:?}", done.outcome.error);
     let Some(Message::User { text }) = talk.messages().first() else { panic!() };
     assert_eq!(text, "Context:\nknown\n\nTask:\nthe task");
     assert_eq!(next.sent().len(), 2, "no answer is asked for again");
-    let record = RunRecord::find(&store, &id).await.unwrap();
-    assert_eq!(whole(&record.outcome), whole(&done.turn.outcome), "nothing twice");
-    assert_eq!((record.kind, record.status), (SessionKind::Run, MessageStatus::Completed));
+    let record = find_run(&store, &id).await.unwrap();
+    assert_eq!(whole(&record.state.outcome), whole(&done.outcome), "nothing twice");
+    assert_eq!(
+        (record.state.session.kind, record.state.status),
+        (SessionKind::Run, MessageStatus::Completed)
+    );
 
     // Whoever says something more has a conversation, and that is never taken away.
     journal.turn(&mut talk, &next.host, "and then", events, cancel).await.unwrap();
@@ -267,13 +281,16 @@ async fn a_team_reads_back_from_the_store_as_it_ended() {
     let (events, cancel) = (world.sink(), CancellationToken::new());
     let done = run_team_saved(&store, &world.host, team(&world), events, cancel).await.unwrap();
     assert!(done.unsaved.is_none(), "{:?}", done.unsaved);
-    assert_eq!(done.turn.status, RunStatus::Completed, "{:?}", done.turn.error);
-    let record = RunRecord::find(&store, "latest").await.unwrap();
-    assert_eq!(whole(&record.outcome), whole(&done.turn.to_outcome()));
-    assert_eq!((record.kind, record.status), (SessionKind::Team, MessageStatus::Completed));
-    assert_eq!(record.session, done.turn.run.as_str());
-    let events = store.events_after(&record.session, 0, 100).await.unwrap();
-    assert!(events.iter().all(|event| event.message == record.session));
+    assert_eq!(done.outcome.status, RunStatus::Completed, "{:?}", done.outcome.error);
+    let record = find_run(&store, "latest").await.unwrap();
+    assert_eq!(whole(&record.state.outcome), whole(&done.outcome.to_outcome()));
+    assert_eq!(
+        (record.state.session.kind, record.state.status),
+        (SessionKind::Team, MessageStatus::Completed)
+    );
+    assert_eq!(session(&record), done.outcome.run.as_str());
+    let events = store.events_after(session(&record), 0, 100).await.unwrap();
+    assert!(events.iter().all(|event| event.message == session(&record)));
     assert!(events[0].body.contains("team_started"), "{}", events[0].body);
 }
 
@@ -284,25 +301,28 @@ async fn the_stages_of_a_team_whose_process_died_are_kept() {
     let cancel = CancellationToken::new();
     let work = run_team_saved(&store, &world.host, team(&world), EventSink::none(), cancel);
     die(work, async || stands(&store, 1).await).await;
-    let record = RunRecord::find(&store, "latest").await.unwrap();
-    assert_eq!((record.kind, record.status), (SessionKind::Team, MessageStatus::Interrupted));
-    assert_eq!(record.outcome.agent, "team home/pair");
-    let [first, second] = &record.outcome.children[..] else { panic!("{record:?}") };
+    let record = find_run(&store, "latest").await.unwrap();
+    assert_eq!(
+        (record.state.session.kind, record.state.status),
+        (SessionKind::Team, MessageStatus::Interrupted)
+    );
+    assert_eq!(record.state.outcome.agent, "team home/pair");
+    let [first, second] = &record.state.outcome.children[..] else { panic!("{record:?}") };
     assert_eq!((first.outcome.output.as_str(), first.outcome.receipts.len()), ("Found.", 1));
     assert_eq!((second.outcome.status, second.step), (RunStatus::Cancelled, 0));
 
     // An agent that goes on is told what the stages have come to.
     let clock = Arc::clone(&world.host.clock);
     let workspace = world.workspace.path();
-    let id = record.session;
+    let id = session(&record).to_owned();
     let resumed = SessionJournal::resume(store.clone(), clock, Some(&id), workspace).await;
     let (mut journal, past) = resumed.unwrap();
     let past = journal.give_up(past).await.unwrap();
     let messages = past.messages(History::Compacted);
     let [.., Message::Assistant { text, .. }] = messages.as_slice() else { panic!() };
     assert!(text.contains("Found."), "{text}");
-    let record = RunRecord::find(&store, &id).await.unwrap();
-    assert_eq!(record.status, MessageStatus::Interrupted);
+    let record = find_run(&store, &id).await.unwrap();
+    assert_eq!(record.state.status, MessageStatus::Interrupted);
 }
 
 #[tokio::test]
@@ -324,11 +344,11 @@ async fn only_runs_are_pruned_and_none_that_somebody_has_open() {
     chat.turn(&mut talk, &world.host, "hello", events, cancel).await.unwrap();
     let talked = chat.session().unwrap().to_owned();
     drop(chat);
-    let (runs, more) = RunRecord::newest(&store, 2).await.unwrap();
+    let (runs, more) = newest_runs(&store, 2).await.unwrap();
     assert_eq!((runs.len(), more), (2, true));
-    assert_eq!(runs[0].session, talked, "a turn is a run too");
-    assert_ne!(runs[0].id.as_str(), talked);
-    let (runs, more) = RunRecord::newest(&store, 4).await.unwrap();
+    assert_eq!(session(&runs[0]), talked, "a turn is a run too");
+    assert_ne!(runs[0].run.as_str(), talked);
+    let (runs, more) = newest_runs(&store, 4).await.unwrap();
     assert_eq!((runs.len(), more), (4, false));
     assert_eq!(prune_runs(&store, 2).await.unwrap(), 1);
     assert!(store.session(&ids[0]).await.is_err(), "the oldest");

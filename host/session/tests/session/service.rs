@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use belljar_agent::{Approval, RunStatus};
+use belljar_agent::{Approval, Outcome, RunStatus};
 use belljar_kit::world::{Plan, World, agent, stock};
 use belljar_model::Models;
 use belljar_session::{
-    Admission, History, PersonAnswer, PreviewRequest, QuestionKind, Service, ServiceError,
-    ServiceLimits, SessionEvent, TurnRequest, Watch,
+    Admission, History, PersonAnswer, QuestionKind, Service, ServiceError, ServiceLimits,
+    SessionEvent, TurnRequest, Watch,
 };
 use belljar_store::{MessageStatus, Store, SubagentStatus};
 use serde_json::Value;
@@ -123,6 +123,11 @@ pub(crate) async fn until(watch: &mut Watch, kind: &str) -> Vec<SessionEvent> {
     panic!("no `{kind}`, but {seen:#?}");
 }
 
+/// Subagents that ended so.
+fn ended(outcome: &Outcome, status: RunStatus) -> usize {
+    outcome.children.iter().filter(|child| child.outcome.status == status).count()
+}
+
 fn json(event: &SessionEvent) -> Value {
     serde_json::from_str(&event.json).unwrap()
 }
@@ -130,7 +135,7 @@ fn json(event: &SessionEvent) -> Value {
 #[tokio::test]
 async fn whoever_comes_late_sees_what_one_saw_who_watched() {
     let questions = questions().await;
-    let mut turn = questions.service.begin(ask("boss")).await.unwrap();
+    let turn = questions.service.begin(ask("boss")).await.unwrap();
     let mut live = turn.watch();
     let seen = until(&mut live, "run_finished").await;
     let ids: Vec<i64> = seen.iter().map(|event| event.id).collect();
@@ -157,7 +162,7 @@ async fn whoever_comes_late_sees_what_one_saw_who_watched() {
     assert!(questions.store.journal_of(&turn.session, &turn.message).await.unwrap().is_empty());
 
     let end = turn.ended().await.unwrap();
-    assert_eq!((end.status, end.subagents.completed), (RunStatus::Completed, 2));
+    assert_eq!((end.status, ended(&end, RunStatus::Completed)), (RunStatus::Completed, 2));
     // From the middle on, and from the beginning on.
     for after in [0, 4] {
         let mut late = questions.service.watch(&turn.session, Some(after)).await.unwrap();
@@ -165,7 +170,7 @@ async fn whoever_comes_late_sees_what_one_saw_who_watched() {
         assert_eq!(rest, seen[after as usize..]);
     }
     // A second turn's events follow without a gap.
-    let mut next = questions.service.begin(again(&turn.session)).await.unwrap();
+    let next = questions.service.begin(again(&turn.session)).await.unwrap();
     next.ended().await.unwrap();
     let more = until(&mut live, "run_finished").await;
     assert_eq!(more[0].id, seen.len() as i64 + 1);
@@ -177,7 +182,7 @@ async fn whoever_comes_late_sees_what_one_saw_who_watched() {
 #[tokio::test]
 async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alone() {
     let questions = questions().await;
-    let mut turn = questions.service.begin(ask("stuck")).await.unwrap();
+    let turn = questions.service.begin(ask("stuck")).await.unwrap();
     let mut watch = turn.watch();
     let seen = until(&mut watch, "subagent_update").await;
     let child = json(seen.last().unwrap())["child"].as_str().unwrap().to_owned();
@@ -189,13 +194,13 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
     assert!(!questions.service.cancel_subagent(&turn.session, "stuck/sleeper#1", "key:1"));
     assert!(questions.service.cancel_subagent(&turn.session, &child, "key:1"));
     let end = turn.ended().await.unwrap();
-    assert_eq!((end.status, &*end.text), (RunStatus::Completed, "the sleeper is gone"));
-    assert_eq!(end.subagents.cancelled, 1);
+    assert_eq!((end.status, &*end.output), (RunStatus::Completed, "the sleeper is gone"));
+    assert_eq!(ended(&end, RunStatus::Cancelled), 1);
     let children = questions.store.subagents(&turn.session).await.unwrap();
     assert_eq!(children[0].status, SubagentStatus::Cancelled);
     assert!(questions.service.running().is_empty());
 
-    let mut turn = questions.service.begin(ask("stuck")).await.unwrap();
+    let turn = questions.service.begin(ask("stuck")).await.unwrap();
     let mut watch = turn.watch();
     until(&mut watch, "subagent_update").await;
     assert!(questions.service.cancel(&turn.session, "key:1"));
@@ -210,7 +215,7 @@ async fn a_session_answers_one_message_at_a_time_and_a_subagent_is_cancelled_alo
 #[tokio::test]
 async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
     let questions = questions().await;
-    let mut turn = questions.service.begin(ask("asker")).await.unwrap();
+    let turn = questions.service.begin(ask("asker")).await.unwrap();
     let mut watch = turn.watch();
     let seen = until(&mut watch, "permission_asked").await;
     let id = json(seen.last().unwrap())["id"].clone();
@@ -229,7 +234,7 @@ async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
     let yes = PersonAnswer::Permission(Approval::Yes);
     assert!(questions.service.answer("other", question.id, yes.clone(), "key:2").is_err());
     questions.service.answer(&turn.session, question.id, yes.clone(), "key:2").unwrap();
-    assert_eq!(turn.ended().await.unwrap().text, "I was let");
+    assert_eq!(turn.ended().await.unwrap().output, "I was let");
     assert!(questions.service.answer(&turn.session, question.id, yes, "key:2").is_err(), "once");
     assert!(questions.service.questions(None).is_empty());
     let answers = questions.store.answers(&turn.session).await.unwrap();
@@ -328,7 +333,7 @@ async fn what_cannot_be_is_refused_with_a_reason_and_leaves_nothing() {
     assert!(questions.store.sessions(10).await.unwrap().is_empty(), "nothing is left");
     assert!(questions.service.running().is_empty());
 
-    let mut turn = questions.service.begin(ask("stuck")).await.unwrap();
+    let turn = questions.service.begin(ask("stuck")).await.unwrap();
     let (_, error) = wrong(ask("boss")).await;
     assert!(matches!(error, ServiceError::TenantFull { .. }), "{error}");
     questions.service.cancel(&turn.session, "local");
@@ -358,7 +363,7 @@ async fn turns_side_by_side_do_not_each_find_the_whole_day_left() {
     let limits = ServiceLimits { tokens_per_day: Some(20_000), ..LIMITS };
     let questions = questions_with(limits).await;
     let long = || TurnRequest { text: "x".repeat(64_000), ..ask("sleeper") };
-    let mut first = questions.service.begin(long()).await.unwrap();
+    let first = questions.service.begin(long()).await.unwrap();
     while questions.world.sent().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -368,8 +373,8 @@ async fn turns_side_by_side_do_not_each_find_the_whole_day_left() {
     assert_eq!(questions.world.sent().len(), 1, "the model was asked once");
     assert_eq!(questions.store.sessions(10).await.unwrap().len(), sessions, "nothing was stored");
     // What fits beside it goes on, and room that was kept for nothing is given back.
-    let mut small = questions.service.begin(ask("sleeper")).await.unwrap();
-    for turn in [&mut small, &mut first] {
+    let small = questions.service.begin(ask("sleeper")).await.unwrap();
+    for turn in [&small, &first] {
         questions.service.cancel(&turn.session, "local");
         turn.ended().await.unwrap();
     }
@@ -380,16 +385,16 @@ async fn a_preview_is_byte_for_byte_what_is_sent() {
     let questions = questions().await;
     let text = || "look".to_owned();
     let agent = Some("boss".to_owned());
-    let request = PreviewRequest { agent, text: text(), ..PreviewRequest::default() };
+    let request = TurnRequest { agent, text: text(), ..TurnRequest::default() };
     let preview = questions.service.preview(request).await.unwrap();
     assert!(
         questions.store.sessions(10).await.unwrap().is_empty() && questions.world.sent().is_empty()
     );
-    let mut turn = questions.service.begin(ask("boss")).await.unwrap();
+    let turn = questions.service.begin(ask("boss")).await.unwrap();
     turn.ended().await.unwrap();
     assert_eq!(preview.request, questions.world.sent_by("boss", 0)[0]);
     let session = Some(turn.session.clone());
-    let request = PreviewRequest { session, text: "and now?".into(), ..PreviewRequest::default() };
+    let request = TurnRequest { session, text: "and now?".into(), ..TurnRequest::default() };
     let preview = questions.service.preview(request).await.unwrap();
     questions.service.begin(again(&turn.session)).await.unwrap().ended().await.unwrap();
     assert_eq!(preview.request, questions.world.sent_by("boss", 0)[2]);
@@ -407,7 +412,7 @@ async fn an_agent_of_the_store_is_one_of_a_library_of_its_own() {
     questions.service.reload_agents().await.unwrap();
     let preview = async |name: &str| {
         let agent = Some(name.to_owned());
-        let request = PreviewRequest { agent, text: "x".into(), ..PreviewRequest::default() };
+        let request = TurnRequest { agent, text: "x".into(), ..TurnRequest::default() };
         questions.service.preview(request).await.map(|preview| preview.request.system[0].clone())
     };
     assert_eq!(preview("clerk").await.unwrap(), "You are clerk.\n");
@@ -422,17 +427,17 @@ async fn an_agent_of_the_store_is_one_of_a_library_of_its_own() {
 #[tokio::test]
 async fn a_turn_is_sent_the_history_that_it_asks_for() {
     let questions = questions().await;
-    let mut turn = questions.service.begin(ask("talker")).await.unwrap();
+    let turn = questions.service.begin(ask("talker")).await.unwrap();
     turn.ended().await.unwrap();
     let session = turn.session.clone();
     let say = async |history| {
         let request = TurnRequest { history, ..again(&session) };
-        let mut turn = questions.service.begin(request).await.unwrap();
+        let turn = questions.service.begin(request).await.unwrap();
         turn.ended().await.unwrap()
     };
     let preview = async |history| {
         let session = Some(session.clone());
-        let request = PreviewRequest { session, text: "so".into(), history, ..Default::default() };
+        let request = TurnRequest { session, text: "so".into(), history, ..Default::default() };
         let made = questions.service.preview(request).await.unwrap();
         (made.request.messages.len(), made.notes.join("\n").contains("would be summarised"))
     };

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use belljar_agent::{Approval, Host, RunStatus};
 use belljar_definition::Settings;
 use belljar_session::{
-    Look, PersonAnswer, Renew, Renewed, ServiceError, ServiceLimits, TurnHandle, Version,
+    Look, PersonAnswer, Renew, Renewed, RunningTurn, ServiceError, ServiceLimits, Version,
 };
 
 use crate::service::{LIMITS, Questions, SETTINGS, again, ask, questions_with, until};
@@ -52,7 +52,7 @@ const NOTHING: &str = "[grants.asker]\ntools = []\n[grants.scout]\ntools = []\n\
     [grants.stuck]\ntools = [\"spawn_agent\"]\n";
 
 /// A turn that waits for an answer, and the number of its question.
-async fn asking(service: &belljar_session::Service) -> (TurnHandle, u64) {
+async fn asking(service: &belljar_session::Service) -> (RunningTurn, u64) {
     let turn = service.begin(ask("asker")).await.unwrap();
     until(&mut turn.watch(), "permission_asked").await;
     let open = service.questions(Some(&turn.session));
@@ -63,14 +63,14 @@ async fn asking(service: &belljar_session::Service) -> (TurnHandle, u64) {
 #[tokio::test]
 async fn a_turn_has_one_version_to_its_end_and_the_next_turn_the_new_one() {
     let (Questions { world, service, .. }, next) = changing(LIMITS).await;
-    let (mut turn, question) = asking(&service).await;
+    let (turn, question) = asking(&service).await;
     next.change(&world.host, NOTHING, LIMITS);
     service.look(Look::IfChanged).await;
     service
         .answer(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
         .unwrap();
     let end = turn.ended().await.unwrap();
-    assert_eq!((end.status, end.text.as_str()), (RunStatus::Completed, "I was let"));
+    assert_eq!((end.status, end.output.as_str()), (RunStatus::Completed, "I was let"));
     // An old session and a new one.
     for request in [again(&turn.session), ask("asker")] {
         let refused = service.begin(request).await.unwrap_err();
@@ -105,7 +105,7 @@ async fn a_version_that_is_not_valid_leaves_the_one_before_in_force_until_one_is
     next.say(Renewed::Invalid("belljar.toml:1:1: no".to_owned()));
     service.look(Look::IfChanged).await;
     assert!(service.is_on_older_settings());
-    let (mut turn, question) = asking(&service).await;
+    let (turn, question) = asking(&service).await;
     assert!(service.is_on_older_settings(), "nothing has changed since");
     service
         .answer(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
@@ -132,7 +132,7 @@ async fn agents_of_the_api_are_in_every_version() {
 #[tokio::test]
 async fn other_limits_hold_at_once_and_what_was_used_of_a_day_stays_used() {
     let (Questions { world, service, .. }, next) = changing(LIMITS).await;
-    let (mut turn, question) = asking(&service).await;
+    let (turn, question) = asking(&service).await;
     // Less than that turn has used already.
     let less = ServiceLimits { tokens_per_day: Some(1), ..LIMITS };
     next.change(&world.host, SETTINGS, less);
@@ -178,7 +178,7 @@ async fn fewer_places_hold_as_those_that_are_taken_come_back() {
     end(&service, last).await;
 }
 
-async fn end(service: &belljar_session::Service, mut turn: TurnHandle) {
+async fn end(service: &belljar_session::Service, turn: RunningTurn) {
     assert!(service.cancel(&turn.session, "key:1"));
     assert_eq!(turn.ended().await.unwrap().status, RunStatus::Cancelled);
 }

@@ -47,7 +47,7 @@ async fn a_file_of_version_1_keeps_its_rows_and_takes_new_ones() {
     assert_eq!(home.number("SELECT MAX(version) FROM belljar_schema").await, SCHEMA_VERSION);
     let in_flight = store.in_flight().await.unwrap();
     assert_eq!(in_flight.len(), 1);
-    assert_eq!(in_flight[0].message.status, MessageStatus::InFlight);
+    assert_eq!(in_flight[0].answer.status, MessageStatus::InFlight);
     assert_eq!(store.subagents("s").await.unwrap().len(), 1);
     store.enqueue(hanging("s", "s2", "")).await.unwrap();
     assert_eq!(store.last_event("s").await.unwrap(), 2);

@@ -70,11 +70,12 @@ async fn turns_in_flight_are_found_with_what_the_person_said() {
         message("s4", Role::Assistant, MessageStatus::InFlight),
     ];
     store.append_messages("s", &more).await.unwrap();
-    let found = |turns: Vec<belljar_store::InFlight>| -> Vec<(String, String, Option<String>)> {
-        let asked = |turn: &belljar_store::InFlight| turn.asked.as_ref().map(|one| one.id.clone());
+    let found = |turns: Vec<belljar_store::StoredTurn>| -> Vec<(String, String, Option<String>)> {
+        let asked =
+            |turn: &belljar_store::StoredTurn| turn.asked.as_ref().map(|one| one.id.clone());
         turns
             .iter()
-            .map(|one| (one.session.id.clone(), one.message.id.clone(), asked(one)))
+            .map(|one| (one.session.id.clone(), one.answer.id.clone(), asked(one)))
             .collect()
     };
     let line = |session: &str, message: &str, asked: &str| {

@@ -53,7 +53,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
     ("host/prove", &["SoakReport", "scene"]),
     ("host/sandbox", &["Import", "JarBuildError", "JarError", "LogLine", "RECEIPT_VERSION"]),
     ("host/server", &["NoKeys"]),
-    ("host/session", &["PastTurn", "RECORD_VERSION", "RunningTurn", "TurnEnd"]),
+    ("host/session", &["RECORD_VERSION"]),
     (
         "host/store",
         &["MAX_AGENTS_BYTES", "MAX_JSON_BYTES", "MAX_TENANT_NAME", "StoredEvent", "UnknownWord"],

@@ -18,7 +18,7 @@ use belljar_agent::{Host, ResolvedAgent, resolve, resolve_all};
 use belljar_definition::Visibility;
 use belljar_model::Models;
 use belljar_policy::{Caps, LimitsRequest, Meter, Shown, ShownPath as _};
-use belljar_session::{Conversation, History, JournalError, Past, SessionJournal};
+use belljar_session::{Conversation, History, JournalError, Past, SessionJournal, Turn};
 use belljar_store::{MessageStatus, SessionKind, Store};
 
 use self::complete::Words;
@@ -118,7 +118,7 @@ async fn chat(
         (None, None) => single::DEFAULT_AGENT.to_owned(),
     };
     let unfinished = past.as_ref().and_then(|past| past.unfinished.as_ref());
-    let partial = args.partial || unfinished.is_some_and(|turn| turn.partial);
+    let partial = args.partial || unfinished.is_some_and(Turn::partial);
     let agent = agent(host, &name, partial, places)?;
     let conversation = conversation(args, agent, places, past.as_ref()).with_partial(partial);
     greet(&conversation, host, out);
@@ -132,7 +132,7 @@ async fn chat(
         .map_err(|error| Failure::new(format!("failed to listen for signals: {error}")))?;
     let mut chat = Chat::new(host, places, out, progress, conversation, journal, interrupts);
     if let Some(turn) = past.as_mut().and_then(|past| past.unfinished.take()) {
-        chat.go_on(turn).await;
+        chat.resume(turn).await;
     }
     chat.run(lines).await
 }
@@ -232,15 +232,15 @@ fn show_past(past: &Past, out: &Out) {
     let title = Shown::clipped(&past.session.title, MAX_PAST_LINE);
     out.note(format_args!("session {} ({count} turns): {title}", past.session.id));
     for turn in past.turns.iter().skip(count.saturating_sub(MAX_PAST_TURNS)) {
-        out.note(format_args!("  you:   {}", Shown::clipped(turn.asked.trim(), MAX_PAST_LINE)));
-        let answer = Shown::clipped(turn.answer.trim(), MAX_PAST_LINE);
-        let ending = match turn.status {
+        out.note(format_args!("  you:   {}", Shown::clipped(turn.text().trim(), MAX_PAST_LINE)));
+        let answer = Shown::clipped(turn.state.outcome.output.trim(), MAX_PAST_LINE);
+        let ending = match turn.state.status {
             MessageStatus::Completed => String::new(),
             MessageStatus::Interrupted | MessageStatus::InFlight => {
                 out.paint_err(Style::Yellow, "(interrupted: the program ended during this turn)")
             }
             MessageStatus::Partial | MessageStatus::Failed | MessageStatus::Cancelled => {
-                out.paint_err(Style::Yellow, format_args!("({})", turn.status))
+                out.paint_err(Style::Yellow, format_args!("({})", turn.state.status))
             }
         };
         out.note(format!("  agent: {answer} {ending}").trim_end());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use belljar_agent::{Host, Outcome, RunStatus, TeamSpec, resolve_team};
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
-    Conversation, JournalError, OpenTurn, Saved, SessionJournal, run_saved, run_team_saved,
+    Conversation, JournalError, Open, Saved, SessionJournal, Turn, run_saved, run_team_saved,
 };
 use belljar_store::StoreError;
 use tokio_util::sync::CancellationToken;
@@ -63,8 +63,8 @@ impl<'a> Chat<'a> {
     }
 
     /// Resumes a turn that the program ended in.
-    pub(super) async fn go_on(&mut self, turn: OpenTurn) {
-        let asked = Shown::clipped(turn.text.trim(), MAX_ASKED).to_string();
+    pub(super) async fn resume(&mut self, turn: Turn<Open>) {
+        let asked = Shown::clipped(turn.text().trim(), MAX_ASKED).to_string();
         self.out.note(format_args!("resumes the turn that the program ended in: {asked}"));
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
@@ -229,7 +229,7 @@ impl<'a> Chat<'a> {
         let saved = until_done(run, &mut self.interrupts, &cancel, self.progress).await;
         let spoke = self.progress.end_turn();
         let done = saved.map_err(not_begun)?;
-        let outcome = &done.turn.outcome;
+        let outcome = &done.outcome;
         self.conversation.count(outcome);
         if flag == Some("-k") {
             let saved = self.journal.remember(&mut self.conversation, &spec, outcome).await;
@@ -270,7 +270,7 @@ impl<'a> Chat<'a> {
         let spoke = self.progress.end_turn();
         let done = saved.map_err(not_begun)?;
         self.tell_if_unsaved(done.unsaved.as_ref());
-        let mut outcome = done.turn;
+        let mut outcome = done.outcome;
         for agent in outcome.agents_mut() {
             attachments::save(&mut agent.outcome, None, self.places, self.out);
         }
@@ -315,8 +315,8 @@ impl<'a> Chat<'a> {
         self.out.note(format_args!("number {number} (`{name}`) has ended"));
         match done {
             Ok(done) => {
-                self.conversation.count(&done.turn.outcome);
-                let session = done.turn.outcome.run.to_string();
+                self.conversation.count(&done.outcome);
+                let session = done.outcome.run.to_string();
                 self.conclude_run(&session, done, false).await;
             }
             Err(error) => self.complain(&not_begun(error)),
@@ -327,7 +327,7 @@ impl<'a> Chat<'a> {
     /// `session`: the one that it is saved in.
     async fn conclude_run(&mut self, session: &str, done: Saved, spoke: bool) {
         self.tell_if_unsaved(done.unsaved.as_ref());
-        let mut outcome = done.turn.outcome;
+        let mut outcome = done.outcome;
         attachments::save(&mut outcome, None, self.places, self.out);
         let why = runner::reason(outcome.error.as_ref());
         self.conclude(session, &outcome, &why, spoke).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 use belljar_agent::{CallReceipt, ChildOrigin, ChildSummary, Outcome};
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::{Ending, Receipt};
-use belljar_session::RunRecord;
+use belljar_session::{Recorded, Turn, find_run, newest_runs};
 use belljar_store::{MessageStatus, SessionKind, Store};
 use serde_json::{Value, json};
 
@@ -61,22 +61,22 @@ pub(crate) fn run(args: &ReceiptsArgs, places: &Places, out: &Out) -> Result<Exi
 async fn look(args: &ReceiptsArgs, store: &Store, out: &Out) -> Result<Exit, Failure> {
     let Some(name) = &args.run else {
         let most = if args.json { usize::MAX } else { MAX_LISTED };
-        let (runs, more) = RunRecord::newest(store, most).await.map_err(failed)?;
+        let (runs, more) = newest_runs(store, most).await.map_err(failed)?;
         if runs.is_empty() {
             return none(args, store.path(), out);
         }
         list(&runs, more, args.json, out)?;
         return Ok(Exit::Completed);
     };
-    let record = RunRecord::find(store, name).await.map_err(|error| {
+    let run = find_run(store, name).await.map_err(|error| {
         let failure = failed(error);
         let usage = failure.exit == Exit::Usage;
         if usage { failure.hint("`belljar receipts` lists the runs") } else { failure }
     })?;
     if args.json {
-        out.json(&record)?;
+        out.json(&run)?;
     } else {
-        show(&record, &args.of, out);
+        show(&run, &args.of, out);
     }
     Ok(Exit::Completed)
 }
@@ -95,24 +95,24 @@ fn none(args: &ReceiptsArgs, store: &Path, out: &Out) -> Result<Exit, Failure> {
     Ok(Exit::Completed)
 }
 
-fn list(runs: &[RunRecord], more: bool, json: bool, out: &Out) -> Result<(), Failure> {
+fn list(runs: &[Turn], more: bool, json: bool, out: &Out) -> Result<(), Failure> {
     if json {
         let rows: Vec<_> = runs.iter().map(summary).collect();
         return out.json(&rows);
     }
     let headings = ["run", "agent", "status", ">calls", ">tokens", "task"];
     let mut table = Table::new(out, &headings).cut(MAX_TASK);
-    for record in runs {
-        let outcome = &record.outcome;
+    for run in runs {
+        let Recorded { status, outcome, .. } = &run.state;
         let total = outcome.total;
         table.row([
-            plain(&record.id),
+            plain(&run.run),
             // A bare name means the home's.
             plain(Shown::new(outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent))),
-            styled(message_style(record.status), record.status),
+            styled(message_style(*status), status),
             plain(table::count(total.tool_calls)),
             plain(table::count(total.input_tokens.saturating_add(total.output_tokens))),
-            plain(Shown::new(record.task.trim())),
+            plain(Shown::new(run.text().trim())),
         ]);
     }
     table.print(out);
@@ -122,29 +122,29 @@ fn list(runs: &[RunRecord], more: bool, json: bool, out: &Out) -> Result<(), Fai
     Ok(())
 }
 
-fn summary(record: &RunRecord) -> Value {
-    let outcome = &record.outcome;
+fn summary(run: &Turn) -> Value {
+    let Recorded { session, status, outcome, .. } = &run.state;
     json!({
-        "id": record.id,
+        "id": run.run,
         "agent": outcome.agent,
         "model": outcome.model,
-        "status": record.status,
-        "session": record.session,
-        "kind": record.kind,
-        "task": record.task,
-        "workspace": record.workspace,
+        "status": status,
+        "session": session.id,
+        "kind": session.kind,
+        "task": run.text(),
+        "workspace": session.workspace,
         "started": outcome.started,
         "ended": outcome.ended,
         "total": outcome.total,
     })
 }
 
-fn show(record: &RunRecord, of: &TenantArg, out: &Out) {
-    let outcome = &record.outcome;
-    let status = out.paint(message_style(record.status), record.status);
-    out.line(format_args!("run     {}", record.id));
-    if record.session != record.id.as_str() {
-        out.line(format_args!("session {}", record.session));
+fn show(run: &Turn, of: &TenantArg, out: &Out) {
+    let Recorded { session, status, outcome, .. } = &run.state;
+    let word = out.paint(message_style(*status), status);
+    out.line(format_args!("run     {}", run.run));
+    if session.id != run.run.as_str() {
+        out.line(format_args!("session {}", session.id));
     }
     // A team has no model of its own.
     let on = match outcome.model.as_str() {
@@ -152,8 +152,8 @@ fn show(record: &RunRecord, of: &TenantArg, out: &Out) {
         model => format!(" on {}", Shown::new(model)),
     };
     out.line(format_args!("agent   {}{on}", Shown::new(&outcome.agent)));
-    out.line(format_args!("task    {}", Shown::clipped(record.task.trim(), 200)));
-    out.line(format_args!("status  {status}"));
+    out.line(format_args!("task    {}", Shown::clipped(run.text().trim(), 200)));
+    out.line(format_args!("status  {word}"));
     if let Some(error) = &outcome.error {
         out.line(format_args!("reason  {}", Shown::new(&error.to_string())));
     }
@@ -164,7 +164,7 @@ fn show(record: &RunRecord, of: &TenantArg, out: &Out) {
     failures(outcome, out);
     denials(outcome, out);
     ways(outcome, of, out);
-    if let Some(hint) = goes_on(record.status, record.kind, &record.session) {
+    if let Some(hint) = goes_on(*status, session.kind, &session.id) {
         out.note(hint);
     }
 }

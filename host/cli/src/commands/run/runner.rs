@@ -59,11 +59,11 @@ impl Work {
         Ok(match self {
             Self::Agent(spec) => {
                 let done = run_saved(store, host, *spec, events, cancel).await?;
-                (Ended::Agent(Box::new(done.turn.outcome)), done.unsaved)
+                (Ended::Agent(Box::new(done.outcome)), done.unsaved)
             }
             Self::Team(spec) => {
                 let done = run_team_saved(store, host, *spec, events, cancel).await?;
-                (Ended::Team(Box::new(done.turn)), done.unsaved)
+                (Ended::Team(Box::new(done.outcome)), done.unsaved)
             }
         })
     }

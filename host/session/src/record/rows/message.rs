@@ -4,18 +4,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use belljar_agent::events::Counts;
-use belljar_agent::frame::{self, LOST};
 use belljar_agent::{Outcome, RunId, RunStatus as Status, Usage};
 use belljar_model::Message;
-use belljar_policy::{LimitsRequest, Shown};
-use belljar_store::{
-    MessageStatus, Role, Store, StoreError, StoredMessage, SubagentRecord, SubagentStatus,
-};
+use belljar_policy::LimitsRequest;
+use belljar_store::{MessageStatus, SubagentRecord, SubagentStatus};
 use serde::{Deserialize, Serialize};
 
 use super::present;
 use super::rest::Rest;
-use super::subagent::{ChildResult, top};
 
 /// The content of a person's message.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -53,21 +49,16 @@ pub enum History {
     Whole,
 }
 
-/// The content of an agent's message. Who does not need the messages reads them as
-/// [`serde::de::IgnoredAny`].
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct AgentContent<M = Vec<Message>> {
+/// The content of an agent's message.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentContent {
     /// The conclusion; empty until the turn has ended.
-    #[serde(default)]
     pub(crate) text: String,
     /// All that the turn added to the conversation, the person's message as it was sent included.
     /// Absent until it has ended.
-    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
-    pub(crate) messages: Option<M>,
-}
-
-fn none<M>() -> Option<M> {
-    None
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<Vec<Message>>,
 }
 
 /// The metadata of an agent's message. Until the turn has ended: `run`, `subagents`, `batches`.
@@ -120,11 +111,6 @@ pub(crate) struct PutFile {
 }
 
 impl AgentContent {
-    /// The placeholder of an answer.
-    pub(crate) fn awaited() -> Self {
-        Self { text: String::new(), messages: None }
-    }
-
     /// What an agent concluded, and all that the turn added.
     pub(crate) fn of(outcome: &Outcome, added: &[Message]) -> Self {
         Self { text: outcome.output.clone(), messages: Some(added.to_vec()) }
@@ -195,23 +181,6 @@ fn batches(records: &[SubagentRecord]) -> Vec<Batch> {
     calls.into_iter().map(batch).collect()
 }
 
-/// One turn of the past.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PastTurn {
-    /// The place of the agent's message in the session.
-    pub place: i64,
-    /// What the person said.
-    pub asked: String,
-    /// What the agent concluded. Foreign text.
-    pub answer: String,
-    /// How it ended.
-    pub status: MessageStatus,
-    /// Why it did not complete.
-    pub error: Option<String>,
-    /// All that it added to the conversation.
-    pub messages: Vec<Message>,
-}
-
 /// How a turn ended, in the store's words.
 pub(crate) fn message_status(status: Status) -> MessageStatus {
     match status {
@@ -222,69 +191,14 @@ pub(crate) fn message_status(status: Status) -> MessageStatus {
     }
 }
 
-/// The turns of a session that have ended, and what they used.
-pub(crate) fn turns(
-    store: &Store,
-    rows: Vec<StoredMessage>,
-    subagents: &[SubagentRecord],
-) -> Result<(Vec<PastTurn>, Usage), StoreError> {
-    let mut all = Vec::new();
-    let mut all_used = Usage::default();
-    let mut asked = String::new();
-    for row in rows {
-        let bad = |error: serde_json::Error| StoreError::Row {
-            what: format!("message `{}`", Shown::clipped(&row.id, 64)),
-            path: store.path().to_owned(),
-            why: error.to_string(),
-        };
-        match row.role {
-            Role::User => {
-                asked = serde_json::from_value::<PersonContent>(row.content).map_err(bad)?.text;
-            }
-            Role::Assistant if row.status == MessageStatus::InFlight => {}
-            Role::Assistant => {
-                let content: AgentContent = serde_json::from_value(row.content).map_err(bad)?;
-                let known: AgentMetadata = serde_json::from_value(row.metadata).map_err(bad)?;
-                let asked = std::mem::take(&mut asked);
-                let of_turn = || subagents.iter().filter(|one| one.parent_message_id == row.id);
-                let messages = content.messages.unwrap_or_else(|| lost(&asked, of_turn()));
-                all_used += match known.total {
-                    Some(total) => total,
-                    None => used(of_turn()),
-                };
-                all.push(PastTurn {
-                    place: row.sort_order,
-                    asked,
-                    answer: content.text,
-                    status: row.status,
-                    error: known.error.flatten(),
-                    messages,
-                });
-            }
+/// The same back: one that has not ended is as good as cancelled.
+pub(crate) fn outcome_status(status: MessageStatus) -> Status {
+    match status {
+        MessageStatus::Completed => Status::Completed,
+        MessageStatus::Partial => Status::Partial,
+        MessageStatus::Failed => Status::Failed,
+        MessageStatus::Cancelled | MessageStatus::InFlight | MessageStatus::Interrupted => {
+            Status::Cancelled
         }
     }
-    Ok((all, all_used))
-}
-
-/// What the model is told of a turn whose result was never saved: that, and what its
-/// subagents had concluded.
-fn lost<'a>(asked: &str, subagents: impl Iterator<Item = &'a SubagentRecord>) -> Vec<Message> {
-    let mut text = LOST.to_owned();
-    for subagent in top(subagents) {
-        let output = ChildResult::of_record(subagent).output.unwrap_or_default();
-        let status = subagent.status.as_str();
-        text.push('\n');
-        text.push_str(&frame::kept_conclusion(&subagent.display_name, status, &output));
-    }
-    vec![Message::User { text: asked.to_owned() }, Message::Assistant { text, calls: Vec::new() }]
-}
-
-/// What the subagents of such a turn used.
-fn used<'a>(subagents: impl Iterator<Item = &'a SubagentRecord>) -> Usage {
-    let mut used = Usage::default();
-    for subagent in top(subagents) {
-        // A subagent that did not end has none.
-        used += ChildResult::of_record(subagent).total.unwrap_or_default();
-    }
-    used
 }

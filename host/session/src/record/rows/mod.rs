@@ -15,15 +15,21 @@ mod subagent;
 use std::io;
 
 use belljar_agent::{Attachment, CallReceipt, Clock, Outcome, StepEntry, StepKind, Usage};
-use belljar_store::{JournalEntry, JournalKind, NewAttachment, ReceiptRow, UsageRow, Write};
+use belljar_policy::Shown;
+use belljar_store::{
+    JournalEntry, JournalKind, NewAttachment, ReceiptRow, Store, StoreError, UsageRow, Write,
+};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+pub use self::message::History;
 pub(crate) use self::message::{
-    AgentContent, AgentMetadata, PersonContent, PersonMetadata, PutFile, message_status, turns,
+    AgentContent, AgentMetadata, PersonContent, PersonMetadata, PutFile, message_status,
+    outcome_status,
 };
-pub use self::message::{History, PastTurn};
-pub(crate) use self::subagent::{ChildResult, end, path_of, queued_record, subagents};
+pub(crate) use self::subagent::{
+    ChildResult, child_status, end, path_of, queued_record, subagents, top,
+};
 
 /// Which call a receipt is of: the path of the agent, its step, the call's id.
 pub(crate) type ReceiptKey = (String, u64, String);
@@ -45,13 +51,30 @@ pub(crate) fn journal_entry(entry: StepEntry) -> io::Result<JournalEntry> {
     })
 }
 
-/// A row as a step.
-pub(crate) fn step_entry(entry: JournalEntry) -> Result<StepEntry, serde_json::Error> {
+/// A row as a step of the turn that this message answers.
+pub(crate) fn step_entry(
+    store: &Store,
+    message: &str,
+    entry: JournalEntry,
+) -> Result<StepEntry, StoreError> {
     Ok(StepEntry {
         agent: entry.agent.into(),
         step: u64::try_from(entry.step).unwrap_or_default(),
         position: usize::try_from(entry.position).unwrap_or_default(),
-        kind: serde_json::from_value(entry.body)?,
+        kind: read(store, message, &entry.body)?,
+    })
+}
+
+/// A value of one of these types out of the row with this id.
+pub(crate) fn read<'a, T: Deserialize<'a>>(
+    store: &Store,
+    id: &str,
+    value: &'a Value,
+) -> Result<T, StoreError> {
+    T::deserialize(value).map_err(|error| StoreError::Row {
+        what: format!("row `{}`", Shown::clipped(id, 64)),
+        path: store.path().to_owned(),
+        why: error.to_string(),
     })
 }
 

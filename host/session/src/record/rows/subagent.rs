@@ -62,7 +62,7 @@ impl ChildResult {
     }
 
     /// What is known of a subagent, of one that an older program left too.
-    pub(super) fn of_record(record: &SubagentRecord) -> Self {
+    pub(crate) fn of_record(record: &SubagentRecord) -> Self {
         Self::deserialize(&record.result).unwrap_or_default()
     }
 }
@@ -185,9 +185,21 @@ fn subagent_status(status: Status) -> SubagentStatus {
     }
 }
 
+/// The same back: one that has not ended is as good as cancelled.
+pub(crate) fn child_status(status: SubagentStatus) -> Status {
+    match status {
+        SubagentStatus::Completed => Status::Completed,
+        SubagentStatus::Partial => Status::Partial,
+        SubagentStatus::Failed => Status::Failed,
+        SubagentStatus::Cancelled | SubagentStatus::Queued | SubagentStatus::Running => {
+            Status::Cancelled
+        }
+    }
+}
+
 /// Those that the agent at the top started: their totals hold those below them.
-pub(super) fn top<'a>(
-    subagents: impl Iterator<Item = &'a SubagentRecord>,
+pub(crate) fn top<'a>(
+    subagents: &'a [&SubagentRecord],
 ) -> impl Iterator<Item = &'a SubagentRecord> {
-    subagents.filter(|subagent| subagent.parent_subagent_id.is_none())
+    subagents.iter().copied().filter(|subagent| subagent.parent_subagent_id.is_none())
 }

@@ -1,5 +1,5 @@
-//! Turns as runs: what a person said together with the message that answers it, listed and found
-//! across sessions; and the runs that are kept no longer.
+//! Turns: what a person said together with the message that answers it, listed and found across
+//! sessions; and the deletion of old runs, which are sessions of one turn.
 
 use belljar_policy::Shown;
 use sqlx::Row as _;
@@ -11,6 +11,7 @@ use crate::open::Store;
 use crate::receipt::{self, StoredReceipt};
 use crate::session::{MAX_LISTED, StoredSession};
 use crate::statement::{Nothing, Statement};
+use crate::words::{MessageStatus, Role};
 
 /// Turns named when a prefix fits several.
 const MAX_NAMED: i64 = 5;
@@ -48,16 +49,22 @@ impl Store {
             .fetch_all(&self.pool)
             .await
             .map_err(|error| self.failed("list the turns", &error))?;
-        let mut turns = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let (session, id) = self.place(row)?;
-            match self.turn(&session, &id).await {
-                Ok(turn) => turns.push(turn),
-                // Deleted since.
-                Err(StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        self.turns_at(&rows).await
+    }
+
+    /// The turns of this tenant that have not ended, the oldest session first.
+    pub async fn in_flight(&self) -> Result<Vec<StoredTurn>, StoreError> {
+        let select = "SELECT m.session_id, m.id FROM messages m \
+            JOIN sessions s ON s.id = m.session_id \
+            WHERE s.tenant = $1 AND m.status = 'in_flight' ORDER BY m.session_id, m.sort_order";
+        let rows = sqlx::query(select)
+            .bind(&*self.tenant)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.failed("look for turns in flight", &error))?;
+        let mut turns = self.turns_at(&rows).await?;
+        // Some may have ended since.
+        turns.retain(|turn| turn.answer.status == MessageStatus::InFlight);
         Ok(turns)
     }
 
@@ -65,7 +72,7 @@ impl Store {
     pub async fn turn(&self, session: &str, answer: &str) -> Result<StoredTurn, StoreError> {
         let answer = self.message(session, answer).await?;
         let before = self.messages_page(session, Some(answer.sort_order), 1, i64::MAX).await?;
-        let asked = before.rows.into_iter().find(|message| message.role == crate::Role::User);
+        let asked = before.rows.into_iter().find(|message| message.role == Role::User);
         Ok(StoredTurn { session: self.session(session).await?, asked, answer })
     }
 
@@ -104,7 +111,7 @@ impl Store {
     pub async fn latest_turn(&self, session: &str) -> Result<Option<StoredTurn>, StoreError> {
         let newest = self.messages_page(session, None, 1, i64::MAX).await?;
         match newest.rows.first() {
-            Some(answer) if answer.role == crate::Role::Assistant => {
+            Some(answer) if answer.role == Role::Assistant => {
                 self.turn(session, &answer.id).await.map(Some)
             }
             Some(_) | None => Ok(None),
@@ -159,6 +166,20 @@ impl Store {
         let args = [(&*self.tenant).into(), id.into()];
         let delete = Statement::new("delete a run", Nothing::Fine, delete, args);
         Ok(self.commit(delete.map(|delete| vec![delete])).rows().await? > 0)
+    }
+
+    /// The turns of these rows, but for those that were deleted since.
+    async fn turns_at(&self, rows: &[SqliteRow]) -> Result<Vec<StoredTurn>, StoreError> {
+        let mut turns = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (session, id) = self.place(row)?;
+            match self.turn(&session, &id).await {
+                Ok(turn) => turns.push(turn),
+                Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(turns)
     }
 
     fn place(&self, row: &SqliteRow) -> Result<(String, String), StoreError> {

@@ -1,0 +1,287 @@
+//! Runs read from the store, each the turn of a session: with its subagents and receipts, of one that
+//! has ended as well as of one whose process died.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use belljar_store::{
+    MessageStatus, Source, Store, StoreError, StoredReceipt, StoredTurn, SubagentRecord, Write,
+};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::record::lock;
+use crate::record::lock::locks;
+use crate::record::rows::{self, AgentMetadata, ChildResult, PutFile, read};
+use crate::record::turn::Turn;
+use belljar_agent::{
+    Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, RunId, StepKind, Usage,
+};
+
+/// Turns that are read at once.
+const PAGE: u32 = 100;
+
+/// The newest runs, at most `most`, the newest first, without their receipts and subagents; and
+/// whether there are more.
+pub async fn newest_runs(store: &Store, most: usize) -> Result<(Vec<Turn>, bool), StoreError> {
+    let mut runs = Vec::new();
+    let mut before: Option<String> = None;
+    loop {
+        let page = store.turns(before.as_deref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok((runs, false)) };
+        before = Some(last.answer.id.clone());
+        for turn in page {
+            // A run beside a conversation that the person wanted remembered has a message there
+            // too.
+            let known = metadata(store, &turn)?;
+            if known.run.is_none_or(|run| run.as_str() != turn.answer.id) {
+                continue;
+            }
+            if runs.len() == most {
+                return Ok((runs, true));
+            }
+            runs.push(run_of(store, turn, false).await?);
+        }
+    }
+}
+
+/// A run by its id or the beginning of it; a session stands for its last turn. `latest` = the
+/// newest run.
+pub async fn find_run(store: &Store, which: &str) -> Result<Turn, StoreError> {
+    let turn = match store.find_turn(which).await {
+        Err(StoreError::NotFound { .. }) if which == "latest" => {
+            let (newest, _) = newest_runs(store, 1).await?;
+            let none = || StoreError::NotFound { what: "run", id: which.to_owned() };
+            let newest = newest.into_iter().next().ok_or_else(none)?;
+            store.turn(&newest.state.session.id, &newest.message).await
+        }
+        Err(StoreError::NotFound { what, id }) => match store.find_session(which).await {
+            Ok(session) => {
+                let turn = store.latest_turn(&session.id).await?;
+                turn.ok_or(StoreError::NotFound { what, id })
+            }
+            Err(StoreError::NotFound { .. }) => Err(StoreError::NotFound { what, id }),
+            Err(error) => Err(error),
+        },
+        Err(error @ StoreError::Ambiguous { .. }) => match store.latest_turn(which).await? {
+            Some(turn) => Ok(turn),
+            None => Err(error),
+        },
+        found => found,
+    };
+    run_of(store, turn?, true).await
+}
+
+/// A turn as a run; `whole` = with receipts and subagents.
+async fn run_of(store: &Store, row: StoredTurn, whole: bool) -> Result<Turn, StoreError> {
+    let mut known = metadata(store, &row)?;
+    let files = std::mem::take(&mut known.files);
+    let is_counted = known.total.is_some();
+    let StoredTurn { session, asked, answer } = row;
+    let session = Arc::new(session);
+    let mut turn = Turn::recorded(store, &session, asked.as_ref(), &answer, known, &[])?;
+    turn.state.status = shown_status(store, &session.id, answer.status);
+    let outcome = &mut turn.state.outcome;
+    // Of one that has not ended, what it used stands in what belongs to it.
+    if whole || !is_counted {
+        let receipts = calls(store, store.receipts_of_turn(&session.id, &answer.id).await?)?;
+        let mut records = store.subagents(&session.id).await?;
+        records.retain(|record| record.parent_message_id == answer.id);
+        let mut tree = Tree { store, run: &turn.run, by_parent: by_parent(records), receipts };
+        outcome.children = tree.below(None)?;
+        // What no subagent has made is the agent's own.
+        outcome.receipts = tree.receipts.into_values().flatten().collect();
+    }
+    if !is_counted {
+        (outcome.usage, outcome.total) = so_far(store, &session.id, &answer.id, outcome).await?;
+    }
+    for file in files {
+        put(outcome, file);
+    }
+    Ok(turn)
+}
+
+fn metadata(store: &Store, turn: &StoredTurn) -> Result<AgentMetadata, StoreError> {
+    read(store, &turn.answer.id, &turn.answer.metadata)
+}
+
+/// How far a message is, for a person: a placeholder that no process works on is one whose turn
+/// was interrupted.
+pub fn shown_status(store: &Store, session: &str, status: MessageStatus) -> MessageStatus {
+    match status {
+        MessageStatus::InFlight if !lock::is_held(&locks(store), session) => {
+            MessageStatus::Interrupted
+        }
+        status => status,
+    }
+}
+
+/// Notes where the files of a run that has ended were put. `session`: its session.
+pub async fn note_files(store: &Store, session: &str, outcome: &Outcome) -> Result<(), StoreError> {
+    let mut files = Vec::new();
+    files_of(outcome, "", &mut files);
+    if files.is_empty() {
+        return Ok(());
+    }
+    let answer = store.message(session, outcome.run.as_str()).await?;
+    let mut metadata = answer.metadata;
+    metadata["files"] = json!(files);
+    let (session, message) = (session.to_owned(), answer.id);
+    let updated = answer.updated;
+    store.enqueue(vec![Write::Metadata { session, message, metadata, updated }]).await
+}
+
+fn files_of(outcome: &Outcome, agent: &str, files: &mut Vec<PutFile>) {
+    for file in &outcome.attachments {
+        let Some(saved_to) = file.saved_to.clone() else { continue };
+        let (call_id, name) = (file.call_id.clone(), file.name.clone());
+        files.push(PutFile { agent: agent.to_owned(), call_id, name, saved_to });
+    }
+    for child in &outcome.children {
+        files_of(&child.outcome, &child.path, files);
+    }
+}
+
+fn put(outcome: &mut Outcome, file: PutFile) {
+    let is = |found: &&mut Attachment| {
+        found.saved_to.is_none() && found.call_id == file.call_id && found.name == file.name
+    };
+    let of = match file.agent.as_str() {
+        "" => Some(outcome),
+        path => child_at(outcome, path),
+    };
+    let found = of.and_then(|outcome| outcome.attachments.iter_mut().find(is));
+    if let Some(found) = found {
+        found.saved_to = Some(file.saved_to);
+    }
+}
+
+fn child_at<'a>(outcome: &'a mut Outcome, path: &str) -> Option<&'a mut Outcome> {
+    outcome.children.iter_mut().find_map(|child| match child.path == path {
+        true => Some(&mut child.outcome),
+        false => child_at(&mut child.outcome, path),
+    })
+}
+
+/// The subagents of a run, and the receipts that no agent has taken yet.
+struct Tree<'a> {
+    store: &'a Store,
+    run: &'a RunId,
+    by_parent: HashMap<Option<String>, Vec<SubagentRecord>>,
+    receipts: HashMap<String, Vec<CallReceipt>>,
+}
+
+impl Tree<'_> {
+    /// The subagents that the record of this id has started; `None` = the agent at the top.
+    fn below(&mut self, parent: Option<String>) -> Result<Vec<ChildSummary>, StoreError> {
+        let records = self.by_parent.remove(&parent).unwrap_or_default();
+        records.into_iter().map(|record| self.child(record)).collect()
+    }
+
+    fn child(&mut self, record: SubagentRecord) -> Result<ChildSummary, StoreError> {
+        let result: ChildResult = read(self.store, &record.id, &record.result)?;
+        let receipts = self.receipts.remove(&result.path).unwrap_or_default();
+        let children = self.below(Some(record.id))?;
+        let time = |at: i64| Timestamp::from_millisecond(at).unwrap_or_default();
+        let started = record.started.unwrap_or(record.created);
+        let rest = result.rest.unwrap_or_default();
+        let error = rest.error.or_else(|| {
+            let message = record.error?;
+            Some(RunError::Setup { message, hint: None })
+        });
+        let outcome = Outcome {
+            status: rows::child_status(record.status),
+            output: result.output.unwrap_or_default(),
+            messages: Vec::new(),
+            error,
+            attachments: rest.attachments,
+            usage: result.usage.unwrap_or_default(),
+            total: result.total.unwrap_or_default(),
+            findings: result.findings.flatten(),
+            receipts,
+            children,
+            warnings: rest.warnings,
+            unfinished: rest.unfinished,
+            run: self.run.clone(),
+            agent: record.agent,
+            model: record.model,
+            started: rest.started.unwrap_or_else(|| time(started)),
+            ended: rest.ended.unwrap_or_else(|| time(record.ended.unwrap_or(started))),
+        };
+        Ok(ChildSummary {
+            call_id: record.parent_tool_call_id,
+            step: result.step.unwrap_or_default(),
+            spawn_index: result.spawn_index,
+            path: result.path,
+            origin: match record.source {
+                Source::Preset => ChildOrigin::Preset,
+                Source::Fork => ChildOrigin::Fork,
+                Source::Team => ChildOrigin::Team,
+            },
+            task: record.goal,
+            context: record.context,
+            outcome,
+        })
+    }
+}
+
+fn by_parent(mut records: Vec<SubagentRecord>) -> HashMap<Option<String>, Vec<SubagentRecord>> {
+    records.sort_by_key(|record| record.sort_order);
+    let mut by_parent: HashMap<_, Vec<_>> = HashMap::new();
+    for record in records {
+        by_parent.entry(record.parent_subagent_id.clone()).or_default().push(record);
+    }
+    by_parent
+}
+
+/// The receipts by the path of the agent that called, each agent's in the order asked.
+fn calls(
+    store: &Store,
+    rows: Vec<StoredReceipt>,
+) -> Result<HashMap<String, Vec<CallReceipt>>, StoreError> {
+    let mut calls = Vec::with_capacity(rows.len());
+    for row in rows {
+        let position = row.receipt.body["position"].as_u64().unwrap_or(u64::MAX);
+        let call: CallReceipt = read(store, &row.receipt.id, &row.receipt.body)?;
+        calls.push((position, call));
+    }
+    calls.sort_by_key(|(position, call)| (call.step, *position));
+    let mut by_agent: HashMap<String, Vec<CallReceipt>> = HashMap::new();
+    for (_, call) in calls {
+        by_agent.entry(call.agent.clone()).or_default().push(call);
+    }
+    Ok(by_agent)
+}
+
+/// What a run has used that has not ended: by the agent at the top, and by all.
+async fn so_far(
+    store: &Store,
+    session: &str,
+    message: &str,
+    known: &Outcome,
+) -> Result<(Usage, Usage), StoreError> {
+    let mut own = Usage::default();
+    for entry in store.journal_of(session, message).await? {
+        let entry = rows::step_entry(store, message, entry)?;
+        // The address of a subagent begins with its parent's.
+        if let StepKind::Said { reply, .. } = entry.kind
+            && !entry.agent.contains('/')
+        {
+            own += Usage {
+                steps: 1,
+                input_tokens: reply.usage.input_tokens,
+                cached_tokens: reply.usage.cached_tokens,
+                output_tokens: reply.usage.output_tokens,
+                ..Usage::default()
+            };
+        }
+    }
+    for call in &known.receipts {
+        own += Usage { tool_calls: 1, fuel: call.receipt.fuel, ..Usage::default() };
+    }
+    let mut total = own;
+    for child in &known.children {
+        total += child.outcome.total;
+    }
+    Ok((own, total))
+}

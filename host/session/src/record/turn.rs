@@ -1,0 +1,314 @@
+//! One turn of a session: a person's message and all that answers it, whatever its state.
+//!
+//! ```text
+//! what a person says ──> Turn<Open> ──perform──> the two rows ──read──> Turn<Recorded>
+//!                            └── also of a process that died, with what is persisted of it
+//! ```
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use belljar_agent::frame::{self, LOST};
+use belljar_agent::{
+    Attachment, Control, Outcome, Replay, RunId, StepEntry, StepKind, Usage,
+};
+use belljar_model::Message;
+use belljar_policy::LimitsRequest;
+use belljar_store::{
+    MessageStatus, SessionKind, Store, StoreError, StoredMessage, StoredSession, SubagentRecord,
+};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::record::rows::{
+    self, AgentContent, AgentMetadata, ChildResult, PersonContent, PersonMetadata, ReceiptKey, read,
+};
+
+/// The version of the form in which a recorded turn is serialized.
+pub const RECORD_VERSION: u32 = 1;
+
+/// One turn of a session. `S` is its state: [`Open`] or [`Recorded`].
+#[derive(Debug, Clone)]
+pub struct Turn<S = Recorded> {
+    /// The person's message.
+    pub asked: String,
+    /// The agent's message, which everything of the turn belongs to: a placeholder until it has
+    /// ended.
+    pub message: String,
+    /// Its run.
+    pub run: RunId,
+    /// How far it is.
+    pub state: S,
+    pub(crate) said: PersonContent,
+    pub(crate) begun: PersonMetadata,
+}
+
+/// The state of a turn that is saved and has not ended. Whoever has it may run it: from its
+/// beginning, or from where its process died.
+#[derive(Debug, Default)]
+pub struct Open {
+    /// Ends single subagents of it.
+    pub control: Arc<Control>,
+    /// Its steps until its process died; `None` = it begins.
+    pub(crate) replay: Option<Replay>,
+    /// The number of its next event.
+    pub(crate) first_event: u64,
+    /// The subagents that it had when its process died.
+    pub(crate) before: Vec<SubagentRecord>,
+    /// The receipts that are stored of it.
+    pub(crate) receipts: HashSet<ReceiptKey>,
+}
+
+/// The state of a turn as the store has it.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Its session.
+    pub session: Arc<StoredSession>,
+    /// How far it is: `in_flight` while a process works on it, `interrupted` when that has died;
+    /// else how it ended.
+    pub status: MessageStatus,
+    /// How it ended; its messages are those that it added to the conversation. Of one that has not
+    /// ended it is what is known so far, with the status `cancelled`.
+    pub outcome: Outcome,
+    /// The place of the agent's message in the session.
+    pub(crate) place: i64,
+}
+
+impl<S> Turn<S> {
+    /// What the person said.
+    pub fn text(&self) -> &str {
+        &self.said.text
+    }
+
+    /// What the agent is told beside that.
+    pub fn context(&self) -> Option<&str> {
+        self.said.context.as_deref()
+    }
+
+    /// Whether a blocked agent is run with what it is given.
+    pub fn partial(&self) -> bool {
+        self.begun.partial.unwrap_or_default()
+    }
+
+    /// Its limits, below those of the grants.
+    pub fn limits(&self) -> LimitsRequest {
+        self.begun.limits.unwrap_or_default()
+    }
+}
+
+impl Turn<Open> {
+    /// A turn that begins. Its run has the id of the agent's message.
+    pub(crate) fn new(
+        asked: String,
+        message: String,
+        said: PersonContent,
+        begun: PersonMetadata,
+    ) -> Self {
+        let (run, state) = (message.clone().into(), Open::default());
+        Self { asked, message, run, state, said, begun }
+    }
+
+    /// The interrupted turn of these messages. A session has one at a time.
+    pub(crate) async fn interrupted(
+        store: &Store,
+        session: &str,
+        messages: &[StoredMessage],
+        subagents: &[SubagentRecord],
+        last_event: i64,
+    ) -> Result<Option<Self>, StoreError> {
+        let place = messages.iter().position(|one| one.status == MessageStatus::InFlight);
+        let Some(place) = place else { return Ok(None) };
+        let (Some(row), Some(asked)) =
+            (messages.get(place), place.checked_sub(1).and_then(|before| messages.get(before)))
+        else {
+            return Ok(None);
+        };
+        let known = AgentMetadata::deserialize(&row.metadata);
+        // Older programs left placeholders with no more than their id: such a turn cannot resume.
+        let (Ok(AgentMetadata { run: Some(run), .. }), Ok(said)) =
+            (known, PersonContent::deserialize(&asked.content))
+        else {
+            return Ok(None);
+        };
+        let mut entries = Vec::new();
+        for entry in store.journal_of(session, &row.id).await? {
+            entries.push(rows::step_entry(store, &row.id, entry)?);
+        }
+        with_files(store, session, &row.id, &mut entries).await?;
+        let of_turn = subagents.iter().filter(|one| one.parent_message_id == row.id);
+        Ok(Some(Self {
+            asked: asked.id.clone(),
+            message: row.id.clone(),
+            run,
+            said,
+            begun: PersonMetadata::deserialize(&asked.metadata).unwrap_or_default(),
+            state: Open {
+                before: of_turn.cloned().collect(),
+                receipts: entries
+                    .iter()
+                    .filter_map(rows::receipt_of)
+                    .map(rows::receipt_key)
+                    .collect(),
+                replay: Some(Replay::of(entries)),
+                first_event: next_event(store, session, &row.id, last_event).await?,
+                control: Arc::default(),
+            },
+        }))
+    }
+}
+
+impl Turn {
+    /// A turn as its two rows have it; `known` is the metadata of the second. Its receipts and
+    /// children are not read. Where `known` has no total, it is that of its `subagents`.
+    pub(crate) fn recorded(
+        store: &Store,
+        session: &Arc<StoredSession>,
+        asked: Option<&StoredMessage>,
+        answer: &StoredMessage,
+        known: AgentMetadata,
+        subagents: &[&SubagentRecord],
+    ) -> Result<Self, StoreError> {
+        let said: PersonContent = match asked {
+            Some(asked) => read(store, &asked.id, &asked.content)?,
+            None => PersonContent::default(),
+        };
+        let begun = asked.map(|asked| PersonMetadata::deserialize(&asked.metadata));
+        let content: AgentContent = read(store, &answer.id, &answer.content)?;
+        let run = known.run.unwrap_or_else(|| answer.id.clone().into());
+        let rest = known.rest.unwrap_or_default();
+        let time = |at| Timestamp::from_millisecond(at).unwrap_or_default();
+        let outcome = Outcome {
+            status: rows::outcome_status(answer.status),
+            output: content.text,
+            messages: content.messages.unwrap_or_else(|| lost(&said.text, subagents)),
+            error: rest.error,
+            attachments: rest.attachments,
+            usage: known.usage.unwrap_or_default(),
+            total: known.total.unwrap_or_else(|| used(subagents)),
+            findings: None,
+            receipts: Vec::new(),
+            children: Vec::new(),
+            warnings: rest.warnings,
+            unfinished: rest.unfinished,
+            run: run.clone(),
+            agent: known.agent.unwrap_or_else(|| match session.kind {
+                SessionKind::Team => format!("team {}", session.agent),
+                SessionKind::Chat | SessionKind::Run | SessionKind::Api => session.agent.clone(),
+            }),
+            model: known.model.unwrap_or_default(),
+            started: rest.started.unwrap_or_else(|| time(answer.created)),
+            ended: rest.ended.unwrap_or_else(|| time(answer.updated)),
+        };
+        Ok(Self {
+            asked: asked.map(|asked| asked.id.clone()).unwrap_or_default(),
+            message: answer.id.clone(),
+            run,
+            said,
+            begun: begun.and_then(Result::ok).unwrap_or_default(),
+            state: Recorded {
+                session: Arc::clone(session),
+                status: answer.status,
+                outcome,
+                place: answer.sort_order,
+            },
+        })
+    }
+
+    /// All that it added to the conversation.
+    pub(crate) fn messages(&self) -> &[Message] {
+        &self.state.outcome.messages
+    }
+}
+
+/// As `belljar receipts --json` shows it. Holds no secrets: the sandbox keeps their values out of
+/// outputs and receipts.
+impl Serialize for Turn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Recorded { session, status, outcome, .. } = &self.state;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("version", &RECORD_VERSION)?;
+        map.serialize_entry("id", &self.run)?;
+        map.serialize_entry("session", &session.id)?;
+        map.serialize_entry("kind", &session.kind)?;
+        map.serialize_entry("status", status)?;
+        map.serialize_entry("task", self.text())?;
+        if let Some(context) = self.context() {
+            map.serialize_entry("context", context)?;
+        }
+        map.serialize_entry("workspace", &session.workspace)?;
+        map.serialize_entry("outcome", outcome)?;
+        map.end()
+    }
+}
+
+/// What the model is told of a turn whose result was never saved: that, and what its
+/// subagents had concluded.
+fn lost(asked: &str, subagents: &[&SubagentRecord]) -> Vec<Message> {
+    let mut text = LOST.to_owned();
+    for subagent in rows::top(subagents) {
+        let output = ChildResult::of_record(subagent).output.unwrap_or_default();
+        let status = subagent.status.as_str();
+        text.push('\n');
+        text.push_str(&frame::kept_conclusion(&subagent.display_name, status, &output));
+    }
+    vec![Message::User { text: asked.to_owned() }, Message::Assistant { text, calls: Vec::new() }]
+}
+
+/// What the subagents of such a turn used.
+fn used(subagents: &[&SubagentRecord]) -> Usage {
+    let mut used = Usage::default();
+    for subagent in rows::top(subagents) {
+        // A subagent that did not end has none.
+        used += ChildResult::of_record(subagent).total.unwrap_or_default();
+    }
+    used
+}
+
+/// Puts the contents of files, which are stored apart, back into the results that brought them.
+async fn with_files(
+    store: &Store,
+    session: &str,
+    message: &str,
+    entries: &mut [StepEntry],
+) -> Result<(), StoreError> {
+    let files = entries.iter_mut().flat_map(|entry| match &mut entry.kind {
+        StepKind::Result(kept) => kept.attachments.iter_mut(),
+        StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => [].iter_mut(),
+    });
+    let mut files: Vec<_> = files.collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    let stored = store.attachments(session).await?;
+    for stored in stored.into_iter().filter(|stored| stored.message == message) {
+        let is = |file: &&mut &mut Attachment| {
+            file.data.is_empty()
+                && Some(&file.call_id) == stored.call_id.as_ref()
+                && file.name == stored.name
+        };
+        if let Some(file) = files.iter_mut().find(is) {
+            let (_, data) = store.attachment(session, &stored.id).await?;
+            file.data = Bytes::from(data);
+        }
+    }
+    Ok(())
+}
+
+/// The number of the run's next event: behind that of the last one that is stored.
+async fn next_event(
+    store: &Store,
+    session: &str,
+    message: &str,
+    last: i64,
+) -> Result<u64, StoreError> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        seq: u64,
+    }
+    let stored = store.events_after(session, last.saturating_sub(1), 1).await?;
+    let of_turn = stored.iter().find(|event| event.message == message);
+    let number = of_turn.and_then(|event| serde_json::from_str::<Numbered>(&event.body).ok());
+    Ok(number.map_or(0, |event| event.seq.saturating_add(1)))
+}
