@@ -61,7 +61,7 @@ async fn a_deleted_tenants_turns_end_and_nothing_of_them_is_written() {
     let store = world.store.of_tenant("blue");
     assert!(store.sessions(10).await.unwrap().is_empty());
     assert!(store.messages(&session).await.unwrap_or_default().is_empty());
-    // The neighbour's turn has gone on, and is saved.
+    // The neighbour's turn has run on, and is saved.
     assert_eq!(running(&world, "red-member").await, 1);
     let cancel = format!("/v1/sessions/{neighbour}/cancel");
     world.call_as("red-member", "POST", &cancel).json(&json!({})).send().await.is(200);
@@ -99,7 +99,7 @@ async fn a_tenant_that_was_made_again_sees_nothing_that_its_predecessor_has_open
     }
     let cancel = format!("/v1/sessions/{session}/cancel");
     call("POST", &cancel).json(&json!({})).send().await.is(404);
-    // The neighbour's turn goes on.
+    // The neighbour's turn runs on.
     assert_eq!(running(&world, "red-member").await, 1);
 }
 

@@ -41,7 +41,7 @@ pub struct AgentBuilder {
     settings: String,
     secrets: SecretStore,
     asker: Option<Arc<dyn Asker>>,
-    /// What was wrong first.
+    /// The first problem.
     problem: Option<AgentBuildError>,
 }
 
@@ -73,7 +73,7 @@ pub enum AgentBuildError {
     Blocked {
         /// Its identity.
         agent: String,
-        /// What is missing. Holds words of its file, escaped.
+        /// The missing part. Holds words of its file, escaped.
         reasons: Vec<String>,
     },
 }
@@ -95,7 +95,7 @@ impl AgentBuildError {
         }
     }
 
-    /// What the caller can do about it.
+    /// The remedy for the caller.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoAgent => "name one with `AgentBuilder::agent` or `agent_file`",
@@ -142,12 +142,12 @@ impl Agent {
         run(&self.host, spec, events, cancel).await
     }
 
-    /// What it asks for, what it is granted, and what it may do.
+    /// The agent with its request, its grants and its rights.
     pub fn resolved(&self) -> &ResolvedAgent {
         &self.agent
     }
 
-    /// What its runs share, for [`crate::run()`] with a [`RunSpec`] of one's own.
+    /// The state that its runs share, for [`crate::run()`] with a [`RunSpec`] of one's own.
     pub fn host(&self) -> &Host {
         &self.host
     }
@@ -200,7 +200,7 @@ impl AgentBuilder {
         self
     }
 
-    /// What is granted, in the words of `belljar.toml`.
+    /// The grants, in the words of `belljar.toml`.
     pub fn settings(mut self, toml: impl Into<String>) -> Self {
         self.settings = toml.into();
         self
@@ -222,7 +222,7 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
-    /// What was wrong first.
+    /// The first problem.
     pub fn build(self) -> Result<Agent, AgentBuildError> {
         if let Some(problem) = self.problem {
             return Err(problem);

@@ -1,4 +1,4 @@
-//! What happens during a run, as it happens: one typed stream for the terminal,
+//! The events of a run, as they happen: one typed stream for the terminal,
 //! `--output-format stream-json` and the server.
 //!
 //! # The schema, version 2
@@ -79,12 +79,12 @@ pub struct Event {
     /// Who it is about.
     #[serde(serialize_with = "as_text")]
     pub agent: Arc<str>,
-    /// What happened.
+    /// The kind of the event, with its fields.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened. The module's documentation is the schema.
+/// The kinds of events. The module's documentation is the schema.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the table in the module's documentation says it once")]
@@ -135,7 +135,7 @@ pub enum EventKind {
         tool: String,
         ok: bool,
         ending: String,
-        /// What went wrong, for the person; foreign text, cut at 2,000 characters.
+        /// The problem, for the person; foreign text, cut at 2,000 characters.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         fuel: u64,
@@ -293,7 +293,7 @@ pub struct Counts {
 /// One thing on an agent's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TodoItem {
-    /// What is to be done.
+    /// The task.
     pub content: String,
     /// `pending`, `in_progress`, `completed` or `cancelled`.
     pub status: &'static str,

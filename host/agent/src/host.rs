@@ -1,4 +1,4 @@
-//! What a process has one of: everything that a run needs and does not own.
+//! The state that a process has once: everything that a run needs and does not own.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::tools::hooks::Hooks;
 use belljar_catalogue::ToolCatalogue;
 use belljar_catalogue::{Library, SkillLibrary, TeamLibrary};
 
-/// What a process has one of. Cloning shares all of it.
+/// The state that a process has once. Cloning shares all of it.
 #[derive(Clone)]
 pub struct Host {
     /// Runs the tools.

@@ -12,7 +12,7 @@
 //! [`Agent::builder`] puts an agent into another program; `examples/run_agent.rs` does it in forty
 //! lines.
 //!
-//! What this crate promises:
+//! Promises of this crate:
 //!
 //! - [`run()`] always gives an [`Outcome`], with all that was done until then.
 //! - A tool outside the agent's rights is neither advertised nor dispatched, and its component
@@ -47,7 +47,7 @@ mod subagent;
 mod tools;
 pub mod trace;
 
-pub use agent_loop::machine::{Partial, counted, cut_off, held, message_bytes};
+pub use agent_loop::machine::{Partial, counted, cut_off, hold_tokens, message_bytes};
 /// What the builder of an agent takes, so that a program of one's own needs no other crate for it.
 pub use belljar_catalogue::StockTool;
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
@@ -62,7 +62,7 @@ pub use prompt::blocks::ListedAgent;
 pub use prompt::findings::{Finding, FindingSeverity, Findings};
 pub use prompt::{frame, skills};
 pub use replay::journal::{Journal, NoJournal, QueuedChild};
-pub use replay::log::{Kept, PlannedChild, Replay, StepEntry, StepKind};
+pub use replay::log::{LoggedResult, PlannedChild, Replay, StepEntry, StepKind};
 pub use rights::delegates::side_by_side;
 pub use rights::model::model_of;
 pub use rights::resolve::{
@@ -78,7 +78,7 @@ pub use subagent::team::{
 /// Ends a run: what [`Agent::run_with`] takes.
 pub use tokio_util::sync::CancellationToken;
 pub use tools::approval::asker::{Approval, Asker, NoAsker, Question};
-pub use tools::builtin::spec::host_tool_specs;
+pub use tools::builtin::spec::builtin_tool_specs;
 pub use tools::hooks::{HookCheck, Hooks};
 pub use tools::result::ending_word;
 pub use trace::TRACE_TARGET;

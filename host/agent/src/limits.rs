@@ -31,7 +31,7 @@ pub const MAX_BATCH: usize = 1_024;
 /// Most bytes of all conclusions of one `delegate_parallel`: four of the largest.
 pub const MAX_BATCH_CONCLUSIONS: usize = 4 * MAX_CONCLUSION_BYTES;
 
-/// What each conclusion of a large batch may have in any case.
+/// Bytes that each conclusion of a large batch may have in any case.
 pub const MIN_CONCLUSION_BYTES: usize = 2 << 10;
 
 /// How long an agent that has said its last word waits for its subagents in the background,

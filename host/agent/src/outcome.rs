@@ -33,11 +33,11 @@ pub struct Outcome {
     /// Files that tools handed over, in the order of the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// What this agent used, without its children.
+    /// The usage of this agent, without its children.
     pub usage: Usage,
-    /// What this agent and its children used.
+    /// The usage of this agent and its children.
     pub total: Usage,
-    /// What it found, where its definition sets `emitStructuredFindings`.
+    /// Its findings, where its definition sets `emitStructuredFindings`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<Findings>,
     /// One for each tool call of this agent that began or was refused, in the order asked. A
@@ -46,7 +46,7 @@ pub struct Outcome {
     /// The subagents, in the order asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<ChildSummary>,
-    /// What a person should know besides: granted less than asked, a truncated answer, a
+    /// Warnings for a person: granted less than asked, a truncated answer, a
     /// tool that could not be offered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -109,22 +109,22 @@ pub enum RunError {
     /// The model call failed for good.
     #[error("{message}")]
     Model {
-        /// What happened; safe to show.
+        /// The problem; safe to show.
         message: String,
     },
     /// The agent could not be started: blocked, no model, no workspace.
     #[error("{message}")]
     Setup {
-        /// What is missing; safe to show.
+        /// The missing part; safe to show.
         message: String,
-        /// What the operator can do about it.
+        /// The remedy for the operator.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
     /// A hook of the operator did not let it start, or ended it.
     #[error("a hook stopped it: {reason}")]
     Hook {
-        /// What the hook said; escaped.
+        /// The hook's reason; escaped.
         reason: String,
     },
     /// Somebody stopped it.
@@ -133,15 +133,15 @@ pub enum RunError {
     /// A bug in belljar.
     #[error("belljar itself failed: {message}; please report it")]
     Internal {
-        /// What is known of it.
+        /// The known details.
         message: String,
     },
 }
 
-/// What was used.
+/// Amounts that were used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Model turns.
+    /// Steps: answers of the model, each with its calls.
     pub steps: u64,
     /// Input tokens, cached ones included.
     pub input_tokens: u64,
@@ -174,7 +174,7 @@ pub struct Attachment {
     pub data: Bytes,
 }
 
-/// What one tool call did, and where in the run it stood.
+/// The effects of one tool call, and its place in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallReceipt {
     /// The call's id in the conversation.
@@ -188,7 +188,7 @@ pub struct CallReceipt {
     /// Why it did not succeed, cut at a bound. Foreign text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it did.
+    /// Its effects.
     pub receipt: Receipt,
 }
 
@@ -204,7 +204,7 @@ pub struct ChildSummary {
     /// Its name behind its parent's path; no other of the run has it.
     #[serde(default)]
     pub path: String,
-    /// What it started from.
+    /// Its origin.
     #[serde(default)]
     pub origin: ChildOrigin,
     /// The task it was given.
@@ -285,7 +285,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// What a subagent starts from.
+/// The origin of a subagent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChildOrigin {

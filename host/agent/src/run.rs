@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use belljar_definition::host_tools;
+use belljar_definition::builtin_tools;
 use belljar_model::{ChatRequest, Message};
 use belljar_policy::{Budget, Caps, Level, Limits, LimitsRequest, Meter};
 use tokio::time::Instant;
@@ -28,14 +28,14 @@ use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::control::Control;
 use crate::tools::builtin::tool::Depth;
 
-/// What is to be run.
+/// The parameters of a run.
 #[derive(Debug, Clone)]
 pub struct RunSpec {
     /// The agent, resolved against its grants.
     pub agent: Arc<ResolvedAgent>,
     /// The task. Sent byte for byte.
     pub task: String,
-    /// What the agent would otherwise have to find out; blank = none.
+    /// Facts that the agent would otherwise have to find out; blank = none.
     pub context: Option<String>,
     /// The model, by name or alias; `None` = what the definition says, else `main`.
     pub model: Option<String>,
@@ -47,12 +47,12 @@ pub struct RunSpec {
     pub partial: bool,
     /// Earlier messages of the conversation, sent before the task as they are.
     pub history: Vec<Message>,
-    /// What this run uses counts here too: a team's budget, a chat session's. `None` = the run
+    /// The budget above the run: a team's budget, a chat session's. `None` = the run
     /// has a session budget to itself.
     pub budget: Option<Budget>,
     /// The run's id. `None` = a new one.
     pub run: Option<RunId>,
-    /// What is kept of this run from before its process died. `None` = it begins now. The rest
+    /// The steps of this run from before its process died. `None` = it begins now. The rest
     /// of the spec has to be what it was then.
     pub replay: Option<Arc<Replay>>,
     /// The number of the run's next event: how many there were before its process died.
@@ -89,7 +89,7 @@ pub struct Preview {
     pub model: String,
     /// System blocks, messages and tools.
     pub request: ChatRequest,
-    /// What a person should know: rights that were narrowed, tools that are left out.
+    /// Warnings for a person: rights that were narrowed, tools that are left out.
     pub notes: Vec<String>,
     least_tokens: u64,
 }
@@ -146,7 +146,7 @@ pub async fn run(
     outcome
 }
 
-/// What the model of this run would be sent first. Nothing runs.
+/// The first request that this run would send to its model. Nothing runs.
 pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
     let spec = brought_along(host, spec);
     let run = RunId::new(&*host.clock);
@@ -242,7 +242,7 @@ fn log_for_the_operator(error: &RunError) {
     }
 }
 
-/// The caps of the session of a single run: those of its agent, and a step for its last turn. What
+/// The caps of the session of a single run: those of its agent, and its last step. What
 /// is below the agent cannot take that one.
 pub fn caps_of_run(limits: &Limits) -> Caps {
     Caps::of(limits).with(Meter::Steps, limits.steps.saturating_add(1))
@@ -255,7 +255,7 @@ const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// at all.
 fn brought_along(host: &Host, mut spec: RunSpec) -> RunSpec {
     host.skills.refresh();
-    if spec.agent.rights.tool(host_tools::USE_SKILL).is_err() {
+    if spec.agent.rights.tool(builtin_tools::USE_SKILL).is_err() {
         return spec;
     }
     let Some(text) = skills::triggered(&host.skills, &spec.task) else { return spec };

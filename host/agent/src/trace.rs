@@ -1,4 +1,4 @@
-//! What a tracer of the operator's is told: turns, agents, answers of models and tool calls, each
+//! The spans for the operator's tracer: turns, agents, answers of models and tool calls, each
 //! a span.
 //!
 //! INV-98: a span holds ids that this program made, names that somebody was granted or configured
@@ -93,7 +93,7 @@ pub(crate) fn agent_ended(span: &Span, outcome: &Outcome) {
 }
 
 /// A question to the model.
-pub fn model_turn(model: &Resolved, step: u64) -> Span {
+pub fn step(model: &Resolved, step: u64) -> Span {
     let (provider, model) = provider_and_model(model);
     info_span!(
         target: TRACE_TARGET,
@@ -160,7 +160,7 @@ pub(crate) fn tool_call(decision: &Decision, step: u64) -> Span {
     )
 }
 
-/// What a tool call did, told to the span that it runs in.
+/// The result of a tool call, in the span that it runs in.
 pub(crate) fn called(receipt: &Receipt) {
     let span = Span::current();
     // A call that was given up is noted outside of its own span.

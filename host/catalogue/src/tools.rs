@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_definition::{Diagnostic, HOST_TOOLS, KnownTools, Settings, Severity, ToolManifest};
+use belljar_definition::{BUILTIN_TOOLS, Diagnostic, KnownTools, Settings, Severity, ToolManifest};
 use belljar_model::ToolSpec;
 use belljar_policy::{Rights, ToolName};
 use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm};
@@ -169,7 +169,7 @@ impl ToolCatalogue {
 
     /// The names that agent files and grants may use.
     pub fn known(&self) -> KnownTools {
-        let host = HOST_TOOLS.iter().filter_map(|name| ToolName::new(name).ok());
+        let host = BUILTIN_TOOLS.iter().filter_map(|name| ToolName::new(name).ok());
         let owned = self.owners.keys().chain(self.held.keys()).cloned();
         KnownTools::new(owned.chain(host))
     }
@@ -206,7 +206,7 @@ impl ToolCatalogue {
                     Some((_, names)) => names.push(name),
                     None => wanted.push((owner, vec![name])),
                 },
-                None if HOST_TOOLS.contains(&name.as_str()) => {}
+                None if BUILTIN_TOOLS.contains(&name.as_str()) => {}
                 None => warnings.push(match self.held.get(name) {
                     Some(why) => format!("tool `{name}` is left out: {why}"),
                     None => format!("tool `{name}` is granted, but there is no such tool"),
@@ -286,7 +286,7 @@ impl ToolCatalogue {
     }
 
     fn reserved(&self, name: &ToolName) -> bool {
-        HOST_TOOLS.contains(&name.as_str()) || self.owners.contains_key(name)
+        BUILTIN_TOOLS.contains(&name.as_str()) || self.owners.contains_key(name)
     }
 
     fn problem(&mut self, path: &Path, code: &'static str, message: String) {

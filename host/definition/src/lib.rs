@@ -26,8 +26,8 @@ mod toml_read;
 mod visibility;
 mod yaml;
 
-pub use agent::host_tools;
-pub use agent::host_tools::HOST_TOOLS;
+pub use agent::builtin_tools;
+pub use agent::builtin_tools::BUILTIN_TOOLS;
 pub use agent::{
     AgentContext, AgentDefinition, AliasStatus, CanonicalForm, Decider, KnownTools, Missing,
     NoCanonicalForm, NotAnAgent, NotKept, Parsed, READING_TOOLS, Shapes, Status, SubagentsAsk,

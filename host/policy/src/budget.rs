@@ -22,7 +22,7 @@ use crate::cancel::{Cancelled, Waiters};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Meter {
-    /// Model turns.
+    /// Steps.
     Steps,
     /// Input and output tokens.
     Tokens,

@@ -114,14 +114,14 @@ macro_rules! limits {
 const MIB: u64 = 1 << 20;
 
 limits! {
-    steps, "model turns", 30,
-        "Model turns with their tool calls (`maxTurns`, `--max-steps`). Long enough for real work, short enough that a looping model ends.";
+    steps, "steps", 30,
+        "Answers of the model with their tool calls (`maxTurns`, `--max-steps`). Long enough for real work, short enough that a looping model ends.";
     timeout_seconds, "seconds", 600,
         "Wall time of the whole run (`timeoutSeconds`).";
     prefill_timeout_seconds, "seconds", 120,
-        "Wall time to the first token of each model turn (`prefillTimeoutSeconds`). Local models read a long prompt slowly.";
+        "Wall time to the first token of each step (`prefillTimeoutSeconds`). Local models read a long prompt slowly.";
     tokens, "tokens", 1_000_000,
-        "Input and output tokens of all model turns together.";
+        "Input and output tokens of all steps together.";
     fuel_per_call, "fuel", 20_000_000_000,
         "Fuel of one tool call: about two seconds of a tight loop at 11 G fuel a second.";
     fuel, "fuel", 200_000_000_000,

@@ -243,7 +243,7 @@ impl Services {
         open.values().filter_map(|cell| cell.get().cloned()).collect()
     }
 
-    /// Opens these tenants and resumes the turns that a process died in. Gives how many.
+    /// Opens these tenants and resumes their interrupted turns. Gives how many.
     pub(crate) async fn recover(&self, tenants: &[Tenant]) -> usize {
         let mut turns = 0;
         for tenant in tenants {

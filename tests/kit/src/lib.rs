@@ -1,5 +1,6 @@
-//! Shared helpers of tests: tools written in a few lines of WebAssembly text, and a host to
-//! run them in.
+//! Shared helpers of tests: the world of the crates' tests, tools written in a few lines of
+//! WebAssembly text, and a sandbox to run them in. The world of tests that run the binary stands
+//! beside this crate, in `binary/`.
 //!
 //! Helpers panic where a test would: a broken fixture is a failed test.
 

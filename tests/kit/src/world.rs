@@ -1,8 +1,8 @@
-//! A host with a scripted model, the committed stock tools, and a home and workspace of its
-//! own; the model's requests are kept for the tests to look at.
+//! The world of tests of the crates: a host with a scripted model, the committed stock tools, and a
+//! home and workspace of its own; the model's requests are kept for the tests to look at.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -106,31 +106,14 @@ impl World {
         for (name, text) in plan.files {
             write(&workspace.path().join(name), text);
         }
-        let toml = (Path::new("belljar.toml"), plan.settings);
-        let settings = match Settings::parse(Some(toml), None, None) {
-            Ok(settings) => Arc::new(settings),
-            Err(problems) => panic!("{problems:#?}"),
-        };
-        let tools = if plan.tools.is_empty() { vec![stock("file_read")] } else { plan.tools };
-        let tools = ToolCatalogue::stock(tools, &settings);
-        assert_eq!(tools.problems(), []);
-        let roots = vec![
-            Root::home(home.path()),
-            Root::workspace(&workspace.path().canonicalize().unwrap()),
-        ];
-        let library = Library::open(roots, tools.known(), settings.project_override);
-        let transcript = if plan.transcript.is_empty() { NO_CALLS } else { plan.transcript };
-        let inner = ScriptedModel::from_yaml(transcript, Path::new("test.yaml")).unwrap();
-        let model = Arc::new(Spy { inner, sent: Mutex::default() });
-        let models = Arc::new(Models::single(model.clone()));
-        let mut host = Host::new(sandbox(), models, settings, Arc::new(tools), Arc::new(library));
-        let roots = vec![
-            Root::in_home::<TeamDefinition>(home.path()),
-            Root::in_workspace::<TeamDefinition>(&workspace.path().canonicalize().unwrap()),
-        ];
-        host.teams = Arc::new(TeamLibrary::of(roots, Vec::new(), (), false));
+        let (mut host, model) = host(home.path(), &workspace.path().canonicalize().unwrap(), plan);
         host.clock = Arc::new(FixedClock::new("2026-11-20T10:00:00Z".parse().unwrap()));
         Self { home, workspace, host, model, events: Arc::default() }
+    }
+
+    /// The workspace, without a link in its path.
+    pub fn root(&self) -> PathBuf {
+        self.workspace.path().canonicalize().unwrap()
     }
 
     /// The spec of a run of `agent`.
@@ -139,7 +122,7 @@ impl World {
             Ok(agent) => agent,
             Err(error) => panic!("{error}: {:#?}", self.host.library.problems()),
         };
-        RunSpec::new(Arc::new(agent), task, self.workspace.path().canonicalize().unwrap())
+        RunSpec::new(Arc::new(agent), task, self.root())
     }
 
     /// Keeps events in [`World::events`].
@@ -174,6 +157,32 @@ impl World {
     pub fn kinds(&self) -> Vec<EventKind> {
         self.events.lock().unwrap().iter().map(|event| event.kind.clone()).collect()
     }
+}
+
+/// A host over a home and a workspace that are there, with the settings, tools and transcript of a
+/// plan; and its model.
+pub fn host(home: &Path, workspace: &Path, plan: Plan<'_>) -> (Host, Arc<Spy>) {
+    let toml = (Path::new("belljar.toml"), plan.settings);
+    let settings = match Settings::parse(Some(toml), None, None) {
+        Ok(settings) => Arc::new(settings),
+        Err(problems) => panic!("{problems:#?}"),
+    };
+    let tools = if plan.tools.is_empty() { vec![stock("file_read")] } else { plan.tools };
+    let tools = ToolCatalogue::stock(tools, &settings);
+    assert_eq!(tools.problems(), []);
+    let roots = vec![Root::home(home), Root::workspace(workspace)];
+    let library = Library::open(roots, tools.known(), settings.project_override);
+    let transcript = if plan.transcript.is_empty() { NO_CALLS } else { plan.transcript };
+    let inner = ScriptedModel::from_yaml(transcript, Path::new("test.yaml")).unwrap();
+    let model = Arc::new(Spy { inner, sent: Mutex::default() });
+    let models = Arc::new(Models::single(model.clone()));
+    let mut host = Host::new(sandbox(), models, settings, Arc::new(tools), Arc::new(library));
+    let roots = vec![
+        Root::in_home::<TeamDefinition>(home),
+        Root::in_workspace::<TeamDefinition>(workspace),
+    ];
+    host.teams = Arc::new(TeamLibrary::of(roots, Vec::new(), (), false));
+    (host, model)
 }
 
 const NO_CALLS: &str = "transcript: 1\nagents: []\n";

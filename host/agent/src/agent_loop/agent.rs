@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::machine::{Ending, Input, Loop, Turn};
+use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::rights::delegates::Delegates;
 use crate::subagent::background::{Background, Ended};
 use crate::subagent::planned::{Planned, Starting};
@@ -36,9 +36,9 @@ pub(crate) struct Agent<'a> {
     pub(crate) stop: &'a CancellationToken,
     /// One permit for each child at a time.
     pub(crate) slots: Arc<Semaphore>,
-    /// What hooks have said about this agent.
+    /// The results of this agent's hooks.
     pub(crate) hooked: HookState,
-    /// What it does, or what was done before its process died.
+    /// Its effects: done now, or replayed from before its process died.
     pub(crate) effects: Box<dyn Effects>,
     /// The tools whose calls may be made again: belljar's own that only read.
     pub(crate) repeatable: BTreeSet<ToolName>,
@@ -47,10 +47,10 @@ pub(crate) struct Agent<'a> {
 /// The agent's time, as one timer.
 pub(crate) type Timer = Pin<Box<Sleep>>;
 
-/// What a model was told beside results since its last answer.
-pub(crate) type Told = Vec<String>;
+/// The notes that a model got beside results since its last answer.
+pub(crate) type Notes = Vec<String>;
 
-/// What an agent does. All of it can be asked for again in the next process, in the same order.
+/// The effects of an agent. The next process can ask for all of them again, in the same order.
 #[async_trait]
 pub(crate) trait Effects: Send + Sync {
     /// Says that the agent begins.
@@ -61,7 +61,7 @@ pub(crate) trait Effects: Send + Sync {
 
     /// Takes the step of the model's next answer before the model is asked, so that agents that
     /// run side by side never take more than a budget above them has.
-    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> Turn;
+    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep;
 
     /// Has the model answer.
     async fn ask_model(
@@ -69,7 +69,7 @@ pub(crate) trait Effects: Send + Sync {
         agent: &Agent<'_>,
         machine: &mut Loop,
         last: bool,
-        told: &mut Told,
+        notes: &mut Notes,
         timer: &mut Timer,
     ) -> Input;
 
@@ -82,13 +82,13 @@ pub(crate) trait Effects: Send + Sync {
         machine: &Loop,
     ) -> Answer;
 
-    /// The model asks for nothing more. Gives how the agent ends, or else with what it goes on.
+    /// The model asks for nothing more. Gives how the agent ends, or the input with which it continues.
     /// `again`: a hook has kept it from ending before.
     async fn finish(
         &self,
         agent: &Agent<'_>,
         machine: &mut Loop,
-        told: &mut Told,
+        notes: &mut Notes,
         ending: Ending,
         again: &mut bool,
         timer: &mut Timer,

@@ -15,14 +15,15 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::agent_loop::agent::{Agent, Effects, Timer, Told};
+use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
 use crate::agent_loop::ended::outcome;
 use crate::agent_loop::ended::panic_message;
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::live::Live;
 use crate::agent_loop::machine::{
-    Effect, Ending, Gauge, Input, Loop, Partial, Turn, counted, cut_off, held, least_tokens,
+    Effect, Ending, Gauge, Input, Loop, NextStep, Partial, counted, cut_off, hold_tokens,
+    least_tokens,
 };
 use crate::agent_loop::prepare::{Prepared, prepare};
 use crate::events::EventKind;
@@ -36,8 +37,8 @@ use crate::subagent::background::Background;
 use crate::tools::hooks::state::HookState;
 use crate::trace;
 
-/// How a model call went.
-enum Heard {
+/// The result of asking a model.
+enum Asked {
     Reply(Result<Reply, ModelError>),
     Cancelled,
     Late,
@@ -63,8 +64,8 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         if let Some(jar) = &jar {
             close(jar, &job, &ledger).await;
         }
-        let said = machine.map(Loop::into_said).unwrap_or_default();
-        let outcome = outcome(&job, &ledger, ending, said, started);
+        let transcript = machine.map(Loop::into_transcript).unwrap_or_default();
+        let outcome = outcome(&job, &ledger, ending, transcript, started);
         trace::agent_ended(&traced, &outcome);
         outcome
     };
@@ -133,20 +134,20 @@ impl Agent<'_> {
     async fn drive(&self, machine: &mut Loop, timer: &mut Timer) -> Ending {
         let effects = &*self.effects;
         effects.begin(self, machine);
-        let mut told = Told::new();
+        let mut notes = Notes::new();
         match effects.start(self, timer).await {
-            Ok(notes) if notes.is_empty() => {}
-            Ok(notes) => machine.note(&mut told, notes.trim_start().to_owned()),
+            Ok(text) if text.is_empty() => {}
+            Ok(text) => machine.note(&mut notes, text.trim_start().to_owned()),
             Err(ending) => return ending,
         }
         let mut input = Input::Begin;
         let (mut warned, mut again) = (0, false);
         loop {
             let asks = matches!(input, Input::Begin | Input::Answered(_));
-            let turn = asks.then(|| effects.take_step(self, machine));
-            let todo = machine.step(input, &self.gauge(turn));
+            let next_step = asks.then(|| effects.take_step(self, machine));
+            let todo = machine.step(input, &self.gauge(next_step));
             let asked = todo.iter().any(|effect| matches!(effect, Effect::AskModel { .. }));
-            if !asked && matches!(turn, Some(Turn::Whole | Turn::Last(_))) {
+            if !asked && matches!(next_step, Some(NextStep::Whole | NextStep::Last(_))) {
                 self.job.budget.refund(Meter::Steps, 1);
             }
             let mut next = None;
@@ -157,7 +158,7 @@ impl Agent<'_> {
                         if let Some(ending) = self.halted() {
                             return ending;
                         }
-                        let reply = effects.ask_model(self, machine, last, &mut told, timer);
+                        let reply = effects.ask_model(self, machine, last, &mut notes, timer);
                         next = Some(reply.await);
                     }
                     Effect::Call(decisions) => {
@@ -165,7 +166,7 @@ impl Agent<'_> {
                     }
                     Effect::Finish(ending) => {
                         let ended =
-                            effects.finish(self, machine, &mut told, ending, &mut again, timer);
+                            effects.finish(self, machine, &mut notes, ending, &mut again, timer);
                         match ended.await {
                             Ok(input) => next = Some(input),
                             Err(ending) => return ending,
@@ -197,11 +198,11 @@ impl Agent<'_> {
     }
 
     /// The agent has nothing more to do. While it has subagents in the background, it waits for
-    /// them and hears how they ended; then it may say something else.
+    /// them and notes how they ended; then it may answer once more.
     pub(crate) async fn last_word(
         &self,
         machine: &mut Loop,
-        told: &mut Told,
+        notes: &mut Notes,
         ending: Ending,
         timer: &mut Timer,
     ) -> Result<Input, Ending> {
@@ -217,11 +218,11 @@ impl Agent<'_> {
         }
         let news = self.background.news();
         if news.is_empty() {
-            // It has heard of all of them.
+            // It knows of all of them.
             return Err(ending);
         }
         for news in news {
-            machine.note(told, news);
+            machine.note(notes, news);
         }
         Ok(machine.reopen())
     }
@@ -241,22 +242,22 @@ impl Agent<'_> {
     }
 
     /// Takes the step of the model's next answer, or says why there is none.
-    pub(crate) fn reserve_step(&self) -> Turn {
+    pub(crate) fn reserve_step(&self) -> NextStep {
         let budget = &self.job.budget;
-        let Err(exhausted) = budget.reserve(Meter::Steps, 1) else { return Turn::Whole };
+        let Err(exhausted) = budget.reserve(Meter::Steps, 1) else { return NextStep::Whole };
         match budget.reserve_above(Meter::Steps, 1) {
-            Ok(()) => Turn::Last(exhausted),
-            Err(above) => Turn::None(above),
+            Ok(()) => NextStep::Last(exhausted),
+            Err(above) => NextStep::None(above),
         }
     }
 
-    /// Sends the conversation to the model and waits for the whole answer. `told`: what was
+    /// Sends the conversation to the model and waits for the whole answer. `notes`: what was
     /// added to it besides results.
     pub(crate) async fn ask(
         &self,
         machine: &Loop,
         last: bool,
-        told: Told,
+        notes: Notes,
         timer: &mut Timer,
     ) -> Input {
         let job = self.job;
@@ -265,13 +266,13 @@ impl Agent<'_> {
             Ok(held) => held,
             Err(ending) => {
                 job.budget.refund(Meter::Steps, 1);
-                return Input::Interrupted { heard: String::new(), answers: Vec::new(), ending };
+                return Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
             }
         };
         self.ledger.entries().usage.steps += 1;
         job.emit(|| EventKind::StepStarted { step, last });
-        let mut said = Partial::default();
-        let span = trace::model_turn(&job.model, step);
+        let mut partial = Partial::default();
+        let span = trace::step(&job.model, step);
         let cx = CallContext {
             agent: &job.agent.definition.name,
             spawn_index: job.spawn_index,
@@ -283,58 +284,58 @@ impl Agent<'_> {
             cancel: self.stop.clone(),
         };
         let asking = async {
-            let mut listen = |event| job.hear(event, &mut said);
+            let mut listen = |event| job.on_event(event, &mut partial);
             tokio::select! {
                 biased;
                 // Dropping the call closes its connection, so a model that is slow to notice
                 // the token does no more either.
-                () = self.stop.cancelled() => Heard::Cancelled,
+                () = self.stop.cancelled() => Asked::Cancelled,
                 reply = job.model.model.chat(machine.request(), &cx, &mut listen) => {
-                    Heard::Reply(reply)
+                    Asked::Reply(reply)
                 }
-                () = self.time_up(timer) => Heard::Late,
+                () = self.time_up(timer) => Asked::Late,
             }
         };
         let result = asking.instrument(span.clone()).await;
         // What was really used counts from here on.
         drop(held);
         let ending = match result {
-            Heard::Reply(Ok(reply)) => {
+            Asked::Reply(Ok(reply)) => {
                 trace::answered(&span, &reply);
                 self.bill_tokens(machine, &reply);
                 self.job.note_billed(machine.request(), &reply);
-                let said = || StepKind::Said { told, reply: reply.clone() };
-                job.persist_step(step, 0, said).await;
+                let answer = || StepKind::Said { notes, reply: reply.clone() };
+                job.persist_step(step, 0, answer).await;
                 return Input::Replied(reply);
             }
-            Heard::Reply(Err(ModelError::Cancelled)) | Heard::Cancelled => {
+            Asked::Reply(Err(ModelError::Cancelled)) | Asked::Cancelled => {
                 trace::unanswered(&span, &ModelError::Cancelled);
                 Ending::cancelled()
             }
-            Heard::Reply(Err(error)) => {
+            Asked::Reply(Err(error)) => {
                 trace::unanswered(&span, &error);
                 Ending::failed(RunError::Model { message: error.to_string() })
             }
-            Heard::Late => {
+            Asked::Late => {
                 trace::failed(&span, "wall-time");
                 job.late()
             }
         };
-        // Its provider has counted what it read and what it said, and says neither. Of an answer
+        // Its provider has counted what it read and wrote, and says neither. Of an answer
         // that had not begun nothing is known.
-        if said.begun {
-            self.bill_tokens(machine, &cut_off(machine.request(), said.bytes));
+        if partial.begun {
+            self.bill_tokens(machine, &cut_off(machine.request(), partial.bytes));
         }
-        Input::Interrupted { heard: said.text, answers: Vec::new(), ending }
+        Input::Interrupted { partial: partial.text, answers: Vec::new(), ending }
     }
 
-    /// Keeps room for the next question. Where others keep what it needs, it waits for them: they
+    /// Reserves room for the next question. Where others hold what it needs, it waits for them: they
     /// may use less.
     async fn room(&self, machine: &Loop, timer: &mut Timer) -> Result<Hold, Ending> {
         let budget = &self.job.budget;
         loop {
             let billed = self.job.billed(machine.request());
-            if let Ok(held) = held(budget, machine.request(), billed) {
+            if let Ok(held) = hold_tokens(budget, machine.request(), billed) {
                 return Ok(held);
             }
             budget
@@ -358,11 +359,11 @@ impl Agent<'_> {
         self.ledger.entries().usage += usage;
     }
 
-    fn gauge(&self, turn: Option<Turn>) -> Gauge {
+    fn gauge(&self, next: Option<NextStep>) -> Gauge {
         let budget = &self.job.budget;
         Gauge {
             halt: budget.exhausted(Meter::Tokens).or_else(|| budget.exhausted(Meter::Fuel)),
-            turn: turn.unwrap_or(Turn::Whole),
+            next: next.unwrap_or(NextStep::Whole),
             tokens_left: budget.remaining(Meter::Tokens),
         }
     }
@@ -385,12 +386,12 @@ impl Agent<'_> {
 }
 
 impl Job {
-    fn hear(&self, event: StreamEvent, said: &mut Partial) {
-        said.hear(&event);
+    fn on_event(&self, event: StreamEvent, partial: &mut Partial) {
+        partial.on_event(&event);
         match event {
             StreamEvent::TextDelta(text) => {
-                if said.text.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
-                    said.text.push_str(&text);
+                if partial.text.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
+                    partial.text.push_str(&text);
                 }
                 self.emit(|| EventKind::TextDelta { text });
             }

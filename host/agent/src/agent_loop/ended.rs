@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::agent_loop::job::{Job, Shared};
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::machine::{Ending, Said};
+use crate::agent_loop::machine::{Ending, Transcript};
 use crate::outcome::{Outcome, RunError, Status, Usage};
 use crate::prompt::findings::Findings;
 use crate::rights::resolve::ResolvedAgent;
@@ -16,7 +16,7 @@ pub(crate) fn outcome(
     job: &Job,
     ledger: &Ledger,
     ending: Ending,
-    said: Said,
+    transcript: Transcript,
     started: Timestamp,
 ) -> Outcome {
     let entries = ledger.take();
@@ -32,12 +32,12 @@ pub(crate) fn outcome(
     // As the contract says, which neither an agent at the top nor a fork has.
     let asked = job.depth.is_child() && job.fork.is_none();
     let findings =
-        (asked && definition.emit_structured_findings).then(|| Findings::read(&said.output));
+        (asked && definition.emit_structured_findings).then(|| Findings::read(&transcript.output));
     Outcome {
         status: ending.status,
         findings,
-        output: said.output,
-        messages: said.messages,
+        output: transcript.output,
+        messages: transcript.messages,
         error: ending.error,
         attachments: entries.attachments.into_iter().map(|(_, _, file)| file).collect(),
         usage: entries.usage,
@@ -84,7 +84,7 @@ pub(crate) fn not_started(
     }
 }
 
-/// What a panic says of itself.
+/// The message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()

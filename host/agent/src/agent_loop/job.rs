@@ -24,18 +24,18 @@ use crate::subagent::control::Control;
 use crate::tools::approval::pause::Pause;
 use crate::tools::builtin::tool::Depth;
 
-/// What all agents of one run share.
+/// The state that all agents of one run share.
 pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) run: RunId,
     pub(crate) events: Events,
     pub(crate) workspace: PathBuf,
     pub(crate) spawned: SpawnCount,
-    /// What is kept of the run from before its process died.
+    /// The steps of the run from before its process died.
     pub(crate) replay: Arc<Replay>,
     /// Ends single subagents.
     pub(crate) control: Arc<Control>,
-    /// What a person has allowed for the whole run.
+    /// The calls that a person has allowed for the whole run.
     pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Job {
     pub(crate) shared: Arc<Shared>,
     /// The agent's name, behind its parent's path.
     pub(crate) path: Arc<str>,
-    /// Its address among what is kept of the run.
+    /// Its address in the log of the run.
     pub(crate) address: Arc<str>,
     pub(crate) agent: Arc<ResolvedAgent>,
     /// Its rights in this run: within those of its grants and of its parent.
@@ -91,11 +91,11 @@ pub(crate) struct Job {
     pub(crate) pause: Arc<Pause>,
     /// Where it stands.
     pub(crate) depth: Depth,
-    /// The request that a fork goes on from.
+    /// The request that a fork continues.
     pub(crate) fork: Option<Arc<ChatRequest>>,
-    /// What a person should know before it starts.
+    /// Warnings for a person before it starts.
     pub(crate) notes: Vec<String>,
-    /// What it was asked for in, for whoever traces it.
+    /// The span that it was asked for in, for whoever traces it.
     pub(crate) span: Span,
 }
 

@@ -1,4 +1,4 @@
-//! What an agent did so far. It stands outside the agent's own future, so that a panic or a
+//! The work of an agent so far. It stands outside the agent's own future, so that a panic or a
 //! drop in there loses nothing.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,7 @@ impl Ledger {
         entries.children.push((place, child));
     }
 
-    /// What is noted of one call: its receipt and its files. Nothing of one that started
+    /// The record of one call: its receipt and its files. Nothing of one that started
     /// subagents.
     pub(crate) fn of_call(&self, step: u64, at: usize) -> (Option<CallReceipt>, Vec<Attachment>) {
         let entries = self.entries();

@@ -1,4 +1,4 @@
-//! What an agent does, done now.
+//! The effects of an agent, done now.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use belljar_policy::ToolPermit;
 use futures::future::BoxFuture;
 use tracing::Instrument as _;
 
-use crate::agent_loop::agent::{Agent, Effects, Timer, Told};
-use crate::agent_loop::machine::{Ending, Input, Loop, Turn};
+use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
+use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
@@ -29,7 +29,7 @@ impl Effects for Live {
         agent.before_start(timer).await
     }
 
-    fn take_step(&self, agent: &Agent<'_>, _: &Loop) -> Turn {
+    fn take_step(&self, agent: &Agent<'_>, _: &Loop) -> NextStep {
         agent.reserve_step()
     }
 
@@ -38,13 +38,13 @@ impl Effects for Live {
         agent: &Agent<'_>,
         machine: &mut Loop,
         last: bool,
-        told: &mut Told,
+        notes: &mut Notes,
         timer: &mut Timer,
     ) -> Input {
         for news in agent.background.news() {
-            machine.note(told, news);
+            machine.note(notes, news);
         }
-        agent.ask(machine, last, std::mem::take(told), timer).await
+        agent.ask(machine, last, std::mem::take(notes), timer).await
     }
 
     async fn call(
@@ -62,18 +62,18 @@ impl Effects for Live {
         &self,
         agent: &Agent<'_>,
         machine: &mut Loop,
-        told: &mut Told,
+        notes: &mut Notes,
         ending: Ending,
         again: &mut bool,
         timer: &mut Timer,
     ) -> Result<Input, Ending> {
-        let ending = match agent.last_word(machine, told, ending, timer).await {
+        let ending = match agent.last_word(machine, notes, ending, timer).await {
             Ok(input) => return Ok(input),
             Err(ending) => ending,
         };
         match agent.before_end(machine.output(), &ending, *again, timer).await {
             Some(text) => {
-                machine.note(told, text);
+                machine.note(notes, text);
                 *again = true;
                 Ok(machine.reopen())
             }

@@ -16,11 +16,11 @@ use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
 
 use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate};
 use crate::outcome::{RunError, Status, Usage};
-use crate::prompt::frame::{INTERRUPTED, LAST_TURN};
+use crate::prompt::frame::{INTERRUPTED, LAST_STEP};
 use crate::tools::call::Answer;
 use crate::tools::dispatch::{Decision, Dispatcher};
 
-/// What happened.
+/// An event that the loop takes.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// Nothing yet.
@@ -31,8 +31,8 @@ pub(crate) enum Input {
     Answered(Vec<Answer>),
     /// The agent was interrupted: its model failed, its time is up, somebody cancelled.
     Interrupted {
-        /// What the model had said of an answer that did not end.
-        heard: String,
+        /// The text of an answer that did not end.
+        partial: String,
         /// The answers of the step's calls, as far as there are any.
         answers: Vec<Option<Answer>>,
         /// How the agent ends.
@@ -40,37 +40,37 @@ pub(crate) enum Input {
     },
 }
 
-/// What is left, as the budgets say when something has happened.
+/// The amounts that the budgets have left when something has happened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gauge {
     /// Tokens or fuel are used up, here or above.
     pub(crate) halt: Option<Exhausted>,
     /// Whether the model may be asked.
-    pub(crate) turn: Turn,
+    pub(crate) next: NextStep,
     /// Tokens left.
     pub(crate) tokens_left: u64,
 }
 
-/// Whether a step was to be had for the model's next turn.
+/// Whether the budgets have a step left.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Turn {
+pub(crate) enum NextStep {
     /// One was taken from every budget.
     Whole,
-    /// The agent's own are used up: one was taken from those above, for its last turn.
+    /// The agent's own are used up: one was taken from those above, for its last step.
     Last(Exhausted),
     /// There is none.
     None(Exhausted),
 }
 
-/// What to do.
+/// The next effect.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// Send [`Loop::request`] to the model.
     AskModel {
-        /// Whether it is the last turn, without tools.
+        /// Whether it is the last step, without tools.
         last: bool,
     },
-    /// Carry out or answer the calls in [`Loop::calls`], one decision for each.
+    /// Execute or answer the calls in [`Loop::calls`], one decision for each.
     Call(Vec<Decision>),
     /// Tell a person.
     Warn(String),
@@ -87,7 +87,7 @@ pub(crate) struct Ending {
 
 /// The result of a conversation.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct Transcript {
     /// The last text of the model that is not blank.
     pub(crate) output: String,
     /// The conversation, each call in it with a result.
@@ -106,7 +106,7 @@ pub(crate) struct Loop {
     ids: HashSet<String>,
     step: u64,
     output: String,
-    last_turn: Option<Exhausted>,
+    last_step: Option<Exhausted>,
     /// The calls of the step that runs now which the model knows under another name, as
     /// belljar's own.
     translated: Vec<Option<ToolCall>>,
@@ -151,12 +151,12 @@ impl Loop {
             ids,
             step: 0,
             output: String::new(),
-            last_turn: None,
+            last_step: None,
             translated: Vec::new(),
         }
     }
 
-    /// What to send to the model.
+    /// The next request to the model.
     pub(crate) fn request(&self) -> &Arc<ChatRequest> {
         &self.request
     }
@@ -182,33 +182,33 @@ impl Loop {
         &self.output
     }
 
-    /// What decides on calls.
+    /// The decisions about calls.
     pub(crate) fn dispatcher(&self) -> &Dispatcher {
         &self.dispatcher
     }
 
-    /// What was said. Calls that were interrupted get a result that says so: no provider
+    /// The conversation. Calls that were interrupted get a result that says so: no provider
     /// takes a conversation in which one is missing.
-    pub(crate) fn into_said(mut self) -> Said {
+    pub(crate) fn into_transcript(mut self) -> Transcript {
         self.push_results(Vec::new());
-        Said { output: self.output, messages: Arc::unwrap_or_clone(self.request).messages }
+        Transcript { output: self.output, messages: Arc::unwrap_or_clone(self.request).messages }
     }
 
-    /// Adds what the host has to say; call it before the model is asked.
-    pub(crate) fn tell(&mut self, text: String) {
+    /// Adds a note of the host; call it before the model is asked.
+    pub(crate) fn add_note(&mut self, text: String) {
         self.push(Message::User { text });
     }
 
-    /// The same, and keeps it for the log of steps.
-    pub(crate) fn note(&mut self, told: &mut Vec<String>, text: String) {
-        told.push(text.clone());
-        self.tell(text);
+    /// The same, and lists it for the log of steps.
+    pub(crate) fn note(&mut self, notes: &mut Vec<String>, text: String) {
+        notes.push(text.clone());
+        self.add_note(text);
     }
 
-    /// Continues a conversation that had ended well, after the model was told something. Gives the
+    /// Continues a conversation that had ended well, after a note to the model. Gives the
     /// next input.
     pub(crate) fn reopen(&mut self) -> Input {
-        if self.state == State::Ended && self.last_turn.is_none() {
+        if self.state == State::Ended && self.last_step.is_none() {
             self.state = State::Ready;
         }
         Input::Begin
@@ -217,11 +217,11 @@ impl Loop {
     /// Takes what happened, says what to do. After [`Effect::Finish`] there is nothing more.
     pub(crate) fn step(&mut self, input: Input, gauge: &Gauge) -> Vec<Effect> {
         match (self.state, input) {
-            (state, Input::Interrupted { heard, answers, ending }) => {
+            (state, Input::Interrupted { partial, answers, ending }) => {
                 if state == State::Calling {
                     self.push_results(answers);
                 }
-                self.conclude_with(heard);
+                self.conclude_with(partial);
                 vec![self.end(ending)]
             }
             (State::Ready, Input::Begin) => vec![self.ask(gauge)],
@@ -247,21 +247,21 @@ impl Loop {
             };
             return self.end(Ending::partial(RunError::Budget { exhausted }));
         }
-        match gauge.turn {
-            Turn::Whole => {}
-            Turn::Last(exhausted) if self.step > 0 => {
-                self.last_turn = Some(exhausted);
+        match gauge.next {
+            NextStep::Whole => {}
+            NextStep::Last(exhausted) if self.step > 0 => {
+                self.last_step = Some(exhausted);
                 Arc::make_mut(&mut self.request).tools = Vec::new();
-                self.push(Message::User { text: LAST_TURN.to_owned() });
+                self.push(Message::User { text: LAST_STEP.to_owned() });
             }
-            // With no step at all, nothing was found that a last turn could tell.
-            Turn::Last(exhausted) | Turn::None(exhausted) => {
+            // With no step at all, nothing was found that a last one could tell.
+            NextStep::Last(exhausted) | NextStep::None(exhausted) => {
                 return self.end(Ending::partial(RunError::Budget { exhausted }));
             }
         }
         self.state = State::Asking;
         self.step += 1;
-        Effect::AskModel { last: self.last_turn.is_some() }
+        Effect::AskModel { last: self.last_step.is_some() }
     }
 
     fn replied(&mut self, mut reply: Reply, gauge: &Gauge) -> Vec<Effect> {
@@ -273,7 +273,7 @@ impl Loop {
             )));
             reply.text = truncate(reply.text, MAX_REPLY_BYTES);
         }
-        if let Some(exhausted) = self.last_turn {
+        if let Some(exhausted) = self.last_step {
             self.conclude_with(reply.text);
             effects.push(self.end(Ending::partial(RunError::Budget { exhausted })));
         } else if reply.calls.is_empty() {
@@ -408,7 +408,7 @@ fn calls_of(message: &Message) -> &[ToolCall] {
     }
 }
 
-/// What an answer used. A server that counts nothing does not make tokens free: then a token for
+/// The usage of an answer. A server that counts nothing does not make tokens free: then a token for
 /// every four bytes counts.
 pub fn counted(request: &ChatRequest, reply: &Reply) -> Usage {
     let belljar_model::Usage { mut input_tokens, cached_tokens, mut output_tokens } = reply.usage;
@@ -419,7 +419,7 @@ pub fn counted(request: &ChatRequest, reply: &Reply) -> Usage {
     Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
 }
 
-/// What a model has said before its answer was whole.
+/// The part of an answer that has arrived.
 #[derive(Debug, Default)]
 pub struct Partial {
     /// Its text, as far as it is kept.
@@ -432,7 +432,7 @@ pub struct Partial {
 
 impl Partial {
     /// Counts what an event holds.
-    pub fn hear(&mut self, event: &StreamEvent) {
+    pub fn on_event(&mut self, event: &StreamEvent) {
         self.begun |= !matches!(event, StreamEvent::Retrying { .. });
         if let StreamEvent::TextDelta(text) | StreamEvent::ThinkingDelta(text) = event {
             self.bytes = self.bytes.saturating_add(len(text.len()));
@@ -442,9 +442,9 @@ impl Partial {
 
 /// An answer that broke off after so many bytes, by what it used: a token for every four bytes of
 /// the prompt and of the answer.
-pub fn cut_off(request: &ChatRequest, heard: u64) -> Reply {
+pub fn cut_off(request: &ChatRequest, bytes: u64) -> Reply {
     let stop = StopReason::Other("cut off".to_owned());
-    let (input_tokens, output_tokens) = (prompt_bytes(request) / 4, heard / 4);
+    let (input_tokens, output_tokens) = (prompt_bytes(request) / 4, bytes / 4);
     let usage = belljar_model::Usage { input_tokens, output_tokens, ..Default::default() };
     Reply { text: String::new(), calls: Vec::new(), usage, stop }
 }
@@ -454,14 +454,14 @@ pub(crate) fn least_tokens(request: &ChatRequest) -> u64 {
     prompt_bytes(request) / MAX_BYTES_PER_TOKEN
 }
 
-/// Keeps room for a request that is about to be sent, so that agents side by side do not each find
+/// Reserves room for a request that is about to be sent, so that agents side by side do not each find
 /// the same tokens left. What it will use is taken to be its prompt, at four bytes a token, or what
 /// was `billed` for one like it, if that is more; 0 = nothing is known of that.
 ///
 /// # Errors
 ///
 /// The budget in which not even the fewest tokens are left that the prompt can count as.
-pub fn held(budget: &Budget, request: &ChatRequest, billed: u64) -> Result<Hold, Exhausted> {
+pub fn hold_tokens(budget: &Budget, request: &ChatRequest, billed: u64) -> Result<Hold, Exhausted> {
     let likely = (prompt_bytes(request) / 4).max(billed);
     budget.hold(Meter::Tokens, least_tokens(request), likely)
 }

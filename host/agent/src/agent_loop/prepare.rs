@@ -58,7 +58,7 @@ pub(crate) async fn prepare(
             Some(why) => drop(left_out.insert(permit.tool().clone(), why.to_owned())),
             None => {
                 specs.push((permit.tool().clone(), spec(tool)));
-                advertised.insert(permit.tool().clone(), Provider::Host(tool));
+                advertised.insert(permit.tool().clone(), Provider::Builtin(tool));
             }
         }
     }

@@ -95,7 +95,7 @@ fn entry(text: &mut String, agent: &ListedAgent) {
     );
 }
 
-/// What AGENTS.md says: the workspace's, else the home's. The second value is a warning for
+/// The text of AGENTS.md: the workspace's, else the home's. The second value is a warning for
 /// the person.
 pub(crate) fn agents_md(workspace: &Path, home: Option<&Path>) -> (Option<String>, Option<String>) {
     for (dir, whose) in [(Some(workspace), "workspace"), (home, "home")] {

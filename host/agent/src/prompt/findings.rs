@@ -9,7 +9,7 @@ use crate::limits::{MAX_FINDING_BYTES, MAX_FINDINGS};
 /// The language of the fenced block that holds them.
 const LANGUAGE: &str = "findings";
 
-/// What an agent reported, or why that cannot be read.
+/// The findings that an agent reported, or why they cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Findings {

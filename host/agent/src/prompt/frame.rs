@@ -25,21 +25,21 @@ pub const FINDINGS_CONTRACT: &str = "End your last message with a fenced block w
 `severity` (`info`, `low`, `medium`, `high` or `critical`), and where it applies `path` (text) \
 and `line` (number). An empty array means that there is nothing to report.";
 
-/// What a fork reads before its task.
+/// The text that a fork reads before its task.
 const FORK_CONTRACT: &str = "From here on you are a copy of the agent above, started as a \
 subagent for the one task below. The calls of the step before were answered for your original; \
 you do not see how. Your original will read only your last message. You cannot ask it or a person \
 anything, and you cannot fork again.";
 
-/// What a fork reads besides where it has no children.
+/// The text that a fork without children reads besides.
 const FORK_ALONE: &str = "You cannot hand work on to other agents; such calls are refused.";
 
 /// The result of each call that is open when a fork starts. Identical for all, so that the
 /// forks of one step share their whole prefix in a provider's cache.
 pub const FORK_PLACEHOLDER: &str = "answered for the original agent only";
 
-/// Sent as a user message when the steps are used up: the turn after it has no tools.
-pub const LAST_TURN: &str = "Your steps are used up, and no tool can be called any more. \
+/// Sent as a user message when the steps are used up: the step after it has no tools.
+pub const LAST_STEP: &str = "Your steps are used up, and no tool can be called any more. \
 Answer now with what you have found, and say what is left undone.";
 
 /// The result of a call that was under way when the agent was interrupted.
@@ -54,7 +54,7 @@ pub const LIMITED: &str = "[no answer: a limit was reached]";
 /// Stands for the agent's answer where something broke before there was any.
 pub const BROKEN: &str = "[no answer: something failed]";
 
-/// Stands for the agent's turn where the host died in the middle of it.
+/// Stands for the answer of an interrupted turn.
 pub const LOST: &str = "[no answer: the program ended during this turn; tool calls of it may \
 have taken effect, and what they returned is not known]";
 
@@ -64,7 +64,7 @@ pub const NOTED: &str = "[noted]";
 /// The tag of the frame around a summary of earlier turns.
 const SUMMARY: &str = "conversation_summary";
 
-/// What stands in the place of turns that were summarised.
+/// The message in the place of turns that were summarised.
 pub fn summary(text: &str) -> String {
     let text = escape_tags(text, &[SUMMARY, FRAME, NOTICE]);
     format!(
@@ -74,7 +74,7 @@ pub fn summary(text: &str) -> String {
     )
 }
 
-/// What a conversation is told of a run beside it that the person wants remembered.
+/// The message about a run beside a conversation that the person wants remembered.
 pub fn beside(agent: &str, task: &str, outcome: &Outcome) -> String {
     let conclusion = conclusion(agent, outcome, MAX_CONCLUSION_BYTES);
     format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")
@@ -83,12 +83,12 @@ pub fn beside(agent: &str, task: &str, outcome: &Outcome) -> String {
 /// The tag of the frame around a child's conclusion.
 const FRAME: &str = "subagent_result";
 
-/// The user message with which an agent goes on that a hook keeps from stopping.
+/// The user message with which an agent continues that a hook keeps from stopping.
 pub fn hook_feedback(reason: &str) -> String {
     format!("Stop hook feedback: {reason}")
 }
 
-/// What follows a call's result where a hook says something about it.
+/// The addition of a hook to a call's result.
 pub fn hook_note(text: &str) -> String {
     format!("\n\n[hook] {text}")
 }
@@ -149,7 +149,7 @@ fn attribute(text: &str) -> String {
     escape_frame(&Shown::clipped(text, 64).to_string()).replace('"', "'")
 }
 
-/// What the parent's model reads of a child that ended: only the conclusion, framed as data and
+/// The message about a child that ended, for its parent's model: only the conclusion, framed as data and
 /// cut at `limit` bytes. Text in it that looks like the frame or like a notice of the host is
 /// escaped, so that a child cannot end the frame and speak as the host.
 pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {

@@ -1,4 +1,4 @@
-//! What a model reads beside results: its frame, blocks, skills.
+//! The texts that a model reads beside results: its frame, blocks, skills.
 
 pub(crate) mod blocks;
 pub(crate) mod findings;

@@ -1,5 +1,5 @@
-//! What a run tells somebody who keeps it, while it goes on. A subagent's outcome is kept before
-//! anybody hears of it, so what a parent acted on is never lost.
+//! The port through which a run is persisted while it runs. A subagent's outcome is persisted before
+//! its parent is sent it, so nothing that a parent acted on is ever lost.
 
 use std::io;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::clock::RunId;
 use crate::outcome::{ChildOrigin, ChildSummary};
 use crate::replay::log::StepEntry;
 
-/// Keeps what a run has come to before the run is over.
+/// Persists a run before it is over.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// The subagents of one call wait for their turn; in the order asked. `with` is kept
+    /// The subagents of one call wait for a slot; in the order asked. `with` is persisted
     /// together with them or not at all.
     async fn subagents_queued(
         &self,
@@ -29,7 +29,7 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// A subagent has ended. When this returns, its outcome is kept, and `with` together with
+    /// A subagent has ended. When this returns, its outcome is persisted, and `with` together with
     /// it.
     async fn subagent_ended(
         &self,
@@ -38,24 +38,24 @@ pub trait Journal: Send + Sync {
         with: Option<StepEntry>,
     ) -> io::Result<()>;
 
-    /// A step has come so far. When this returns, that is kept, and so is all that was given
+    /// A new entry of the log. When this returns, it is persisted, and so is all that was given
     /// before.
     async fn step(&self, _run: &RunId, _entry: StepEntry) -> io::Result<()> {
         Ok(())
     }
 
-    /// Whether it keeps steps.
-    fn keeps_steps(&self) -> bool {
+    /// Whether it persists steps.
+    fn persists_steps(&self) -> bool {
         false
     }
 
-    /// Whether it keeps anything at all.
-    fn keeps(&self) -> bool {
+    /// Whether it persists anything at all.
+    fn persists(&self) -> bool {
         true
     }
 }
 
-/// Keeps nothing.
+/// Persists nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoJournal;
 
@@ -70,7 +70,7 @@ impl Journal for NoJournal {
         Ok(())
     }
 
-    fn keeps(&self) -> bool {
+    fn persists(&self) -> bool {
         false
     }
 }
@@ -88,7 +88,7 @@ pub struct QueuedChild {
     pub depth: u32,
     /// Its identity.
     pub agent: String,
-    /// What it starts from.
+    /// Its origin.
     pub origin: ChildOrigin,
     /// How many of its name this run had before it.
     pub spawn_index: u32,
@@ -96,6 +96,6 @@ pub struct QueuedChild {
     pub call_id: String,
     /// Its task.
     pub task: String,
-    /// What it was told beside the task.
+    /// Its context beside the task.
     pub context: Option<String>,
 }

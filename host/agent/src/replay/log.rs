@@ -1,14 +1,14 @@
-//! What is kept of a run while it goes on, so that it can go on after its process died: each
-//! answer of a model before anything is done of it, each call that is about to have an effect,
-//! and the result of each call before the model hears of it.
+//! The log of a run's steps, so that the next process can resume it: each answer of a model before
+//! it is acted on, each call that is about to have an effect, and the result of each call before
+//! the model is sent it.
 //!
 //! ```text
-//! agent ──StepEntry──> Journal (kept)          Replay ──> the same agent, in the next process
+//! agent ──StepEntry──> Journal (persisted)     Replay ──> the same agent, in the next process
 //! ```
 //!
-//! Going on means that the loop is fed what is kept, in the same order, instead of asking the
-//! model or a tool again. What is not kept did not happen as far as anybody was told; the one
-//! exception is a call that had begun: it is answered as interrupted, never made again.
+//! To resume, the loop is fed the log, in the same order, instead of asking the model or a tool
+//! again. Nobody has seen anything that is not in the log; the one exception is a call that had
+//! begun: it is answered as interrupted, never made again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::agent_loop::ledger::Place;
 use crate::outcome::{Attachment, CallReceipt, ChildSummary};
 use crate::tools::call::Answer;
 
-/// One thing that is kept of one agent's step.
+/// One entry of the log, about one agent's step.
 #[derive(Debug, Clone)]
 pub struct StepEntry {
     /// Which agent: the slug of the one at the top; for a subagent its parent's address, the
@@ -30,19 +30,19 @@ pub struct StepEntry {
     pub step: u64,
     /// The position of the call in its step, from 0; 0 for what is not about a call.
     pub position: usize,
-    /// What is kept.
+    /// The kind of the step.
     pub kind: StepKind,
 }
 
-/// What is kept of a step.
+/// The kind of an entry.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum StepKind {
     /// The model has answered.
     Said {
-        /// What the host told the agent since the answer before.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        told: Vec<String>,
+        /// The host's notes to the agent since the answer before.
+        #[serde(default, rename = "told", skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
         /// The answer.
         reply: Reply,
     },
@@ -52,8 +52,8 @@ pub enum StepKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         children: Vec<PlannedChild>,
     },
-    /// A call has come to something.
-    Result(Box<Kept>),
+    /// A call has a result.
+    Result(Box<LoggedResult>),
     /// A subagent has ended.
     Child {
         /// Its place in its call, from 0.
@@ -65,15 +65,15 @@ pub enum StepKind {
 
 /// The result of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Kept {
-    /// What the model reads of it.
+pub struct LoggedResult {
+    /// The text that the model reads.
     pub content: String,
     /// Whether that is an error.
     pub is_error: bool,
     /// Its receipt; absent where it started subagents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<CallReceipt>,
-    /// The files that it handed over. Their contents are kept apart.
+    /// The files that it handed over. Their contents are stored apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// The id of the subagent that it started in the background.
@@ -92,7 +92,7 @@ pub struct PlannedChild {
     pub spawn_index: u32,
 }
 
-/// What is kept of a run that a process died in.
+/// The log of an interrupted run.
 #[derive(Debug, Default)]
 pub struct Replay {
     agents: Mutex<HashMap<Arc<str>, Arc<AgentPast>>>,
@@ -102,17 +102,17 @@ pub struct Replay {
     entries: usize,
 }
 
-/// What is kept of one agent.
+/// The log of one agent.
 #[derive(Debug, Default)]
 pub(crate) struct AgentPast {
     said: HashMap<u64, (Vec<String>, Reply)>,
     begun: HashMap<(u64, usize), Vec<PlannedChild>>,
-    results: HashMap<(u64, usize), Kept>,
+    results: HashMap<(u64, usize), LoggedResult>,
     children: HashMap<(u64, Place), ChildSummary>,
 }
 
 impl Replay {
-    /// Puts the entries of one run together; the order they were kept in.
+    /// Puts the entries of one run together, in the order in which they were persisted.
     pub fn of(entries: impl IntoIterator<Item = StepEntry>) -> Self {
         let mut agents: HashMap<Arc<str>, AgentPast> = HashMap::new();
         let mut replay = Self::default();
@@ -120,8 +120,8 @@ impl Replay {
             replay.entries += 1;
             let past = agents.entry(agent).or_default();
             match kind {
-                StepKind::Said { told, reply } => {
-                    past.said.insert(step, (told, reply));
+                StepKind::Said { notes, reply } => {
+                    past.said.insert(step, (notes, reply));
                 }
                 StepKind::Begun { children } => {
                     replay.children += children.len();
@@ -131,8 +131,8 @@ impl Replay {
                     }
                     past.begun.insert((step, position), children);
                 }
-                StepKind::Result(kept) => {
-                    past.results.insert((step, position), *kept);
+                StepKind::Result(result) => {
+                    past.results.insert((step, position), *result);
                 }
                 StepKind::Child { place, summary } => {
                     past.children.insert((step, (position, place)), *summary);
@@ -144,12 +144,12 @@ impl Replay {
         replay
     }
 
-    /// How many things are kept.
+    /// How many entries there are.
     pub fn len(&self) -> usize {
         self.entries
     }
 
-    /// Whether nothing is: the run begins at its beginning.
+    /// Whether there are none: the run begins at its beginning.
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
@@ -159,20 +159,20 @@ impl Replay {
         (self.children, self.spawned.clone())
     }
 
-    /// What is kept of one agent; once.
+    /// The log of one agent; once.
     pub(crate) fn take(&self, agent: &str) -> Option<Arc<AgentPast>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(agent)
     }
 }
 
 impl AgentPast {
-    /// What the agent was told before this step's answer, and the answer.
+    /// The notes before this step's answer, and the answer.
     pub(crate) fn said(&self, step: u64) -> Option<(&[String], &Reply)> {
-        self.said.get(&step).map(|(told, reply)| (told.as_slice(), reply))
+        self.said.get(&step).map(|(notes, reply)| (notes.as_slice(), reply))
     }
 
     /// The result of a call.
-    pub(crate) fn result(&self, step: u64, position: usize) -> Option<&Kept> {
+    pub(crate) fn result(&self, step: u64, position: usize) -> Option<&LoggedResult> {
         self.results.get(&(step, position))
     }
 
@@ -189,7 +189,7 @@ impl AgentPast {
     /// Whether the subagent in the background with this id had ended.
     pub(crate) fn ended_in_background(&self, id: &str) -> bool {
         let mut started = self.results.iter();
-        let of = started.find(|(_, kept)| kept.background.as_deref() == Some(id));
+        let of = started.find(|(_, result)| result.background.as_deref() == Some(id));
         of.is_some_and(|((step, at), _)| self.child(*step, (*at, 0)).is_some())
     }
 
@@ -206,8 +206,8 @@ impl AgentPast {
     }
 }
 
-impl Kept {
-    /// What the model reads.
+impl LoggedResult {
+    /// The text that the model reads.
     pub(crate) fn answer(&self) -> Answer {
         Answer { content: self.content.clone(), is_error: self.is_error }
     }

@@ -1,4 +1,4 @@
-//! What is persisted of a run while it goes on, and how the next process resumes it.
+//! The log of a run's steps, and how the next process resumes from it.
 
 pub(crate) mod journal;
 pub(crate) mod log;

@@ -8,9 +8,9 @@ use belljar_policy::{Meter, ToolPermit};
 use futures::future::BoxFuture;
 
 use crate::agent_loop::agent::{Agent, Timer};
-use crate::agent_loop::agent::{Effects, Told};
+use crate::agent_loop::agent::{Effects, Notes};
 use crate::agent_loop::job::Job;
-use crate::agent_loop::machine::{Ending, Input, Loop, Turn};
+use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::events::EventKind;
 use crate::outcome::{ChildSummary, Usage};
 use crate::replay::log::AgentPast;
@@ -56,17 +56,19 @@ impl<E: Effects> Replaying<E> {
             agent.ledger.executed(call.position, receipt.clone(), files);
         }
         match decision {
-            Decision::Host(permit, BuiltinCall::Spawn(order)) if persisted.background.is_some() => {
-                // It resumes in the background, or is told of again.
+            Decision::Builtin(permit, BuiltinCall::Spawn(asked))
+                if persisted.background.is_some() =>
+            {
+                // It resumes in the background, or its end is noted again.
                 let request = machine.request();
-                agent.spawn(call, permit.clone(), order.clone(), request).await;
+                agent.spawn(call, permit.clone(), asked.clone(), request).await;
             }
-            Decision::Host(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
+            Decision::Builtin(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
                 if self.past.ended_in_background(id) {
                     agent.background.known(id);
                 }
             }
-            Decision::Host(..) | Decision::Tool(_) | Decision::Refuse(_) => {
+            Decision::Builtin(..) | Decision::Tool(_) | Decision::Refuse(_) => {
                 for (place, summary) in self.past.children(call.step, call.position) {
                     bill_child(agent, summary);
                     agent.ledger.child(place, summary.clone());
@@ -112,14 +114,14 @@ impl<E: Effects> Effects for Replaying<E> {
         }
     }
 
-    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> Turn {
+    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep {
         if self.past.said(machine.current_step() + 1).is_none() {
             return self.after.take_step(agent, machine);
         }
         let budget = &agent.job.budget;
         let before = budget.exhausted(Meter::Steps);
         let _ = budget.bill(Meter::Steps, 1);
-        before.map_or(Turn::Whole, Turn::Last)
+        before.map_or(NextStep::Whole, NextStep::Last)
     }
 
     async fn ask_model(
@@ -127,15 +129,15 @@ impl<E: Effects> Effects for Replaying<E> {
         agent: &Agent<'_>,
         machine: &mut Loop,
         last: bool,
-        told: &mut Told,
+        notes: &mut Notes,
         timer: &mut Timer,
     ) -> Input {
         let Some((before, reply)) = self.past.said(machine.current_step()) else {
-            return self.after.ask_model(agent, machine, last, told, timer).await;
+            return self.after.ask_model(agent, machine, last, notes, timer).await;
         };
         for text in before {
             agent.background.announced(text);
-            machine.tell(text.clone());
+            machine.add_note(text.clone());
         }
         agent.ledger.entries().usage.steps += 1;
         agent.bill_tokens(machine, reply);
@@ -162,13 +164,13 @@ impl<E: Effects> Effects for Replaying<E> {
         &self,
         agent: &Agent<'_>,
         machine: &mut Loop,
-        told: &mut Told,
+        notes: &mut Notes,
         ending: Ending,
         again: &mut bool,
         timer: &mut Timer,
     ) -> Result<Input, Ending> {
         if self.past.said(machine.current_step() + 1).is_none() {
-            return self.after.finish(agent, machine, told, ending, again, timer).await;
+            return self.after.finish(agent, machine, notes, ending, again, timer).await;
         }
         *again = true;
         Ok(machine.reopen())
@@ -225,7 +227,7 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 
     fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
-        let Some(summary) = self.past.child(child.step, child.place).cloned() else {
+        let Some(summary) = self.past.child(child.step, child.place()).cloned() else {
             return self.after.run_child(agent, child);
         };
         bill_child(agent, &summary);
@@ -233,7 +235,7 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 }
 
-/// What a subagent used counts as it did then.
+/// The usage of a subagent counts as it did then.
 fn bill_child(agent: &Agent<'_>, child: &ChildSummary) {
     let Usage { steps, input_tokens, output_tokens, fuel, .. } = child.outcome.total;
     let tokens = input_tokens.saturating_add(output_tokens);

@@ -10,12 +10,12 @@ use belljar_policy::{Explanation, Narrowing, Rights, Shown, Source, ToolName, Ve
 
 use crate::tools::builtin::tool::{BuiltinTool, Depth};
 
-/// What the reason of a decision is read from, beside the rights.
+/// The sources of a decision's reason, beside the rights.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reasons {
     /// Whose lines a refusal of the definition names.
     pub(crate) definition: Option<Arc<AgentDefinition>>,
-    /// What is there; absent = whatever is named.
+    /// The known tools; absent = whatever is named.
     pub(crate) tools: Option<Arc<ToolCatalogue>>,
     /// Tools that are there and that this agent is not offered, each with the reason.
     pub(crate) left_out: BTreeMap<ToolName, String>,

@@ -27,13 +27,13 @@ struct Listed {
     timeout_seconds: u64,
 }
 
-/// What one parent may delegate, and to whom.
+/// The delegation that one parent may do, and to whom.
 #[derive(Debug, Default)]
 pub(crate) struct Delegates {
     listing: Arc<Listing>,
     /// `None` = all of the listing.
     only: Option<BTreeSet<String>>,
-    /// What the operator leaves of it.
+    /// The part that the operator leaves of it.
     granted: Option<BTreeSet<String>>,
     max_concurrent: usize,
     allowed_tools: Option<Vec<ToolName>>,
@@ -142,7 +142,7 @@ impl Delegates {
         self.allowed_tools.as_deref()
     }
 
-    /// What the parent's model is told, by name.
+    /// The list for the parent's model, by name.
     pub(crate) fn listed(&self) -> Vec<ListedAgent> {
         let all = self.entries();
         all.map(|(name, agent)| ListedAgent {

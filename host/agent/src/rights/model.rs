@@ -9,7 +9,7 @@ use crate::rights::resolve::ResolvedAgent;
 /// Model asked for where neither the caller nor the definition names one.
 const DEFAULT_MODEL: &str = "main";
 
-/// What the definition means by no model, for a subagent.
+/// The meaning of no model in a subagent's definition.
 const PARENTS_MODEL: &str = "inherit";
 
 /// The model of an agent: what the caller asks for, else its definition, else its parent's,

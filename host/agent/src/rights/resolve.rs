@@ -23,7 +23,7 @@ pub struct ResolvedAgent {
     pub grants: Grants,
     /// definition ∩ grants; a subagent's are narrowed once more by its parent's.
     pub rights: Rights,
-    /// What it asks for and does not get.
+    /// The requests that are not granted.
     pub narrowed: Vec<Narrowing>,
     /// Whether it runs as it stands.
     pub status: Status,
@@ -56,7 +56,7 @@ pub enum ResolveError {
     Blocked(AgentId),
 }
 
-/// What to do about a directory that is not there.
+/// The remedy for a directory that is not there.
 pub const MAKE_IT: &str = "make the directory, or take the mount out of `belljar.toml`";
 
 /// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at
@@ -125,7 +125,7 @@ pub(crate) fn resolve_child(
 }
 
 impl ResolvedAgent {
-    /// What a person should know before it runs: what is missing, what its author meant
+    /// Warnings for a person before it runs: what is missing, what its author meant
     /// otherwise.
     pub fn notes(&self) -> Vec<String> {
         match &self.status {

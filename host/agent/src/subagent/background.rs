@@ -1,5 +1,5 @@
-//! Subagents that run while their parent goes on. Each is announced to the parent once, when
-//! it has ended and its outcome is kept.
+//! Subagents that run beside their parent. Each is announced to the parent once, when it has ended
+//! and its outcome is persisted.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -31,10 +31,10 @@ struct Entry {
     handle: Option<AbortOnDropHandle<()>>,
     done: Option<Ended>,
     /// The parent's model knows of its end.
-    told: bool,
+    announced: bool,
 }
 
-/// What the parent's model reads of one that has ended.
+/// The note to the parent's model about one that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) status: crate::outcome::Status,
@@ -70,7 +70,7 @@ impl Background {
             cancel,
             handle: None,
             done: None,
-            told: false,
+            announced: false,
         });
     }
 
@@ -79,14 +79,14 @@ impl Background {
         self.entries().iter().find(|entry| entry.call == call).map(|entry| entry.id.clone())
     }
 
-    /// Keeps the task that runs it.
+    /// Sets the task that runs it.
     pub(crate) fn runs(&self, id: &str, handle: AbortOnDropHandle<()>) {
         if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
             entry.handle = Some(handle);
         }
     }
 
-    /// It has ended, and its outcome is kept.
+    /// It has ended, and its outcome is persisted.
     pub(crate) fn ended(&self, id: &str, ended: Ended) {
         if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
             entry.done = Some(ended);
@@ -94,29 +94,29 @@ impl Background {
         self.changed.notify_waiters();
     }
 
-    /// What the parent has not been told yet, each as a message; from now on it has.
+    /// The notes that the parent has not got yet; from now on it has.
     pub(crate) fn news(&self) -> Vec<String> {
         let mut news = Vec::new();
-        for entry in self.entries().iter_mut().filter(|entry| !entry.told) {
+        for entry in self.entries().iter_mut().filter(|entry| !entry.announced) {
             if let Some(done) = &entry.done {
-                entry.told = true;
+                entry.announced = true;
                 news.push(frame::announcement(&entry.id, &done.conclusion));
             }
         }
         news
     }
 
-    /// The parent was told this. Of one whose end it tells there is no more news.
+    /// The parent has this note. The one whose end it announces needs no other.
     pub(crate) fn announced(&self, text: &str) {
-        for entry in self.entries().iter_mut().filter(|entry| !entry.told) {
-            entry.told = frame::announces(text, &entry.id);
+        for entry in self.entries().iter_mut().filter(|entry| !entry.announced) {
+            entry.announced = frame::announces(text, &entry.id);
         }
     }
 
     /// The parent had the end of this one as the result of a call.
     pub(crate) fn known(&self, id: &str) {
         if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
-            entry.told = true;
+            entry.announced = true;
         }
     }
 
@@ -128,7 +128,7 @@ impl Background {
         };
         match &entry.done {
             Some(done) => {
-                entry.told = true;
+                entry.announced = true;
                 Standing::Ended(done.clone())
             }
             None => Standing::Running,
@@ -161,7 +161,7 @@ impl Background {
         }
     }
 
-    /// Tells one to end.
+    /// Cancels one.
     pub(crate) fn cancel(&self, id: &str) {
         if let Some(entry) = self.entries().iter().find(|entry| entry.id == id) {
             entry.cancel.cancel();
@@ -175,9 +175,9 @@ impl Background {
         running.map(|entry| (entry.id.clone(), entry.agent.clone())).collect()
     }
 
-    /// Whether the parent's model has something to wait for or to hear.
+    /// Whether the parent's model has something to wait for, or a note to get.
     pub(crate) fn is_open(&self) -> bool {
-        self.entries().iter().any(|entry| entry.done.is_none() || !entry.told)
+        self.entries().iter().any(|entry| entry.done.is_none() || !entry.announced)
     }
 
     /// A line for each, or for one; `None` = there is no such one.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_once() {
+    fn an_end_is_announced_once() {
         let it = Background::default();
         let id = &it.next_id();
         it.add(id, ("c", "scout", "look"), CancellationToken::new());

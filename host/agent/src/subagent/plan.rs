@@ -52,16 +52,16 @@ impl Agent<'_> {
         &self,
         call: Call<'_>,
         place: usize,
-        order: SpawnArguments,
+        asked: SpawnArguments,
     ) -> Result<Planned, Refusal> {
         let job = self.job;
-        let (agent, name) = match order.mode {
+        let (agent, name) = match asked.mode {
             Mode::Fork if job.depth.forked => {
                 let text = "a fork cannot fork again; do the task yourself".to_owned();
                 return Err(Refusal::malformed(text));
             }
             Mode::Fork => (Arc::clone(&job.agent), FORK.to_owned()),
-            Mode::Fresh => self.find(order.agent.as_deref().unwrap_or(GENERAL_PURPOSE))?,
+            Mode::Fresh => self.find(asked.agent.as_deref().unwrap_or(GENERAL_PURPOSE))?,
         };
         let slug = agent.id.slug.as_str();
         let index = self.effects.spawn_index(self, call, place, slug).ok_or_else(|| {
@@ -69,14 +69,14 @@ impl Agent<'_> {
                 "too many subagents in this run: at most {MAX_CHILDREN_PER_RUN}"
             ))
         })?;
-        let part = match (order.mode, agent.id.slug.as_str()) {
+        let part = match (asked.mode, agent.id.slug.as_str()) {
             (Mode::Fork, _) => FORK,
             (Mode::Fresh, FORK) => CALLED_FORK,
             (Mode::Fresh, slug) => slug,
         };
         let path = format!("{}/{part}#{index}", job.path).into();
         let address = address(&job.address, &call.call.id, place);
-        Ok(Planned { agent, path, address, place, spawn_index: index, order, name })
+        Ok(Planned { agent, path, address, place, spawn_index: index, asked, name })
     }
 
     fn find(&self, name: &str) -> Result<(Arc<ResolvedAgent>, String), Refusal> {
@@ -94,7 +94,7 @@ impl Agent<'_> {
         Err(Refusal { text, reason: Reason::Denied(denied) })
     }
 
-    /// What is to be run, or the outcome of a child that cannot be. `request` is the parent's,
+    /// The job to be run, or the outcome of a child that cannot be. `request` is the parent's,
     /// for a fork.
     pub(crate) fn job_of(
         &self,
@@ -103,8 +103,8 @@ impl Agent<'_> {
         cancel: CancellationToken,
     ) -> Result<Job, Box<Outcome>> {
         let job = self.job;
-        let Planned { agent, path, address, spawn_index, order, .. } = planned;
-        let fork = order.mode == Mode::Fork;
+        let Planned { agent, path, address, spawn_index, asked, .. } = planned;
+        let fork = asked.mode == Mode::Fork;
         // A fork is the same agent, one level down: its file has bounded the tree already.
         let own = agent.definition.subagents.as_ref().filter(|_| !fork);
         let depth = job.depth.below(fork).bounded(own);
@@ -126,8 +126,8 @@ impl Agent<'_> {
         let rights = if fork {
             attenuated(&job.rights, &Asked::default(), &agent.grants, &bar).0
         } else {
-            let asked = &agent.definition.asked;
-            let (rights, narrowed) = attenuated(&job.rights, asked, &agent.grants, &bar);
+            let wanted = &agent.definition.asked;
+            let (rights, narrowed) = attenuated(&job.rights, wanted, &agent.grants, &bar);
             notes.extend(narrowed.iter().map(Narrowing::to_string));
             rights
         };
@@ -138,7 +138,7 @@ impl Agent<'_> {
         })?;
         notes.extend(model.notes.iter().cloned());
         let may_hand_on = depth.supervises();
-        let (context, task) = (order.context.as_deref(), order.task.as_str());
+        let (context, task) = (asked.context.as_deref(), asked.task.as_str());
         let first = if fork {
             frame::fork_message(task, context, may_hand_on)
         } else {

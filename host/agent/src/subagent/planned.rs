@@ -15,32 +15,38 @@ use crate::tools::builtin::arguments::SpawnArguments;
 pub(crate) struct Planned {
     pub(crate) agent: Arc<ResolvedAgent>,
     pub(crate) path: Arc<str>,
-    /// Its address among what is kept of the run.
+    /// Its address in the log of the run.
     pub(crate) address: Arc<str>,
     /// Its place in its call, from 0.
     pub(crate) place: usize,
     pub(crate) spawn_index: u32,
-    pub(crate) order: SpawnArguments,
+    /// The arguments of the call that asked for it.
+    pub(crate) asked: SpawnArguments,
     /// The name under which the parent's model knows it.
     pub(crate) name: String,
 }
 
-/// A child that is about to run, in the foreground or in the background.
+/// A planned child that is about to run, in the foreground or in the background.
 pub(crate) struct Starting {
     /// Its parent's address.
     pub(crate) parent: Arc<str>,
     pub(crate) job: Result<Job, Box<Outcome>>,
-    pub(crate) path: Arc<str>,
-    pub(crate) name: String,
-    pub(crate) spawn_index: u32,
-    pub(crate) order: SpawnArguments,
+    pub(crate) planned: Planned,
     pub(crate) call_id: String,
     pub(crate) step: u64,
-    pub(crate) place: Place,
+    /// The position of its call in the step.
+    pub(crate) position: usize,
     /// Bytes of its conclusion that its parent reads.
     pub(crate) limit: usize,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) batch: Arc<Batch>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) ledger: Arc<Ledger>,
+}
+
+impl Starting {
+    /// Its place among the children of its parent's step.
+    pub(crate) fn place(&self) -> Place {
+        (self.position, self.planned.place)
+    }
 }

@@ -39,19 +39,19 @@ impl Agent<'_> {
         &self,
         call: Call<'_>,
         permit: ToolPermit,
-        order: SpawnArguments,
+        asked: SpawnArguments,
         request: &Arc<ChatRequest>,
     ) -> Answer {
         // Everything up to the first wait happens in the order of the calls, so spawn indices
         // do not depend on timing.
-        let planned = match self.plan(call, 0, order) {
+        let planned = match self.plan(call, 0, asked) {
             Ok(planned) => planned,
             Err(refusal) => return self.refuse_begun(call, refusal),
         };
         if let Err(refusal) = self.effects.permit_spawn(self, call, permit).await {
             return self.refuse_begun(call, refusal);
         }
-        let background = planned.order.background;
+        let background = planned.asked.background;
         let batch = self.effects.announce(self, call, &[&planned], background).await;
         let answer = if background {
             self.spawn_background(call, planned, request, batch)
@@ -67,14 +67,14 @@ impl Agent<'_> {
         &self,
         call: Call<'_>,
         permit: ToolPermit,
-        orders: Vec<SpawnArguments>,
+        asked: Vec<SpawnArguments>,
         request: &Arc<ChatRequest>,
     ) -> Answer {
-        let mut starts = Vec::with_capacity(orders.len());
+        let mut starts = Vec::with_capacity(asked.len());
         let mut first = None;
-        for (place, order) in orders.into_iter().enumerate() {
-            let agent = order.agent.clone();
-            starts.push(match self.plan(call, place, order) {
+        for (place, asked) in asked.into_iter().enumerate() {
+            let agent = asked.agent.clone();
+            starts.push(match self.plan(call, place, asked) {
                 Ok(planned) => Start::Ready(planned),
                 Err(refusal) => {
                     let message = refusal.of_child(agent.as_deref());
@@ -187,8 +187,8 @@ impl Agent<'_> {
         let cancel = self.stop.child_token();
         let job = self.job_of(&planned, request, cancel.clone());
         let id = self.effects.background_id(self, call);
-        let told = (call.call.id.as_str(), planned.name.as_str(), planned.order.task.as_str());
-        self.background.add(&id, told, cancel);
+        let shown = (call.call.id.as_str(), planned.name.as_str(), planned.asked.task.as_str());
+        self.background.add(&id, shown, cancel);
         let content = frame::started_in_background(&planned.name, &id);
         let child = self.starting(call, planned, job, batch, MAX_CONCLUSION_BYTES);
         let child = self.effects.run_child(self, child);
@@ -229,17 +229,13 @@ impl Agent<'_> {
         batch: Arc<Batch>,
         limit: usize,
     ) -> Starting {
-        let Planned { path, place, name, spawn_index, order, .. } = planned;
         Starting {
             parent: Arc::clone(&self.job.address),
             job,
-            path,
-            name,
-            spawn_index,
-            order,
+            planned,
             call_id: call.call.id.clone(),
             step: call.step,
-            place: (call.position, place),
+            position: call.position,
             limit,
             slots: Arc::clone(&self.slots),
             batch,
@@ -252,7 +248,7 @@ impl Agent<'_> {
     /// does not yet.
     pub(crate) async fn persist_queued(&self, call: Call<'_>, children: &[&Planned], begun: bool) {
         let queued = || children.iter().map(|planned| self.queued(call, planned)).collect();
-        let begun = (begun && self.job.shared.keeps_steps()).then(|| {
+        let begun = (begun && self.job.shared.persists_steps()).then(|| {
             let children = children.iter().map(|planned| planned.entry()).collect();
             self.job.entry(call.step, call.position, StepKind::Begun { children })
         });
@@ -268,7 +264,7 @@ impl Agent<'_> {
     ) -> Arc<Batch> {
         let children: Vec<_> = children
             .iter()
-            .map(|planned| (Arc::clone(&planned.path), planned.order.task.clone()))
+            .map(|planned| (Arc::clone(&planned.path), planned.asked.task.clone()))
             .collect();
         let most = self.delegates.max_concurrent();
         let (shared, parent, id) = (&self.job.shared, &self.job.path, &call.call.id);
@@ -276,24 +272,24 @@ impl Agent<'_> {
     }
 
     fn queued(&self, call: Call<'_>, planned: &Planned) -> QueuedChild {
-        let order = &planned.order;
+        let asked = &planned.asked;
         QueuedChild {
             path: Arc::clone(&planned.path),
             parent: Arc::clone(&self.job.path),
             parent_agent: self.job.agent.id.to_string(),
             depth: self.job.depth.level.saturating_add(1),
             agent: planned.agent.id.to_string(),
-            origin: order.origin(),
+            origin: asked.origin(),
             spawn_index: planned.spawn_index,
             call_id: call.call.id.clone(),
-            task: order.task.clone(),
-            context: order.context.clone(),
+            task: asked.task.clone(),
+            context: asked.context.clone(),
         }
     }
 }
 
 impl Planned {
-    /// What the log has of it before it starts.
+    /// Its entry in the log before it starts.
     fn entry(&self) -> PlannedChild {
         PlannedChild {
             place: self.place,
@@ -306,47 +302,49 @@ impl Planned {
 impl Starting {
     /// The end of one that had ended with this.
     pub(crate) fn ended(self, child: ChildSummary) -> Ended {
-        let conclusion = frame::conclusion(&self.name, &child.outcome, self.limit);
+        let conclusion = frame::conclusion(&self.planned.name, &child.outcome, self.limit);
         let status = child.outcome.status;
         self.batch.ended_before(status);
-        self.ledger.child(self.place, child);
+        self.ledger.child(self.place(), child);
         Ended { status, conclusion }
     }
 
-    /// Runs it to its end. Its outcome is persisted when this returns: what a parent hears of is
-    /// never lost.
+    /// Runs it to its end. Its outcome is persisted when this returns: no parent acts on one that
+    /// could be lost.
     pub(crate) async fn run(self) -> Ended {
+        let at = self.place();
+        let Planned { path, spawn_index, asked, name, .. } = self.planned;
         let mut outcome = match self.job {
             Ok(job) => run_in_slot(job, self.slots, self.batch).await,
             Err(outcome) => {
-                self.batch.done(&self.path, &outcome, false);
+                self.batch.done(&path, &outcome, false);
                 *outcome
             }
         };
-        let conclusion = frame::conclusion(&self.name, &outcome, self.limit);
+        let conclusion = frame::conclusion(&name, &outcome, self.limit);
         let status = outcome.status;
         // Nobody reads a child's conversation, and a fork's is its parent's too.
         outcome.messages = Vec::new();
-        let origin = self.order.origin();
-        let SpawnArguments { task, context, .. } = self.order;
+        let origin = asked.origin();
+        let SpawnArguments { task, context, .. } = asked;
         let summary = ChildSummary {
             call_id: self.call_id,
             step: self.step,
-            spawn_index: self.spawn_index,
-            path: self.path.to_string(),
+            spawn_index,
+            path: path.to_string(),
             origin,
             task,
             context,
             outcome,
         };
-        let with = self.shared.keeps_steps().then(|| {
-            let (position, place) = self.place;
+        let with = self.shared.persists_steps().then(|| {
+            let (position, place) = at;
             let kind = StepKind::Child { place, summary: Box::new(summary.clone()) };
             StepEntry { agent: self.parent, step: self.step, position, kind }
         });
         self.shared.control.remove(&summary.path);
         self.shared.persist_ended(&summary, with).await;
-        self.ledger.child(self.place, summary);
+        self.ledger.child(at, summary);
         Ended { status, conclusion }
     }
 }

@@ -64,7 +64,7 @@ impl Aliases {
         self.aliases.values().filter(|alias| alias.tool == tool).map(|alias| alias.name).collect()
     }
 
-    /// What the model reads: of a call under another name, an error speaks of that name and its
+    /// The text that the model reads: of a call under another name, an error speaks of that name and its
     /// arguments.
     pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
         let Some(alias) = self.alias(called).filter(|_| answer.is_error) else { return answer };

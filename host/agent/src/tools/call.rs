@@ -11,7 +11,7 @@ pub(crate) struct Call<'a> {
     pub(crate) call: &'a ToolCall,
 }
 
-/// What the model reads about one call.
+/// The text about one call that the model reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) content: String,

@@ -1,4 +1,4 @@
-//! What becomes of a tool call that a model asked for: the second of the three places where
+//! The decision about a tool call: the second of the three places where
 //! the allowlist is enforced. Pure.
 //!
 //! A name that is unknown, misspelt or not granted gets the same answer, which names only the
@@ -20,13 +20,13 @@ use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::{Answer, arguments};
 
-/// What carries out an advertised tool.
+/// The executor of an advertised tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Provider {
     /// A component in the jar.
     Jar,
     /// The host itself.
-    Host(BuiltinTool),
+    Builtin(BuiltinTool),
 }
 
 /// The tools that this agent was shown, and the rights that bound them.
@@ -43,8 +43,8 @@ pub(crate) struct Dispatcher {
 pub(crate) enum Decision {
     /// Call the component.
     Tool(ToolPermit),
-    /// Do it here, with the permit for the host tool itself.
-    Host(ToolPermit, BuiltinCall),
+    /// Do it here, with the permit for the built-in tool itself.
+    Builtin(ToolPermit, BuiltinCall),
     /// Answer at once.
     Refuse(Refusal),
 }
@@ -52,7 +52,7 @@ pub(crate) enum Decision {
 /// A call that is answered without being executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// What the model reads.
+    /// The text that the model reads.
     pub(crate) text: String,
     /// Why, as the receipt says it.
     pub(crate) reason: Reason,
@@ -122,13 +122,13 @@ impl Dispatcher {
         }
     }
 
-    /// What a tool may be called by those who speak of it: its own name, and those under which the
+    /// The names of a tool: its own name, and those under which the
     /// model was shown it.
     pub(crate) fn names_of<'a>(&self, tool: &'a str) -> Vec<&'a str> {
         std::iter::once(tool).chain(self.aliases.names(tool)).collect()
     }
 
-    /// What the model reads as the answer to `called`.
+    /// The answer to `called` that the model reads.
     pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
         self.aliases.reword(called, answer)
     }
@@ -153,10 +153,10 @@ impl Dispatcher {
         check_arguments(&call.arguments)?;
         match provider {
             Provider::Jar => Ok(Decision::Tool(permit)),
-            Provider::Host(tool) => {
-                let order =
+            Provider::Builtin(tool) => {
+                let builtin =
                     BuiltinCall::parse(*tool, arguments(call)).map_err(Refusal::malformed)?;
-                Ok(Decision::Host(permit, order))
+                Ok(Decision::Builtin(permit, builtin))
             }
         }
     }
@@ -173,10 +173,10 @@ impl Dispatcher {
 }
 
 impl Decision {
-    /// The permit of a call that may go on.
+    /// The permit of a call that is not refused.
     pub(crate) fn permit(&self) -> Option<&ToolPermit> {
         match self {
-            Self::Tool(permit) | Self::Host(permit, _) => Some(permit),
+            Self::Tool(permit) | Self::Builtin(permit, _) => Some(permit),
             Self::Refuse(_) => None,
         }
     }
@@ -185,14 +185,14 @@ impl Decision {
     pub(crate) fn with_permit(self, change: impl FnOnce(ToolPermit) -> ToolPermit) -> Self {
         match self {
             Self::Tool(permit) => Self::Tool(change(permit)),
-            Self::Host(permit, order) => Self::Host(change(permit), order),
+            Self::Builtin(permit, builtin) => Self::Builtin(change(permit), builtin),
             Self::Refuse(refusal) => Self::Refuse(refusal),
         }
     }
 }
 
 impl Refusal {
-    /// What the person hears of one of several subagents that was refused: the others go on, so
+    /// The warning about one of several subagents that was refused: the others run, so
     /// the call itself does not fail.
     pub(crate) fn of_child(&self, agent: Option<&str>) -> String {
         let agent = Shown::clipped(agent.unwrap_or("general-purpose"), 64);

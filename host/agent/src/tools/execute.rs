@@ -27,7 +27,7 @@ use crate::trace;
 
 type Group<'a> = Vec<(Call<'a>, Decision)>;
 
-/// What may run side by side.
+/// The kinds of calls that may run side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Tools,
@@ -48,7 +48,7 @@ impl Agent<'_> {
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
         for group in groups(machine.current_step(), &calls, decisions) {
             if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
-                return Input::Interrupted { heard: String::new(), answers, ending };
+                return Input::Interrupted { partial: String::new(), answers, ending };
             }
         }
         // A call without an answer cannot be; the loop would notice.
@@ -68,7 +68,7 @@ impl Agent<'_> {
             return Err(Ending::cancelled());
         }
         let spawns = group.iter().any(|(_, decision)| match decision {
-            Decision::Host(_, order) => order.spawns(),
+            Decision::Builtin(_, builtin) => builtin.spawns(),
             Decision::Tool(_) | Decision::Refuse(_) => false,
         });
         let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
@@ -139,8 +139,8 @@ impl Agent<'_> {
         let decision = self.before_call(call, decision, dispatcher, &mut changed, &mut notes).await;
         let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
         let answer = match decision {
-            Decision::Host(permit, order) => {
-                self.host(call, permit, order, machine.request()).await
+            Decision::Builtin(permit, builtin) => {
+                self.builtin(call, permit, builtin, machine.request()).await
             }
             Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
             Decision::Tool(permit) => {
@@ -194,26 +194,26 @@ impl Agent<'_> {
         }))
     }
 
-    /// Does what a host tool is asked for.
-    pub(crate) async fn host(
+    /// Executes a call of a built-in tool.
+    async fn builtin(
         &self,
         call: Call<'_>,
         permit: ToolPermit,
-        order: BuiltinCall,
+        builtin: BuiltinCall,
         request: &Arc<ChatRequest>,
     ) -> Answer {
-        let order = match order {
-            BuiltinCall::Spawn(order) => return self.spawn(call, permit, order, request).await,
-            BuiltinCall::Parallel(orders) => {
-                return self.parallel(call, permit, orders, request).await;
+        let builtin = match builtin {
+            BuiltinCall::Spawn(asked) => return self.spawn(call, permit, asked, request).await,
+            BuiltinCall::Parallel(asked) => {
+                return self.parallel(call, permit, asked, request).await;
             }
-            order => order,
+            builtin => builtin,
         };
         self.started(call);
         if let Err(refusal) = self.permitted(call, permit).await {
             return self.refuse(call, refusal);
         }
-        let answer = match &order {
+        let answer = match &builtin {
             BuiltinCall::Status { id } => self.status(id.as_deref()),
             BuiltinCall::Result { id, wait } => self.result(id, *wait).await,
             BuiltinCall::Cancel { id } => self.cancel(id).await,
@@ -228,7 +228,7 @@ impl Agent<'_> {
                 Answer { content: "the host failed".to_owned(), is_error: true }
             }
         };
-        self.note(call, result::of_host(&call.call.name, arguments(call.call), answer))
+        self.note(call, result::of_builtin(&call.call.name, arguments(call.call), answer))
     }
 
     /// As [`Agent::refuse`], for a call that was not announced yet.
@@ -255,7 +255,7 @@ impl Agent<'_> {
         });
     }
 
-    /// Keeps what a call did, and gives back what the model reads.
+    /// Records a call that was executed, and gives the answer that the model reads.
     pub(crate) fn note(&self, call: Call<'_>, executed: Executed) -> Answer {
         let error = result::error_of(&executed);
         let Executed { answer, attachments, receipt } = executed;
@@ -291,8 +291,8 @@ fn groups<'c>(step: u64, calls: &[&'c ToolCall], decisions: Vec<Decision>) -> Ve
     for ((position, call), decision) in calls.iter().copied().enumerate().zip(decisions) {
         let kind = match &decision {
             Decision::Tool(_) => Some(Kind::Tools),
-            Decision::Host(_, order) if order.spawns() => Some(Kind::Agents),
-            Decision::Host(..) => Some(Kind::Session),
+            Decision::Builtin(_, builtin) if builtin.spawns() => Some(Kind::Agents),
+            Decision::Builtin(..) => Some(Kind::Session),
             Decision::Refuse(_) => None,
         };
         let entry = (Call { step, position, call }, decision);

@@ -69,7 +69,7 @@ pub(crate) fn of_refusal(tool: &str, arguments: &str, refusal: Refusal) -> Execu
 }
 
 /// A call that the host answered itself.
-pub(crate) fn of_host(tool: &str, arguments: &str, answer: Answer) -> Executed {
+pub(crate) fn of_builtin(tool: &str, arguments: &str, answer: Answer) -> Executed {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending =
         if answer.is_error { Ending::ToolError("failed".to_owned()) } else { Ending::Completed };

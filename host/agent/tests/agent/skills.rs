@@ -35,7 +35,7 @@ fn world_with(transcript: &str, tools: &str) -> World {
     let mut world =
         World::new(Plan { transcript, settings: &settings, agents: &agents, ..Plan::default() });
     write(&world.home.path().join("skills/tides/SKILL.md"), TIDES);
-    let workspace = world.workspace.path().canonicalize().unwrap();
+    let workspace = world.root();
     let roots =
         vec![Root::in_home::<Skill>(world.home.path()), Root::in_workspace::<Skill>(&workspace)];
     world.host.skills = Arc::new(SkillLibrary::of(roots, Vec::new(), (), false));

@@ -49,7 +49,7 @@ stages:
 ";
 
 fn spec(world: &World, team: &str, task: &str) -> TeamSpec {
-    let workspace = world.workspace.path().canonicalize().unwrap();
+    let workspace = world.root();
     let team = match resolve_team(&world.host, team, &workspace) {
         Ok(team) => team,
         Err(error) => panic!("{error}: {:#?}", world.host.teams.problems()),

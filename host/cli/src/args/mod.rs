@@ -217,7 +217,7 @@ pub(crate) struct ChatArgs {
     /// A model from belljar.toml, or a role, instead of the agent's own choice
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Go on with a session: the latest conversation of this workspace, or the session, also a
+    /// Resume a session: the latest conversation of this workspace, or the session, also a
     /// run, whose id begins so
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) resume: Option<String>,
@@ -227,7 +227,7 @@ pub(crate) struct ChatArgs {
     /// Talk with a blocked agent that has those of its tools that are granted
     #[arg(long)]
     pub(crate) partial: bool,
-    /// Most model turns of the whole session
+    /// Most steps of the whole session
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_steps: Option<u64>,
     /// Most tokens of the whole session, input and output together

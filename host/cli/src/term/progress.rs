@@ -192,9 +192,7 @@ impl Inner {
         match &event.kind {
             EventKind::RunResumed { kept } => {
                 state.root = Some(Arc::clone(agent));
-                self.line(&format!(
-                    "goes on from where the program ended ({kept} things are kept)"
-                ));
+                self.line(&format!("resumes where the program ended ({kept} entries of its log)"));
             }
             EventKind::HistoryCompacting { turns, model } => {
                 let model = Shown::new(model);

@@ -3,8 +3,8 @@
 //! [`parse_agent`] never fails and never panics: a file is an agent, is invalid with
 //! diagnostics, or is not an agent at all. What it cannot read never becomes a right.
 
+pub mod builtin_tools;
 mod canonical;
-pub mod host_tools;
 mod keys;
 mod leftovers;
 mod limit_words;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use belljar_policy::ToolName;
 
-use super::host_tools::{AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT};
+use super::builtin_tools::{
+    AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
+};
 use super::tools::{KnownTools, TOOL_ALIASES};
 use crate::diagnostic::Place;
 

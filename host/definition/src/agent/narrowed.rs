@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::AgentDefinition;
-use super::host_tools::{AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT};
+use super::builtin_tools::{
+    AGENT_CANCEL, AGENT_RESULT, AGENT_STATUS, DELEGATE_PARALLEL, SPAWN_AGENT,
+};
 use super::tool_list::ToolList;
 use crate::diagnostic::{Findings, Place};
 use crate::yaml::{Key, Node, Value};

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Permission, Shown, ToolName};
 
 use super::Unavailable;
-use super::host_tools::SPAWN_AGENT;
+use super::builtin_tools::SPAWN_AGENT;
 use super::names::{Behind, Entry, tools_behind};
 use super::tool_list::{MAX_TOOLS, Reader};
 use crate::fields::{boolean, shown};

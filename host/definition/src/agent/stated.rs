@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use belljar_policy::{Asked, LimitsRequest, Permission, Shown, ToolName, Writes};
 
-use super::host_tools::HOST_TOOLS;
+use super::builtin_tools::BUILTIN_TOOLS;
 use super::limit_words::{self, MAX_NAME, flat};
 use super::narrowed::delegate_nothing;
 use super::tool_list::ToolList;
@@ -287,7 +287,7 @@ fn widens(node: &Node) -> bool {
 
 /// Tools that change nothing outside the session. Its children get no more than it has.
 pub(super) fn reading() -> BTreeMap<ToolName, Permission> {
-    let names = READING_TOOLS.into_iter().chain(HOST_TOOLS);
+    let names = READING_TOOLS.into_iter().chain(BUILTIN_TOOLS);
     names.filter_map(|name| Some((ToolName::new(name).ok()?, Permission::Allow))).collect()
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_policy::{Permission, Shown, ToolName};
 
-use super::host_tools::SPAWN_AGENT;
+use super::builtin_tools::SPAWN_AGENT;
 use super::names::{Behind, Entry, split_names, split_words, tools_behind};
 use super::tools::{KnownTools, Meaning, Written};
 use super::{Decider, Translated, Unavailable};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use belljar_policy::{Shown, ToolName};
 
-use super::host_tools::SPAWN_AGENT;
+use super::builtin_tools::SPAWN_AGENT;
 use crate::dialect::Dialect;
 use crate::suggest;
 
@@ -376,7 +376,7 @@ mod tests {
         ];
         names
             .into_iter()
-            .chain(crate::HOST_TOOLS)
+            .chain(crate::BUILTIN_TOOLS)
             .map(|name| ToolName::new(name).unwrap())
             .collect()
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use belljar_policy::{Access, GuestPath, LimitsRequest, Permission, ToolName};
 
 use super::grants::{GrantSpec, MountSpec};
-use crate::agent::host_tools::HOST_TOOLS;
+use crate::agent::builtin_tools::BUILTIN_TOOLS;
 use crate::{SubagentsAsk, Visibility};
 
 /// What an agent may do out of the box. Limits are [`belljar_policy::LIMITS`] for all.
@@ -38,7 +38,7 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
             "web_fetch",
             "web_search",
         ],
-        builtin_tools: &HOST_TOOLS,
+        builtin_tools: &BUILTIN_TOOLS,
         workspace: Some(Access::Read),
         hosts: &[],
         secrets: &[],
@@ -54,7 +54,7 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
 ];
 
 /// Whether agents of this visibility have tools of belljar's own by default.
-pub(super) fn has_host_tools(visibility: Visibility) -> bool {
+pub(super) fn has_builtin_tools(visibility: Visibility) -> bool {
     DEFAULTS.iter().any(|row| row.visibility == visibility && !row.builtin_tools.is_empty())
 }
 

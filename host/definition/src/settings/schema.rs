@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use super::named::By;
 use super::{GrantSpec, Layer, MountSpec, NamedTool, Settings};
-use crate::agent::host_tools::HOST_TOOLS;
+use crate::agent::builtin_tools::BUILTIN_TOOLS;
 use crate::agent::{list_of, parse_access};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::suggest;
@@ -168,7 +168,7 @@ impl<'t> Loader<'_, 't, '_> {
             let spec = self.grant(table, GRANT_KEYS);
             match Visibility::ALL.into_iter().find(|known| known.as_str() == name) {
                 Some(visibility) => {
-                    self.check_host_tools(visibility, &spec, item);
+                    self.check_builtin_tools(visibility, &spec, item);
                     layer.defaults.insert(visibility, spec);
                 }
                 None => {
@@ -214,20 +214,20 @@ impl<'t> Loader<'_, 't, '_> {
 
     /// A list of tools stands for the whole of the defaults. Belljar's own tools are easily
     /// forgotten in it, because no agent file names them. A workspace's list is there to narrow.
-    fn check_host_tools(&mut self, visibility: Visibility, spec: &GrantSpec, item: &Item<'_>) {
+    fn check_builtin_tools(&mut self, visibility: Visibility, spec: &GrantSpec, item: &Item<'_>) {
         let Some(tools) = &spec.tools else { return };
-        let names_any = HOST_TOOLS.iter().any(|name| tools.contains_key(*name));
+        let names_any = BUILTIN_TOOLS.iter().any(|name| tools.contains_key(*name));
         let is_home = matches!(self.file, File::Home { .. });
-        if !is_home || names_any || !super::defaults::has_host_tools(visibility) {
+        if !is_home || names_any || !super::defaults::has_builtin_tools(visibility) {
             return;
         }
         let message = format!(
             "`tools` under `[defaults.{}]` names none of belljar's own tools, so no agent gets them",
             visibility.as_str()
         );
-        let hint = format!("name those that agents may use: {}", list_of(&HOST_TOOLS));
+        let hint = format!("name those that agents may use: {}", list_of(&BUILTIN_TOOLS));
         let at = self.reader.at(item.span());
-        self.reader.findings.warning(at, "no-host-tools", message, Some(hint));
+        self.reader.findings.warning(at, "no-builtin-tools", message, Some(hint));
     }
 
     fn grant(&mut self, table: &DeTable<'t>, keys: &[&str]) -> GrantSpec {

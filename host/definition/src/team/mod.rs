@@ -91,7 +91,7 @@ pub struct Member {
 /// What the whole team may use; absent = no bound besides those of its agents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TeamBudget {
-    /// Model turns.
+    /// Steps.
     pub steps: Option<u64>,
     /// Input and output tokens.
     pub tokens: Option<u64>,

@@ -173,7 +173,7 @@ fn bounded(mut tallied: BTreeMap<String, Tallied>) -> BTreeMap<String, Tallied> 
     tallied
 }
 
-/// What the turns of each tenant came to. Names of tenants have no letter that would have to be
+/// The counts of each tenant's turns. Names of tenants have no letter that would have to be
 /// escaped.
 fn by_tenant(page: &mut Page, tallied: BTreeMap<String, Tallied>) {
     let turns: [Series; 4] = [

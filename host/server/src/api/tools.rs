@@ -1,7 +1,7 @@
 //! The tools of a tenant: what they are called, take and ask for. What an agent may use of them
 //! is another question, which `grants` answers.
 
-use belljar_agent::{Host, host_tool_specs};
+use belljar_agent::{Host, builtin_tool_specs};
 use belljar_catalogue::{Origin, ToolComponent};
 use serde::Serialize;
 use serde_json::Value;
@@ -88,7 +88,7 @@ async fn tools(host: &Host) -> Tools {
             });
         }
     }
-    tools.extend(host_tool_specs().into_iter().map(|spec| ToolBody {
+    tools.extend(builtin_tool_specs().into_iter().map(|spec| ToolBody {
         name: spec.name,
         component: None,
         origin: "host",

@@ -27,7 +27,7 @@ use belljar_agent::events::{EventKind, Events};
 use belljar_agent::limits::cut;
 use belljar_agent::model_of;
 use belljar_agent::trace;
-use belljar_agent::{Partial, counted, cut_off, held};
+use belljar_agent::{Partial, counted, cut_off, hold_tokens};
 
 /// The share of the context, in percent, above which a history is summarised where the operator
 /// says nothing: the rest is for instructions, tools, the turn itself and its answer.
@@ -45,7 +45,7 @@ const SUMMARY_TOKENS: std::ops::RangeInclusive<u64> = 256..=4_096;
 /// Bytes of a summary for each of them, at most.
 const MAX_BYTES_PER_TOKEN: u64 = 5;
 
-/// What a model is taken to read where nobody says it, when a person asks for a summary.
+/// The assumed context where nobody says it, when a person asks for a summary.
 const UNKNOWN_CONTEXT: u64 = 32_768;
 
 /// Most calls for one summary. A history that needs more is over ten times what the model reads.
@@ -67,16 +67,16 @@ pub(crate) struct Work<'a> {
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// The result.
+/// The result of a compaction.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// The history from now on; `None` = as it was.
     pub(crate) messages: Option<Vec<Message>>,
     /// How many turns the new summary stands for that none stood for before.
     pub(crate) turns: usize,
-    /// What it used, also where nothing came of it.
+    /// Its usage, also where there is no summary.
     pub(crate) used: Usage,
-    /// Why nothing came of it.
+    /// Why there is none.
     pub(crate) problem: Option<Problem>,
 }
 
@@ -103,7 +103,7 @@ pub enum Problem {
     /// The history is too large even for that.
     #[error("the history is too large to be summarised in {MAX_CALLS} calls")]
     TooLarge,
-    /// What the store has is not what the model was sent.
+    /// The store has other messages than the model was sent.
     #[error("an earlier turn is not in the store")]
     NotStored,
     /// The session's tokens or steps are used up.
@@ -119,7 +119,7 @@ pub enum Problem {
 struct Room {
     /// All of it, in tokens.
     context: u64,
-    /// What the latest turns keep as they were.
+    /// The part that the latest turns keep as they were.
     kept: u64,
 }
 
@@ -239,16 +239,16 @@ impl Work<'_> {
     ) -> Result<String, Problem> {
         let budget = self.conversation.budget();
         let is_over = budget.exhausted(Meter::Tokens).is_some();
-        let Ok(held) = held(budget, request, 0) else { return Err(Problem::Budget) };
+        let Ok(held) = hold_tokens(budget, request, 0) else { return Err(Problem::Budget) };
         if is_over || budget.reserve(Meter::Steps, 1).is_err() {
             return Err(Problem::Budget);
         }
         let timeouts = Timeouts { total: Some(CALL_TIME), ..Timeouts::default() };
         let cancel = self.cancel.clone();
         let cx = CallContext { step, timeouts, cancel, ..CallContext::new(CALLER) };
-        let span = trace::model_turn(model, step);
-        let mut said = Partial::default();
-        let mut listen = |event| said.hear(&event);
+        let span = trace::step(model, step);
+        let mut partial = Partial::default();
+        let mut listen = |event| partial.on_event(&event);
         let asking = async {
             tokio::select! {
                 biased;
@@ -263,10 +263,10 @@ impl Work<'_> {
             Ok(reply) => reply,
             Err(source) => {
                 trace::unanswered(&span, &source);
-                match said.begun {
+                match partial.begun {
                     false => budget.refund(Meter::Steps, 1),
-                    // Its provider has counted what it read and what it said.
-                    true => self.bill(request, &cut_off(request, said.bytes), used),
+                    // Its provider has counted what it read and wrote.
+                    true => self.bill(request, &cut_off(request, partial.bytes), used),
                 }
                 return Err(Problem::Model { model: model.model.id().to_owned(), source });
             }

@@ -1,4 +1,4 @@
-//! What of a session's past the model is sent: all of it, or a summary of the older turns and the
+//! The part of a session's past that the model is sent: all of it, or a summary of the older turns and the
 //! later ones as they were. The store keeps all of it in either case.
 
 use crate::record::past::Past;
@@ -14,7 +14,7 @@ use belljar_store::Compaction;
 const BYTES_PER_TOKEN: u64 = 3;
 
 impl Past {
-    /// What the model is sent of the past.
+    /// The messages of the past that the model is sent.
     pub fn messages(&self, history: History) -> Vec<Message> {
         let compaction = match history {
             History::Compacted => self.compaction.as_ref(),

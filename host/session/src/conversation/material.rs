@@ -5,7 +5,7 @@ use belljar_model::Message;
 use belljar_agent::frame::escape_tags;
 use belljar_agent::limits::cut;
 
-/// What the model that summarises is told. It has no tools, and nothing that it reads can give it
+/// The instructions of the model that summarises. It has no tools, and nothing that it reads can give it
 /// any.
 pub(crate) const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation between \
 a person and an agent that works with tools. The agent will go on with your summary in the place \
@@ -24,7 +24,7 @@ const BEFORE: &str = "summary_so_far";
 /// what it returned.
 const MAX_CALL_BYTES: usize = 2_048;
 
-/// What the model that summarises is sent: what is known of the time before, and this piece.
+/// The prompt of the model that summarises: what is known of the time before, and this piece.
 pub(crate) fn prompt(before: &str, piece: &str) -> String {
     let mut text = String::new();
     if !before.is_empty() {

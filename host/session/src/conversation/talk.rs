@@ -19,7 +19,7 @@ use belljar_agent::{RunSpec, caps_of_run, run};
 
 /// An agent with the messages so far.
 ///
-/// What the model is sent in one turn begins, byte for byte, with what it was sent in the
+/// The request of one turn begins, byte for byte, with the request of the
 /// turn before, so that a provider's prompt cache matches; the exceptions are a turn that ran
 /// out of steps, whose last request had no tools, and one before which older turns were
 /// summarised.
@@ -70,7 +70,7 @@ impl Conversation {
         self
     }
 
-    /// What a single run is a turn of. Its budget is the one above the run, or one of its own with
+    /// The conversation that a single run is a turn of. Its budget is the one above the run, or one of its own with
     /// the limits of the run.
     pub(crate) fn of_run(spec: &RunSpec) -> Self {
         let rights = spec.agent.rights.clone().limited(&spec.limits);
@@ -85,7 +85,7 @@ impl Conversation {
         }
     }
 
-    /// What a turn begins with.
+    /// The parameters of each turn.
     pub(crate) fn begins(&self) -> PersonMetadata {
         PersonMetadata {
             actor: None,
@@ -179,7 +179,7 @@ impl Conversation {
         &self.budget
     }
 
-    /// What all turns used, subagents included.
+    /// The usage of all turns, subagents included.
     pub fn used(&self) -> Usage {
         self.used
     }
@@ -201,7 +201,7 @@ impl Conversation {
         self.used += outcome.total;
     }
 
-    /// Says `text` to the agent and waits for its answer.
+    /// Sends `text` to the agent and waits for its answer.
     ///
     /// Whatever happens, the conversation stays one that a provider takes: calls that were
     /// interrupted have results that say so, and a turn that was stopped keeps what was said
@@ -218,7 +218,7 @@ impl Conversation {
         self.run_turn(host, spec, events, cancel).await
     }
 
-    /// What a turn is run as, without the history.
+    /// The parameters of a turn's run, without the history.
     pub(crate) fn spec(&self, text: String) -> RunSpec {
         self.aside(Arc::clone(&self.agent), text)
     }
@@ -260,7 +260,7 @@ impl Conversation {
     }
 }
 
-/// What stands where the agent did not answer.
+/// The stand-in for an answer.
 fn unanswered(status: Status) -> Message {
     let text = match status {
         Status::Cancelled => frame::STOPPED,

@@ -6,7 +6,7 @@ use belljar_catalogue::API_LIBRARY;
 use belljar_definition::{Content, Scope, SourceFile};
 use belljar_store::{Store, StoreError};
 
-/// What the store holds of a tenant's agents, as texts beside those of files: their identities are
+/// A tenant's agents in the store, as texts beside those of files: their identities are
 /// `library/api/SLUG`.
 pub async fn api_agents(store: &Store) -> Result<Vec<SourceFile>, StoreError> {
     let root = PathBuf::from(API_LIBRARY);

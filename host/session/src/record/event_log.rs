@@ -5,8 +5,8 @@
 //! run ──push──> pending ──flush──> store ──committed──> watchers
 //! ```
 //!
-//! A step is kept only behind the events that came before it (`flush`), so that a run which goes
-//! on from its steps has not lost what was told of them.
+//! A step is stored only behind the events that came before it (`flush`), so that a run which
+//! resumes from its steps has lost none of their events.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,11 +16,12 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::record::hub::{Block, Hub, SessionEvent};
+use crate::record::place::TurnPlace;
 use belljar_agent::Clock;
 use belljar_agent::events::{Event, EventKind};
 
 /// Blocks that wait for their commit before they are shown: more than one for each subagent that
-/// keeps a step at a time.
+/// persists a step at a time.
 const MAX_UNPUBLISHED: usize = 1_024;
 
 /// Bytes of events that are stored together at most.
@@ -64,21 +65,14 @@ struct Wire<'a> {
 
 impl EventLog {
     /// The log of a turn; `last`: the id of the session's last event.
-    pub(crate) fn new(
-        store: Store,
-        clock: Arc<dyn Clock>,
-        hub: Arc<Hub>,
-        session: &str,
-        message: &str,
-        last: i64,
-    ) -> Self {
+    pub(crate) fn new(turn: &TurnPlace, hub: Arc<Hub>, last: i64) -> Self {
         let (publish, committed) = mpsc::channel(MAX_UNPUBLISHED);
         let state = State { next: last + 1, pending: Vec::new(), bytes: 0, publish: Some(publish) };
         let inner = Arc::new(Inner {
-            store,
-            clock,
-            session: session.into(),
-            message: message.into(),
+            store: turn.store.clone(),
+            clock: Arc::clone(&turn.clock),
+            session: turn.session.as_str().into(),
+            message: turn.message.as_str().into(),
             state: Mutex::new(state),
             wake: Notify::new(),
         });
@@ -92,7 +86,7 @@ impl EventLog {
         move |event| inner.push(event)
     }
 
-    /// Hands what waits to the store: whatever is handed to it after this is kept only if this
+    /// Hands what waits to the store: whatever is handed to it after this is stored only if this
     /// is.
     pub(crate) fn flush(&self) {
         self.inner.flush();

@@ -11,13 +11,13 @@ const MAX_TRIES: u32 = 16;
 
 /// The right to resume a session. Dropping it gives the session free.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct SessionLock {
     path: PathBuf,
-    /// Holds the lock.
+    /// The file whose lock it is.
     _file: File,
 }
 
-impl Held {
+impl SessionLock {
     /// Takes a session; `None` = somebody else has it. The id is one that the store knows, or
     /// a new one: never a path.
     pub(crate) fn take(dir: &Path, session: &str) -> io::Result<Option<Self>> {
@@ -43,16 +43,16 @@ impl Held {
     }
 }
 
-/// Whether somebody has a session. Looking does not take it; whoever takes it at this very moment
+/// Whether somebody has a session. To look does not take it; whoever takes it at this very moment
 /// may be told that it is taken.
-pub(crate) fn is_held(dir: &Path, session: &str) -> bool {
+pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
     match File::open(dir.join(format!("{session}.lock"))) {
         Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
         Err(_) => false,
     }
 }
 
-impl Drop for Held {
+impl Drop for SessionLock {
     fn drop(&mut self) {
         // While the lock is held: nobody else has this very file. A leftover is harmless.
         let _ = fs::remove_file(&self.path);
@@ -92,17 +92,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_held_by_one_and_free_afterwards() {
+    fn a_session_is_locked_by_one_and_free_afterwards() {
         let dir = tempfile::tempdir().unwrap();
-        let held = Held::take(dir.path(), "s").unwrap().unwrap();
-        assert!(Held::take(dir.path(), "s").unwrap().is_none());
-        let other = Held::take(dir.path(), "t").unwrap();
+        let lock = SessionLock::take(dir.path(), "s").unwrap().unwrap();
+        assert!(SessionLock::take(dir.path(), "s").unwrap().is_none());
+        let other = SessionLock::take(dir.path(), "t").unwrap();
         assert!(other.is_some(), "another session is free");
-        assert!(is_held(dir.path(), "s") && !is_held(dir.path(), "u"));
-        drop(held);
+        assert!(is_locked(dir.path(), "s") && !is_locked(dir.path(), "u"));
+        drop(lock);
         fs::write(dir.path().join("s.lock"), "").unwrap();
-        assert!(!is_held(dir.path(), "s"), "a file that a dead process left");
-        assert!(Held::take(dir.path(), "s").unwrap().is_some());
+        assert!(!is_locked(dir.path(), "s"), "a file that a dead process left");
+        assert!(SessionLock::take(dir.path(), "s").unwrap().is_some());
         drop(other);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
     }

@@ -6,6 +6,7 @@ pub(crate) mod event_log;
 pub(crate) mod hub;
 pub(crate) mod lock;
 pub(crate) mod past;
+pub(crate) mod place;
 pub(crate) mod recorder;
 pub(crate) mod rows;
 pub(crate) mod runs;

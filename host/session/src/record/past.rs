@@ -1,4 +1,4 @@
-//! What is known of a session that is resumed.
+//! The past of a session that is resumed.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use belljar_store::{
 use crate::record::rows::read;
 use crate::record::turn::{Open, Turn};
 
-/// What is known of a session that is resumed.
+/// The past of a session that is resumed.
 #[derive(Debug)]
 pub struct Past {
     /// The session.
@@ -20,13 +20,13 @@ pub struct Past {
     pub turns: Vec<Turn>,
     /// The summary of the older ones, if one was made.
     pub compaction: Option<Compaction>,
-    /// What they used.
+    /// Their usage.
     pub used: Usage,
     /// Its interrupted turn. It stands in none of the others.
     pub unfinished: Option<Turn<Open>>,
 }
 
-/// What is known of a session, but for a turn that has not ended.
+/// The past of a session, but for a turn that has not ended.
 pub(crate) async fn past(store: &Store, session: StoredSession) -> Result<Past, StoreError> {
     let rows = store.messages(&session.id).await?;
     let subagents = store.subagents(&session.id).await?;

@@ -1,22 +1,23 @@
-//! Keeps one turn in the store while it runs: its steps, its receipts and files, and its
-//! subagents. Whoever looks there sees what one who watches sees, and the turn goes on from
-//! there when the process dies.
+//! Persists one turn while it runs: its steps, its receipts and files, and its subagents. The store
+//! has what watchers see, and the turn resumes from there when the process dies.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_store::{AuditEntry, Committed, Store, SubagentRecord, SubagentStatus, Write};
+use belljar_model::Message;
+use belljar_store::{AuditEntry, Committed, Finished, SubagentRecord, SubagentStatus, Write};
 use serde_json::json;
 
 use crate::record::event_log::EventLog;
-use crate::record::rows::{self, AgentMetadata, ReceiptKey};
+use crate::record::place::TurnPlace;
+use crate::record::rows::{self, AgentContent, AgentMetadata, ReceiptKey};
 use crate::record::turn::Open;
-use belljar_agent::{ChildSummary, Outcome};
-use belljar_agent::{Clock, RunId};
-use belljar_agent::{Journal, QueuedChild};
-use belljar_agent::{StepEntry, StepKind};
+use belljar_agent::events::EventSink;
+use belljar_agent::{
+    ChildSummary, Host, Journal, Outcome, QueuedChild, RunId, StepEntry, StepKind,
+};
 
 /// Why a subagent has no outcome although its turn is over.
 const GIVEN_UP: &str = "it was still running when its turn was given up";
@@ -26,26 +27,13 @@ const MAX_DENIALS: usize = 8;
 
 /// One turn.
 pub(crate) struct Recorder {
-    place: Place,
-    log: Arc<EventLog>,
-    /// Who keeps the subagents besides.
+    pub(crate) place: TurnPlace,
+    pub(crate) log: EventLog,
+    /// The host's own journal, which persists subagents besides.
     next: Arc<dyn Journal>,
     records: Mutex<Records>,
     /// The receipts that were handed to the store.
     receipts: Mutex<HashSet<ReceiptKey>>,
-}
-
-/// The turn that is kept.
-#[derive(Clone)]
-pub(crate) struct Place {
-    pub(crate) store: Store,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) session: String,
-    /// The agent's message.
-    pub(crate) message: String,
-    pub(crate) run: RunId,
-    /// Who said what the turn answers.
-    pub(crate) actor: String,
 }
 
 #[derive(Default)]
@@ -54,21 +42,11 @@ struct Records {
     by_path: HashMap<Arc<str>, usize>,
 }
 
-impl Place {
-    fn now(&self) -> i64 {
-        self.clock.now().as_millisecond()
-    }
-
-    fn new_id(&self) -> String {
-        RunId::new(&*self.clock).into()
-    }
-}
-
 impl Recorder {
     /// Persists a turn, behind what is stored of it.
     pub(crate) fn new(
-        place: Place,
-        log: Arc<EventLog>,
+        place: TurnPlace,
+        log: EventLog,
         next: Arc<dyn Journal>,
         turn: &mut Open,
     ) -> Arc<Self> {
@@ -81,20 +59,55 @@ impl Recorder {
         Arc::new(Self { place, log, next, records, receipts })
     }
 
+    /// The host that runs the turn: what it persists is recorded here.
+    pub(crate) fn host(self: &Arc<Self>, host: &Host) -> Host {
+        let mut host = host.clone();
+        host.journal = Arc::clone(self) as Arc<dyn Journal>;
+        host
+    }
+
+    /// Events go to `events` and to those who watch.
+    pub(crate) fn events(&self, events: EventSink) -> EventSink {
+        events.and(self.log.listener())
+    }
+
+    /// The turn is over: its outcome replaces the placeholder. `added` is what it adds to the
+    /// conversation.
+    pub(crate) fn finish(&self, outcome: &Outcome, added: &[Message]) -> Committed {
+        let TurnPlace { store, clock, session, message, .. } = &self.place;
+        let (session, message) = (session.clone(), message.clone());
+        let records = self.ended_records();
+        let finished = Finished {
+            status: rows::message_status(outcome.status),
+            content: rows::value(&AgentContent::of(outcome, added)),
+            metadata: rows::value(&AgentMetadata::of(outcome, &records)),
+            updated: self.place.now(),
+        };
+        let mut writes = Vec::with_capacity(4);
+        if !records.is_empty() {
+            // Once more, for those whose own write failed.
+            writes.push(Write::Subagents { session: session.clone(), records });
+        }
+        writes.extend(self.receipts_left(outcome));
+        writes.push(Write::FinishMessage { session, message, finished });
+        writes.push(Write::Usage(rows::usage(outcome, &**clock)));
+        store.enqueue(writes)
+    }
+
     /// The receipts of an outcome that no step brought: those of calls that were given up.
-    pub(crate) fn receipts_left(&self, outcome: &Outcome) -> Option<Write> {
-        let kept = self.kept_receipts();
+    fn receipts_left(&self, outcome: &Outcome) -> Option<Write> {
+        let stored = self.stored_receipts();
         let all = outcome.all_receipts().into_iter();
-        let left = all.filter(|receipt| !kept.contains(&rows::receipt_key(receipt)));
+        let left = all.filter(|receipt| !stored.contains(&rows::receipt_key(receipt)));
         let row = |receipt| rows::receipt_row(receipt, None, self.place.new_id(), self.place.now());
         let receipts: Vec<_> = left.map(row).collect();
-        let Place { session, message, .. } = &self.place;
+        let TurnPlace { session, message, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
         (!receipts.is_empty()).then_some(Write::Receipts { session, message, receipts })
     }
 
-    /// The turn is over: all its subagents, each with how it ended.
-    pub(crate) fn finish(&self) -> Vec<SubagentRecord> {
+    /// All subagents of the turn, each with how it ended.
+    fn ended_records(&self) -> Vec<SubagentRecord> {
         let mut records = std::mem::take(&mut *self.records()).all;
         for record in records.iter_mut().filter(|record| record.ended.is_none()) {
             record.status = SubagentStatus::Cancelled;
@@ -144,7 +157,7 @@ impl Recorder {
         records: Vec<SubagentRecord>,
         with: Option<StepEntry>,
     ) -> io::Result<Committed> {
-        let Place { session, message, run, .. } = &self.place;
+        let TurnPlace { session, message, run, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
         let metadata = rows::value(&AgentMetadata::of_running(run, &self.records().all));
         let mut writes = vec![
@@ -159,15 +172,15 @@ impl Recorder {
     }
 
     fn step_row(&self, entry: StepEntry) -> io::Result<Write> {
-        let Place { session, message, .. } = &self.place;
+        let TurnPlace { session, message, .. } = &self.place;
         let entries = vec![rows::journal_entry(entry)?];
         Ok(Write::Journal { session: session.clone(), message: message.clone(), entries })
     }
 
-    /// What the audit log says of a call that was refused something.
+    /// The audit entry of a call that was refused something.
     fn denied(&self, entry: &StepEntry) -> Option<Write> {
-        let StepKind::Result(kept) = &entry.kind else { return None };
-        let receipt = kept.receipt.as_ref().filter(|call| !call.receipt.denials.is_empty())?;
+        let StepKind::Result(result) = &entry.kind else { return None };
+        let receipt = result.receipt.as_ref().filter(|call| !call.receipt.denials.is_empty())?;
         let denials = receipt.receipt.denials.iter().map(|denial| {
             json!({"code": denial.code.to_string(), "what": denial.what, "facts": denial.facts})
         });
@@ -182,7 +195,7 @@ impl Recorder {
         }))
     }
 
-    fn kept_receipts(&self) -> MutexGuard<'_, HashSet<ReceiptKey>> {
+    fn stored_receipts(&self) -> MutexGuard<'_, HashSet<ReceiptKey>> {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -200,12 +213,12 @@ impl Journal for Recorder {
         with: Option<StepEntry>,
     ) -> io::Result<()> {
         let new: Vec<_> = children.iter().map(|child| self.queue(run, child)).collect();
-        let kept = match self.hand_over(new, with) {
+        let done = match self.hand_over(new, with) {
             Ok(committed) => committed.await.map_err(io::Error::other),
             Err(error) => Err(error),
         };
-        // One that fails does not keep the other from it.
-        self.next.subagents_queued(run, children, None).await.and(kept)
+        // One that fails does not stop the other.
+        self.next.subagents_queued(run, children, None).await.and(done)
     }
 
     async fn subagent_running(&self, run: &RunId, path: &str) -> io::Result<()> {
@@ -215,8 +228,8 @@ impl Journal for Recorder {
             record.started = Some(now);
         };
         // Nobody has to wait for this: if it is lost, so is all that follows from it.
-        let kept = self.change(path, begin, None).map(drop);
-        self.next.subagent_running(run, path).await.and(kept)
+        let done = self.change(path, begin, None).map(drop);
+        self.next.subagent_running(run, path).await.and(done)
     }
 
     async fn subagent_ended(
@@ -225,25 +238,25 @@ impl Journal for Recorder {
         child: &ChildSummary,
         with: Option<StepEntry>,
     ) -> io::Result<()> {
-        let kept = match self.change(&child.path, |record| rows::end(record, child), with) {
+        let done = match self.change(&child.path, |record| rows::end(record, child), with) {
             Ok(committed) => committed.await.map_err(io::Error::other),
             Err(error) => Err(error),
         };
-        self.next.subagent_ended(run, child, None).await.and(kept)
+        self.next.subagent_ended(run, child, None).await.and(done)
     }
 
     async fn step(&self, _run: &RunId, entry: StepEntry) -> io::Result<()> {
-        let Place { session, message, .. } = &self.place;
+        let TurnPlace { session, message, .. } = &self.place;
         let (now, new_id) = (self.place.now(), || self.place.new_id());
         let mut writes = rows::of_result(session, message, &entry, now, new_id);
         writes.extend(self.denied(&entry));
-        self.kept_receipts().extend(rows::receipt_of(&entry).map(rows::receipt_key));
+        self.stored_receipts().extend(rows::receipt_of(&entry).map(rows::receipt_key));
         writes.push(self.step_row(entry)?);
         self.log.flush();
         self.place.store.enqueue(writes).await.map_err(io::Error::other)
     }
 
-    fn keeps_steps(&self) -> bool {
+    fn persists_steps(&self) -> bool {
         true
     }
 }

@@ -109,7 +109,7 @@ fn metadata(store: &Store, turn: &StoredTurn) -> Result<AgentMetadata, StoreErro
 /// was interrupted.
 pub fn shown_status(store: &Store, session: &str, status: MessageStatus) -> MessageStatus {
     match status {
-        MessageStatus::InFlight if !lock::is_held(&locks(store), session) => {
+        MessageStatus::InFlight if !lock::is_locked(&locks(store), session) => {
             MessageStatus::Interrupted
         }
         status => status,
@@ -253,7 +253,7 @@ fn calls(
     Ok(by_agent)
 }
 
-/// What a run has used that has not ended: by the agent at the top, and by all.
+/// The usage so far of a run that has not ended: by the agent at the top, and by all.
 async fn so_far(
     store: &Store,
     session: &str,

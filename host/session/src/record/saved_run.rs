@@ -1,5 +1,5 @@
-//! Runs as sessions of one turn: what is asked for is on disk before it is acted on, and its
-//! result replaces a placeholder, as in a conversation.
+//! Runs as sessions of one turn: the task is on disk before it is acted on, and the outcome
+//! replaces a placeholder, as in a conversation.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use belljar_store::{SessionKind, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::talk::Conversation;
-use crate::record::lock::Held;
+use crate::record::lock::SessionLock;
 use crate::record::lock::locks;
 use crate::record::rows::{History, PersonContent, PersonMetadata};
 use crate::record::session_journal::{JournalError, Saved, SessionJournal, SessionOf};
@@ -69,15 +69,15 @@ pub async fn run_team_saved(
         history: Some(History::default()),
     };
     let mut turn = journal.begin_turn(&of, said, begun).await?;
-    let keeping = journal.keep(&mut turn, host);
-    let events = keeping.events(events);
+    let recorder = journal.record(&mut turn, host);
+    let events = recorder.events(events);
     let run = turn.run.clone();
-    let outcome = run_team_as(&keeping.host, spec, run, events, cancel).await;
+    let outcome = run_team_as(&recorder.host(host), spec, run, events, cancel).await;
     let whole = outcome.to_outcome();
     // For an agent that resumes this session.
     let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
     let added = [Message::User { text: frame::beside(&name, turn.text(), &whole) }, noted];
-    let unsaved = journal.conclude(keeping, &whole, &added).await;
+    let unsaved = journal.conclude(&recorder, &whole, &added).await;
     Ok(Saved { outcome, unsaved })
 }
 
@@ -89,7 +89,7 @@ pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
     let mut deleted = 0;
     for id in store.runs_past(keep).await? {
         // Nobody may resume it in the meantime; where it cannot be locked, it stays.
-        let Ok(Some(_held)) = Held::take(&locks, &id) else { continue };
+        let Ok(Some(_lock)) = SessionLock::take(&locks, &id) else { continue };
         deleted += u64::from(store.delete_run(&id).await?);
     }
     Ok(deleted)

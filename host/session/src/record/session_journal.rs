@@ -1,5 +1,5 @@
-//! Joins a [`Conversation`] with a [`Store`]: what a person says is on disk before it is
-//! acted on, and its outcome replaces a placeholder that was there before the run.
+//! Joins a [`Conversation`] with a [`Store`]: a person's message is on disk before it is
+//! acted on, and the outcome replaces a placeholder that was there before the run.
 //!
 //! `rows` says what stands in each row. The id of the agent's row is made before the run;
 //! subagents belong to it, and `recorder` writes them while the turn runs.
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use belljar_model::Message;
 use belljar_policy::ShownPath as _;
 use belljar_store::{
-    Committed, Finished, MessageStatus, NewMessage, NewSession, Role, SessionKind, Store,
-    StoreError, StoredSession, Write,
+    MessageStatus, NewMessage, NewSession, Role, SessionKind, Store, StoreError, StoredSession,
+    Write,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,24 +20,24 @@ use crate::conversation::compaction::{self, Problem as CompactProblem, Work};
 use crate::conversation::talk::Conversation;
 use crate::record::event_log::EventLog;
 use crate::record::hub::Hub;
-use crate::record::lock::Held;
+use crate::record::lock::SessionLock;
 use crate::record::lock::locks;
 use crate::record::past::Past;
 use crate::record::past::past_of;
-use crate::record::recorder::{Place, Recorder};
+use crate::record::place::TurnPlace;
+use crate::record::recorder::Recorder;
 use crate::record::rows::{
     self, AgentContent, AgentMetadata, PersonContent, PersonMetadata, value,
 };
 use crate::record::turn::{Open, Turn};
 use belljar_agent::Host;
-use belljar_agent::Journal;
 use belljar_agent::Replay;
 use belljar_agent::RunSpec;
 use belljar_agent::events::{EventSink, Events};
 use belljar_agent::{Clock, RunId};
 use belljar_agent::{Outcome, Usage};
 
-/// Who speaks on the command line.
+/// Who sends the messages on the command line.
 const LOCAL: &str = "local";
 
 /// Characters of a session's title: the beginning of what was said first.
@@ -51,9 +51,9 @@ pub struct SessionJournal {
     hub: Arc<Hub>,
     /// The id that a new session gets.
     name: Option<String>,
-    /// What a new session is, and what a run becomes that is resumed.
+    /// The kind of a new session, and of a run that is resumed.
     kind: SessionKind,
-    /// Who says what is said.
+    /// Who sends the messages.
     actor: String,
     open: Option<OpenSession>,
 }
@@ -66,7 +66,7 @@ struct OpenSession {
     last_event: i64,
     /// Whether it is in the store.
     saved: bool,
-    _held: Held,
+    _lock: SessionLock,
 }
 
 /// Whose session it is, should it begin now.
@@ -76,14 +76,6 @@ pub(crate) struct SessionOf<'a> {
     pub(crate) workspace: &'a Path,
     /// The model that was chosen instead of the agent's own.
     pub(crate) model: Option<&'a str>,
-}
-
-/// What persists a turn while it runs, and the host that runs it.
-pub(crate) struct Keeping {
-    place: Place,
-    log: Arc<EventLog>,
-    recorder: Arc<Recorder>,
-    pub(crate) host: Host,
 }
 
 /// A turn that was run.
@@ -103,7 +95,7 @@ pub enum JournalError {
     Store(#[from] StoreError),
     /// Another process has it open.
     #[error("session `{0}` is open in another process")]
-    Held(String),
+    Locked(String),
     /// The session's lock cannot be used.
     #[error("failed to lock session `{session}` in `{}`: {source}", dir.shown())]
     Lock {
@@ -128,7 +120,7 @@ impl SessionJournal {
         Self { store, clock, hub: Arc::default(), name: None, kind, actor, open: None }
     }
 
-    /// What a new session is. Default: a conversation. A run whose first turn this is has the id
+    /// The kind of a new session. Default: a conversation. A run whose first turn this is has the id
     /// of its session.
     pub(crate) fn of_kind(mut self, kind: SessionKind) -> Self {
         self.kind = kind;
@@ -141,7 +133,7 @@ impl SessionJournal {
         self
     }
 
-    /// Who says what is said from now on, for the audit log. Default: `local`.
+    /// Who sends the messages from now on, for the audit log. Default: `local`.
     pub(crate) fn by(&mut self, actor: &str) -> &mut Self {
         actor.clone_into(&mut self.actor);
         self
@@ -174,21 +166,21 @@ impl SessionJournal {
                 latest.ok_or(JournalError::Nothing)?
             }
         };
-        Self::new(store, clock).go_on(session).await
+        Self::new(store, clock).resume_session(session).await
     }
 
     /// Resumes this session, as [`SessionJournal::resume`] does.
-    pub(crate) async fn go_on(
+    pub(crate) async fn resume_session(
         mut self,
         session: StoredSession,
     ) -> Result<(Self, Past), JournalError> {
-        self.hold(session.id.clone())?;
+        self.lock(session.id.clone())?;
         let past = self.past(session).await?;
         Ok((self, past))
     }
 
-    /// Gives up a turn that cannot be resumed: it is marked as interrupted, and the model
-    /// is told so.
+    /// Gives up a turn that cannot be resumed: it is marked as interrupted, and a note to the model
+    /// says so.
     pub async fn give_up(&mut self, past: Past) -> Result<Past, JournalError> {
         self.store.interrupt_in_flight(&past.session.id, self.now()).await?;
         self.past(Arc::unwrap_or_clone(past.session)).await
@@ -226,7 +218,7 @@ impl SessionJournal {
         &self.store
     }
 
-    /// Says `text` in the conversation. An error means that nothing was run, because it could
+    /// Runs one turn of the conversation with `text`. An error means that nothing was run, because it could
     /// not be saved first; once it runs there is always an outcome.
     pub async fn turn(
         &mut self,
@@ -240,7 +232,7 @@ impl SessionJournal {
         Ok(self.perform(turn, conversation, host, events, cancel).await)
     }
 
-    /// Saves what a person says, and the placeholder of the answer. When this returns, both
+    /// Saves a person's message, and the placeholder of the answer. When this returns, both
     /// outlive the process.
     pub async fn say(
         &mut self,
@@ -296,15 +288,15 @@ impl SessionJournal {
         events: EventSink,
         cancel: CancellationToken,
     ) -> Saved {
-        let keeping = self.keep(&mut turn, host);
-        let events = keeping.events(events);
+        let recorder = self.record(&mut turn, host);
+        let events = recorder.events(events);
         let (limits, partial) = (turn.limits(), turn.partial());
         let Turn { run, said, state: Open { control, replay, mut first_event, .. }, .. } = turn;
         let mut used = Usage::default();
         // Of a turn that is resumed this was done.
         if replay.as_ref().is_none_or(Replay::is_empty) {
             let events = Events::new(events.clone(), run.clone(), first_event);
-            let Place { store, session, .. } = &keeping.place;
+            let TurnPlace { store, session, .. } = &recorder.place;
             let work =
                 Work { host, store, session, conversation, events: &events, cancel: &cancel };
             let done = compaction::if_due(&work).await;
@@ -324,44 +316,42 @@ impl SessionJournal {
             ..spec
         };
         let before = conversation.messages().len();
-        let mut outcome = conversation.run_turn(&keeping.host, spec, events, cancel).await;
+        let mut outcome = conversation.run_turn(&recorder.host(host), spec, events, cancel).await;
         outcome.total += used;
         let added = conversation.messages().get(before..).unwrap_or_default();
-        let unsaved = self.conclude(keeping, &outcome, added).await;
+        let unsaved = self.conclude(&recorder, &outcome, added).await;
         Saved { outcome, unsaved }
     }
 
-    /// Persists a turn of the open session from now on.
-    pub(crate) fn keep(&self, turn: &mut Turn<Open>, host: &Host) -> Keeping {
+    /// Records a turn of the open session from now on.
+    pub(crate) fn record(&self, turn: &mut Turn<Open>, host: &Host) -> Arc<Recorder> {
         let (session, last_event) = match &self.open {
             Some(open) => (open.session.clone(), open.last_event),
             None => (String::new(), 0),
         };
-        let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
-        let hub = Arc::clone(&self.hub);
-        let (message, run) = (turn.message.clone(), turn.run.clone());
-        let log =
-            EventLog::new(store.clone(), Arc::clone(&clock), hub, &session, &message, last_event);
-        let log = Arc::new(log);
-        let place = Place { store, clock, session, message, run, actor: self.actor.clone() };
-        let next = Arc::clone(&host.journal);
-        let recorder = Recorder::new(place.clone(), Arc::clone(&log), next, &mut turn.state);
-        let mut host = host.clone();
-        host.journal = Arc::clone(&recorder) as Arc<dyn Journal>;
-        Keeping { place, log, recorder, host }
+        let place = TurnPlace {
+            store: self.store.clone(),
+            clock: Arc::clone(&self.clock),
+            session,
+            message: turn.message.clone(),
+            run: turn.run.clone(),
+            actor: self.actor.clone(),
+        };
+        let log = EventLog::new(&place, Arc::clone(&self.hub), last_event);
+        Recorder::new(place, log, Arc::clone(&host.journal), &mut turn.state)
     }
 
     /// Puts the outcome of a turn in the place of its placeholder; `added` is what it adds to the
     /// conversation. Gives why that is not on disk, should it not be.
     pub(crate) async fn conclude(
         &mut self,
-        keeping: Keeping,
+        recorder: &Recorder,
         outcome: &Outcome,
         added: &[Message],
     ) -> Option<StoreError> {
         // Before the last events are shown: who reads the message then finds its outcome.
-        let finished = self.finish(&keeping, outcome, added);
-        let last_event = keeping.log.close().await;
+        let finished = recorder.finish(outcome, added);
+        let last_event = recorder.log.close().await;
         if let Some(open) = &mut self.open {
             open.last_event = last_event;
         }
@@ -389,8 +379,8 @@ impl SessionJournal {
         problem.map_or(Ok(turns), Err)
     }
 
-    /// Tells the conversation of a run beside it, as [`Conversation::remember`] does, and saves
-    /// that. What it used counts where it was run.
+    /// Adds a run beside the conversation to it, without asking the model, and saves that. Its usage
+    /// counts where it was run.
     pub async fn remember(
         &mut self,
         conversation: &mut Conversation,
@@ -452,7 +442,7 @@ impl SessionJournal {
             kind: self.kind,
             created: self.now(),
         };
-        self.hold(id.clone())?;
+        self.lock(id.clone())?;
         writes.push(Write::CreateSession(session));
         Ok(id)
     }
@@ -468,37 +458,16 @@ impl SessionJournal {
         Ok(done?)
     }
 
-    fn finish(&self, keeping: &Keeping, outcome: &Outcome, added: &[Message]) -> Committed {
-        let Keeping { place, recorder, .. } = keeping;
-        let records = recorder.finish();
-        let finished = Finished {
-            status: rows::message_status(outcome.status),
-            content: value(&AgentContent::of(outcome, added)),
-            metadata: value(&AgentMetadata::of(outcome, &records)),
-            updated: self.now(),
-        };
-        let Place { session, message, .. } = place.clone();
-        let mut writes = Vec::with_capacity(4);
-        if !records.is_empty() {
-            // Once more, for those whose own write failed.
-            writes.push(Write::Subagents { session: session.clone(), records });
-        }
-        writes.extend(recorder.receipts_left(outcome));
-        writes.push(Write::FinishMessage { session, message, finished });
-        writes.push(Write::Usage(rows::usage(outcome, &*self.clock)));
-        self.store.enqueue(writes)
-    }
-
-    fn hold(&mut self, session: String) -> Result<(), JournalError> {
+    fn lock(&mut self, session: String) -> Result<(), JournalError> {
         let dir = locks(&self.store);
-        match Held::take(&dir, &session) {
-            Ok(Some(held)) => {
+        match SessionLock::take(&dir, &session) {
+            Ok(Some(lock)) => {
                 let kind = self.kind;
                 self.open =
-                    Some(OpenSession { session, kind, last_event: 0, saved: false, _held: held });
+                    Some(OpenSession { session, kind, last_event: 0, saved: false, _lock: lock });
                 Ok(())
             }
-            Ok(None) => Err(JournalError::Held(session)),
+            Ok(None) => Err(JournalError::Locked(session)),
             Err(source) => Err(JournalError::Lock { session, dir, source }),
         }
     }
@@ -519,13 +488,6 @@ impl<'a> SessionOf<'a> {
             workspace: conversation.workspace(),
             model: conversation.model(),
         }
-    }
-}
-
-impl Keeping {
-    /// Events go to `events` and to those who watch.
-    pub(crate) fn events(&self, events: EventSink) -> EventSink {
-        events.and(self.log.listener())
     }
 }
 

@@ -9,9 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use belljar_agent::frame::{self, LOST};
-use belljar_agent::{
-    Attachment, Control, Outcome, Replay, RunId, StepEntry, StepKind, Usage,
-};
+use belljar_agent::{Attachment, Control, Outcome, Replay, RunId, StepEntry, StepKind, Usage};
 use belljar_model::Message;
 use belljar_policy::LimitsRequest;
 use belljar_store::{
@@ -77,12 +75,12 @@ pub struct Recorded {
 }
 
 impl<S> Turn<S> {
-    /// What the person said.
+    /// The person's text.
     pub fn text(&self) -> &str {
         &self.said.text
     }
 
-    /// What the agent is told beside that.
+    /// The context beside it.
     pub fn context(&self) -> Option<&str> {
         self.said.context.as_deref()
     }
@@ -243,7 +241,7 @@ impl Serialize for Turn {
     }
 }
 
-/// What the model is told of a turn whose result was never saved: that, and what its
+/// The messages of a turn whose result was never saved: that it was lost, and what its
 /// subagents had concluded.
 fn lost(asked: &str, subagents: &[&SubagentRecord]) -> Vec<Message> {
     let mut text = LOST.to_owned();
@@ -256,7 +254,7 @@ fn lost(asked: &str, subagents: &[&SubagentRecord]) -> Vec<Message> {
     vec![Message::User { text: asked.to_owned() }, Message::Assistant { text, calls: Vec::new() }]
 }
 
-/// What the subagents of such a turn used.
+/// The usage of the subagents of such a turn.
 fn used(subagents: &[&SubagentRecord]) -> Usage {
     let mut used = Usage::default();
     for subagent in rows::top(subagents) {
@@ -274,7 +272,7 @@ async fn with_files(
     entries: &mut [StepEntry],
 ) -> Result<(), StoreError> {
     let files = entries.iter_mut().flat_map(|entry| match &mut entry.kind {
-        StepKind::Result(kept) => kept.attachments.iter_mut(),
+        StepKind::Result(result) => result.attachments.iter_mut(),
         StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => [].iter_mut(),
     });
     let mut files: Vec<_> = files.collect();

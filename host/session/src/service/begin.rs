@@ -61,7 +61,7 @@ impl Service {
         }
         check(&request)?;
         self.look(Look::IfChanged).await;
-        // Before anything waits: who is not known, or busy, hears of it at once.
+        // Before anything waits: who is not known, or busy, is refused at once.
         let known = match &request.session {
             Some(id) => Some(inner.store.session(id).await?),
             None => None,
@@ -127,7 +127,7 @@ impl Inner {
             }
             belljar_agent::trace::turn_ended(&traced, &saved.outcome);
             let end = claim.end.clone();
-            // Whoever hears of the end may begin the next turn.
+            // Whoever waits for the end may begin the next turn.
             drop((journal, claim, admitted));
             // An error: nobody waits.
             let _ = end.send(Some(Arc::new(saved.outcome)));
@@ -150,7 +150,7 @@ impl Inner {
         match known {
             None => Ok((journal.called(id), None)),
             Some(session) => {
-                let (journal, past) = journal.go_on(session).await?;
+                let (journal, past) = journal.resume_session(session).await?;
                 Ok((journal, Some(past)))
             }
         }

@@ -1,4 +1,4 @@
-//! What one tenant may have: turns at a time, and tokens and fuel a day.
+//! The limits of one tenant: turns at a time, and tokens and fuel a day.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const MOST_NEEDED: u64 = 4 << 20;
 /// Seconds of a day.
 const DAY: i64 = 24 * 3600;
 
-/// What one tenant may have.
+/// The limits of one tenant, and what is used of them.
 pub(crate) struct Allowance {
     limits: Mutex<ServiceLimits>,
     /// Turns that run.
@@ -28,7 +28,7 @@ pub(crate) struct Allowance {
     day: Mutex<Option<Day>>,
 }
 
-/// What a tenant uses in a day.
+/// The day of a tenant.
 struct Day {
     name: String,
     /// Tokens and fuel; `None` = no limit.
@@ -43,11 +43,11 @@ struct Day {
 /// An earlier budget of a day.
 struct Before {
     budget: Budget,
-    /// What it had used when that was last counted.
+    /// Its usage when that was last counted.
     counted: [u64; METERED.len()],
 }
 
-/// What is limited in a day.
+/// The amounts that are limited in a day.
 const METERED: [Meter; 2] = [Meter::Tokens, Meter::Fuel];
 
 /// The place of one turn.
@@ -68,7 +68,7 @@ impl Allowance {
         }
     }
 
-    /// Has these limits from now on. Turns that run go on below those that they began with.
+    /// Has these limits from now on. Turns that run stay below those that they began with.
     pub(crate) fn limit_to(&self, limits: ServiceLimits) {
         let before = {
             let mut known = self.limits.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use belljar_definition::host_tools;
+use belljar_definition::builtin_tools;
 use belljar_policy::Shown;
 use belljar_store::{AuditEntry, PermissionAnswer, Store, Write};
 use serde_json::json;
@@ -149,7 +149,7 @@ impl Service {
             QuestionKind::Permission { tool, arguments } => (tool, json!(arguments)),
             QuestionKind::Clarify { question, options } => {
                 let asked = json!({"question": question, "options": options, "answer": text});
-                (host_tools::CLARIFY.to_owned(), asked)
+                (builtin_tools::CLARIFY.to_owned(), asked)
             }
         };
         let now = self.0.now();
@@ -189,7 +189,7 @@ impl Service {
         self.0.running.list()
     }
 
-    /// What its turns came to since this process opened it.
+    /// The counts of its turns since this process opened it.
     pub fn tallied(&self) -> Tallied {
         self.0.tally.now()
     }

@@ -1,4 +1,4 @@
-//! What a model would be sent, without sending it.
+//! The request that a model would be sent, without sending it.
 
 use super::Service;
 use super::begin::DEFAULT_AGENT;

@@ -18,13 +18,13 @@ pub struct OpenQuestion {
     pub message: String,
     /// Who asks: the agent's name, for a subagent behind its parent's.
     pub agent: String,
-    /// What is asked.
+    /// The question.
     pub kind: QuestionKind,
     /// When, in milliseconds since 1970.
     pub asked: i64,
 }
 
-/// What a person is asked.
+/// The kind of a question, with its text.
 #[derive(Debug, Clone)]
 pub enum QuestionKind {
     /// Whether a call may be made.
@@ -43,7 +43,7 @@ pub enum QuestionKind {
     },
 }
 
-/// What a person says to it.
+/// The person's answer.
 #[derive(Debug, Clone)]
 pub enum PersonAnswer {
     /// To [`QuestionKind::Permission`].

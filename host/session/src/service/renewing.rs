@@ -22,9 +22,9 @@ impl Service {
         self
     }
 
-    /// Has each later version told to this, before any turn can have it.
-    pub fn before_each_version(&self, told: impl Fn(&Host) + Send + Sync + 'static) {
-        let _ = self.0.versions.told.set(Box::new(told));
+    /// Calls this with each later version, before any turn can have it.
+    pub fn before_each_version(&self, call: impl Fn(&Host) + Send + Sync + 'static) {
+        let _ = self.0.versions.before_each.set(Box::new(call));
     }
 
     /// INV-156: looks whether the operator has changed what turns work with. When this returns,
@@ -121,8 +121,8 @@ impl Inner {
         }
         let Version { host, limits } = *version;
         let host = host.knowing_the_bills_of(&self.host());
-        if let Some(told) = self.versions.told.get() {
-            told(&host);
+        if let Some(call) = self.versions.before_each.get() {
+            call(&host);
         }
         self.allowance.limit_to(limits);
         *self.versions.host.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(host);

@@ -1,27 +1,16 @@
-//! What the turns of a tenant came to, since this process opened it: numbers for whoever watches the
+//! Counts of the turns of a tenant, since this process opened it: numbers for whoever watches the
 //! server, and nothing that anybody said.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_agent::events::{EventKind, EventSink};
-use belljar_agent::{Outcome, RunStatus};
+use belljar_agent::{Outcome, RunStatus, Usage};
 
-/// Counts, of a turn's subagents too.
+/// Counts of a tenant's turns, their subagents included.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    completed: AtomicU64,
-    partial: AtomicU64,
-    failed: AtomicU64,
-    cancelled: AtomicU64,
-    input_tokens: AtomicU64,
-    output_tokens: AtomicU64,
-    tool_calls: AtomicU64,
-    denials: AtomicU64,
-    questions: AtomicU64,
-}
+pub(crate) struct Tally(Mutex<Tallied>);
 
-/// What a tenant's turns came to since its first one in this process.
+/// Counts of a tenant's turns since its first one in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tallied {
     /// Turns that ended so.
@@ -69,11 +58,11 @@ impl Tally {
         let tally = Arc::clone(self);
         EventSink::to(move |event| match &event.kind {
             EventKind::ToolCallFinished { denials, .. } => {
-                add(&tally.tool_calls, 1);
-                add(&tally.denials, u64::try_from(*denials).unwrap_or(u64::MAX));
+                let denials = u64::try_from(*denials).unwrap_or(u64::MAX);
+                tally.add(Tallied { tool_calls: 1, denials, ..Tallied::default() });
             }
             EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. } => {
-                add(&tally.questions, 1);
+                tally.add(Tallied { questions: 1, ..Tallied::default() });
             }
             _ => {}
         })
@@ -81,33 +70,27 @@ impl Tally {
 
     /// Counts a turn that has ended.
     pub(crate) fn ended(&self, outcome: &Outcome) {
-        let turns = match outcome.status {
-            RunStatus::Completed => &self.completed,
-            RunStatus::Partial => &self.partial,
-            RunStatus::Failed => &self.failed,
-            RunStatus::Cancelled => &self.cancelled,
-        };
-        add(turns, 1);
-        add(&self.input_tokens, outcome.total.input_tokens);
-        add(&self.output_tokens, outcome.total.output_tokens);
+        let Usage { input_tokens, output_tokens, .. } = outcome.total;
+        let mut more = Tallied { input_tokens, output_tokens, ..Tallied::default() };
+        *match outcome.status {
+            RunStatus::Completed => &mut more.completed,
+            RunStatus::Partial => &mut more.partial,
+            RunStatus::Failed => &mut more.failed,
+            RunStatus::Cancelled => &mut more.cancelled,
+        } = 1;
+        self.add(more);
     }
 
     pub(crate) fn now(&self) -> Tallied {
-        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Tallied {
-            completed: get(&self.completed),
-            partial: get(&self.partial),
-            failed: get(&self.failed),
-            cancelled: get(&self.cancelled),
-            input_tokens: get(&self.input_tokens),
-            output_tokens: get(&self.output_tokens),
-            tool_calls: get(&self.tool_calls),
-            denials: get(&self.denials),
-            questions: get(&self.questions),
-        }
+        *self.counts()
     }
-}
 
-fn add(count: &AtomicU64, amount: u64) {
-    count.fetch_add(amount, Ordering::Relaxed);
+    fn add(&self, more: Tallied) {
+        let mut counts = self.counts();
+        *counts = *counts + more;
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Tallied> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

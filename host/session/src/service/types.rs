@@ -1,4 +1,4 @@
-//! What is asked of the service, and what it says.
+//! Requests to the service, and its errors.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::record::rows::History;
 use crate::record::session_journal::JournalError;
 
-/// What one tenant may have at a time.
+/// The limits of one tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceLimits {
     /// Turns that run.
@@ -27,7 +27,7 @@ pub struct ServiceLimits {
     pub storage_bytes: Option<u64>,
 }
 
-/// A person's message: what begins a turn, or is only to be previewed.
+/// A person's message, which begins a turn or is only previewed.
 #[derive(Debug, Clone, Default)]
 pub struct TurnRequest {
     /// The session; `None` = a new one.
@@ -36,13 +36,13 @@ pub struct TurnRequest {
     pub agent: Option<String>,
     /// The model of a new session, by name or alias; `None` = the agent's own.
     pub model: Option<String>,
-    /// What is said.
+    /// The text.
     pub text: String,
     /// Limits of this turn, below those of the grants.
     pub limits: LimitsRequest,
     /// How much of the session's past it is sent.
     pub history: History,
-    /// Who says it, for the audit log: `key:<id>` or `local`.
+    /// Who sends it, for the audit log: `key:<id>` or `local`.
     pub actor: String,
 }
 
@@ -95,14 +95,14 @@ pub enum ServiceError {
         /// Bytes that may be.
         limit: u64,
     },
-    /// What the tenant may use in a day is used up, or too little of it is left for one step.
+    /// The tenant's limit of a day is used up, or too little of it is left for one step.
     #[error("`{limit}` is {most}, and {left} of it is left until {resets}; a step needs {needed}")]
     DayUsed {
         /// The setting that says how much: `tenant_tokens_per_day` or `tenant_fuel_per_day`.
         limit: &'static str,
         /// How much that is.
         most: u64,
-        /// What is left of it.
+        /// The rest of it.
         left: u64,
         /// The least that the turn would need.
         needed: u64,
@@ -138,7 +138,7 @@ impl From<JournalError> for ServiceError {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::Store(error) => error.into(),
-            JournalError::Held(session) => Self::Busy(session),
+            JournalError::Locked(session) => Self::Busy(session),
             other @ (JournalError::Lock { .. } | JournalError::Nothing) => Self::Session(other),
         }
     }

@@ -1,4 +1,4 @@
-//! What a tenant's turns work with: one version at a time, made anew when the operator has changed
+//! The settings, grants and tools of a tenant's turns: one version at a time, made anew when the operator has changed
 //! what it is made of.
 //!
 //! ```text
@@ -22,7 +22,7 @@ use super::types::ServiceLimits;
 pub struct Version {
     /// Its agents, grants, tools and models.
     pub host: Host,
-    /// What it may have at a time and in a day.
+    /// Its limits at a time and in a day.
     pub limits: ServiceLimits,
 }
 
@@ -42,7 +42,7 @@ pub enum Renewed {
     Same,
     /// This holds from now on.
     New(Box<Version>),
-    /// What is there now is not valid, and why: the version before stays in force. For the
+    /// The files are not valid, and why: the version before stays in force. For the
     /// operator's log.
     Invalid(String),
 }
@@ -55,19 +55,19 @@ pub trait Renew: Send + Sync {
     async fn renew(&self, look: Look) -> Renewed;
 }
 
-/// Told of a version before any turn can have it.
-type Told = Box<dyn Fn(&Host) + Send + Sync>;
+/// Called with a version before any turn can have it.
+type BeforeEach = Box<dyn Fn(&Host) + Send + Sync>;
 
 /// The version in force, and how the next one is found.
 pub(crate) struct Versions {
     pub(super) host: RwLock<Arc<Host>>,
     pub(super) renew: OnceLock<Arc<dyn Renew>>,
-    pub(super) told: OnceLock<Told>,
+    pub(super) before_each: OnceLock<BeforeEach>,
     /// Held by whoever looks, and by whoever changes what the store holds of agents.
     pub(super) looking: tokio::sync::Mutex<Looking>,
     /// When it was looked at last.
     looked: Mutex<Option<Instant>>,
-    /// What is there now is not valid.
+    /// The files are not valid.
     pub(super) invalid: AtomicBool,
 }
 
@@ -84,7 +84,7 @@ impl Versions {
         Self {
             host: RwLock::new(Arc::new(host)),
             renew: OnceLock::new(),
-            told: OnceLock::new(),
+            before_each: OnceLock::new(),
             looking: tokio::sync::Mutex::default(),
             looked: Mutex::default(),
             invalid: AtomicBool::new(false),

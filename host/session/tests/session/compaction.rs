@@ -1,7 +1,6 @@
 //! Histories that grow too large for the model: what is summarised, what stays, and what happens
 //! where no summary can be made.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use belljar_agent::{EventKind, EventSink, Outcome, RunStatus, resolve};
@@ -11,6 +10,8 @@ use belljar_policy::{Caps, Meter};
 use belljar_session::{CompactProblem, Conversation, History, Past, SessionJournal};
 use belljar_store::{MessageStatus, Store};
 use tokio_util::sync::CancellationToken;
+
+use crate::store;
 
 /// Each turn adds some 320 tokens; the model reads 1,000, so that 600 are too many and 200 stay.
 const CONTEXT: u64 = 1_000;
@@ -52,18 +53,14 @@ fn world(transcript: &str, settings: &str) -> World {
     world
 }
 
-fn workspace(world: &World) -> PathBuf {
-    world.workspace.path().canonicalize().unwrap()
-}
-
 fn conversation(world: &World) -> Conversation {
     let agent = resolve(&world.host, "boss", world.workspace.path()).unwrap();
-    Conversation::new(Arc::new(agent), workspace(world), Caps::unlimited())
+    Conversation::new(Arc::new(agent), world.root(), Caps::unlimited())
 }
 
 async fn talk_with(transcript: &str, settings: &str) -> Talk {
     let world = world(transcript, settings);
-    let store = Store::open(&world.home.path().join("belljar.db")).await.unwrap();
+    let store = store(&world).await;
     let journal = SessionJournal::new(store.clone(), Arc::clone(&world.host.clock));
     let conversation = conversation(&world);
     Talk { world, store, journal, conversation }
@@ -108,18 +105,18 @@ impl Talk {
         self.world.kinds().into_iter().filter(about).collect()
     }
 
-    /// The process ends, and another one goes on.
+    /// The process ends, and another one resumes.
     async fn reopened(self) -> (World, Store, SessionJournal, Past) {
         let Self { world, store, journal, .. } = self;
         drop(journal);
         let clock = Arc::clone(&world.host.clock);
-        let resumed = SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await;
+        let resumed = SessionJournal::resume(store.clone(), clock, None, &world.root()).await;
         let (journal, past) = resumed.unwrap();
         (world, store, journal, past)
     }
 }
 
-/// What the person said, and how the answers begin.
+/// The person's texts, and how the answers begin.
 fn outline(messages: &[Message]) -> Vec<String> {
     let shown = messages.iter().map(|message| match message {
         Message::User { text } => text.chars().take(24).collect(),

@@ -1,6 +1,5 @@
 //! Conversations of several turns, and their journal on disk.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use belljar_agent::frame::{BROKEN, LOST, STOPPED};
@@ -9,9 +8,11 @@ use belljar_kit::world::{Plan, World, agent};
 use belljar_model::{ChatRequest, Message};
 use belljar_policy::{Caps, Level, Meter};
 use belljar_session::{Conversation, History, JournalError, SessionJournal};
-use belljar_store::{MessageStatus, Role, Source, Store, SubagentStatus};
+use belljar_store::{MessageStatus, Role, Source, SubagentStatus};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+
+use crate::store;
 
 const SETTINGS: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"file_read\"]\n";
 
@@ -47,11 +48,7 @@ fn world(transcript: &str) -> World {
 
 fn conversation(world: &World, caps: Caps) -> Conversation {
     let agent = resolve(&world.host, "boss", world.workspace.path()).unwrap();
-    Conversation::new(Arc::new(agent), workspace(world), caps)
-}
-
-fn workspace(world: &World) -> PathBuf {
-    world.workspace.path().canonicalize().unwrap()
+    Conversation::new(Arc::new(agent), world.root(), caps)
 }
 
 async fn say(world: &World, talk: &mut Conversation, text: &str) -> Outcome {
@@ -123,7 +120,7 @@ async fn each_turn_begins_with_the_very_bytes_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_leaves_a_history_that_goes_on() {
+async fn a_cancelled_turn_leaves_a_history_that_continues() {
     let world = world(
         r#"
 transcript: 1
@@ -251,10 +248,6 @@ async fn what_earlier_sittings_used_counts() {
     assert_eq!(world.sent().len(), 2);
 }
 
-async fn store(world: &World) -> Store {
-    Store::open(&world.home.path().join("belljar.db")).await.unwrap()
-}
-
 async fn write(world: &World, journal: &mut SessionJournal, talk: &mut Conversation, text: &str) {
     let cancel = CancellationToken::new();
     let saved = journal.turn(talk, &world.host, text, EventSink::none(), cancel).await.unwrap();
@@ -291,13 +284,13 @@ agents:
     assert_eq!(talk.budget().spent(Meter::Steps), 2, "both count");
     drop(journal);
     let clock = Arc::clone(&world.host.clock);
-    let (_, past) = SessionJournal::resume(store, clock, None, &workspace(&world)).await.unwrap();
+    let (_, past) = SessionJournal::resume(store, clock, None, &world.root()).await.unwrap();
     assert_eq!(past.messages(History::Compacted), talk.messages());
     assert_eq!(past.used.steps, 2);
 }
 
 #[tokio::test]
-async fn a_session_goes_on_after_a_restart_where_it_was_left() {
+async fn a_session_resumes_after_a_restart_where_it_was_left() {
     let world = world(TWO_TURNS);
     let clock = Arc::clone(&world.host.clock);
     let store = store(&world).await;
@@ -308,13 +301,12 @@ async fn a_session_goes_on_after_a_restart_where_it_was_left() {
     write(&world, &mut journal, &mut talk, "what does a say\nplease").await;
     let id = journal.session().unwrap().to_owned();
     assert!(matches!(
-        SessionJournal::resume(store.clone(), Arc::clone(&clock), Some(&id), &workspace(&world))
-            .await,
-        Err(JournalError::Held(_))
+        SessionJournal::resume(store.clone(), Arc::clone(&clock), Some(&id), &world.root()).await,
+        Err(JournalError::Locked(_))
     ));
     drop(journal);
     let (mut journal, past) =
-        SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
+        SessionJournal::resume(store.clone(), clock, None, &world.root()).await.unwrap();
     assert_eq!(past.session.id, id);
     assert_eq!(past.session.title, "what does a say");
     assert_eq!(past.messages(History::Compacted), talk.messages());
@@ -361,7 +353,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
 
     let clock = Arc::clone(&world.host.clock);
     let (mut journal, past) =
-        SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
+        SessionJournal::resume(store.clone(), clock, None, &world.root()).await.unwrap();
     let unfinished = past.unfinished.as_ref().unwrap();
     assert_eq!((unfinished.text(), &*unfinished.message), ("look", &*rows[1].id));
     assert_eq!(
@@ -379,7 +371,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
 }
 
 #[tokio::test]
-async fn subagents_hang_off_the_turn_that_started_them() {
+async fn subagents_belong_to_the_turn_that_started_them() {
     let world = world(
         r#"
 transcript: 1
@@ -455,7 +447,7 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
         let (events, cancel) = (EventSink::none(), CancellationToken::new());
         let turn = journal.turn(&mut talk, &world.host, "look at both", events, cancel);
         tokio::pin!(turn);
-        let place = workspace(&world).to_string_lossy().into_owned();
+        let place = world.root().to_string_lossy().into_owned();
         let id = loop {
             tokio::select! {
                 biased;
@@ -478,7 +470,7 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
 
     let clock = Arc::clone(&world.host.clock);
     let (mut journal, past) =
-        SessionJournal::resume(store.clone(), clock, None, &workspace(&world)).await.unwrap();
+        SessionJournal::resume(store.clone(), clock, None, &world.root()).await.unwrap();
     let past = journal.give_up(past).await.unwrap();
     let rows = store.subagents(journal.session().unwrap()).await.unwrap();
     assert_eq!(rows[1].status, SubagentStatus::Cancelled);

@@ -8,3 +8,11 @@ mod resume;
 mod runs_in_store;
 mod service;
 mod versions;
+
+use belljar_kit::world::World;
+use belljar_store::Store;
+
+/// The store of a world.
+async fn store(world: &World) -> Store {
+    Store::open(&world.home.path().join("belljar.db")).await.unwrap()
+}

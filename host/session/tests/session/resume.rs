@@ -1,4 +1,4 @@
-//! Runs whose process died, at every place where it can die, and how they go on.
+//! Runs whose process died, at every place where it can die, and how they resume.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use belljar_agent::{
 use belljar_kit::world::{Plan, World, agent, stock};
 use belljar_model::Message;
 
-/// Keeps the steps of a run in memory.
+/// The steps of a run in memory.
 #[derive(Default)]
-struct Kept(Mutex<Vec<StepEntry>>);
+struct Steps(Mutex<Vec<StepEntry>>);
 
-impl Kept {
+impl Steps {
     fn push(&self, entry: Option<StepEntry>) -> io::Result<()> {
         self.0.lock().unwrap().extend(entry);
         Ok(())
@@ -23,7 +23,7 @@ impl Kept {
 }
 
 #[async_trait]
-impl Journal for Kept {
+impl Journal for Steps {
     async fn subagents_queued(
         &self,
         _run: &RunId,
@@ -46,7 +46,7 @@ impl Journal for Kept {
         self.push(Some(entry))
     }
 
-    fn keeps_steps(&self) -> bool {
+    fn persists_steps(&self) -> bool {
         true
     }
 }
@@ -117,9 +117,9 @@ fn world() -> World {
     })
 }
 
-/// A run that goes on from `kept`; what it was in the end, and what was kept in all.
-async fn goes_on(world: &mut World, kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) {
-    let journal = Arc::new(Kept(Mutex::new(kept.to_vec())));
+/// A run that resumes from `kept`: its outcome, and all that was persisted of it.
+async fn resumed(world: &mut World, kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) {
+    let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
     let spec = RunSpec {
         run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
@@ -154,9 +154,9 @@ fn interrupted(outcome: &Outcome) -> usize {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_from_every_place_where_it_can_end() {
+async fn a_run_resumes_from_every_place_where_it_can_end() {
     let mut first = world();
-    let (whole, kept) = goes_on(&mut first, &[]).await;
+    let (whole, kept) = resumed(&mut first, &[]).await;
     assert_eq!((whole.status, &*whole.output), (RunStatus::Completed, "all is done"));
     assert_eq!(replies(&kept), REPLIES);
     assert_eq!(whole.children.len(), 4);
@@ -165,7 +165,7 @@ async fn a_run_goes_on_from_every_place_where_it_can_end() {
     for ended_at in 0..=kept.len() {
         let before = &kept[..ended_at];
         let mut next = world();
-        let (outcome, all) = goes_on(&mut next, before).await;
+        let (outcome, all) = resumed(&mut next, before).await;
         let place = format!("ended after {ended_at} of {}: {:?}", kept.len(), before.last());
         assert_eq!(
             (outcome.status, &*outcome.output),
@@ -216,14 +216,14 @@ fn said(outcome: &Outcome) -> Vec<Message> {
     outcome.messages.iter().filter(|message| !is_news(message)).cloned().collect()
 }
 
-/// Whoever watches hears that it goes on, and not that it begins.
+/// Watchers are sent that it resumes, and not that it begins.
 fn resumed_is_told(world: &World, kept: usize) {
     let kinds = world.kinds();
     let begins = |kind: &EventKind| matches!(kind, EventKind::RunStarted { .. });
-    let goes_on = EventKind::RunResumed { kept };
+    let resumes = EventKind::RunResumed { kept };
     if kept == 0 {
-        assert!(kinds.iter().any(begins) && !kinds.contains(&goes_on));
+        assert!(kinds.iter().any(begins) && !kinds.contains(&resumes));
     } else {
-        assert!(kinds.contains(&goes_on) && !kinds.iter().any(begins), "{kinds:?}");
+        assert!(kinds.contains(&resumes) && !kinds.iter().any(begins), "{kinds:?}");
     }
 }

@@ -13,6 +13,8 @@ use belljar_session::{
 use belljar_store::{MessageStatus, SessionKind, Store, StoreError, SubagentStatus};
 use tokio_util::sync::CancellationToken;
 
+use crate::store;
+
 /// Calls side by side, a subagent of a subagent, and one that fails.
 const BUSY: &str = r#"
 transcript: 1
@@ -56,10 +58,6 @@ fn world(transcript: &str) -> World {
     })
 }
 
-async fn store(world: &World) -> Store {
-    Store::open(&world.home.path().join("sessions/belljar.db")).await.unwrap()
-}
-
 fn spec(world: &World) -> RunSpec {
     RunSpec {
         context: Some("known".to_owned()),
@@ -76,7 +74,7 @@ async fn run(world: &World, store: &Store) -> Outcome {
 }
 
 fn team(world: &World) -> TeamSpec {
-    let workspace = world.workspace.path().canonicalize().unwrap();
+    let workspace = world.root();
     TeamSpec {
         team: Arc::new(resolve_team(&world.host, "pair", &workspace).unwrap()),
         task: "the task".to_owned(),
@@ -136,7 +134,7 @@ async fn a_run_reads_back_from_the_store_as_it_ended() {
             (SessionKind::Run, MessageStatus::Completed)
         );
         assert_eq!((record.text(), record.context()), ("the task", Some("known")));
-        let workspace = world.workspace.path().canonicalize().unwrap();
+        let workspace = world.root();
         assert_eq!(record.state.session.workspace, workspace.to_string_lossy());
     }
     let answer = store.message(id, id).await.unwrap();
@@ -183,7 +181,7 @@ agents:
     turns: [{say: Quick., usage: {input: 5, output: 5}}]
 "#;
 
-/// What is left to ask for.
+/// The answers that are left to ask for.
 const LEFT: &str = r#"
 transcript: 1
 agents:
@@ -198,7 +196,7 @@ agents:
 "#;
 
 #[tokio::test]
-async fn a_run_whose_process_died_tells_what_is_kept_and_is_gone_on_with() {
+async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     let world = world(KILLED);
     let store = store(&world).await;
     let cancel = CancellationToken::new();
@@ -232,11 +230,11 @@ async fn a_run_whose_process_died_tells_what_is_kept_and_is_gone_on_with() {
     let server = Service::new(next.host.clone(), store.clone(), root, Admission::new(8, 8), limits);
     assert_eq!(server.recover().await.unwrap(), 0, "it is the person's who began it");
     let clock = Arc::clone(&next.host.clock);
-    let workspace = world.workspace.path().canonicalize().unwrap();
+    let workspace = world.root();
     let resumed = SessionJournal::resume(store.clone(), clock, Some(&id), &workspace).await;
     let (mut journal, mut past) = resumed.unwrap();
     let in_flight = shown_status(&store, &id, MessageStatus::InFlight);
-    assert_eq!(in_flight, MessageStatus::InFlight, "it is held again");
+    assert_eq!(in_flight, MessageStatus::InFlight, "it is locked again");
     let turn = past.unfinished.take().unwrap();
     assert_eq!((turn.text(), turn.context()), ("the task", Some("known")));
     assert_eq!(turn.limits().steps, Some(7), "the limits that were given");
@@ -311,7 +309,7 @@ async fn the_stages_of_a_team_whose_process_died_are_kept() {
     assert_eq!((first.outcome.output.as_str(), first.outcome.receipts.len()), ("Found.", 1));
     assert_eq!((second.outcome.status, second.step), (RunStatus::Cancelled, 0));
 
-    // An agent that goes on is told what the stages have come to.
+    // An agent that resumes it has the results of the stages.
     let clock = Arc::clone(&world.host.clock);
     let workspace = world.workspace.path();
     let id = session(&record).to_owned();
@@ -338,7 +336,7 @@ async fn only_runs_are_pruned_and_none_that_somebody_has_open() {
     let clock = || Arc::clone(&world.host.clock);
     let mut chat = SessionJournal::new(store.clone(), clock());
     let agent = Arc::clone(&world.spec("boss", "").agent);
-    let workspace = world.workspace.path().canonicalize().unwrap();
+    let workspace = world.root();
     let mut talk = Conversation::new(agent, workspace.clone(), Caps::unlimited());
     let (events, cancel) = (EventSink::none(), CancellationToken::new());
     chat.turn(&mut talk, &world.host, "hello", events, cancel).await.unwrap();

@@ -12,6 +12,8 @@ use belljar_session::{
 use belljar_store::{MessageStatus, Store, SubagentStatus};
 use serde_json::Value;
 
+use crate::store;
+
 pub(crate) const SETTINGS: &str = r#"
 [grants.boss]
 tools = ["spawn_agent", "delegate_parallel", "file_read"]
@@ -87,7 +89,7 @@ pub(crate) async fn questions_with(limits: ServiceLimits) -> Questions {
     });
     world.host.clock = Arc::new(belljar_agent::SystemClock);
     world.host.models = Arc::new(Models::single(world.model.clone()).that_reads(1_000));
-    let store = Store::open(&world.home.path().join("belljar.db")).await.unwrap();
+    let store = store(&world).await;
     let service = service(&world, &store, limits);
     Questions { world, store, service }
 }
@@ -97,7 +99,7 @@ async fn questions() -> Questions {
 }
 
 fn service(world: &World, store: &Store, limits: ServiceLimits) -> Service {
-    let workspace = world.workspace.path().canonicalize().unwrap();
+    let workspace = world.root();
     Service::new(world.host.clone(), store.clone(), workspace, Admission::new(64, 64), limits)
 }
 
@@ -243,7 +245,7 @@ async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
 }
 
 #[tokio::test]
-async fn what_stops_with_the_host_goes_on_at_the_next_start() {
+async fn a_turn_that_stops_with_the_host_resumes_at_the_next_start() {
     let questions = questions().await;
     let turn = questions.service.begin(ask("stuck")).await.unwrap();
     let mut watch = turn.watch();
@@ -295,7 +297,7 @@ async fn turns_that_wait_for_their_place_do_not_hold_up_the_end() {
     questions.service.drain(std::time::Duration::ZERO).await;
     assert!(matches!(waiting.await.unwrap(), Err(ServiceError::Draining)));
     assert_eq!(questions.store.sessions(10).await.unwrap().len(), 1, "nothing of it is left");
-    // Two that go on, with one place: the second waits when the host ends again.
+    // Two that resume, with one place: the second waits when the host ends again.
     let limits = ServiceLimits { concurrent_turns: 2, ..LIMITS };
     let next = service(&questions.world, &questions.store, limits);
     let other = next.begin(ask("stuck")).await.unwrap();
@@ -309,7 +311,7 @@ async fn turns_that_wait_for_their_place_do_not_hold_up_the_end() {
     assert_eq!(last.recover().await.unwrap(), 2);
     last.drain(std::time::Duration::ZERO).await;
     assert!(last.running().is_empty());
-    assert_eq!(questions.store.in_flight().await.unwrap().len(), 2, "both go on later");
+    assert_eq!(questions.store.in_flight().await.unwrap().len(), 2, "both resume later");
 }
 
 #[tokio::test]
@@ -372,7 +374,7 @@ async fn turns_side_by_side_do_not_each_find_the_whole_day_left() {
     assert!(matches!(error, ServiceError::TenantFull { .. }), "it may be other soon: {error}");
     assert_eq!(questions.world.sent().len(), 1, "the model was asked once");
     assert_eq!(questions.store.sessions(10).await.unwrap().len(), sessions, "nothing was stored");
-    // What fits beside it goes on, and room that was kept for nothing is given back.
+    // A turn that fits beside it runs, and room that was kept for nothing is given back.
     let small = questions.service.begin(ask("sleeper")).await.unwrap();
     for turn in [&small, &first] {
         questions.service.cancel(&turn.session, "local");

@@ -1,4 +1,4 @@
-//! What turns work with, changed while turns run and wait.
+//! Settings that change while turns run and wait.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

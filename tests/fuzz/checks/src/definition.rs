@@ -4,8 +4,9 @@ use std::path::Path;
 
 use belljar_definition::suspicion::{MAX_PER_RULE, RULES, Suspicion, suspicions};
 use belljar_definition::{
-    AgentDefinition, Diagnostic, Dialect, FileRead, Filed, HOST_TOOLS, KnownTools, MAX_DIAGNOSTICS,
-    MAX_TEAM_AGENTS, Parsed, Severity, Skill, TOOL_ALIASES, TeamDefinition, parse_agent,
+    AgentDefinition, BUILTIN_TOOLS, Diagnostic, Dialect, FileRead, Filed, KnownTools,
+    MAX_DIAGNOSTICS, MAX_TEAM_AGENTS, Parsed, Severity, Skill, TOOL_ALIASES, TeamDefinition,
+    parse_agent,
 };
 use belljar_policy::{
     Access, Grants, GuestPath, HostRule, Limits, Mount, Permission, Rights, SecretName, ToolName,
@@ -190,7 +191,7 @@ fn findings(diagnostics: &[Diagnostic], data: &[u8], refused: bool) {
 }
 
 fn known() -> KnownTools {
-    let names = TOOLS.iter().copied().chain(HOST_TOOLS.iter().copied());
+    let names = TOOLS.iter().copied().chain(BUILTIN_TOOLS.iter().copied());
     names.filter_map(|name| ToolName::new(name).ok()).collect()
 }
 

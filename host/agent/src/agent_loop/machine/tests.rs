@@ -9,7 +9,7 @@ use super::*;
 use crate::tools::alias::Aliases;
 use crate::tools::dispatch::Provider;
 
-const FREE: Gauge = Gauge { halt: None, turn: Turn::Whole, tokens_left: u64::MAX };
+const FREE: Gauge = Gauge { halt: None, next: NextStep::Whole, tokens_left: u64::MAX };
 
 fn used_up(meter: Meter) -> Exhausted {
     Exhausted { meter, level: Level::Subagent, limit: 3 }
@@ -75,7 +75,7 @@ fn a_reply_without_calls_completes_the_run_with_its_text() {
     let mut it = new_loop();
     assert!(matches!(it.step(Input::Begin, &FREE)[..], [Effect::AskModel { last: false }]));
     assert_eq!(finish(it.step(reply("done", &[]), &FREE)), Ending::completed());
-    assert_eq!(it.into_said().output, "done");
+    assert_eq!(it.into_transcript().output, "done");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_blank_last_answer_leaves_the_last_text_that_was_not() {
     let mut it = calling();
     it.step(Input::Answered(vec![answer("x")]), &FREE);
     assert_eq!(finish(it.step(reply(" \n", &[]), &FREE)).status, Status::Completed);
-    assert_eq!(it.into_said().output, "first");
+    assert_eq!(it.into_transcript().output, "first");
 }
 
 #[test]
@@ -94,28 +94,28 @@ fn no_text_at_all_is_a_failure() {
 }
 
 #[test]
-fn used_up_steps_give_one_last_turn_without_tools() {
+fn used_up_steps_give_one_last_step_without_tools() {
     let mut it = calling();
-    let gauge = Gauge { turn: Turn::Last(used_up(Meter::Steps)), ..FREE };
+    let gauge = Gauge { next: NextStep::Last(used_up(Meter::Steps)), ..FREE };
     let effects = it.step(Input::Answered(vec![answer("x")]), &gauge);
     assert!(matches!(effects[..], [Effect::AskModel { last: true }]));
     assert!(it.request().tools.is_empty());
     let last = it.request().messages.last().unwrap();
-    assert_eq!(*last, Message::User { text: LAST_TURN.into() });
+    assert_eq!(*last, Message::User { text: LAST_STEP.into() });
     // Calls that it asks for all the same are not even looked at.
     let ending = finish(it.step(reply("so far", &[("b", "look")]), &gauge));
     assert_eq!(ending.status, Status::Partial);
-    assert_eq!(it.into_said().output, "so far");
+    assert_eq!(it.into_transcript().output, "so far");
 }
 
 #[test]
 fn used_up_steps_of_a_budget_above_end_the_run_without_another_turn() {
     let mut it = calling();
     let exhausted = used_up(Meter::Steps);
-    let gauge = Gauge { turn: Turn::None(exhausted), ..FREE };
+    let gauge = Gauge { next: NextStep::None(exhausted), ..FREE };
     let ending = finish(it.step(Input::Answered(vec![answer("x")]), &gauge));
     assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
-    assert_eq!(it.into_said().output, "first");
+    assert_eq!(it.into_transcript().output, "first");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn used_up_tokens_or_fuel_end_the_run_at_once_with_what_there_is() {
         it.step(Input::Begin, &FREE);
         let ending = finish(it.step(reply("text", &[("a", "look")]), &gauge));
         assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
-        assert_eq!(it.into_said().output, "text");
+        assert_eq!(it.into_transcript().output, "text");
         let mut it = calling();
         let ending = finish(it.step(Input::Answered(vec![answer("x")]), &gauge));
         assert_eq!(ending, Ending::partial(RunError::Budget { exhausted }));
@@ -178,14 +178,17 @@ fn ids_are_made_unique_and_results_pair_in_order() {
 }
 
 #[test]
-fn an_interrupted_answer_keeps_what_was_heard() {
+fn an_interrupted_answer_keeps_its_part() {
     let mut it = calling();
     it.step(Input::Answered(vec![answer("x")]), &FREE);
     let ending = Ending::cancelled();
-    let input =
-        Input::Interrupted { heard: "half a sen".into(), answers: vec![], ending: ending.clone() };
+    let input = Input::Interrupted {
+        partial: "half a sen".into(),
+        answers: vec![],
+        ending: ending.clone(),
+    };
     assert_eq!(finish(it.step(input, &FREE)), ending);
-    assert_eq!(it.into_said().output, "half a sen");
+    assert_eq!(it.into_transcript().output, "half a sen");
 }
 
 #[test]
@@ -201,10 +204,10 @@ fn an_interruption_keeps_the_answers_that_are_there() {
     it.step(Input::Begin, &FREE);
     it.step(reply("", &[("a", "look"), ("b", "look")]), &FREE);
     let answers = vec![Some(answer("done")), None];
-    let input = Input::Interrupted { heard: String::new(), answers, ending: Ending::cancelled() };
+    let input = Input::Interrupted { partial: String::new(), answers, ending: Ending::cancelled() };
     it.step(input, &FREE);
-    let said = it.into_said();
-    let Some(Message::Tool { results }) = said.messages.last() else { panic!("no results") };
+    let transcript = it.into_transcript();
+    let Some(Message::Tool { results }) = transcript.messages.last() else { panic!("no results") };
     let texts: Vec<_> = results.iter().map(|result| result.content.as_str()).collect();
     assert_eq!(texts, ["done", crate::prompt::frame::INTERRUPTED]);
 }
@@ -213,8 +216,8 @@ fn an_interruption_keeps_the_answers_that_are_there() {
 fn two_messages_of_a_user_in_a_row_become_one() {
     let mut it = new_loop();
     let before = it.request().messages.len();
-    it.tell("one".into());
-    it.tell("two".into());
+    it.add_note("one".into());
+    it.add_note("two".into());
     assert_eq!(it.request().messages.len(), before);
     let Some(Message::User { text }) = it.request().messages.last() else { panic!("no user") };
     assert!(text.ends_with("\n\none\n\ntwo"), "{text}");

@@ -1,4 +1,4 @@
-//! What of a skill reaches a model, and when.
+//! The parts of a skill that reach a model, and when.
 
 use std::path::{Path, PathBuf};
 

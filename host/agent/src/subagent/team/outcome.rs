@@ -27,7 +27,7 @@ pub struct TeamOutcome {
     pub stages: Vec<StageOutcome>,
     /// How many stages the team has.
     pub planned: usize,
-    /// What all agents used, with their subagents.
+    /// The usage of all agents, with their subagents.
     pub total: Usage,
     /// When it began.
     pub started: Timestamp,
@@ -44,7 +44,7 @@ pub struct StageOutcome {
     pub parallel: bool,
     /// `partial` also when a member of a stage with `join: any` failed.
     pub status: Status,
-    /// What it says; of several agents, each under a heading, in the order written.
+    /// Its output; of several agents, each under a heading, in the order written.
     pub output: String,
     /// Its agents, in the order written.
     pub agents: Vec<MemberOutcome>,
@@ -136,7 +136,7 @@ impl MemberOutcome {
     }
 }
 
-/// What stands for the call that started a stage's agents.
+/// The stand-in for the call that started a stage's agents.
 pub(crate) fn stage_id(stage: usize) -> String {
     format!("stage-{stage}")
 }

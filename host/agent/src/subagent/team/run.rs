@@ -29,7 +29,7 @@ use crate::run::{RunSpec, job};
 use crate::subagent::progress::Batch;
 use crate::tools::approval::pause::Pause;
 
-/// What a team is to do.
+/// The parameters of a team's run.
 #[derive(Debug, Clone)]
 pub struct TeamSpec {
     /// The team with its agents.
@@ -43,7 +43,7 @@ pub struct TeamSpec {
     /// Steps, tokens, fuel and seconds of the whole below those of the team's file; other
     /// limits are for each agent.
     pub limits: LimitsRequest,
-    /// What the team uses counts here too: a chat session's.
+    /// The budget above the team: a chat session's.
     pub budget: Option<Budget>,
 }
 
@@ -255,7 +255,7 @@ impl<'a> Run<'a> {
         late.then_some((Status::Partial, Some(RunError::WallTime { seconds })))
     }
 
-    /// What is left of the time of the whole, and the whole in seconds.
+    /// The time that is left, and the whole in seconds.
     fn time_left(&self) -> Option<(Duration, u64)> {
         let (deadline, seconds) = self.deadline?;
         let deadline = deadline.checked_add(self.pause.total())?;

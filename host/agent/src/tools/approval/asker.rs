@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use belljar_policy::ToolName;
 use serde::Serialize;
 
-/// What a person is asked. Foreign text: escape it before it is shown.
+/// A question to a person. Foreign text: escape it before it is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// Its number in the run, as the event says it.

@@ -21,7 +21,7 @@ struct State {
     open: u32,
     /// Since when there is one.
     since: Option<Instant>,
-    /// What earlier ones took; two at a time count once.
+    /// The time that earlier ones took; two at a time count once.
     total: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What goes to the person at the root: permission where a grant says `ask`, and questions of
+//! Questions to the person at the root: permission where a grant says `ask`, and questions of
 //! the agent there. Always ends: with an answer, a cancellation, or nobody answering in time.
 
 use std::sync::PoisonError;

@@ -1,4 +1,4 @@
-//! What a model asks of a host tool: its arguments, checked for their form. Whether there is
+//! The arguments of a built-in tool, checked for their form. Whether there is
 //! such an agent, and whether it may be called, is not known here.
 
 use belljar_policy::Shown;
@@ -9,7 +9,7 @@ use crate::limits::{MAX_BATCH, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES, 
 use crate::outcome::ChildOrigin;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// A well-formed call of a host tool.
+/// A well-formed call of a built-in tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BuiltinCall {
     Spawn(SpawnArguments),
@@ -39,7 +39,7 @@ pub(crate) struct SpawnArguments {
 }
 
 impl SpawnArguments {
-    /// What the subagent starts from, for records.
+    /// The origin of the subagent, for records.
     pub(crate) fn origin(&self) -> ChildOrigin {
         match self.mode {
             Mode::Fresh => ChildOrigin::Preset,
@@ -48,7 +48,7 @@ impl SpawnArguments {
     }
 }
 
-/// What a subagent starts from.
+/// The origin of a subagent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
@@ -204,11 +204,11 @@ fn parallel(Tasks { tasks }: Tasks) -> Result<Vec<SpawnArguments>, String> {
         let text = format!("{} tasks; at most {MAX_BATCH} go into one call", tasks.len());
         return Err(invalid(&text));
     }
-    let order = |(place, Task { agent, task, context }): (usize, Task)| {
-        let order = SpawnArguments { agent, task, context, background: false, mode: Mode::Fresh };
-        order.checked().map_err(|error| format!("{error} (task {})", place + 1))
+    let asked = |(place, Task { agent, task, context }): (usize, Task)| {
+        let asked = SpawnArguments { agent, task, context, background: false, mode: Mode::Fresh };
+        asked.checked().map_err(|error| format!("{error} (task {})", place + 1))
     };
-    tasks.into_iter().enumerate().map(order).collect()
+    tasks.into_iter().enumerate().map(asked).collect()
 }
 
 fn todos(Todos { todos }: Todos) -> Result<Vec<Todo>, String> {
@@ -257,10 +257,10 @@ mod tests {
         ] {
             wrong(BuiltinTool::Spawn, bad);
         }
-        let order =
+        let asked =
             BuiltinCall::parse(BuiltinTool::Spawn, r#"{"task":"t","context":null}"#).unwrap();
-        let BuiltinCall::Spawn(order) = order else { panic!("{order:?}") };
-        assert_eq!((order.agent, order.context, order.mode), (None, None, Mode::Fresh));
+        let BuiltinCall::Spawn(asked) = asked else { panic!("{asked:?}") };
+        assert_eq!((asked.agent, asked.context, asked.mode), (None, None, Mode::Fresh));
     }
 
     #[test]

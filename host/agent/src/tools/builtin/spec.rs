@@ -1,15 +1,15 @@
-//! The host tools as a model sees them: what it reads decides whether it uses them well.
+//! The built-in tools as a model sees them: what it reads decides whether it uses them well.
 
 use belljar_model::ToolSpec;
 use serde_json::{Value, json};
 
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// What the model reads about `task`.
+/// The description of `task` for the model.
 const TASK: &str = "What to do, complete in itself: the goal, its bounds, and what the \
 conclusion should contain. The subagent knows nothing of this conversation.";
 
-/// What the model reads about `context`.
+/// The description of `context` for the model.
 const CONTEXT: &str = "Optional. What you know already and the subagent would otherwise have to \
 find out again: paths and names that matter, findings so far, decisions, what was tried and \
 failed, what the user prefers. Pass facts, not how to work: the subagent has its own \
@@ -19,8 +19,8 @@ task says everything.";
 const AGENT: &str = "The name of the agent, from the list in your instructions. Left out: \
 `general-purpose`.";
 
-/// All host tools as they are advertised, for lists.
-pub fn host_tool_specs() -> Vec<ToolSpec> {
+/// All built-in tools as they are advertised, for lists.
+pub fn builtin_tool_specs() -> Vec<ToolSpec> {
     BuiltinTool::ALL.into_iter().map(spec).collect()
 }
 

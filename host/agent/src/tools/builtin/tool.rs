@@ -2,7 +2,7 @@
 //! is offered: they depend on where it stands in the session. They are granted like all other
 //! tools, so being offered one is no right to it.
 
-use belljar_definition::{SubagentsAsk, host_tools};
+use belljar_definition::{SubagentsAsk, builtin_tools};
 use belljar_policy::ToolName;
 
 /// A tool that acts on the session.
@@ -43,18 +43,18 @@ impl BuiltinTool {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Spawn => host_tools::SPAWN_AGENT,
-            Self::Parallel => host_tools::DELEGATE_PARALLEL,
-            Self::Status => host_tools::AGENT_STATUS,
-            Self::Result => host_tools::AGENT_RESULT,
-            Self::Cancel => host_tools::AGENT_CANCEL,
-            Self::Skill => host_tools::USE_SKILL,
-            Self::Todo => host_tools::TODO_WRITE,
-            Self::Clarify => host_tools::CLARIFY,
+            Self::Spawn => builtin_tools::SPAWN_AGENT,
+            Self::Parallel => builtin_tools::DELEGATE_PARALLEL,
+            Self::Status => builtin_tools::AGENT_STATUS,
+            Self::Result => builtin_tools::AGENT_RESULT,
+            Self::Cancel => builtin_tools::AGENT_CANCEL,
+            Self::Skill => builtin_tools::USE_SKILL,
+            Self::Todo => builtin_tools::TODO_WRITE,
+            Self::Clarify => builtin_tools::CLARIFY,
         }
     }
 
-    /// The host tool of this name.
+    /// The built-in tool of this name.
     pub(crate) fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
@@ -124,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn every_host_tool_has_a_name_of_the_definitions_list() {
-        assert_eq!(BuiltinTool::ALL.map(BuiltinTool::name), belljar_definition::HOST_TOOLS);
+    fn every_built_in_tool_has_a_name_of_the_definitions_list() {
+        assert_eq!(BuiltinTool::ALL.map(BuiltinTool::name), belljar_definition::BUILTIN_TOOLS);
         assert!(BuiltinTool::ALL.iter().all(|tool| BuiltinTool::of(tool.name()) == Some(*tool)));
     }
 

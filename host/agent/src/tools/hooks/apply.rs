@@ -22,10 +22,10 @@ use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
 
-/// What a model reads where a hook that has to answer gave no answer.
+/// The text for a model where a required hook gave no answer.
 const NO_ANSWER: &str = "the hook gave no answer";
 
-/// What the hooks of one call say together.
+/// The combined result of the hooks of one call.
 #[derive(Default)]
 struct Said {
     asked: bool,
@@ -61,7 +61,7 @@ impl Agent<'_> {
         };
         let mut said = Said::default();
         for hook in self.hooks().matching(HookEvent::PreToolUse, &names) {
-            self.hear(hook, call, &tool, &mut arguments, &mut said).await;
+            self.ask_hook(hook, call, &tool, &mut arguments, &mut said).await;
             if let Some(refusal) = said.refused {
                 return Decision::Refuse(refusal);
             }
@@ -81,7 +81,7 @@ impl Agent<'_> {
         }
     }
 
-    async fn hear(
+    async fn ask_hook(
         &self,
         hook: &Hook,
         call: Call<'_>,

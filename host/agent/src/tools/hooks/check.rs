@@ -18,7 +18,7 @@ pub struct HookCheck {
     pub matcher: String,
     /// The command or the component's path; escaped and cut.
     pub name: String,
-    /// What is wrong; `None` = nothing that can be seen without running it. Escaped.
+    /// The problem; `None` = nothing that can be seen without running it. Escaped.
     pub problem: Option<String>,
 }
 

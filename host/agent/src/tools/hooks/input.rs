@@ -1,4 +1,4 @@
-//! What a hook is told: one JSON object, with the names of Claude Code's.
+//! The input of a hook: one JSON object, with the names of Claude Code's.
 
 use std::path::Path;
 

@@ -14,7 +14,7 @@ use super::{Action, Component, Hook, Judgement, Verdict, command, output};
 const MAX_COMPONENT: u64 = 64 << 20;
 
 impl Hook {
-    /// What it says. An error says for the person why it gave no answer.
+    /// Its answer. An error says for the person why there is none.
     pub(crate) async fn ask(
         &self,
         sandbox: &Sandbox,

@@ -66,7 +66,7 @@ struct Component {
     wasm: OnceCell<Wasm>,
 }
 
-/// What one hook said, whichever kind it is.
+/// The answer of one hook, whichever kind it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     verdict: Verdict,
@@ -78,11 +78,11 @@ pub(crate) struct Judgement {
     message: Option<String>,
     /// For the model, beside the call's result.
     context: Option<String>,
-    /// What went wrong and stops nothing; for the person.
+    /// A problem that stops nothing; for the person.
     fault: Option<String>,
 }
 
-/// What a hook says to an event. Texts are foreign.
+/// The answer of a hook to an event. Texts are foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum Verdict {
     #[default]

@@ -1,4 +1,4 @@
-//! What a command's exit and output mean, as Claude Code's users know it. Pure.
+//! The meaning of a command's exit and output, as Claude Code's users know it. Pure.
 //!
 //! | exit | meaning |
 //! | --- | --- |
@@ -15,7 +15,7 @@ use super::command::Ran;
 use super::{Judgement, Verdict};
 use crate::limits::{MAX_HOOK_TEXT, cut};
 
-/// What stands where a hook gives no reason.
+/// The reason where a hook gives none.
 const NO_REASON: &str = "no reason given";
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,10 +1,10 @@
-//! What hooks have said about one agent.
+//! The state of one agent's hooks.
 
 use std::sync::OnceLock;
 
 use tokio::sync::Mutex;
 
-/// What hooks have done to one agent.
+/// The state of one agent's hooks.
 #[derive(Debug, Default)]
 pub(crate) struct HookState {
     /// Whose hooks run now. First come, first served, so calls keep their order.

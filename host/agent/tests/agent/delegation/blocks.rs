@@ -1,4 +1,4 @@
-//! What stands in a system prompt beside the body, and findings.
+//! The system prompt beside the body, and findings.
 
 use belljar_agent::limits::MAX_CONCLUSION_BYTES;
 use belljar_agent::{FindingSeverity, Findings};

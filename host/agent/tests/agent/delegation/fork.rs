@@ -1,4 +1,4 @@
-//! A child that goes on from its parent's own conversation.
+//! A child that continues its parent's own conversation.
 
 use belljar_agent::RunStatus;
 use belljar_agent::frame::FORK_PLACEHOLDER;

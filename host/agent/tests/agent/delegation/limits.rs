@@ -5,7 +5,7 @@ use belljar_policy::Access;
 
 use belljar_kit::world::{Plan, World, agent, results, sandbox, stock, tool_names};
 
-/// What `boss` and `free` are granted alike, and what is granted to those whom they call.
+/// The grants of `boss` and `free` alike, and of those whom they call.
 const GRANTS: &str = r#"
 [subagents]
 max_depth = 4

@@ -3,11 +3,11 @@
 mod background;
 mod basics;
 mod blocks;
+mod depth;
 mod fork;
 mod limits;
 mod parallel;
 mod person;
-mod scenes;
 mod steps;
 
 use belljar_kit::world::{Plan, World, agent};

@@ -1,4 +1,4 @@
-//! What goes to the person at the root.
+//! Questions to the person at the root.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -197,7 +197,7 @@ fn no_team(args: &ChatArgs, past: &Past) -> Result<(), Failure> {
     Err(Failure::usage(format!(
         "session `{id}` is a team's run, and a team is nobody to talk with"
     ))
-    .hint(format!("`belljar chat --resume {id} --agent NAME` goes on from it with an agent"))
+    .hint(format!("`belljar chat --resume {id} --agent NAME` resumes it with an agent"))
     .hint(format!("`belljar receipts {id}` shows its outcome")))
 }
 
@@ -206,7 +206,7 @@ fn not_resumed(error: JournalError) -> Failure {
         JournalError::Nothing => {
             Failure::usage(error.to_string()).hint("`belljar chat` begins one")
         }
-        JournalError::Held(_) => {
+        JournalError::Locked(_) => {
             Failure::new(error.to_string()).hint("leave it there, or begin another one here")
         }
         JournalError::Store(belljar_store::StoreError::NotFound { .. }) => {

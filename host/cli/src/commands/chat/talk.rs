@@ -83,7 +83,7 @@ impl<'a> Chat<'a> {
             self.announce(ended).await;
         }
         if let Some(session) = self.journal.session() {
-            self.out.note(format_args!("`belljar chat --resume {session}` goes on from here"));
+            self.out.note(format_args!("`belljar chat --resume {session}` resumes this"));
         }
         let exit = exit?;
         Ok(if lines.edited() { exit } else { exit.worst(self.worst) })

@@ -164,19 +164,23 @@ fn show(run: &Turn, of: &TenantArg, out: &Out) {
     failures(outcome, out);
     denials(outcome, out);
     ways(outcome, of, out);
-    if let Some(hint) = goes_on(*status, session.kind, &session.id) {
+    if let Some(hint) = resume_hint(*status, session.kind, &session.id) {
         out.note(hint);
     }
 }
 
-/// How to resume a turn whose program has ended in it.
-pub(crate) fn goes_on(status: MessageStatus, kind: SessionKind, session: &str) -> Option<String> {
+/// How to resume an interrupted turn.
+pub(crate) fn resume_hint(
+    status: MessageStatus,
+    kind: SessionKind,
+    session: &str,
+) -> Option<String> {
     let team = match kind {
         SessionKind::Team => " --agent NAME",
         SessionKind::Chat | SessionKind::Run | SessionKind::Api => "",
     };
     (status == MessageStatus::Interrupted).then(|| {
-        format!("the program ended during this; `belljar chat --resume {session}{team}` goes on")
+        format!("the program ended during this; `belljar chat --resume {session}{team}` resumes it")
     })
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::args::server::{SessionsArgs, SessionsCommand};
 use crate::commands::inspect::export::export;
-use crate::commands::inspect::receipts::goes_on;
+use crate::commands::inspect::receipts::resume_hint;
 use crate::setup::data::{audit, failed, shown_time, with_store};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
@@ -165,7 +165,7 @@ fn show(
             | MessageStatus::Failed
             | MessageStatus::Cancelled => {}
         }
-        if let Some(hint) = goes_on(status, session.kind, &session.id) {
+        if let Some(hint) = resume_hint(status, session.kind, &session.id) {
             out.note(hint);
         }
     }

@@ -1,8 +1,8 @@
 //! What was found in a source, for a person and for a program.
 
-use belljar_definition::host_tools::SPAWN_AGENT;
+use belljar_definition::builtin_tools::SPAWN_AGENT;
 use belljar_definition::suspicion::RULES;
-use belljar_definition::{HOST_TOOLS, Status};
+use belljar_definition::{BUILTIN_TOOLS, Status};
 use belljar_policy::{Permission, Shown};
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ pub(super) fn count(vetted: &Vetted) -> String {
 /// number: what a person has to see must not stand behind them.
 fn without_own(mut gets: Vec<String>) -> Vec<String> {
     let before = gets.len();
-    gets.retain(|item| item == SPAWN_AGENT || !HOST_TOOLS.contains(&item.as_str()));
+    gets.retain(|item| item == SPAWN_AGENT || !BUILTIN_TOOLS.contains(&item.as_str()));
     let own = before - gets.len();
     if own > 0 {
         gets.push(format!("{own} of the session's own"));

@@ -296,7 +296,7 @@ async fn serve(
     app.open_own().await;
     let recovered = app.recover().await.map_err(failed)?;
     if recovered > 0 {
-        out.note(format_args!("{recovered} turns that were cut off go on"));
+        out.note(format_args!("{recovered} interrupted turns are resumed"));
     }
     for (tenant, why) in app.check_tenants().await.map_err(failed)? {
         let why = why.to_string();

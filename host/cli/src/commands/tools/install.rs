@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use belljar_definition::{HOST_TOOLS, ToolManifest};
+use belljar_definition::{BUILTIN_TOOLS, ToolManifest};
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::{Sandbox, ToolInfo, Wasm};
 use serde_json::json;
@@ -158,7 +158,7 @@ fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, 
     let tools = tools.map_err(|error| refused(error.to_string()))?;
     let taken = tools.iter().find(|tool| {
         let of_tool = |stock: &str| stock == tool.name.as_str();
-        HOST_TOOLS.iter().copied().any(of_tool) || STOCK_TOOLS.iter().any(|it| of_tool(it.name))
+        BUILTIN_TOOLS.iter().copied().any(of_tool) || STOCK_TOOLS.iter().any(|it| of_tool(it.name))
     });
     match taken {
         None => Ok(tools.to_vec()),

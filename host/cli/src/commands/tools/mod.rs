@@ -13,9 +13,9 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use belljar_agent::{Host, host_tool_specs};
+use belljar_agent::{Host, builtin_tool_specs};
 use belljar_catalogue::{Origin, ToolComponent};
-use belljar_definition::HOST_TOOLS;
+use belljar_definition::BUILTIN_TOOLS;
 use belljar_definition::Severity;
 use belljar_policy::{Shown, ToolAsk, ToolName};
 use belljar_sandbox::{ToolInfo, Wasm};
@@ -93,13 +93,13 @@ fn call(
 pub(crate) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
     match host.tools.owner(tool) {
         Some(component) => Ok(component.manifest.ask.clone()),
-        None if HOST_TOOLS.contains(&tool) => Ok(ToolAsk::default()),
+        None if BUILTIN_TOOLS.contains(&tool) => Ok(ToolAsk::default()),
         None => Err(no_tool(host, tool)),
     }
 }
 
 pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
-    if HOST_TOOLS.contains(&tool) {
+    if BUILTIN_TOOLS.contains(&tool) {
         return Failure::usage(format!("`{tool}` is no component: the host itself provides it"))
             .hint("it acts on the session of an agent, so only an agent can call it");
     }
@@ -175,7 +175,7 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
     if json {
         let mut rows: Vec<Value> =
             rows.iter().map(|(info, component)| as_json(info, component)).collect();
-        rows.extend(host_tool_specs().into_iter().map(|spec| {
+        rows.extend(builtin_tool_specs().into_iter().map(|spec| {
             json!({
                 "name": spec.name,
                 "description": spec.description,
@@ -196,7 +196,7 @@ fn list(json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failure> {
                 plain(Shown::new(&info.description)),
             ]);
         }
-        for spec in host_tool_specs() {
+        for spec in builtin_tool_specs() {
             table.row([
                 plain(&spec.name),
                 plain("host"),

@@ -53,7 +53,7 @@ fn of_files(count: usize, text: &str) -> Done {
     ask(text, &files)
 }
 
-/// A request that the broker carries out: the smallest component is compiled.
+/// A request that the broker executes: the smallest component is compiled.
 const ANSWERS: Control = Control::Beside(|_| {
     let smallest = b"\0asm\x0d\0\x01\0";
     ask(r#"{"make":"code"}"#, &[file(smallest)?, file(b"")?])

@@ -111,7 +111,7 @@ pub(crate) struct PutFile {
 }
 
 impl AgentContent {
-    /// What an agent concluded, and all that the turn added.
+    /// The conclusion, and all that the turn added.
     pub(crate) fn of(outcome: &Outcome, added: &[Message]) -> Self {
         Self { text: outcome.output.clone(), messages: Some(added.to_vec()) }
     }

@@ -78,7 +78,7 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(
     })
 }
 
-/// What is written of a call's result besides the step: its receipt and its files.
+/// The writes of a call's result besides the step: its receipt and its files.
 pub(crate) fn of_result(
     session: &str,
     message: &str,
@@ -86,10 +86,10 @@ pub(crate) fn of_result(
     now: i64,
     new_id: impl Fn() -> String,
 ) -> Vec<Write> {
-    let StepKind::Result(kept) = &entry.kind else { return Vec::new() };
+    let StepKind::Result(result) = &entry.kind else { return Vec::new() };
     let (session, message) = (session.to_owned(), message.to_owned());
     let mut writes = Vec::new();
-    if let Some(receipt) = &kept.receipt {
+    if let Some(receipt) = &result.receipt {
         let row = receipt_row(receipt, Some(entry.position), new_id(), now);
         let (session, message) = (session.clone(), message.clone());
         writes.push(Write::Receipts { session, message, receipts: vec![row] });
@@ -102,7 +102,7 @@ pub(crate) fn of_result(
         data: file.data.to_vec(),
         created: now,
     };
-    let attachments: Vec<_> = kept.attachments.iter().map(attachment).collect();
+    let attachments: Vec<_> = result.attachments.iter().map(attachment).collect();
     if !attachments.is_empty() {
         writes.push(Write::Attachments { session, message, attachments });
     }
@@ -112,7 +112,7 @@ pub(crate) fn of_result(
 /// The receipt that a step brings.
 pub(crate) fn receipt_of(entry: &StepEntry) -> Option<&CallReceipt> {
     match &entry.kind {
-        StepKind::Result(kept) => kept.receipt.as_ref(),
+        StepKind::Result(result) => result.receipt.as_ref(),
         StepKind::Said { .. } | StepKind::Begun { .. } | StepKind::Child { .. } => None,
     }
 }
@@ -166,12 +166,12 @@ fn column(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// What a turn used, for the day on which it ended.
+/// The usage of a turn, for the day on which it ended.
 pub(crate) fn usage(outcome: &Outcome, clock: &dyn Clock) -> UsageRow {
     UsageRow { turns: 1, ..usage_beside(outcome.total, clock) }
 }
 
-/// What was used beside the turns, for this day.
+/// The usage beside the turns, for this day.
 pub(crate) fn usage_beside(total: Usage, clock: &dyn Clock) -> UsageRow {
     UsageRow {
         day: clock.now().strftime("%Y-%m-%d").to_string(),

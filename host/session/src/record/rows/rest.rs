@@ -1,10 +1,10 @@
-//! What belongs to an outcome and stands in no column of its row.
+//! The parts of an outcome that stand in no column of its row.
 
 use belljar_agent::{Attachment, Outcome, RunError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What belongs to an outcome and stands in no column of its row.
+/// The parts of an outcome that stand in no column of its row.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Rest {

@@ -12,7 +12,7 @@ use super::{column, present, value};
 /// Characters of a subagent's conclusion in its summary.
 const MAX_SUMMARY: usize = 400;
 
-/// What stands in a subagent's `result`: all but the first two once it has ended.
+/// The `result` of a subagent: all but the first two once it has ended.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChildResult {
@@ -61,7 +61,7 @@ impl ChildResult {
         }
     }
 
-    /// What is known of a subagent, of one that an older program left too.
+    /// The result of a subagent, also of one that an older program left.
     pub(crate) fn of_record(record: &SubagentRecord) -> Self {
         Self::deserialize(&record.result).unwrap_or_default()
     }

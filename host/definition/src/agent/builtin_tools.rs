@@ -27,7 +27,7 @@ pub const CLARIFY: &str = "clarify";
 
 /// All of them. They are ordinary names under the same allowlist as every other tool; which
 /// of them an agent is offered depends on its place in the session too.
-pub const HOST_TOOLS: [&str; 8] = [
+pub const BUILTIN_TOOLS: [&str; 8] = [
     SPAWN_AGENT,
     DELEGATE_PARALLEL,
     AGENT_STATUS,

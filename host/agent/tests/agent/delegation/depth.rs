@@ -45,7 +45,7 @@ async fn a_tree_of_depth_three_is_cancelled_and_does_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_child_is_offered_no_host_tool_although_its_grants_name_them() {
+async fn a_child_is_offered_no_built_in_tool_although_its_grants_name_them() {
     let world = World::new(Plan {
         transcript: r#"
 transcript: 1

@@ -1,0 +1,28 @@
+//! Where a turn stands in the store.
+
+use std::sync::Arc;
+
+use belljar_agent::{Clock, RunId};
+use belljar_store::Store;
+
+/// The turn that is recorded.
+pub(crate) struct TurnPlace {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) session: String,
+    /// The agent's message.
+    pub(crate) message: String,
+    pub(crate) run: RunId,
+    /// Who sent the message that the turn answers.
+    pub(crate) actor: String,
+}
+
+impl TurnPlace {
+    pub(crate) fn now(&self) -> i64 {
+        self.clock.now().as_millisecond()
+    }
+
+    pub(crate) fn new_id(&self) -> String {
+        RunId::new(&*self.clock).into()
+    }
+}
