@@ -74,7 +74,7 @@ async fn unfinished_bodies_take_a_tenants_bytes_and_none_of_its_neighbours() {
 
 /// Gives a session so many large messages.
 async fn fill(world: &World, tenant: &str, count: usize, bytes: usize) {
-    use belljar_store::{MessageStatus, NewMessage, Role};
+    use belljar_store::{MessageStatus, NewMessage, Role, Write};
     let message = |at: usize| NewMessage {
         id: format!("{tenant}-large-{at}"),
         role: Role::Assistant,
@@ -84,7 +84,8 @@ async fn fill(world: &World, tenant: &str, count: usize, bytes: usize) {
         created: 20,
     };
     let messages: Vec<_> = (0..count).map(message).collect();
-    world.store.of_tenant(tenant).append_messages(&session(tenant), &messages).await.unwrap();
+    let append = Write::AppendMessages { session: session(tenant), messages };
+    world.store.of_tenant(tenant).enqueue(vec![append]).await.unwrap();
 }
 
 #[tokio::test]

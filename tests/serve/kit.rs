@@ -20,7 +20,7 @@ use belljar_server::{
 };
 use belljar_session::{Admission, Service, ServiceLimits};
 use belljar_store::{
-    EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, NewSession, Role,
+    EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, Role,
     SessionKind, Store, StoredAgent, StoredMessage, StoredSession, Tenant, Write,
 };
 use serde_json::json;
@@ -255,7 +255,7 @@ impl World {
         let event = |id: i64| {
             json!({ "id": id, "type": "text_delta", "text": format!("word {id}") }).to_string()
         };
-        let new = NewSession {
+        let new = StoredSession {
             id: session.clone(),
             title: "a tale".to_owned(),
             agent: "home/teller".to_owned(),
@@ -263,6 +263,7 @@ impl World {
             model: String::new(),
             kind: SessionKind::Api,
             created: 10,
+            updated: 10,
         };
         let messages =
             vec![message("ask", Role::User, "tell"), message("answer", Role::Assistant, "Once.")];

@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use belljar_store::{
-    JournalEntry, JournalKind, MessageStatus, NewMessage, NewSession, Role, SessionKind, Store,
+    JournalEntry, JournalKind, MessageStatus, NewMessage, Role, SessionKind, Store, StoredSession,
     Write,
 };
 use serde_json::json;
@@ -40,7 +40,7 @@ async fn main() {
 /// One caller, with a turn of its own; gives how many rows it has written.
 async fn write(store: Store, id: String) -> u32 {
     let text = || "a".to_owned();
-    let session = NewSession {
+    let session = StoredSession {
         id: id.clone(),
         title: text(),
         agent: text(),
@@ -48,6 +48,7 @@ async fn write(store: Store, id: String) -> u32 {
         model: text(),
         kind: SessionKind::Chat,
         created: 0,
+        updated: 0,
     };
     let placeholder = NewMessage {
         id: id.clone(),
@@ -57,8 +58,8 @@ async fn write(store: Store, id: String) -> u32 {
         metadata: json!({}),
         created: 0,
     };
-    store.create_session(&session).await.unwrap();
-    store.append_message(&id, &placeholder).await.unwrap();
+    let append = Write::AppendMessages { session: id.clone(), messages: vec![placeholder] };
+    store.enqueue(vec![Write::CreateSession(session), append]).await.unwrap();
     let started = Instant::now();
     let mut rows = 0;
     while started.elapsed() < TIME {

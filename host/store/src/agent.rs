@@ -76,7 +76,7 @@ impl Store {
                 (Statement::new(WHAT, Nothing::AgentChanged, update, args), next)
             }
         };
-        self.commit(save.map(|save| vec![save])).await?;
+        self.commit_one(save).await?;
         Ok(updated)
     }
 
@@ -84,12 +84,7 @@ impl Store {
     pub async fn agent(&self, slug: &str) -> Result<Option<StoredAgent>, StoreError> {
         let select = "SELECT slug, text, created, updated FROM agents \
             WHERE tenant = $1 AND slug = $2";
-        let row = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(slug)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|error| self.failed("read an agent", &error))?;
+        let row = self.row("read an agent", select, [slug.into()]).await?;
         row.map(|row| self.stored_agent(&row)).transpose()
     }
 
@@ -97,11 +92,7 @@ impl Store {
     pub async fn agents(&self) -> Result<Vec<StoredAgent>, StoreError> {
         let select = "SELECT slug, text, created, updated FROM agents \
             WHERE tenant = $1 ORDER BY slug";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("list the agents", &error))?;
+        let rows = self.rows("list the agents", select, []).await?;
         rows.iter().map(|row| self.stored_agent(row)).collect()
     }
 
@@ -121,7 +112,7 @@ impl Store {
         let delete = "DELETE FROM agents WHERE tenant = $1 AND slug = $2";
         let args = [(&*self.tenant).into(), slug.into()];
         let delete = Statement::new("delete an agent", Nothing::Fine, delete, args);
-        Ok(self.commit(delete.map(|delete| vec![delete])).rows().await? > 0)
+        Ok(self.commit_one(delete).rows().await? > 0)
     }
 
     fn stored_agent(&self, row: &SqliteRow) -> Result<StoredAgent, StoreError> {

@@ -1,4 +1,4 @@
-//! What people have answered when they were asked for a permission.
+//! People's answers to questions for permission.
 
 use serde_json::Value;
 use sqlx::Row as _;
@@ -26,7 +26,7 @@ pub struct PermissionAnswer {
     pub tool: String,
     /// With which arguments. Foreign.
     pub arguments: Value,
-    /// What was answered, in a word.
+    /// The answer, in a word.
     pub answer: String,
     /// Who answered.
     pub actor: String,
@@ -72,13 +72,8 @@ impl Store {
             a.arguments, a.answer, a.actor, a.asked, a.answered \
             FROM permission_answers a JOIN sessions s ON s.id = a.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.answered DESC, a.id DESC LIMIT $3";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(i64::from(MAX_LISTED))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("read the answers", &error))?;
+        let args = [session.into(), i64::from(MAX_LISTED).into()];
+        let rows = self.rows("read the answers", select, args).await?;
         let bad = |why| self.bad_row("an answer".to_owned(), why);
         rows.iter().rev().map(|row| stored(row).map_err(bad)).collect()
     }

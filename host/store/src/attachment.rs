@@ -21,7 +21,7 @@ pub struct NewAttachment {
     pub call_id: Option<String>,
     /// Its name. Foreign text.
     pub name: String,
-    /// What it is said to be. Foreign text.
+    /// Its media type, as stated. Foreign text.
     pub media_type: String,
     /// All of it, at most [`MAX_ATTACHMENT_BYTES`].
     pub data: Vec<u8>,
@@ -29,7 +29,7 @@ pub struct NewAttachment {
     pub created: i64,
 }
 
-/// What is known of a file that is stored.
+/// A stored file without its content.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredAttachment {
     /// Its id.
@@ -40,7 +40,7 @@ pub struct StoredAttachment {
     pub call_id: Option<String>,
     /// Its name. Foreign text.
     pub name: String,
-    /// What it is said to be. Foreign text.
+    /// Its media type, as stated. Foreign text.
     pub media_type: String,
     /// Its bytes.
     pub size: i64,
@@ -88,13 +88,8 @@ impl Store {
         let select = "SELECT a.id, a.message_id, a.call_id, a.name, a.media_type, a.size, \
             a.created FROM attachments a JOIN sessions s ON s.id = a.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.created DESC, a.id DESC LIMIT $3";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(i64::from(MAX_LISTED))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("list the attachments", &error))?;
+        let args = [session.into(), i64::from(MAX_LISTED).into()];
+        let rows = self.rows("list the attachments", select, args).await?;
         rows.iter().rev().map(|row| stored(row).map_err(|error| self.bad_file(error))).collect()
     }
 
@@ -108,13 +103,7 @@ impl Store {
         let select = "SELECT a.id, a.message_id, a.call_id, a.name, a.media_type, a.size, \
             a.created, a.data FROM attachments a JOIN sessions s ON s.id = a.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND a.id = $3";
-        let row = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(id)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|error| self.failed("read an attachment", &error))?;
+        let row = self.row("read an attachment", select, [session.into(), id.into()]).await?;
         let Some(row) = row else {
             let id = Shown::clipped(id, 64).to_string();
             return Err(StoreError::NotFound { what: "attachment", id });

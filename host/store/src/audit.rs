@@ -23,11 +23,11 @@ pub struct AuditEntry {
     pub at: i64,
     /// Who did it: a key, the person at the command line, an agent.
     pub actor: String,
-    /// What was done, in a word.
+    /// The action, in a word.
     pub action: String,
-    /// What it was done to.
+    /// The object of it.
     pub object: String,
-    /// What else is known; the caller's own form, at most [`MAX_DETAIL_BYTES`].
+    /// Details; the caller's own form, at most [`MAX_DETAIL_BYTES`].
     pub detail: Value,
 }
 
@@ -98,14 +98,8 @@ impl Store {
             (SELECT COUNT(*) FROM sized) FROM summed x JOIN audit a ON a.id = x.id \
             WHERE x.newer < $4 AND x.place < $3 ORDER BY a.id DESC";
         let failed = |error| self.failed("read the audit log", &error);
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(before)
-            .bind(and_one(limit))
-            .bind(most_bytes.max(1))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
+        let args = [before.into(), and_one(limit).into(), most_bytes.max(1).into()];
+        let rows = self.rows("read the audit log", select, args).await?;
         let bad = |why| self.bad_row("an audit entry".to_owned(), why);
         let entries: Result<_, _> = rows.iter().map(|row| stored(row).map_err(bad)).collect();
         Ok(Page { rows: entries?, more: more(&rows).map_err(failed)? })

@@ -11,7 +11,7 @@ use crate::statement::{Nothing, Statement};
 pub struct Compaction {
     /// The place of the last message that it stands for.
     pub upto_sort_order: i64,
-    /// What the model is told in their place.
+    /// The summary that stands in their place.
     pub text: String,
     /// When it was made, in milliseconds since 1970.
     pub created: i64,
@@ -36,7 +36,7 @@ impl Store {
             compaction.created.into(),
         ];
         let save = Statement::new("save a summary", Nothing::NoSession, upsert, args);
-        self.commit(save.map(|save| vec![save])).await
+        self.commit_one(save).await
     }
 
     /// The summary that reaches farthest; `None` where the session is none of this tenant's, too.
@@ -44,12 +44,7 @@ impl Store {
         let select = "SELECT c.upto_sort_order, c.text, c.created FROM compactions c \
             JOIN sessions s ON s.id = c.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY c.upto_sort_order DESC LIMIT 1";
-        let row = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|error| self.failed("read a summary", &error))?;
+        let row = self.row("read a summary", select, [session.into()]).await?;
         let Some(row) = row else { return Ok(None) };
         let read = || -> Result<Compaction, sqlx::Error> {
             Ok(Compaction {

@@ -1,4 +1,4 @@
-//! What can go wrong with the store, in words that say what to do about it.
+//! The errors of the store, in words that say what to do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub enum StoreError {
     /// The file or its directory cannot be used.
     #[error("failed to {what} `{}`: {source}", path.shown())]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// Where.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum StoreError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// The file or its directory is not this user's alone: what it holds may be a stranger's. It
@@ -57,11 +57,11 @@ pub enum StoreError {
     /// The database refused or failed.
     #[error("failed to {what} in `{}`: {why}", path.shown())]
     Database {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the database says.
+        /// The database's message.
         why: String,
     },
     /// A row holds what this program does not understand.
@@ -71,13 +71,13 @@ pub enum StoreError {
         what: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// Nothing goes by that id.
     #[error("there is no {what} `{id}`")]
     NotFound {
-        /// What was looked for.
+        /// The kind of thing that was looked for.
         what: &'static str,
         /// Its id, escaped.
         id: String,
@@ -85,9 +85,9 @@ pub enum StoreError {
     /// Several fit.
     #[error("several {what} begin with `{prefix}`: {ids}")]
     Ambiguous {
-        /// What was looked for, in the plural.
+        /// The same, in the plural.
         what: &'static str,
-        /// What was asked for, escaped.
+        /// The prefix, escaped.
         prefix: String,
         /// The first few of them.
         ids: String,
@@ -113,19 +113,19 @@ pub enum StoreError {
     Invalid {
         /// Which content.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// The id of a new row is that of another one.
     #[error("failed to {what}: its name or id is taken; choose another")]
     Taken {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
     },
     /// Somebody else has changed it meanwhile.
     #[error("{what} `{id}` is not what it was when it was read; read it again")]
     Conflict {
-        /// What was to be changed.
+        /// The message that was to be changed.
         what: &'static str,
         /// Its id, escaped.
         id: String,
@@ -167,7 +167,7 @@ const SQLITE_CORRUPT: i32 = 11;
 const SQLITE_NOTADB: i32 = 26;
 
 impl StoreError {
-    /// What the database said while `what` was tried.
+    /// The database's message while `what` was tried.
     pub(crate) fn database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
         let path = path.to_owned();
         match code(error) {

@@ -21,7 +21,7 @@ const MAX_PAGE_BYTES: usize = 256 << 10;
 /// Blocks that are read at once: little of them is read in vain.
 const BLOCKS: i64 = 4;
 
-/// What stands between two events of a block. JSON without line breaks has none of it.
+/// The separator of the events of a block. JSON without line breaks has none of it.
 const BETWEEN: &str = ",\n";
 
 /// Events that are stored together.
@@ -147,14 +147,8 @@ impl Store {
         let select = "SELECT b.first_seq, b.last_seq, b.message_id, b.body FROM event_blocks b \
             JOIN sessions s ON s.id = b.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND b.last_seq > $3 ORDER BY b.last_seq LIMIT $4";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(after)
-            .bind(BLOCKS)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("read events", &error))?;
+        let rows =
+            self.rows("read events", select, [session.into(), after.into(), BLOCKS.into()]).await?;
         let bad = |error| self.bad_row(named(session), error);
         rows.iter().map(|row| block(row).map_err(bad)).collect()
     }

@@ -20,7 +20,7 @@ pub struct JournalEntry {
     pub step: i64,
     /// The place within the step.
     pub position: i64,
-    /// What this says.
+    /// Its kind.
     pub kind: JournalKind,
     /// All of it; the caller's own form.
     pub body: Value,
@@ -76,13 +76,7 @@ impl Store {
         let select = "SELECT j.agent, j.step, j.position, j.kind, j.body, j.seq FROM journal j \
             JOIN sessions s ON s.id = j.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND j.message_id = $3 ORDER BY j.seq";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(message)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("read a journal", &error))?;
+        let rows = self.rows("read a journal", select, [session.into(), message.into()]).await?;
         let named = || format!("the journal of message `{}`", Shown::clipped(message, 64));
         rows.iter().map(|row| entry(row).map_err(|why| self.bad_row(named(), why))).collect()
     }

@@ -1,4 +1,4 @@
-//! What is on disk: one SQLite file that holds conversations, what belongs to them, and the
+//! The store on disk: one SQLite file that holds conversations, what belongs to them, and the
 //! tenants that they belong to.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! audit
 //! ```
 //!
-//! What this crate promises:
+//! Promises of this crate:
 //!
 //! - A file that is not a store, is damaged, or was written by a newer program is refused with
 //!   a reason, and stays as it was.
@@ -70,7 +70,7 @@ pub use page::Page;
 pub use receipt::{ReceiptRow, StoredReceipt};
 pub use registry::{MAX_TENANT_NAME, NewKey, Registry, StoredKey, Tenant};
 pub use schema::SCHEMA_VERSION;
-pub use session::{MAX_LISTED, NewSession, StoredSession};
+pub use session::{MAX_LISTED, StoredSession};
 pub use statement::MAX_JSON_BYTES;
 pub use subagent::SubagentRecord;
 pub use turn::StoredTurn;

@@ -20,22 +20,22 @@ pub struct NewMessage {
     pub role: Role,
     /// [`MessageStatus::InFlight`] for a placeholder.
     pub status: MessageStatus,
-    /// What it says; the caller's own form.
+    /// Its content; the caller's own form.
     pub content: Value,
-    /// What is known about it; the caller's own form.
+    /// Its metadata; the caller's own form.
     pub metadata: Value,
     /// When, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// What a placeholder becomes.
+/// The content of a placeholder that ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// How it ended.
     pub status: MessageStatus,
-    /// What it says.
+    /// Its content.
     pub content: Value,
-    /// What is known about it.
+    /// Its metadata.
     pub metadata: Value,
     /// When, in milliseconds since 1970.
     pub updated: i64,
@@ -52,9 +52,9 @@ pub struct StoredMessage {
     pub role: Role,
     /// How far it is.
     pub status: MessageStatus,
-    /// What it says.
+    /// Its content.
     pub content: Value,
-    /// What is known about it.
+    /// Its metadata.
     pub metadata: Value,
     /// When it was appended, in milliseconds since 1970.
     pub created: i64,
@@ -126,7 +126,7 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// What is known about a message.
+/// New metadata of a message.
 pub(crate) fn metadata(
     tenant: &str,
     session: &str,
@@ -190,51 +190,12 @@ fn interrupt(tenant: &str, session: &str, now: i64) -> Result<Vec<Statement>, St
 }
 
 impl Store {
-    /// Appends messages to a session, all or none. Two processes that append at the same time
-    /// get different places.
-    pub async fn append_messages(
-        &self,
-        session: &str,
-        messages: &[NewMessage],
-    ) -> Result<(), StoreError> {
-        let mut statements = Vec::new();
-        let made = append(&self.tenant, session, messages, &mut statements);
-        self.commit(made.map(|()| statements)).await
-    }
-
-    /// Appends one message.
-    pub async fn append_message(
-        &self,
-        session: &str,
-        message: &NewMessage,
-    ) -> Result<(), StoreError> {
-        self.append_messages(session, std::slice::from_ref(message)).await
-    }
-
-    /// Puts the result in the place of a placeholder, and deletes its journal. A message is
-    /// finished once: a second time is [`StoreError::Finished`] and changes nothing.
-    pub async fn finish_message(
-        &self,
-        session: &str,
-        id: &str,
-        finished: &Finished,
-    ) -> Result<(), StoreError> {
-        let mut statements = Vec::new();
-        let made = finish(&self.tenant, session, id, finished, &mut statements);
-        self.commit(made.map(|()| statements)).await
-    }
-
     /// The messages of a session, the oldest first.
     pub async fn messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
         let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
             m.created, m.updated FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY m.sort_order";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("read the messages", &error))?;
+        let rows = self.rows("read the messages", select, [session.into()]).await?;
         if rows.is_empty() {
             // Tells an empty session from none.
             self.session(session).await?;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow,
+    SqliteSynchronous,
 };
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
@@ -16,7 +17,7 @@ use crate::owner;
 #[cfg(doc)]
 use crate::registry::Tenant;
 use crate::schema;
-use crate::statement::Statement;
+use crate::statement::{Arg, Statement, bound};
 use crate::writer::{Committed, Owner, Writer};
 
 /// The tenant of the command line: the person whose home it is.
@@ -122,6 +123,34 @@ impl Store {
         self.writer.enqueue(owner, statements)
     }
 
+    /// The same with one statement.
+    pub(crate) fn commit_one(&self, statement: Result<Statement, StoreError>) -> Committed {
+        self.commit(statement.map(|statement| vec![statement]))
+    }
+
+    /// The rows that a `SELECT` finds. Its first argument, `$1`, is this tenant; `args` are the
+    /// others. `what` names it in an error.
+    pub(crate) async fn rows<const N: usize>(
+        &self,
+        what: &'static str,
+        select: &'static str,
+        args: [Arg; N],
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let query = bound(sqlx::query(select).bind(&*self.tenant), &args);
+        query.fetch_all(&self.pool).await.map_err(|error| self.failed(what, &error))
+    }
+
+    /// The row that a `SELECT` finds, as [`Store::rows`].
+    pub(crate) async fn row<const N: usize>(
+        &self,
+        what: &'static str,
+        select: &'static str,
+        args: [Arg; N],
+    ) -> Result<Option<SqliteRow>, StoreError> {
+        let query = bound(sqlx::query(select).bind(&*self.tenant), &args);
+        query.fetch_optional(&self.pool).await.map_err(|error| self.failed(what, &error))
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -140,7 +169,7 @@ impl Store {
         self.writer.close().await;
     }
 
-    /// What the database said while `what` was tried.
+    /// The database's message while `what` was tried.
     pub(crate) fn failed(&self, what: &'static str, error: &sqlx::Error) -> StoreError {
         StoreError::database(what, &self.path, error)
     }

@@ -12,7 +12,7 @@ use rustix::process::{Uid, geteuid};
 
 use crate::error::StoreError;
 
-/// What SQLite and belljar keep beside the file, by what is put behind its name.
+/// The files that SQLite and belljar keep beside it, by what is put behind its name.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Why what a name stands for is not this user's own; nothing = it is.
@@ -102,7 +102,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// What a file or directory would say of itself.
+    /// The owner of a file or directory.
     fn about(kind: FileType, mode: u32, owner: u32) -> Stat {
         let file = tempfile::tempfile().unwrap();
         let mut about = rustix::fs::fstat(&file).unwrap();

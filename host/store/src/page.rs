@@ -1,4 +1,4 @@
-//! Lists in pages, which go on from a row that was seen last, and end behind so many bytes: of
+//! Lists in pages, each behind the row that was seen last; a page ends behind so many bytes: of
 //! rows whose size is somebody else's choice, no more are read than were asked for.
 
 use belljar_policy::Shown;
@@ -25,13 +25,8 @@ impl Store {
             WHERE s.tenant = $1 \
             AND (s.updated < b.updated OR (s.updated = b.updated AND s.id < b.id)) \
             ORDER BY s.updated DESC, s.id DESC LIMIT $3";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(before)
-            .bind(i64::from(limit.min(MAX_LISTED)))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("list the sessions", &error))?;
+        let args = [before.into(), i64::from(limit.min(MAX_LISTED)).into()];
+        let rows = self.rows("list the sessions", select, args).await?;
         rows.iter().map(|row| self.stored(row)).collect()
     }
 
@@ -40,13 +35,7 @@ impl Store {
         let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
             m.created, m.updated FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";
-        let row = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(id)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|error| self.failed("read a message", &error))?;
+        let row = self.row("read a message", select, [session.into(), id.into()]).await?;
         match row {
             Some(row) => self.stored_message(&row),
             None => {
@@ -80,17 +69,15 @@ impl Store {
             WHERE x.newer < $5 AND x.place <= $6 ORDER BY m.sort_order DESC";
         let failed = |error| self.failed("read the messages", &error);
         let limit = i64::from(limit.min(MAX_LISTED));
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(before.unwrap_or(i64::MAX))
+        let args = [
+            session.into(),
+            before.unwrap_or(i64::MAX).into(),
             // One more tells whether there are more.
-            .bind(limit.saturating_add(1))
-            .bind(most_bytes.max(1))
-            .bind(limit)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
+            limit.saturating_add(1).into(),
+            most_bytes.max(1).into(),
+            limit.into(),
+        ];
+        let rows = self.rows("read the messages", select, args).await?;
         let more = more(&rows).map_err(failed)?;
         let messages: Result<_, _> =
             rows.iter().rev().map(|row| self.stored_message(row)).collect();

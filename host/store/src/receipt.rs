@@ -92,25 +92,13 @@ impl Store {
         message: Option<&str>,
         limit: u32,
     ) -> Result<Vec<StoredReceipt>, StoreError> {
-        let of_session = "SELECT r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, \
+        let select = "SELECT r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, \
             r.ending, r.fuel, r.micros, r.body, r.created \
             FROM receipts r JOIN sessions s ON s.id = r.session_id \
-            WHERE s.tenant = $1 AND s.id = $2 ORDER BY r.created DESC, r.id DESC LIMIT $3";
-        let of_message = "SELECT r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, \
-            r.ending, r.fuel, r.micros, r.body, r.created \
-            FROM receipts r JOIN sessions s ON s.id = r.session_id \
-            WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = $4 \
-            ORDER BY r.created DESC, r.id DESC LIMIT $3";
-        let query = sqlx::query(if message.is_some() { of_message } else { of_session })
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(i64::from(limit.min(MAX_LISTED)));
-        let query = match message {
-            Some(message) => query.bind(message),
-            None => query,
-        };
-        let rows = query.fetch_all(&self.pool).await;
-        let rows = rows.map_err(|error| self.failed("read the receipts", &error))?;
+            WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = COALESCE($3, r.message_id) \
+            ORDER BY r.created DESC, r.id DESC LIMIT $4";
+        let args = [session.into(), message.into(), i64::from(limit.min(MAX_LISTED)).into()];
+        let rows = self.rows("read the receipts", select, args).await?;
         let bad = |why| self.bad_row("a receipt".to_owned(), why);
         rows.iter().rev().map(|row| stored(row).map_err(bad)).collect()
     }
@@ -139,16 +127,14 @@ impl Store {
             FROM summed x JOIN receipts r ON r.id = x.id \
             WHERE x.newer < $6 AND x.place < $5 ORDER BY r.created DESC, r.id DESC";
         let failed = |error| self.failed("read the receipts", &error);
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(message)
-            .bind(before)
-            .bind(and_one(limit))
-            .bind(most_bytes.max(1))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
+        let args = [
+            session.into(),
+            message.into(),
+            before.into(),
+            and_one(limit).into(),
+            most_bytes.max(1).into(),
+        ];
+        let rows = self.rows("read the receipts", select, args).await?;
         let bad = |why| self.bad_row("a receipt".to_owned(), why);
         let receipts: Result<_, _> =
             rows.iter().rev().map(|row| stored(row).map_err(bad)).collect();

@@ -26,7 +26,7 @@ pub struct Registry {
 pub struct Tenant {
     /// Its name: `[a-z0-9-]`, 1 to [`MAX_TENANT_NAME`].
     pub name: String,
-    /// What it is for ever: its directory below the data root is called so. Random, and no other
+    /// Its id for ever: its directory below the data root is called so. Random, and no other
     /// tenant's, also not that of one which was deleted and had the same name. Of tenants that an
     /// older program made it is the name.
     pub id: String,
@@ -39,13 +39,13 @@ pub struct Tenant {
 /// A key to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// What it is looked up by; not secret.
+    /// The id that it is looked up by; not secret.
     pub id: String,
     /// Its tenant.
     pub tenant: String,
-    /// What a person recognises it by. Foreign text.
+    /// Its title for a person. Foreign text.
     pub label: String,
-    /// What it may do.
+    /// Its scopes.
     pub scope: KeyScope,
     /// The digest of its secret; the secret itself is not stored.
     pub secret_hash: String,
@@ -56,7 +56,7 @@ pub struct NewKey {
 /// A key as it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredKey {
-    /// What it is looked up by; not secret.
+    /// The id that it is looked up by; not secret.
     pub id: String,
     /// Its tenant.
     pub tenant: String,
@@ -65,9 +65,9 @@ pub struct StoredKey {
     pub tenant_id: String,
     /// Whether its tenant is disabled: then it opens nothing.
     pub tenant_disabled: bool,
-    /// What a person recognises it by. Foreign text.
+    /// Its title for a person. Foreign text.
     pub label: String,
-    /// What it may do.
+    /// Its scopes.
     pub scope: KeyScope,
     /// The digest of its secret. To be compared in constant time.
     #[serde(skip)]

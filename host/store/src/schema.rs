@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// The scripts, the first one from version 0 to 1.
 ///
-/// What only SQLite understands stands in files of their own, named `.sqlite.sql`.
+/// SQL that only SQLite understands stands in files of its own, named `.sqlite.sql`.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_sessions.sql"),
     concat!(

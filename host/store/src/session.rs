@@ -15,31 +15,12 @@ pub const MAX_LISTED: u32 = 1_000;
 /// Sessions named when a prefix fits several.
 const MAX_NAMED: usize = 5;
 
-/// A session as it begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewSession {
-    /// Made by the caller; sorts by time as text.
-    pub id: String,
-    /// What a person recognises it by. Foreign text.
-    pub title: String,
-    /// The agent's identity.
-    pub agent: String,
-    /// The workspace, absolute.
-    pub workspace: String,
-    /// The model, by name or alias; empty = the agent's own choice.
-    pub model: String,
-    /// What it is.
-    pub kind: SessionKind,
-    /// When it began, in milliseconds since 1970.
-    pub created: i64,
-}
-
-/// A session with what has become of it.
+/// A session.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredSession {
     /// Its id.
     pub id: String,
-    /// What a person recognises it by. Foreign text.
+    /// Its title for a person. Foreign text.
     pub title: String,
     /// The agent's identity.
     pub agent: String,
@@ -47,7 +28,7 @@ pub struct StoredSession {
     pub workspace: String,
     /// The model, by name or alias; empty = the agent's own choice.
     pub model: String,
-    /// What it is.
+    /// Its kind.
     pub kind: SessionKind,
     /// When it began, in milliseconds since 1970.
     pub created: i64,
@@ -56,10 +37,10 @@ pub struct StoredSession {
 }
 
 /// A new session.
-pub(crate) fn create(tenant: &str, new: &NewSession) -> Result<Statement, StoreError> {
+pub(crate) fn create(tenant: &str, new: &StoredSession) -> Result<Statement, StoreError> {
     let insert = "INSERT INTO sessions \
         (id, tenant, title, agent, workspace, model, kind, created, updated) \
-        SELECT $2, t.name, $3, $4, $5, $6, $7, $8, $8 FROM tenants t WHERE t.name = $1";
+        SELECT $2, t.name, $3, $4, $5, $6, $7, $8, $9 FROM tenants t WHERE t.name = $1";
     Statement::new(
         "save a session",
         Nothing::NoTenant,
@@ -73,6 +54,7 @@ pub(crate) fn create(tenant: &str, new: &NewSession) -> Result<Statement, StoreE
             new.model.as_str().into(),
             new.kind.as_str().into(),
             new.created.into(),
+            new.updated.into(),
         ],
     )
 }
@@ -97,19 +79,11 @@ pub(crate) fn become_kind(
 }
 
 impl Store {
-    /// Saves a new session. An id that is taken is [`StoreError::Taken`]; a tenant that is not
-    /// there has no sessions: [`StoreError::NotFound`].
-    pub async fn create_session(&self, session: &NewSession) -> Result<(), StoreError> {
-        let create = create(&self.tenant, session);
-        self.commit(create.map(|create| vec![create])).await
-    }
-
     /// A session by its whole id.
     pub async fn session(&self, id: &str) -> Result<StoredSession, StoreError> {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id = $2";
-        let row = sqlx::query(select).bind(&*self.tenant).bind(id).fetch_optional(&self.pool);
-        match row.await.map_err(|error| self.failed("read a session", &error))? {
+        match self.row("read a session", select, [id.into()]).await? {
             Some(row) => self.stored(&row),
             None => Err(not_found(id)),
         }
@@ -123,14 +97,8 @@ impl Store {
         // Ids are ASCII; the last character that sorts behind all of them ends the range.
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(prefix)
-            .bind(format!("{prefix}\u{7f}"))
-            .bind(MAX_NAMED as i64)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("look for a session", &error))?;
+        let args = [prefix.into(), format!("{prefix}\u{7f}").into(), (MAX_NAMED as i64).into()];
+        let rows = self.rows("look for a session", select, args).await?;
         let found: Vec<StoredSession> =
             rows.iter().map(|row| self.stored(row)).collect::<Result<_, _>>()?;
         match found.as_slice() {
@@ -150,12 +118,8 @@ impl Store {
     pub async fn sessions(&self, limit: u32) -> Result<Vec<StoredSession>, StoreError> {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 ORDER BY updated DESC, id DESC LIMIT $2";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(i64::from(limit.min(MAX_LISTED)))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("list the sessions", &error))?;
+        let args = [i64::from(limit.min(MAX_LISTED)).into()];
+        let rows = self.rows("list the sessions", select, args).await?;
         rows.iter().map(|row| self.stored(row)).collect()
     }
 
@@ -168,12 +132,7 @@ impl Store {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated FROM sessions \
             WHERE tenant = $1 AND workspace = $2 AND kind NOT IN ('run', 'team') \
             ORDER BY updated DESC, id DESC LIMIT 1";
-        let row = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(workspace)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|error| self.failed("look for the latest session", &error))?;
+        let row = self.row("look for the latest session", select, [workspace.into()]).await?;
         row.map(|row| self.stored(&row)).transpose()
     }
 
@@ -182,7 +141,7 @@ impl Store {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2";
         let args = [(&*self.tenant).into(), id.into()];
         let delete = Statement::new("delete a session", Nothing::Fine, delete, args);
-        Ok(self.commit(delete.map(|delete| vec![delete])).rows().await? > 0)
+        Ok(self.commit_one(delete).rows().await? > 0)
     }
 
     /// Deletes all sessions of this tenant with all that belongs to them. Gives how many there
@@ -191,7 +150,7 @@ impl Store {
         let delete = "DELETE FROM sessions WHERE tenant = $1";
         let args = [(&*self.tenant).into()];
         let delete = Statement::new("delete all sessions", Nothing::Fine, delete, args);
-        self.commit(delete.map(|delete| vec![delete])).rows().await
+        self.commit_one(delete).rows().await
     }
 
     pub(crate) fn stored(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use belljar_policy::Shown;
 use serde_json::Value;
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::query::Query;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Row as _, Sqlite, SqliteConnection};
 
 use crate::error::StoreError;
 
@@ -29,6 +31,9 @@ pub(crate) struct Statement {
     nothing: Nothing,
 }
 
+/// A query of the database.
+pub(crate) type SqliteQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
+
 /// A value that is bound.
 #[derive(Debug)]
 pub(crate) enum Arg {
@@ -37,7 +42,7 @@ pub(crate) enum Arg {
     Bytes(Vec<u8>),
 }
 
-/// What it means that a statement has changed no row.
+/// The meaning of a statement that has changed no row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nothing {
     /// That there was nothing to do.
@@ -90,14 +95,7 @@ impl Statement {
 
     /// Runs it; gives how many rows it has changed.
     pub(crate) async fn run(&self, db: &mut SqliteConnection, path: &Path) -> Result<u64, Failure> {
-        let mut query = sqlx::query(self.sql);
-        for arg in &self.args {
-            query = match arg {
-                Arg::Text(text) => query.bind(text.as_deref()),
-                Arg::Number(number) => query.bind(*number),
-                Arg::Bytes(bytes) => query.bind(bytes.as_slice()),
-            };
-        }
+        let query = bound(sqlx::query(self.sql), &self.args);
         let failed = |error| Failure::database(self.what, path, &error);
         let changed = query.execute(&mut *db).await.map_err(failed)?.rows_affected();
         match (changed, self.nothing) {
@@ -197,7 +195,7 @@ impl Statement {
 }
 
 impl Failure {
-    /// What the database said. An error that is not the database's own is one of the way to
+    /// The database's error. An error that is not the database's own is one of the way to
     /// it: that connection is not used again.
     pub(crate) fn database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
         let lost = error.as_database_error().is_none();
@@ -238,6 +236,12 @@ impl From<Option<String>> for Arg {
     }
 }
 
+impl From<Option<&str>> for Arg {
+    fn from(text: Option<&str>) -> Self {
+        Self::Text(text.map(str::to_owned))
+    }
+}
+
 impl From<i64> for Arg {
     fn from(number: i64) -> Self {
         Self::Number(Some(number))
@@ -265,6 +269,18 @@ impl From<Vec<u8>> for Arg {
 fn too_large_together() -> StoreError {
     let limit = crate::limits::MAX_AGENTS_BYTES;
     StoreError::TooMany { what: "bytes of agents", limit }
+}
+
+/// A query with more of its arguments.
+pub(crate) fn bound<'q>(mut query: SqliteQuery<'q>, args: &[Arg]) -> SqliteQuery<'q> {
+    for arg in args {
+        query = match arg {
+            Arg::Text(text) => query.bind(text.as_deref()),
+            Arg::Number(number) => query.bind(*number),
+            Arg::Bytes(bytes) => query.bind(bytes.as_slice()),
+        };
+    }
+    query
 }
 
 /// A JSON value as text, within its bound.

@@ -32,11 +32,11 @@ pub struct SubagentRecord {
     pub source: Source,
     /// Its identity: scope and slug.
     pub agent: String,
-    /// What a person sees.
+    /// The title for a person.
     pub display_name: String,
     /// Its task.
     pub goal: String,
-    /// What it was told beside the task.
+    /// Its context beside the task.
     pub context: Option<String>,
     /// How far it is.
     pub status: SubagentStatus,
@@ -46,7 +46,7 @@ pub struct SubagentRecord {
     pub tool_names: Vec<String>,
     /// Its conclusion, in short.
     pub summary: String,
-    /// All that came of it; the caller's own form.
+    /// Its result; the caller's own form.
     pub result: Value,
     /// Why it did not complete.
     pub error: Option<String>,
@@ -156,30 +156,12 @@ pub(crate) fn record(
 }
 
 impl Store {
-    /// Saves subagents of a session, all or none: a new row, or a later state of one that is
-    /// there. A parent comes before its children. An id of another session's is
-    /// [`StoreError::Taken`].
-    pub async fn record_subagents(
-        &self,
-        session: &str,
-        records: &[SubagentRecord],
-    ) -> Result<(), StoreError> {
-        let mut statements = Vec::new();
-        let made = record(&self.tenant, session, records, &mut statements);
-        self.commit(made.map(|()| statements)).await
-    }
-
     /// The subagents of a session, by message and in their order there.
     pub async fn subagents(&self, session: &str) -> Result<Vec<SubagentRecord>, StoreError> {
         let select = columns!(
             "WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.parent_message_id, a.sort_order, a.id"
         );
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("read the subagents", &error))?;
+        let rows = self.rows("read the subagents", select, [session.into()]).await?;
         rows.iter().map(|row| self.stored_subagent(row)).collect()
     }
 
@@ -215,16 +197,14 @@ impl Store {
             ORDER BY a.parent_message_id, a.sort_order, a.id"
         );
         let failed = |error| self.failed("read the subagents", &error);
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(message)
-            .bind(after)
-            .bind(and_one(limit))
-            .bind(most_bytes.max(1))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
+        let args = [
+            session.into(),
+            message.into(),
+            after.into(),
+            and_one(limit).into(),
+            most_bytes.max(1).into(),
+        ];
+        let rows = self.rows("read the subagents", select, args).await?;
         let subagents: Result<_, _> = rows.iter().map(|row| self.stored_subagent(row)).collect();
         Ok(Page { rows: subagents?, more: more(&rows).map_err(failed)? })
     }
@@ -236,13 +216,7 @@ impl Store {
         id: &str,
     ) -> Result<Option<SubagentRecord>, StoreError> {
         let select = columns!("WHERE s.tenant = $1 AND s.id = $2 AND a.id = $3");
-        let row = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(id)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|error| self.failed("read a subagent", &error))?;
+        let row = self.row("read a subagent", select, [session.into(), id.into()]).await?;
         row.map(|row| self.stored_subagent(&row)).transpose()
     }
 

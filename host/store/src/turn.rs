@@ -24,9 +24,9 @@ const LAST: &str = "\u{7f}";
 pub struct StoredTurn {
     /// Its session.
     pub session: StoredSession,
-    /// What the person said; `None` where nothing stands before the answer.
+    /// The person's message; `None` where nothing stands before the answer.
     pub asked: Option<StoredMessage>,
-    /// What answers it, or the placeholder of that.
+    /// The answer, or its placeholder.
     pub answer: StoredMessage,
 }
 
@@ -42,13 +42,8 @@ impl Store {
             JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND m.role = 'assistant' AND m.id < $2 \
             ORDER BY m.id DESC LIMIT $3";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(before.unwrap_or(LAST))
-            .bind(i64::from(limit.min(MAX_LISTED)))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("list the turns", &error))?;
+        let args = [before.unwrap_or(LAST).into(), i64::from(limit.min(MAX_LISTED)).into()];
+        let rows = self.rows("list the turns", select, args).await?;
         self.turns_at(&rows).await
     }
 
@@ -57,11 +52,7 @@ impl Store {
         let select = "SELECT m.session_id, m.id FROM messages m \
             JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND m.status = 'in_flight' ORDER BY m.session_id, m.sort_order";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("look for turns in flight", &error))?;
+        let rows = self.rows("look for turns in flight", select, []).await?;
         let mut turns = self.turns_at(&rows).await?;
         // Some may have ended since.
         turns.retain(|turn| turn.answer.status == MessageStatus::InFlight);
@@ -86,14 +77,8 @@ impl Store {
             JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND m.role = 'assistant' AND m.id >= $2 AND m.id < $3 \
             ORDER BY m.id LIMIT $4";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(prefix)
-            .bind(format!("{prefix}{LAST}"))
-            .bind(MAX_NAMED)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("look for a turn", &error))?;
+        let args = [prefix.into(), format!("{prefix}{LAST}").into(), MAX_NAMED.into()];
+        let rows = self.rows("look for a turn", select, args).await?;
         let found: Vec<_> = rows.iter().map(|row| self.place(row)).collect::<Result<_, _>>()?;
         match found.as_slice() {
             [] => Err(none()),
@@ -128,13 +113,7 @@ impl Store {
             r.ending, r.fuel, r.micros, r.body, r.created \
             FROM receipts r JOIN sessions s ON s.id = r.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND r.message_id = $3 ORDER BY r.created, r.id";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(session)
-            .bind(answer)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("read the receipts", &error))?;
+        let rows = self.rows("read the receipts", select, [session.into(), answer.into()]).await?;
         let bad = |why| self.bad_row("a receipt".to_owned(), why);
         rows.iter().map(|row| receipt::stored(row).map_err(bad)).collect()
     }
@@ -147,13 +126,8 @@ impl Store {
             (SELECT 1 FROM messages m WHERE m.session_id = s.id AND m.status = 'in_flight') \
             ORDER BY s.id DESC LIMIT $2 OFFSET $3";
         let failed = |error| self.failed("look for older runs", &error);
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(i64::MAX)
-            .bind(i64::try_from(keep).unwrap_or(i64::MAX))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
+        let args = [i64::MAX.into(), i64::try_from(keep).unwrap_or(i64::MAX).into()];
+        let rows = self.rows("look for older runs", select, args).await?;
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
@@ -165,7 +139,7 @@ impl Store {
             (SELECT 1 FROM messages m WHERE m.session_id = $2 AND m.status = 'in_flight')";
         let args = [(&*self.tenant).into(), id.into()];
         let delete = Statement::new("delete a run", Nothing::Fine, delete, args);
-        Ok(self.commit(delete.map(|delete| vec![delete])).rows().await? > 0)
+        Ok(self.commit_one(delete).rows().await? > 0)
     }
 
     /// The turns of these rows, but for those that were deleted since.

@@ -1,4 +1,4 @@
-//! What a tenant has used, day by day.
+//! The usage of a tenant, day by day.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::open::Store;
 use crate::statement::{Nothing, Statement};
 
-/// What was used on one day: to be added, or all of it. Amounts are never below 0; a sum stops
+/// The usage of one day: to be added, or all of it. Amounts are never below 0; a sum stops
 /// at the largest number that a column holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct UsageRow {
@@ -93,17 +93,12 @@ fn is_day(text: &str) -> bool {
 }
 
 impl Store {
-    /// What this tenant has used from a day on (`YYYY-MM-DD`; empty = from the first), day by
+    /// The usage of this tenant from a day on (`YYYY-MM-DD`; empty = from the first), day by
     /// day. Days without use have no row.
     pub async fn usage(&self, since_day: &str) -> Result<Vec<UsageRow>, StoreError> {
         let select = "SELECT day, turns, steps, input_tokens, cached_tokens, output_tokens, \
             tool_calls, fuel FROM usage_days WHERE tenant = $1 AND day >= $2 ORDER BY day";
-        let rows = sqlx::query(select)
-            .bind(&*self.tenant)
-            .bind(since_day)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.failed("read the usage", &error))?;
+        let rows = self.rows("read the usage", select, [since_day.into()]).await?;
         let bad = |error| self.bad_row("the usage of a day".to_owned(), error);
         rows.iter().map(|row| stored(row).map_err(bad)).collect()
     }

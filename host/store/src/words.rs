@@ -9,7 +9,7 @@ use belljar_policy::Shown;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is none of {known}")]
 pub struct UnknownWord {
-    /// What was found, escaped.
+    /// The word, escaped.
     found: String,
     /// The words that there are.
     known: String,
@@ -56,7 +56,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What a session is.
+    /// The kind of a session.
     SessionKind {
         /// A conversation.
         Chat = "chat",
@@ -64,7 +64,7 @@ words! {
         Run = "run",
         /// One run of a team.
         Team = "team",
-        /// What somebody began through the server.
+        /// A session of the server.
         Api = "api",
     }
 }
@@ -139,7 +139,7 @@ words! {
 }
 
 words! {
-    /// What one row of a turn's journal says.
+    /// The kind of one row of a turn's journal.
     JournalKind {
         /// A model's reply, and what the agent was told before it.
         Said = "said",
@@ -153,7 +153,7 @@ words! {
 }
 
 words! {
-    /// What an API key may do within its tenant. Each scope covers those after it.
+    /// The scope of an API key within its tenant. Each covers those after it.
     KeyScope {
         /// Everything: keys and the tenant's settings too.
         Admin = "admin",

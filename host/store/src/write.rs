@@ -1,4 +1,4 @@
-//! What can be handed to the writer, and the statements that each of it is.
+//! The writes that the writer takes, and the statements of each.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::journal::{self, JournalEntry};
 use crate::message::{self, Finished, NewMessage};
 use crate::open::Store;
 use crate::receipt::{self, ReceiptRow};
-use crate::session::{self, NewSession};
+use crate::session::{self, StoredSession};
 use crate::statement::Statement;
 use crate::subagent::{self, SubagentRecord};
 use crate::usage::{self, UsageRow};
@@ -21,16 +21,18 @@ use crate::writer::Committed;
 /// One write. What one [`Store::enqueue`] holds happens together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    /// A new session. An id that is taken is [`StoreError::Taken`].
-    CreateSession(NewSession),
-    /// What a session is from now on.
+    /// A new session. An id that is taken is [`StoreError::Taken`]; a tenant that is not there has no
+    /// sessions: [`StoreError::NotFound`].
+    CreateSession(StoredSession),
+    /// The new kind of a session.
     SessionKind {
         /// The session.
         session: String,
-        /// What it is.
+        /// Its kind.
         kind: SessionKind,
     },
-    /// New messages at the end of a session.
+    /// New messages at the end of a session, all or none. Two processes that append at the same time
+    /// get different places.
     AppendMessages {
         /// The session.
         session: String,
@@ -44,29 +46,30 @@ pub enum Write {
         session: String,
         /// The placeholder.
         message: String,
-        /// What it becomes.
+        /// The content that it gets.
         finished: Finished,
     },
-    /// What is known about a message, in the place of what was known; its status and what it
+    /// New metadata of a message, in the place of the old; its status and what it
     /// says stay.
     Metadata {
         /// The session.
         session: String,
         /// The message.
         message: String,
-        /// What is known about it.
+        /// Its metadata.
         metadata: Value,
         /// When, in milliseconds since 1970.
         updated: i64,
     },
-    /// Subagents, or later states of them. A parent comes before its children.
+    /// Subagents, or later states of them, all or none. A parent comes before its children. An id of
+    /// another session's is [`StoreError::Taken`].
     Subagents {
         /// The session.
         session: String,
         /// The subagents.
         records: Vec<SubagentRecord>,
     },
-    /// What a turn in flight has come to. Of a message that is finished it is
+    /// Steps of a turn in flight. Of a message that is finished it is
     /// [`StoreError::Finished`].
     Journal {
         /// The session.
@@ -76,7 +79,7 @@ pub enum Write {
         /// The entries, in their order; they go behind those that are there.
         entries: Vec<JournalEntry>,
     },
-    /// What was shown to those who watch.
+    /// Events that were shown to those who watch.
     Events {
         /// The session.
         session: String,
@@ -85,7 +88,7 @@ pub enum Write {
         /// The events.
         block: EventBlock,
     },
-    /// What calls of tools have done and used.
+    /// Receipts of tool calls.
     Receipts {
         /// The session.
         session: String,
@@ -94,7 +97,7 @@ pub enum Write {
         /// The receipts.
         receipts: Vec<ReceiptRow>,
     },
-    /// What a person has answered.
+    /// A person's answer.
     Answer(PermissionAnswer),
     /// Files that a message carries.
     Attachments {
@@ -107,7 +110,7 @@ pub enum Write {
     },
     /// One line of the audit log.
     Audit(AuditEntry),
-    /// What was used on a day, to be added to what is there.
+    /// Usage of a day, to be added to what is there.
     Usage(UsageRow),
 }
 

@@ -37,7 +37,7 @@ const MAX_BATCH_GROUPS: usize = 256;
 /// Bytes after which a transaction takes no more groups.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// What is tried where no statement of anybody's has failed.
+/// The operation that failed where no statement has.
 const WHAT: &str = "write";
 
 /// Resolves once the transaction that holds the writes is committed, or has failed.

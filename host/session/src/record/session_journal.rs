@@ -11,8 +11,7 @@ use std::sync::Arc;
 use belljar_model::Message;
 use belljar_policy::ShownPath as _;
 use belljar_store::{
-    MessageStatus, NewMessage, NewSession, Role, SessionKind, Store, StoreError, StoredSession,
-    Write,
+    MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession, Write,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -433,7 +432,7 @@ impl SessionJournal {
         }
         let id = self.name.clone().unwrap_or_else(|| self.new_id());
         let first = text.trim().lines().next().unwrap_or_default();
-        let session = NewSession {
+        let session = StoredSession {
             id: id.clone(),
             title: first.chars().take(MAX_TITLE).collect(),
             agent: of.agent.clone(),
@@ -441,6 +440,7 @@ impl SessionJournal {
             model: of.model.unwrap_or_default().to_owned(),
             kind: self.kind,
             created: self.now(),
+            updated: self.now(),
         };
         self.lock(id.clone())?;
         writes.push(Write::CreateSession(session));

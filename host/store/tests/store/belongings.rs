@@ -1,4 +1,4 @@
-//! What else is kept: receipts, answers, files, summaries, agents, usage.
+//! Other rows: receipts, answers, files, summaries, agents, usage.
 
 use belljar_store::{MAX_AGENT_BYTES, MAX_ATTACHMENT_BYTES, StoreError, Write};
 

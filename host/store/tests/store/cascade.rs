@@ -1,4 +1,4 @@
-//! What goes with a session, and with a tenant.
+//! Rows that are deleted with a session, and with a tenant.
 
 use belljar_store::{NewKey, Store, StoreError, Write};
 use sqlx::{AssertSqlSafe, Connection as _};

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use belljar_store::{JournalKind, MessageStatus, Role, Store, StoreError, Write};
 use sqlx::{Connection as _, Executor as _};
 
+use crate::support::Writes as _;
 use crate::support::{Home, entry, filled, message, session};
 
 fn say(id: &str) -> Write {

@@ -8,6 +8,7 @@ mod cascade;
 mod commit;
 mod events;
 mod keys;
+mod listed;
 mod migration;
 mod pages;
 mod runs;

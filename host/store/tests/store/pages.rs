@@ -3,6 +3,7 @@
 use belljar_store::{Page, Write};
 use serde_json::json;
 
+use crate::support::Writes as _;
 use crate::support::{Home, audit, filled, receipt, subagent};
 
 /// Bytes of the large part of a row.

@@ -1,8 +1,9 @@
 //! Runs: found by their turns, and deleted when they are too many.
 
-use belljar_store::{Finished, MessageStatus, NewSession, Role, SessionKind, StoreError, Write};
+use belljar_store::{Finished, MessageStatus, Role, SessionKind, StoreError, StoredSession, Write};
 use serde_json::json;
 
+use crate::support::Writes as _;
 use crate::support::{Home, message, session};
 
 /// A session of this kind with one turn, whose answer is called after it.
@@ -10,7 +11,7 @@ fn one_turn(id: &str, kind: SessionKind, status: MessageStatus) -> Vec<Write> {
     let asked = message(&format!("{id}-asked"), Role::User, MessageStatus::Completed);
     let answer = message(&format!("{id}-run"), Role::Assistant, status);
     vec![
-        Write::CreateSession(NewSession { kind, ..session(id, 1) }),
+        Write::CreateSession(StoredSession { kind, ..session(id, 1) }),
         Write::AppendMessages { session: id.to_owned(), messages: vec![asked, answer] },
     ]
 }
@@ -43,7 +44,7 @@ async fn only_ended_runs_past_the_newest_are_deleted_and_never_a_conversation() 
     }
     assert!(store.delete_run("b-run").await.unwrap());
     assert!(store.session("b-run").await.is_err());
-    // Somebody went on with it: it is a conversation now.
+    // Somebody resumed it: it is a conversation now.
     let kind = Write::SessionKind { session: "f-run".to_owned(), kind: SessionKind::Chat };
     store.enqueue(vec![kind]).await.unwrap();
     assert!(!store.delete_run("f-run").await.unwrap());

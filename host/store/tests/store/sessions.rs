@@ -10,6 +10,7 @@ use belljar_store::{
 use serde_json::json;
 use sqlx::{Connection as _, SqliteConnection};
 
+use crate::support::Writes as _;
 use crate::support::{Home, filled, message, session, subagent};
 
 #[tokio::test]

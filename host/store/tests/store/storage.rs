@@ -2,7 +2,7 @@
 
 use crate::support::{Home, full};
 
-/// What all sessions take, as the rows themselves say.
+/// The bytes of all sessions, as the rows themselves say.
 const SUM: &str = "SELECT (SELECT 512 * COUNT(*) FROM sessions) \
     + (SELECT SUM(128 + octet_length(content) + octet_length(metadata)) FROM messages) \
     + (SELECT COALESCE(SUM(128 + octet_length(goal) + COALESCE(octet_length(context), 0) \

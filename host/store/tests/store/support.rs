@@ -3,13 +3,65 @@
 use std::path::PathBuf;
 
 use belljar_store::{
-    AuditEntry, Compaction, EventBlock, JournalEntry, JournalKind, MessageStatus, NewAttachment,
-    NewMessage, NewSession, PermissionAnswer, ReceiptRow, Role, SessionKind, Source, Store,
-    StoreError, SubagentRecord, SubagentStatus, UsageRow, Write,
+    AuditEntry, Compaction, EventBlock, Finished, JournalEntry, JournalKind, MessageStatus,
+    NewAttachment, NewMessage, PermissionAnswer, ReceiptRow, Role, SessionKind, Source, Store,
+    StoreError, StoredSession, SubagentRecord, SubagentStatus, UsageRow, Write,
 };
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 use tempfile::TempDir;
+
+/// Single writes, each committed when it returns.
+pub(crate) trait Writes {
+    async fn create_session(&self, new: &StoredSession) -> Result<(), StoreError>;
+    async fn append_messages(&self, session: &str, new: &[NewMessage]) -> Result<(), StoreError>;
+    async fn append_message(&self, session: &str, new: &NewMessage) -> Result<(), StoreError>;
+    async fn finish_message(
+        &self,
+        session: &str,
+        id: &str,
+        to: &Finished,
+    ) -> Result<(), StoreError>;
+    async fn record_subagents(
+        &self,
+        session: &str,
+        records: &[SubagentRecord],
+    ) -> Result<(), StoreError>;
+}
+
+impl Writes for Store {
+    async fn create_session(&self, new: &StoredSession) -> Result<(), StoreError> {
+        self.enqueue(vec![Write::CreateSession(new.clone())]).await
+    }
+
+    async fn append_messages(&self, session: &str, new: &[NewMessage]) -> Result<(), StoreError> {
+        let (session, messages) = (session.to_owned(), new.to_vec());
+        self.enqueue(vec![Write::AppendMessages { session, messages }]).await
+    }
+
+    async fn append_message(&self, session: &str, new: &NewMessage) -> Result<(), StoreError> {
+        self.append_messages(session, std::slice::from_ref(new)).await
+    }
+
+    async fn finish_message(
+        &self,
+        session: &str,
+        id: &str,
+        to: &Finished,
+    ) -> Result<(), StoreError> {
+        let (session, message, finished) = (session.to_owned(), id.to_owned(), to.clone());
+        self.enqueue(vec![Write::FinishMessage { session, message, finished }]).await
+    }
+
+    async fn record_subagents(
+        &self,
+        session: &str,
+        records: &[SubagentRecord],
+    ) -> Result<(), StoreError> {
+        let (session, records) = (session.to_owned(), records.to_vec());
+        self.enqueue(vec![Write::Subagents { session, records }]).await
+    }
+}
 
 /// A home with a store.
 pub(crate) struct Home(TempDir);
@@ -85,8 +137,8 @@ impl Home {
     }
 }
 
-pub(crate) fn session(id: &str, created: i64) -> NewSession {
-    NewSession {
+pub(crate) fn session(id: &str, created: i64) -> StoredSession {
+    StoredSession {
         id: id.into(),
         title: "what does the note say".into(),
         agent: "home/scout".into(),
@@ -94,6 +146,7 @@ pub(crate) fn session(id: &str, created: i64) -> NewSession {
         model: String::new(),
         kind: SessionKind::Chat,
         created,
+        updated: created,
     }
 }
 

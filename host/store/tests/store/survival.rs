@@ -1,4 +1,4 @@
-//! What was acknowledged is there after the process has died.
+//! Acknowledged writes outlive the death of the process.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -5,6 +5,7 @@ use belljar_store::{
 };
 use serde_json::json;
 
+use crate::support::Writes as _;
 use crate::support::{
     Home, audit, entry, everything, full, hanging, message, session, subagent, summary, usage,
 };

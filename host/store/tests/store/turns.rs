@@ -3,6 +3,7 @@
 use belljar_store::{Finished, JournalEntry, JournalKind, MessageStatus, Role, StoreError, Write};
 use serde_json::json;
 
+use crate::support::Writes as _;
 use crate::support::{Home, entry, filled, full, message};
 
 fn journal(entries: Vec<JournalEntry>) -> Vec<Write> {

@@ -13,6 +13,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
         &[
             "AgentBuildError",
             "ListedAgent",
+            "LoggedResult",
             "MemberOutcome",
             "NoAsker",
             "NoJournal",

@@ -9,6 +9,7 @@ const OLD: &[(&str, &str)] = &[
     (concat!("gone on", " with"), "resumed"),
     (concat!("goes on", " with"), "resumes"),
     (concat!("hangs", " off"), "belongs to"),
+    (concat!("came", " of it"), "the outcome, the result"),
     (concat!("what came", " of"), "the outcome, the result"),
     (concat!("how-many", "-eth"), "an index, or how many there were before"),
     (concat!("second", " wall"), "the OS sandbox"),
@@ -17,6 +18,16 @@ const OLD: &[(&str, &str)] = &[
     (concat!("Fa", "cade"), "Aliases"),
     (concat!("Turn", "Desk"), "TurnQuestions"),
     (concat!("Spawn", "Order"), "SpawnArguments"),
+    (concat!("model", "_turn"), "a step"),
+    (concat!("process", " died in"), "an interrupted turn"),
+    (concat!("carries", " out"), "executes"),
+    (concat!("carry", " out"), "execute"),
+    (concat!("Open", "Turn"), "Turn<Open>"),
+    (concat!("Past", "Turn"), "Turn"),
+    (concat!("Run", "Record"), "Turn"),
+    (concat!("Turn", "Handle"), "RunningTurn"),
+    (concat!("Turn", "End"), "Outcome"),
+    (concat!("host", "_tools"), "builtin_tools"),
 ];
 
 /// Where our own words stand.
@@ -25,6 +36,9 @@ const OURS: &[&str] = &["host/", "tests/", "README.md", "Cargo.toml"];
 /// Where the words of others stand; and a guest, whose component is built from every byte of it.
 const FOREIGN: &[&str] = &["tests/fuzz/", "tests/oracle/", "tests/peers/", "host/prove/guests/"];
 
+/// Crates whose documentation opens with the noun itself, and not with a question's word.
+const OPENED: &[&str] = &["host/agent/", "host/session/", "host/store/"];
+
 pub(super) fn breaches(files: &[File]) -> Vec<String> {
     let ours = files.iter().filter(|file| {
         OURS.iter().any(|folder| file.path.starts_with(folder))
@@ -32,7 +46,7 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
     });
     ours.flat_map(|file| {
         let (text, starts) = flat(&file.text);
-        let mut breaches = Vec::new();
+        let mut breaches = openings(file);
         for (old, new) in OLD {
             for (at, _) in text.match_indices(&old.to_lowercase()) {
                 let line = starts.partition_point(|start| *start <= at);
@@ -42,6 +56,20 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
         breaches
     })
     .collect()
+}
+
+/// Documentation that opens with a question's word.
+fn openings(file: &File) -> Vec<String> {
+    let is_opened = OPENED.iter().any(|folder| file.path.starts_with(folder));
+    let asks = |line: &str| {
+        let line = line.trim_start();
+        let begun = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
+        begun.is_some_and(|begun| begun.starts_with("What "))
+    };
+    let lines = file.text.lines().zip(1..).filter(|(line, _)| is_opened && asks(line));
+    lines
+        .map(|(_, at)| format!("{}:{at}: a comment opens with `What`: say the noun", file.path))
+        .collect()
 }
 
 /// The text in small letters and as one line, without the marks that comments begin with; and where
@@ -69,5 +97,8 @@ mod tests {
         let found = breaches(&[File { path: "host/a/src/b.rs".into(), text: in_two }]);
         assert!(found.len() == 1 && found[0].starts_with("host/a/src/b.rs:1:"), "{found:?}");
         assert!(breaches(&[file("tests/fuzz/corpus/a.md"), file("agents/a.md")]).is_empty());
+        let asks = concat!("    /// Wh", "at it is.\n").to_owned();
+        let found = breaches(&[File { path: "host/store/src/b.rs".into(), text: asks }]);
+        assert!(found.len() == 1 && found[0].contains("say the noun"), "{found:?}");
     }
 }

@@ -1,14 +1,15 @@
 //! Lists in pages: each row once, in their order, and none of another tenant's.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use belljar_store::{MessageStatus, NewMessage, NewSession, Role, SessionKind, Store, StoreError};
+use belljar_store::{
+    MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoredSession, Write,
+};
 use serde_json::json;
 
 async fn store() -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("belljar.db")).await.unwrap();
     for number in 0..5_i64 {
-        let session = NewSession {
+        let session = StoredSession {
             id: format!("s{number}"),
             title: String::new(),
             agent: "home/a".to_owned(),
@@ -17,8 +18,9 @@ async fn store() -> (tempfile::TempDir, Store) {
             kind: SessionKind::Chat,
             // Two of them at the same time.
             created: number / 2,
+            updated: number / 2,
         };
-        store.create_session(&session).await.unwrap();
+        store.enqueue(vec![Write::CreateSession(session)]).await.unwrap();
     }
     (dir, store)
 }
@@ -54,7 +56,8 @@ async fn pages_of_sessions_join_without_gap_or_repeat() {
 async fn pages_of_messages_go_back_from_the_latest() {
     let (_dir, store) = store().await;
     let messages: Vec<_> = (1..=5).map(message).collect();
-    store.append_messages("s0", &messages).await.unwrap();
+    let append = Write::AppendMessages { session: "s0".to_owned(), messages };
+    store.enqueue(vec![append]).await.unwrap();
     let all = i64::MAX;
     let page = store.messages_page("s0", None, 2, all).await.unwrap();
     let ids = |page: &belljar_store::Page<belljar_store::StoredMessage>| {
