@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::kit::server::{Server, key};
 use crate::kit::{Done, World};
-use crate::serve::{Server, key};
 
 const FIXER: &str = "---\nname: fixer\ndescription: Fixes.\ntools: [file_read, file_edit, shell]\nhosts: [\"https://docs.test\"]\nvisibility: user-facing\n---\nYou fix.\n";
 

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::kit::World;
-use crate::serve::Server;
+use crate::kit::server::Server;
 
 /// A tool that an agent is refused.
 struct Refused {

@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sha2::Digest as _;
 
+use crate::kit::server::{Server, key};
 use crate::kit::{Done, World, until};
-use crate::serve::{Server, key};
 
 const SCRIPT: &str = "transcript: 1\neach_run: true\nagents:\n  - agent: teller\n    turns:\n      - say: The tide turns at six.\n";
 const TELLER: &str = "---\nname: teller\ndescription: Tells.\ntools: []\n---\nTell.\n";

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::World;
-use crate::serve::{Server, key};
+use crate::kit::server::{Server, key};
 
 const PROBE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../prove/prebuilt/probe.wasm");
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::kit::server::{Server, key};
 use crate::kit::{World, until};
-use crate::serve::{Server, key};
 
 const AGENT: &str = "---\nname: writer\ndescription: d\ntools: ['*']\n---\nBe brief.\n";
 

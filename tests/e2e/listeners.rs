@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 
 use crate::kit::World;
-use crate::serve::Server;
+use crate::kit::server::Server;
 
 /// What a service of the operator's says, which tools may read.
 const GRANTED: &str = "words of the service next door";

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::kit::World;
-use crate::serve::{Server, key};
+use crate::kit::server::{Server, key};
 
 const TRANSCRIPT: &str = "
 transcript: 1

@@ -2,6 +2,9 @@
 //! and a workspace of its own; only the cache of compiled components is shared.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "../kit/binary/mod.rs"]
+mod kit;
+
 mod agents;
 mod asked;
 mod attribution;
@@ -25,7 +28,6 @@ mod guide;
 mod hostile_names;
 mod init;
 mod inspect;
-mod kit;
 #[cfg(target_os = "linux")]
 mod late_grants;
 mod libraries;

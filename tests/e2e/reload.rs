@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::kit::server::{Server, key};
 use crate::kit::{World, until};
-use crate::serve::{Server, key};
 
 const TRANSCRIPT: &str = "
 transcript: 1

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::kit::server::{Server, key};
 use crate::kit::{Done, World};
-use crate::serve::{Server, key};
 
 const HELPER: &str = "---\nname: helper\ndescription: Helps.\ntools: [file_read, file_write, web_fetch]\n---\nYou help.\n";
 const FREE: &str = "---\nname: free\ndescription: Takes what it gets.\n---\nYou help.\n";

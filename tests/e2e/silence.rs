@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::kit::World;
-use crate::serve::{Server, key};
+use crate::kit::server::{Server, key};
 
 /// More than there are descriptors.
 const SILENT: usize = 1_100;

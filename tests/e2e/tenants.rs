@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::kit::World;
-use crate::serve::{Server, key};
+use crate::kit::server::{Server, key};
 use crate::walls::status;
 
 const SECRET: &str = "blue's own words";

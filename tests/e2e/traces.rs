@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 
 use crate::kit::World;
-use crate::serve::{Server, key};
+use crate::kit::server::{Server, key};
 
 /// What may be in no trace: what the person, the model, a file and a tool's arguments say.
 const SAID: [&str; 6] =

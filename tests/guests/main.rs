@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod author;
 mod edit_loop;
+#[path = "../kit/binary/mod.rs"]
 mod kit;
 #[path = "../e2e/guide/page.rs"]
 mod page;
@@ -12,41 +14,29 @@ mod readmes;
 #[path = "../e2e/guide/story.rs"]
 mod story;
 
-use kit::belljar;
+use author::Author;
 
 #[test]
 fn a_new_tool_project_builds_and_answers_and_stays_in_its_mount() {
-    let (home, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let run = |arguments: &[&str]| belljar(home.path(), folder.path(), arguments);
-    run(&["tools", "new", "word_count"]).succeeds();
+    let author = Author::new();
     // A project that is there is not written over.
-    run(&["tools", "new", "word_count"]).fails(1);
-    run(&["tools", "build", "word_count"]).succeeds();
+    author.run(&["tools", "new", "word_count"]).exits(1);
+    author.run(&["tools", "build", "word_count"]).exits(0);
 
     let component = "word_count/tool.wasm";
-    let inspected = run(&["tools", "inspect", component]).succeeds().out;
+    let inspected = author.run(&["tools", "inspect", component]).exits(0).stdout;
     assert!(inspected.contains("word_count"), "{inspected}");
     assert!(!inspected.contains("wasi:http"), "a file tool imports no network: {inspected}");
 
-    let workspace = folder.path().join("workspace");
-    std::fs::create_dir(&workspace).unwrap();
-    std::fs::write(workspace.join("three.txt"), "one two three\n").unwrap();
-    let called =
-        run(&["tools", "call", component, r#"{"path":"three.txt"}"#, "--workspace", "workspace"])
-            .succeeds()
-            .out;
-    assert!(called.contains('3'), "{called}");
+    author.file("workspace/three.txt", "one two three\n");
+    let call = |path: &str| {
+        let arguments = format!(r#"{{"path":"{path}"}}"#);
+        author.run(&["tools", "call", component, &arguments, "--workspace", "workspace"])
+    };
+    call("three.txt").exits(0).says("3");
 
-    std::fs::write(folder.path().join("outside.txt"), "secret words").unwrap();
-    let escape = run(&[
-        "tools",
-        "call",
-        component,
-        r#"{"path":"../outside.txt"}"#,
-        "--workspace",
-        "workspace",
-    ])
-    .fails(1);
-    let text = escape.out + &escape.err;
+    author.file("outside.txt", "secret words");
+    let escape = call("../outside.txt").exits(1);
+    let text = escape.stdout + &escape.stderr;
     assert!(!text.contains("secret words"), "{text}");
 }

@@ -3,16 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_agent::Host;
-use belljar_catalogue::{Library, Root, ToolCatalogue};
-use belljar_definition::Settings;
-use belljar_model::{Models, ScriptedModel};
-use belljar_sandbox::{Sandbox, SandboxConfig};
+use belljar_kit::world;
 use belljar_server::{
     App, DEFAULT_ADDRESS_CONNECTIONS, DEFAULT_AUDIT_DAYS, DEFAULT_DRAIN, DEFAULT_RATE,
     DEFAULT_TENANT_BYTES_IN_FLIGHT, HiddenPlace, Names, NewSecret, OpenError, ServerConfig,
@@ -20,8 +15,8 @@ use belljar_server::{
 };
 use belljar_session::{Admission, Service, ServiceLimits};
 use belljar_store::{
-    EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, Role,
-    SessionKind, Store, StoredAgent, StoredMessage, StoredSession, Tenant, Write,
+    EventBlock, KeyScope, MessageStatus, NewAttachment, NewKey, NewMessage, Role, SessionKind,
+    Store, StoredAgent, StoredMessage, StoredSession, Tenant, Write,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -115,12 +110,6 @@ struct Opener {
     tokens: Option<u64>,
 }
 
-/// One sandbox for all tests.
-fn sandbox() -> Sandbox {
-    static SANDBOX: std::sync::OnceLock<Sandbox> = std::sync::OnceLock::new();
-    SANDBOX.get_or_init(|| Sandbox::new(SandboxConfig::default()).unwrap()).clone()
-}
-
 #[async_trait]
 impl Tenants for Opener {
     async fn open(&self, tenant: &Tenant) -> Result<Service, OpenError> {
@@ -128,15 +117,8 @@ impl Tenants for Opener {
             self.dir.join(&tenant.name).join("home"),
             self.dir.join(&tenant.name).join("workspace"),
         );
-        let settings = Arc::new(Settings::default());
-        let tools = ToolCatalogue::stock([], &settings);
-        let roots = vec![Root::home(&home), Root::workspace(&workspace)];
-        let library = Library::open(roots, tools.known(), false);
-        let model = ScriptedModel::from_yaml(&self.transcript, Path::new("test.yaml"));
-        let models =
-            Models::single(Arc::new(model.map_err(|error| OpenError::Setup(error.to_string()))?));
-        let host =
-            Host::new(sandbox(), Arc::new(models), settings, Arc::new(tools), Arc::new(library));
+        let plan = world::Plan { transcript: &self.transcript, ..world::Plan::default() };
+        let (host, _) = world::host(&home, &workspace, plan);
         let limits = ServiceLimits {
             concurrent_turns: 8,
             queued_turns: 8,

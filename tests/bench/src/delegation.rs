@@ -1,13 +1,13 @@
 //! Handing work on: many children of one call, what one child costs beyond its own work, and
 //! how soon a tree of agents is cancelled.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use belljar_agent::{EventKind, EventSink, Host, Outcome, RunSpec, RunStatus, resolve, run};
-use belljar_definition::Settings;
+use belljar_agent::{EventKind, EventSink, Outcome, RunStatus, run};
+use belljar_kit::world::{World, agent};
 use belljar_model::{Models, ScriptedModel, Transcript};
 use tokio_util::sync::CancellationToken;
 
@@ -34,58 +34,38 @@ const DEEP: &str = "transcript: 1\nagents:\n\
 \x20 - agent: middle\n    turns: [{calls: [{name: spawn_agent, arguments: {agent: reader, task: go}}]}]\n\
 \x20 - agent: reader\n    turns: [{say: here, hang: true}]\n";
 
-/// A home, a workspace and a host for them.
-struct World {
-    _home: tempfile::TempDir,
-    _workspace: tempfile::TempDir,
-    path: PathBuf,
-    host: Host,
+fn world(root: &Path) -> anyhow::Result<World> {
+    let reads = "tools: [file_read]\n";
+    let agents: &[(&str, &str)] = &[
+        ("boss.md", &agent("boss", "")),
+        ("middle.md", &agent("middle", "")),
+        ("reader.md", &agent("reader", reads)),
+    ];
+    runs::world(root, SETTINGS, agents)
 }
 
-impl World {
-    fn new(root: &Path) -> anyhow::Result<Self> {
-        let (home, workspace) = (tempfile::tempdir()?, tempfile::tempdir()?);
-        std::fs::create_dir_all(home.path().join("agents"))?;
-        for name in ["boss", "middle", "reader"] {
-            let tools = if name == "reader" { "tools: [file_read]\n" } else { "" };
-            let text = format!(
-                "---\nname: {name}\ndescription: Does it.\nvisibility: user-facing\n{tools}---\nWork.\n"
-            );
-            std::fs::write(home.path().join(format!("agents/{name}.md")), text)?;
-        }
-        std::fs::write(workspace.path().join("page.txt"), "0123456789abcde\n".repeat(256))?;
-        let path = workspace.path().canonicalize()?;
-        let settings = Settings::parse(Some((Path::new("belljar.toml"), SETTINGS)), None, None);
-        let settings = settings.map_err(|found| anyhow::anyhow!("{found:?}"))?;
-        let host = runs::host(root, home.path(), &path, settings)?;
-        Ok(Self { _home: home, _workspace: workspace, path, host })
-    }
+async fn go(world: &World, agent: &str, transcript: &Arc<Transcript>) -> anyhow::Result<Outcome> {
+    let outcome =
+        play(world, agent, transcript, EventSink::none(), CancellationToken::new()).await?;
+    anyhow::ensure!(outcome.status == RunStatus::Completed, "{:?}", outcome.error);
+    Ok(outcome)
+}
 
-    async fn go(&self, agent: &str, transcript: &Arc<Transcript>) -> anyhow::Result<Outcome> {
-        let outcome =
-            self.run(agent, transcript, EventSink::none(), CancellationToken::new()).await?;
-        anyhow::ensure!(outcome.status == RunStatus::Completed, "{:?}", outcome.error);
-        Ok(outcome)
-    }
-
-    async fn run(
-        &self,
-        agent: &str,
-        transcript: &Arc<Transcript>,
-        events: EventSink,
-        cancel: CancellationToken,
-    ) -> anyhow::Result<Outcome> {
-        let mut host = self.host.clone();
-        host.models =
-            Arc::new(Models::single(Arc::new(ScriptedModel::new(Arc::clone(transcript)))));
-        let agent = Arc::new(resolve(&host, agent, &self.path).context("resolving the agent")?);
-        Ok(run(&host, RunSpec::new(agent, "Go.", self.path.clone()), events, cancel).await)
-    }
+async fn play(
+    world: &World,
+    agent: &str,
+    transcript: &Arc<Transcript>,
+    events: EventSink,
+    cancel: CancellationToken,
+) -> anyhow::Result<Outcome> {
+    let mut host = world.host.clone();
+    host.models = Arc::new(Models::single(Arc::new(ScriptedModel::new(Arc::clone(transcript)))));
+    Ok(run(&host, world.spec(agent, "Go."), events, cancel).await)
 }
 
 /// The rows; `children` of the one call, `times` for what is repeated.
 pub(crate) async fn rows(root: &Path, children: usize, times: usize) -> anyhow::Result<Vec<Row>> {
-    let world = World::new(root)?;
+    let world = world(root)?;
     Ok(vec![
         fan_out(&world, children).await?,
         overhead(&world, times).await?,
@@ -100,7 +80,7 @@ async fn fan_out(world: &World, children: usize) -> anyhow::Result<Row> {
          delegate_parallel, arguments: {{tasks: [{tasks}]}}}}]\n      - say: ok\n{READER}"
     ))?;
     let started = Instant::now();
-    let outcome = world.go("boss", &transcript).await?;
+    let outcome = go(world, "boss", &transcript).await?;
     let took = started.elapsed();
     anyhow::ensure!(outcome.children.len() == children, "{} children", outcome.children.len());
     let each = took / u32::try_from(children.max(1))?;
@@ -125,11 +105,11 @@ async fn overhead(world: &World, times: usize) -> anyhow::Result<Row> {
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..times {
         let started = Instant::now();
-        world.go("boss", &handed).await?;
+        go(world, "boss", &handed).await?;
         ours.push(started.elapsed());
         let started = Instant::now();
-        world.go("boss", &parent).await?;
-        world.go("reader", &alone).await?;
+        go(world, "boss", &parent).await?;
+        go(world, "reader", &alone).await?;
         floor.push(started.elapsed());
     }
     let (ours, floor) = (median(ours), median(floor));
@@ -151,7 +131,7 @@ async fn cancelled(world: &World, times: usize) -> anyhow::Result<Row> {
                 token.cancel();
             }
         });
-        let outcome = world.run("boss", &transcript, sink, cancel).await?;
+        let outcome = play(world, "boss", &transcript, sink, cancel).await?;
         anyhow::ensure!(outcome.status == RunStatus::Cancelled, "{:?}", outcome.status);
         let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).take();
         worst = worst.max(asked.context("nothing was said")?.elapsed());

@@ -4,20 +4,16 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use anyhow::Context;
-use belljar_agent::{EventSink, Host, RunSpec, RunStatus, resolve, run};
-use belljar_catalogue::{Library, Root, StockTool, ToolCatalogue};
-use belljar_definition::Settings;
+use belljar_agent::{EventSink, Host, RunSpec, RunStatus, SystemClock, run};
+use belljar_kit::world::{Plan, World, agent};
 use belljar_model::{Models, ScriptedModel, Transcript};
-use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig, Wasm};
+use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::report::Row;
 
 /// Runs in flight at a time: enough to keep two cores busy.
 const IN_FLIGHT: usize = 8;
-
-const AGENT: &str = "---\nname: reader\ndescription: Reads.\ntools: [file_read]\n---\nYou read.\n";
 
 const TRANSCRIPT: &str = r#"
 transcript: 1
@@ -32,17 +28,11 @@ agents:
 
 /// How many runs end in a second on all cores of the machine.
 pub(crate) async fn scripted(root: &Path, count: usize) -> anyhow::Result<Row> {
-    let (home, workspace) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    std::fs::create_dir_all(home.path().join("agents"))?;
-    std::fs::write(home.path().join("agents/reader.md"), AGENT)?;
-    std::fs::write(workspace.path().join("page.txt"), "0123456789abcde\n".repeat(256))?;
-    let workspace = workspace.path().canonicalize()?;
-    let host = host(root, home.path(), &workspace, Settings::default())?;
-    let agent = Arc::new(resolve(&host, "reader", &workspace).context("resolving the agent")?);
-    let spec = RunSpec::new(agent, "Read the page.", workspace);
-    batch(&host, &spec, count / 10 + IN_FLIGHT).await?;
+    let world = world(root, "", &[("reader.md", &agent("reader", "tools: [file_read]\n"))])?;
+    let (host, spec) = (&world.host, world.spec("reader", "Read the page."));
+    batch(host, &spec, count / 10 + IN_FLIGHT).await?;
     let started = Instant::now();
-    batch(&host, &spec, count).await?;
+    batch(host, &spec, count).await?;
     let rate = count as f64 / started.elapsed().as_secs_f64();
     Ok(Row::new("scripted runs (3 turns, 2 tool calls)", format!("{rate:.0} a second"))
         .verdict(format!("{:.2} ms each", 1000.0 / rate), "at least 2,000 a second on 2 cores"))
@@ -83,28 +73,17 @@ fn models() -> anyhow::Result<Arc<Models>> {
     Ok(Arc::new(Models::single(Arc::new(ScriptedModel::new(Arc::clone(transcript))))))
 }
 
-/// A host with `file_read` alone and the transcript of [`scripted`].
-pub(crate) fn host(
-    root: &Path,
-    home: &Path,
-    workspace: &Path,
-    settings: Settings,
-) -> anyhow::Result<Host> {
-    let settings = Arc::new(settings);
-    let stock = StockTool::new(
-        "file_read",
-        Wasm::new(std::fs::read(root.join("tools/prebuilt/file_read.wasm"))?),
-        include_str!("../../../tools/file_read/tool.toml"),
-    );
-    let tools = ToolCatalogue::stock([stock], &settings);
-    let library =
-        Library::open(vec![Root::home(home), Root::workspace(workspace)], tools.known(), false);
-    let models = models()?;
-    let sandbox = Sandbox::new(SandboxConfig {
+/// A world with `file_read` alone, a file to read, and as many stores as the runs in flight need.
+pub(crate) fn world(root: &Path, settings: &str, agents: &[(&str, &str)]) -> anyhow::Result<World> {
+    let page = "0123456789abcde\n".repeat(256);
+    let mut world =
+        World::new(Plan { settings, agents, files: &[("page.txt", &page)], ..Plan::default() });
+    world.host.clock = Arc::new(SystemClock);
+    world.host.sandbox = Sandbox::new(SandboxConfig {
         cache_dir: Some(root.join("target/belljar-bench-cache")),
         compiler: Compiler::InProcess,
         pool: PoolConfig { slots: 100 },
         ..SandboxConfig::default()
     })?;
-    Ok(Host::new(sandbox, models, settings, Arc::new(tools), Arc::new(library)))
+    Ok(world)
 }

@@ -8,8 +8,8 @@ use anyhow::{Context, ensure};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 
-/// The turn that is measured: a parent with two model turns that delegates to two children of
-/// two model turns and one tool call each.
+/// The turn that is measured: a parent with two steps that delegates to two children of
+/// two steps and one tool call each.
 const TRANSCRIPT: &str = r#"
 transcript: 1
 each_run: true

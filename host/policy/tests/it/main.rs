@@ -1,11 +1,12 @@
 //! Properties of rights and budgets over arbitrary trees, of paths and of URLs, and the decision
-//! table.
+//! table and the table of limits.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod attenuation;
 mod budget_tree;
 mod decision_table;
+mod limits_table;
 mod paths;
 mod urls;
 mod worlds;

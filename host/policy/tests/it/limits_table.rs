@@ -2,7 +2,7 @@
 
 use belljar_policy::LIMITS;
 
-const PAGE: &str = include_str!("../../SECURITY.md");
+const PAGE: &str = include_str!("../../../SECURITY.md");
 
 #[test]
 fn the_page_lists_every_limit_as_the_code_has_it() {

@@ -1,4 +1,8 @@
-//! A home, a workspace, and the binary run in them.
+//! The world of tests that run the binary: a home, a workspace, and the binary in them. Its suites
+//! take it in by its path, because only they know where the binary is.
+#![allow(dead_code, reason = "no suite needs all of it")]
+
+pub(crate) mod server;
 
 use std::fs;
 use std::io::Write as _;
@@ -20,7 +24,7 @@ pub(crate) struct World {
 /// Where the home is when nothing names another.
 const DEFAULT_HOME: &str = ".belljar";
 
-/// What a command did.
+/// A command that has ended.
 pub(crate) struct Done {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -177,10 +181,21 @@ pub(crate) fn until(what: &str, is: impl Fn() -> bool) {
     }
 }
 
-/// What a command is given that builds guests: nothing, here none does.
-#[cfg(unix)]
+/// The environment of a command that builds guests, and has a home of its own: the compiler, and
+/// where the dependencies of all projects are compiled once.
 pub(crate) fn toolchain() -> Vec<(String, PathBuf)> {
-    Vec::new()
+    let own = std::env::home_dir().unwrap_or_default();
+    let of = |name: &str, below: &str| {
+        let set = std::env::var_os(name).map(PathBuf::from);
+        (name.to_owned(), set.unwrap_or_else(|| own.join(below)))
+    };
+    let mut given = vec![of("RUSTUP_HOME", ".rustup"), of("CARGO_HOME", ".cargo")];
+    let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools");
+    given.push(("CARGO_BUILD_BUILD_DIR".to_owned(), shared));
+    if let Some(chosen) = std::env::var_os("RUSTUP_TOOLCHAIN") {
+        given.push(("RUSTUP_TOOLCHAIN".to_owned(), chosen.into()));
+    }
+    given
 }
 
 /// One cache for all tests of a build, so that each component is compiled once.
