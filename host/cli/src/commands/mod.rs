@@ -8,6 +8,7 @@ mod grant;
 mod init;
 mod inspect;
 mod libraries;
+mod manual;
 mod run;
 mod serve;
 mod tools;
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &Args, out: &Out) -> Result<Exit, Failure> {
         Command::Doctor(doctor) => doctor::run(doctor, &places, walls, out),
         Command::Prove(prove) => inspect::prove::run(prove, &places()?, out),
         Command::Limits { json } => catalogue::limits::run(*json, out),
-        Command::Completions { shell } => inspect::completions::run(*shell, out),
-        Command::Man { dir } => inspect::man::run(dir.as_deref(), out),
+        Command::Completions { shell } => manual::completions::run(*shell, out),
+        Command::Man { dir } => manual::man::run(dir.as_deref(), out),
     }
 }

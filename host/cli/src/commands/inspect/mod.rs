@@ -1,8 +1,6 @@
 //! What was done, what is stored, and what holds.
 
-pub(crate) mod completions;
 pub(crate) mod export;
-pub(crate) mod man;
 pub(crate) mod prove;
 pub(crate) mod prove_wall;
 pub(crate) mod receipts;
