@@ -17,12 +17,15 @@ pub const PROTECTED_NAMES: &[&str] = &[".belljar", "belljar.toml", "AGENTS.md"];
 /// The longest guest path of a mount, in bytes.
 const MAX_GUEST_PATH: usize = 255;
 
-/// What a mount allows. Ordered: `Read < ReadWrite`.
+/// What a mount allows. Ordered: `Read < Overlay < ReadWrite`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// Look and read.
     Read,
+    /// Also create, change and remove, in a layer beside the directory; the directory itself is only
+    /// read. Whoever makes a jar gives it the layer: no file of settings can name this access.
+    Overlay,
     /// Also create, change and remove.
     ReadWrite,
 }
@@ -31,6 +34,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Read => "read",
+            Self::Overlay => "overlay",
             Self::ReadWrite => "read-write",
         })
     }

@@ -187,10 +187,11 @@ impl Arena {
         lock(&self.jars).push(jar.clone());
     }
 
-    /// Remembers what lies in read-only mounts that no other mount makes writable.
+    /// Remembers what lies in mounts that are only read, overlays too, and that no other mount makes
+    /// writable.
     pub(crate) fn seal(&self, mounts: &[Mount]) -> Result<()> {
         let mut sealed = lock(&self.sealed);
-        for mount in mounts.iter().filter(|mount| mount.access == Access::Read) {
+        for mount in mounts.iter().filter(|mount| mount.access != Access::ReadWrite) {
             let writable = mounts.iter().any(|other| {
                 other.access == Access::ReadWrite && other.host.starts_with(&mount.host)
             });

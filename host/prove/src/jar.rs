@@ -10,8 +10,8 @@ use belljar_policy::{
     Mount, Permission, Rights, SecretName, ToolAsk, ToolName,
 };
 use belljar_sandbox::{
-    CallError, CallResult, Ending, Hints, Jar, JarSpec, JarTool, Part, SecretStore, ToolErrorKind,
-    Wasm,
+    CallError, CallResult, Ending, Hints, Jar, JarSpec, JarTool, Overlay, OverlayQuota, Part,
+    SecretStore, ToolErrorKind, Wasm,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,7 @@ pub struct JarBuilder<'a> {
     limits: Limits,
     parent: Option<Budget>,
     config: BTreeMap<String, String>,
+    overlay: Option<OverlayQuota>,
 }
 
 /// A jar with its rights at hand.
@@ -95,7 +96,17 @@ impl<'a> JarBuilder<'a> {
             limits: Limits::default(),
             parent: None,
             config: BTreeMap::new(),
+            overlay: None,
         }
+    }
+
+    /// Makes the workspace writable through an overlay, which holds this much.
+    pub fn overlaid(mut self, quota: OverlayQuota) -> Self {
+        for mount in &mut self.mounts {
+            mount.access = Access::Overlay;
+        }
+        self.overlay = Some(quota);
+        self
     }
 
     /// Makes the workspace writable.
@@ -230,12 +241,19 @@ impl<'a> JarBuilder<'a> {
             Some(parent) => parent.child(Level::Subagent, caps),
             None => Budget::root(Level::Subagent, caps),
         };
+        let mut overlays = BTreeMap::new();
+        if let Some(quota) = self.overlay {
+            let (lower, layer) = (arena.workspace(), arena.path("layer"));
+            let overlay = Overlay::open(lower, layer, quota).context("no overlay")?;
+            overlays.insert(GuestPath::workspace(), overlay);
+        }
         let cancel = CancellationToken::new();
         let spec = JarSpec {
             rights: rights.clone(),
             budget: budget.clone(),
             tools,
             secrets,
+            overlays,
             cancel: cancel.clone(),
         };
         let jar = arena.sandbox().jar(spec).map_err(|error| anyhow!("no jar: {error}"))?;

@@ -13,6 +13,7 @@
 //! | --- | --- |
 //! | a guest reads or writes outside its mounts | no |
 //! | a guest writes through a read-only mount, or to a protected name | no |
+//! | a guest changes the directory below an overlay, or names what lies in the layer | no |
 //! | a guest opens a FIFO, a device or a socket | no |
 //! | a guest connects to a host outside the allowlist, or to an address that was not checked | no |
 //! | a guest learns the value of a secret | not from the host; a reply that shows it in a known encoding is cut |
@@ -41,6 +42,7 @@ mod error;
 mod imports;
 mod jar;
 mod json;
+mod overlay;
 mod receipt;
 mod sandbox;
 
@@ -62,6 +64,7 @@ pub use jar::hook::{HookError, HookVerdict};
 pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
 pub use jar::progress::{Progress, ProgressSink};
 pub use jar::{Jar, JarSpec, JarTool};
+pub use overlay::{Change, ChangeKind, Original, Overlay, OverlayError, OverlayQuota};
 pub use receipt::{Bytes, Denial, Ending, LogLine, RECEIPT_VERSION, Receipt, Times};
 pub use sandbox::{Component, Sandbox};
 /// Ends calls and runs: what [`JarBuilder::cancelled_by`] takes.

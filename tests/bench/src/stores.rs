@@ -68,6 +68,7 @@ impl Bench {
             budget,
             tools: vec![tool],
             secrets: SecretStore::default(),
+            overlays: BTreeMap::new(),
             cancel: CancellationToken::new(),
         })?)
     }

@@ -173,6 +173,7 @@ impl TestHost {
             budget: budget.clone(),
             tools: jar_tools,
             secrets: store,
+            overlays: BTreeMap::new(),
             cancel: cancel.clone(),
         };
         let jar = self.sandbox.jar(spec).expect("a jar");

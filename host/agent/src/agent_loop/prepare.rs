@@ -166,6 +166,7 @@ fn jar(job: &Job, tools: Vec<JarTool>, stop: &CancellationToken) -> Result<Jar, 
         budget: job.budget.clone(),
         tools,
         secrets: job.shared.host.secrets.clone(),
+        overlays: BTreeMap::new(),
         cancel: stop.clone(),
     };
     job.shared.host.sandbox.jar(spec).map_err(|error| RunError::Setup {

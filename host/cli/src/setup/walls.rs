@@ -281,7 +281,7 @@ fn wall(places: &Places, settings: &Settings, through: &Through) -> Wall {
     wall.read(&places.workspace);
     for mount in settings.mounts(&places.workspace) {
         match mount.access {
-            Access::Read => wall.read(&mount.host),
+            Access::Read | Access::Overlay => wall.read(&mount.host),
             Access::ReadWrite => wall.write(&mount.host),
         }
     }

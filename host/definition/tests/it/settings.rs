@@ -254,6 +254,7 @@ mounts = [
   { path = '/up', host = '../up', access = 'read' },
   { path = 'rel', access = 'read' },
   { path = '/x', host = '/x', access = 'write' },
+  { path = '/y', host = '/y', access = 'overlay' },
   { host = '/x' },
 ]", @r#"
 belljar.toml:4:3: error: `/workspace` is mounted twice
@@ -266,7 +267,8 @@ belljar.toml:7:26: error: `host` is `../up`, not an absolute path
   hint: write an absolute path, `~/...`, or for `/workspace` a directory in it
 belljar.toml:8:12: error: `rel` is not a guest path: write an absolute path such as `/workspace`, without `.` and `..`
 belljar.toml:9:40: error: `access` must be `read` or `read-write`
-belljar.toml:10:3: error: `path` is missing
+belljar.toml:10:40: error: `access` must be `read` or `read-write`
+belljar.toml:11:3: error: `path` is missing
   hint: write where the guest sees it: `path = "/workspace"`
 "#);
 }

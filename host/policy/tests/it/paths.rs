@@ -92,3 +92,12 @@ proptest! {
         }
     }
 }
+
+/// What has less stays less, whatever it meets.
+#[test]
+fn an_overlay_is_more_than_reading_and_less_than_writing() {
+    assert!(Access::Read < Access::Overlay && Access::Overlay < Access::ReadWrite);
+    let left = belljar_policy::Writes::Nowhere.left_of(Access::Overlay, &GuestPath::workspace());
+    assert_eq!(left, Access::Read);
+    assert_eq!(Access::ReadWrite.min(Access::Overlay), Access::Overlay);
+}

@@ -1,5 +1,6 @@
 //! A jar for a program without agents: its tools and everything that they may do stand in one place.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::component::inspect::MAX_COMPONENT;
 use crate::error::{DescribeError, JarError, LoadError};
 use crate::imports::http::{Secret, SecretStore};
 use crate::jar::{Jar, JarSpec, JarTool};
+use crate::overlay::Overlay;
 use crate::sandbox::Sandbox;
 
 /// Makes a [`Jar`]. Nothing is granted but what is said here: without a directory the tools see no
@@ -27,6 +29,7 @@ pub struct JarBuilder {
     tools: Vec<(Option<PathBuf>, Wasm)>,
     grants: Grants,
     secrets: SecretStore,
+    overlays: BTreeMap<GuestPath, Overlay>,
     cancel: CancellationToken,
     /// What was wrong first.
     problem: Option<JarBuildError>,
@@ -140,6 +143,7 @@ impl Jar {
             tools: Vec::new(),
             grants: Grants::none(),
             secrets: SecretStore::default(),
+            overlays: BTreeMap::new(),
             cancel: CancellationToken::new(),
             problem: None,
         }
@@ -173,7 +177,15 @@ impl JarBuilder {
         self.mount(belljar_policy::WORKSPACE, directory, Access::ReadWrite)
     }
 
-    /// The tools see this directory at `guest`.
+    /// The tools see a directory as `/workspace`, and write to it as with [`Self::read_write`]; what
+    /// they write goes to the overlay's layer, and the directory stays as it is. Jars that are given
+    /// clones of one overlay see the same files.
+    pub fn overlay(mut self, overlay: &Overlay) -> Self {
+        self.overlays.insert(GuestPath::workspace(), overlay.clone());
+        self.mount(belljar_policy::WORKSPACE, overlay.path(), Access::Overlay)
+    }
+
+    /// The tools see this directory at `guest`. [`Access::Overlay`] is for [`Self::overlay`].
     pub fn mount(mut self, guest: &str, directory: impl AsRef<Path>, access: Access) -> Self {
         match GuestPath::new(guest) {
             Ok(guest) => {
@@ -252,8 +264,8 @@ impl JarBuilder {
         }
         let (rights, _) = Rights::effective(&Asked::default(), &self.grants, None);
         let budget = Budget::root(Level::Subagent, Caps::of(&self.grants.limits));
-        let (secrets, cancel) = (self.secrets, self.cancel);
-        Ok(sandbox.jar(JarSpec { rights, budget, tools, secrets, cancel })?)
+        let (secrets, overlays, cancel) = (self.secrets, self.overlays, self.cancel);
+        Ok(sandbox.jar(JarSpec { rights, budget, tools, secrets, overlays, cancel })?)
     }
 
     fn fail(&mut self, problem: JarBuildError) {

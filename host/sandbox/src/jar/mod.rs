@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use belljar_policy::{
-    Budget, Caps, Denied, DenyCode, Level, Limits, Mount, Rights, ToolAsk, ToolName, ToolPermit,
-    ToolRights,
+    Budget, Caps, Denied, DenyCode, GuestPath, Level, Limits, Mount, Rights, ToolAsk, ToolName,
+    ToolPermit, ToolRights,
 };
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,7 @@ use crate::jar::progress::ProgressSink;
 use crate::jar::queue::Queue;
 use crate::jar::state::{Guest, Settings};
 use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore, Ran};
+use crate::overlay::Overlay;
 use crate::receipt::record::Record;
 use crate::receipt::withheld;
 use crate::receipt::{Ending, Receipt};
@@ -62,6 +63,9 @@ pub struct JarSpec {
     /// rights, and those of the run ([`SecretStore::for_run`]), are looked for in every reply
     /// to every tool of the jar, and in what the tools say.
     pub secrets: SecretStore,
+    /// Overlays of mounts, by where guests see them. A mount that has one is read and written through
+    /// it alone, whatever its access; one with [`belljar_policy::Access::Overlay`] has to have one.
+    pub overlays: BTreeMap<GuestPath, Overlay>,
     /// Ends all calls, for good.
     pub cancel: CancellationToken,
 }
@@ -129,7 +133,7 @@ enum Failure {
 
 impl Jar {
     pub(crate) fn new(sandbox: Sandbox, spec: JarSpec) -> Result<Self, JarError> {
-        let JarSpec { rights, budget, tools, secrets, cancel } = spec;
+        let JarSpec { rights, budget, tools, secrets, overlays, cancel } = spec;
         let mut names = HashMap::new();
         let mut slots = Vec::with_capacity(tools.len());
         for (slot, tool) in tools.into_iter().enumerate() {
@@ -147,6 +151,7 @@ impl Jar {
         }
         let held = sandbox.shared.mounts.open(
             rights.mounts(),
+            &overlays,
             &sandbox.work_directories,
             &sandbox.closed_directories,
         )?;

@@ -1,7 +1,7 @@
 //! Open directories, shared between the stores and jars that mount the same one: ten
 //! thousand jars over one workspace hold one descriptor.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -13,6 +13,7 @@ use belljar_policy::{Access, GuestPath, Mount};
 
 use crate::error::JarError;
 use crate::imports::files::{Closed, OpenMount};
+use crate::overlay::Overlay;
 
 /// Entries before those without a user are swept out.
 const SWEEP_AT: usize = 256;
@@ -51,12 +52,19 @@ impl Mounts {
     pub(crate) fn open(
         &self,
         mounts: &[Mount],
+        overlays: &BTreeMap<GuestPath, Overlay>,
         work_directories: &Arc<[PathBuf]>,
         closed_directories: &Arc<[PathBuf]>,
     ) -> Result<Vec<Arc<Held>>, JarError> {
         let closed = self.closed(closed_directories);
         let open = |mount: &Mount| {
-            self.open_one(mount, work_directories, &closed).map_err(|source| JarError::Mount {
+            let opened = match overlays.get(&mount.guest) {
+                // The overlay holds its directory open, and shares it.
+                Some(overlay) => OpenMount::open_over(mount, overlay, work_directories, &closed)
+                    .and_then(Held::of),
+                None => self.open_one(mount, work_directories, &closed),
+            };
+            opened.map_err(|source| JarError::Mount {
                 guest: mount.guest.to_string(),
                 host: mount.host.clone(),
                 source,
@@ -95,14 +103,19 @@ impl Mounts {
                 return Ok(held);
             }
         }
-        let opened = OpenMount::open(mount, work, closed)?;
-        let identity = opened.identity()?;
-        let held = Arc::new(Held { mount: opened, identity });
+        let held = Held::of(OpenMount::open(mount, work, closed)?)?;
         if open.len() >= SWEEP_AT {
             open.retain(|_, held| held.strong_count() > 0);
         }
         open.insert(key, Arc::downgrade(&held));
         Ok(held)
+    }
+}
+
+impl Held {
+    fn of(mount: OpenMount) -> io::Result<Arc<Self>> {
+        let identity = mount.identity()?;
+        Ok(Arc::new(Self { mount, identity }))
     }
 }
 

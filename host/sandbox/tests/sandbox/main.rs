@@ -9,5 +9,6 @@ mod files;
 mod http;
 mod judging;
 mod loading;
+mod overlay;
 mod pool;
 mod refusals;

@@ -65,6 +65,7 @@ async fn run_case(
         budget,
         tools: vec![jar_tool],
         secrets: secrets(case, &server.uri()),
+        overlays: BTreeMap::new(),
         cancel: CancellationToken::new(),
     };
     let jar = sandbox.jar(spec).expect("a jar opens");

@@ -65,6 +65,7 @@ impl Single<'_> {
                 config: Arc::new(self.config),
             }],
             secrets: self.secrets,
+            overlays: BTreeMap::new(),
             cancel: self.cancel,
         };
         let jar = sandbox.jar(spec).map_err(|error| Failure::new(error.to_string()))?;

@@ -15,11 +15,11 @@ use rustix::io::Errno;
 
 use super::closed::{Closed, Led, lead};
 use super::names::is_protected;
-use super::walk::{MAX_DEPTH, Place, kind};
+use super::walk::{HostDir, MAX_DEPTH, Place, kind};
 
 /// Entries looked at before a directory is renamed. A directory with more stays where it
 /// is: the search has to be complete, and it has to end.
-const MAX_SEARCHED: usize = 20_000;
+pub(crate) const MAX_SEARCHED: usize = 20_000;
 
 /// What a place is to the links with protected names in its own directory and in the mount's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,16 +37,22 @@ pub(crate) enum Meant {
 /// What a place of a mount is to the protected links near it. `mount`: the host's path of the mount,
 /// without links. Such a link is a user's, and followed as the user's programs follow it, also where
 /// it is absolute or leads out of the mount and back.
-pub(crate) fn meant_by_protected_links(mount: &Path, root: BorrowedFd<'_>, place: &Place) -> Meant {
-    let here = meant_from(mount, root, "", place);
+pub(crate) fn meant_by_protected_links<D: HostDir>(
+    mount: &Path,
+    root: BorrowedFd<'_>,
+    place: &Place<D>,
+) -> Meant {
+    let here = meant_from(mount, root, "", &place.real);
     if place.parent_real().is_empty() || here == Meant::Itself {
         return here;
     }
-    here.max(meant_from(mount, place.dir(), place.parent_real(), place))
+    // A directory that is not the host's has no links: guests make none.
+    let Some(dir) = place.at().host_dir() else { return here };
+    here.max(meant_from(mount, dir, place.parent_real(), &place.real))
 }
 
-/// The links in the directory `dir`, which lies at `real` below the mount.
-fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, place: &Place) -> Meant {
+/// What `path` is to the links in the directory `dir`, which lies at `real` below the mount.
+fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> Meant {
     let mut most = Meant::Not;
     let below = |path: &Path| {
         let path = path.strip_prefix(mount).ok()?;
@@ -59,11 +65,11 @@ fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, place: &Place) -> M
         }
         let Led { end, way } = lead(&mount.join(real).join(name));
         let end = below(&end);
-        if end.as_ref().is_some_and(|end| is_at_or_below(&place.real, end)) {
+        if end.as_ref().is_some_and(|end| is_at_or_below(path, end)) {
             return Meant::Itself;
         }
         let mut passed = way.iter().filter_map(|passed| below(passed)).chain(end);
-        if passed.any(|passed| is_at_or_below(&passed, &place.real)) {
+        if passed.any(|passed| is_at_or_below(&passed, path)) {
             most = Meant::OnTheWay;
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Stat, statat};
 use rustix::io::Errno;
 
-use super::walk::Place;
+use super::walk::{HostDir, Place};
 
 /// Names taken on the way that a path leads, the targets of links included.
 const MAX_STEPS: u32 = 1024;
@@ -68,13 +68,11 @@ impl Closed {
     }
 
     /// Whether the place is closed, lies in what is closed, leads there, or is where it would be made.
-    pub(crate) fn holds(&self, place: &Place) -> bool {
-        if self.is_empty() {
+    pub(crate) fn holds<D: HostDir>(&self, place: &Place<D>) -> bool {
+        let Some(dir) = place.at().host_dir().filter(|_| !self.is_empty()) else {
             return false;
-        }
-        self.is_at(place.dir(), place.arg())
-            || self.reaches(place.dir())
-            || self.would_be(place.dir(), place.arg())
+        };
+        self.is_at(dir, place.arg()) || self.reaches(dir) || self.would_be(dir, place.arg())
     }
 
     /// Whether the name means what is closed, or something on the way there.

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use belljar_policy::DenyCode;
-use rustix::fs::{fstat, futimens};
+use rustix::fs::{Stat, fstat, futimens};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, Dir, FsPerms, OpenMode};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, ReaddirIterator};
 
+use super::over::Merged;
 use super::paths::{descriptor_stat, entries, timestamps};
-use super::streams::{FileReader, FileWriter, Handle, read_billed, write_billed};
-use super::{Access, FilesView, MAX_LISTED, MAX_STREAMS, error};
+use super::streams::{FileReader, FileWriter, Handle, read_billed, resize_billed, write_billed};
+use super::{Access, FilesView, Listing, MAX_LISTED, MAX_STREAMS, Over, error};
+use crate::overlay::Found;
 
 use types::{
     Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize,
@@ -77,15 +79,10 @@ impl types::HostDescriptor for FilesView<'_> {
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
         self.pace().await;
-        let (file, opened) = self.file(&fd)?;
+        let (content, opened) = self.file(&fd)?;
         self.ctx.may_write_open("set-size", &opened)?;
         i64::try_from(size).map_err(|_| ErrorCode::FileTooLarge)?;
-        let growth = size.saturating_sub(file.metadata()?.len());
-        self.ctx.reserve_write("set-size", growth)?;
-        if let Err(error) = self.inner().set_size(fd, size).await {
-            self.ctx.record.refund(belljar_policy::Meter::Write, growth);
-            return Err(error);
-        }
+        resize_billed(&content, &self.ctx.record, size)?;
         self.ctx.wrote(&opened.mount, &opened.real);
         Ok(())
     }
@@ -100,9 +97,14 @@ impl types::HostDescriptor for FilesView<'_> {
         let (file, opened) = self.either(&fd)?;
         self.ctx.may_write_open("set-times", &opened)?;
         self.is_for_writing("set-times", &fd, &opened)?;
-        let stat = fstat(&*file).map_err(error)?;
-        self.ctx.has_one_name("set-times", &opened.mount, &opened.real, &stat)?;
-        futimens(&*file, &timestamps(access, change)?).map_err(error)?;
+        let times = || timestamps(access, change);
+        if let (Some(overlay), Some(over)) = (&opened.mount.overlay, &opened.over) {
+            self.set_times_over(overlay, over, &file, &opened, times)?;
+        } else {
+            let found = Found::on_disk(fstat(&*file).map_err(error)?);
+            self.ctx.has_one_name("set-times", &opened.mount, &opened.real, &found)?;
+            futimens(&*file, &times()?).map_err(error)?;
+        }
         self.ctx.wrote(&opened.mount, &opened.real);
         Ok(())
     }
@@ -114,10 +116,10 @@ impl types::HostDescriptor for FilesView<'_> {
         offset: Filesize,
     ) -> FsResult<(Vec<u8>, bool)> {
         self.pace().await;
-        let (file, opened) = self.file(&fd)?;
+        let (content, opened) = self.file(&fd)?;
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let path = opened.guest_path();
-        let bytes = read_billed(&file, &self.ctx.record, &path, len, offset)?;
+        let bytes = read_billed(content.file(), &self.ctx.record, &path, len, offset)?;
         Ok((bytes.to_vec(), bytes.is_empty()))
     }
 
@@ -128,11 +130,11 @@ impl types::HostDescriptor for FilesView<'_> {
         offset: Filesize,
     ) -> FsResult<Filesize> {
         self.pace().await;
-        let (file, opened) = self.file(&fd)?;
+        let (content, opened) = self.file(&fd)?;
         self.ctx.may_write_open("write", &opened)?;
         let path = opened.guest_path();
         let buf = buf.get(..MAX_WRITE).unwrap_or(&buf);
-        let written = write_billed(&file, &self.ctx.record, &path, buf, Some(offset))?;
+        let written = write_billed(&content, &self.ctx.record, &path, buf, Some(offset))?;
         Ok(written as Filesize)
     }
 
@@ -142,12 +144,14 @@ impl types::HostDescriptor for FilesView<'_> {
     ) -> FsResult<Resource<ReaddirIterator>> {
         self.pace().await;
         let base = self.base(&fd)?;
+        if let Some(listing) = self.list_over(&base)? {
+            return Ok(listing);
+        }
         let free = MAX_LISTED.saturating_sub(self.ctx.listed);
         let count = entries(&*base.start.dir, free)?;
         self.tire();
         if count > free {
-            let facts = format!("`{}` has too many entries to list", base.opened.guest_path());
-            return Err(self.ctx.refuse("read-directory", DenyCode::LimitReached, facts));
+            return Err(self.too_many(&base));
         }
         let listing = if count <= SHORT_LISTING {
             self.inner().read_directory(fd).await?
@@ -156,7 +160,7 @@ impl types::HostDescriptor for FilesView<'_> {
         };
         // An empty listing counts too, so that their number is bounded.
         let held = count.max(1);
-        self.ctx.listings.insert(listing.rep(), held);
+        self.ctx.listings.insert(listing.rep(), Listing { held, merged: None });
         self.ctx.listed += held;
         Ok(listing)
     }
@@ -177,8 +181,7 @@ impl types::HostDescriptor for FilesView<'_> {
 
     async fn stat(&mut self, fd: Resource<Descriptor>) -> FsResult<DescriptorStat> {
         self.pace().await;
-        let (file, _) = self.either(&fd)?;
-        Ok(descriptor_stat(&fstat(&*file).map_err(error)?))
+        Ok(descriptor_stat(&self.status(&fd)?))
     }
 
     async fn stat_at(
@@ -310,13 +313,15 @@ impl types::HostDescriptor for FilesView<'_> {
         b: Resource<Descriptor>,
     ) -> wasmtime::Result<bool> {
         self.pace().await;
+        if let Some(same) = self.is_same_over(&a, &b) {
+            return Ok(same);
+        }
         self.inner().is_same_object(a, b).await
     }
 
     async fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> FsResult<MetadataHashValue> {
         self.pace().await;
-        let (file, _) = self.either(&fd)?;
-        Ok(self.ctx.identity(&fstat(&*file).map_err(error)?))
+        Ok(self.ctx.identity(&self.status(&fd)?))
     }
 
     async fn metadata_hash_at(
@@ -337,6 +342,10 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
         stream: Resource<ReaddirIterator>,
     ) -> FsResult<Option<DirectoryEntry>> {
         self.pace().await;
+        let open = self.ctx.listings.get_mut(&stream.rep());
+        if let Some(merged) = open.and_then(|listing| listing.merged.as_mut()) {
+            return Ok(merged.next());
+        }
         loop {
             let borrowed = Resource::new_borrow(stream.rep());
             match self.inner().read_directory_entry(borrowed).await {
@@ -350,24 +359,38 @@ impl types::HostDirectoryEntryStream for FilesView<'_> {
     }
 
     fn drop(&mut self, stream: Resource<ReaddirIterator>) -> wasmtime::Result<()> {
-        let held = self.ctx.listings.remove(&stream.rep()).unwrap_or(0);
+        let open = self.ctx.listings.remove(&stream.rep());
+        let held = open.as_ref().map_or(0, |listing| listing.held);
         self.ctx.listed = self.ctx.listed.saturating_sub(held);
-        self.table.delete(stream)?;
+        if open.is_some_and(|listing| listing.merged.is_some()) {
+            self.table.delete(Resource::<Merged>::new_own(stream.rep()))?;
+        } else {
+            self.table.delete(stream)?;
+        }
         Ok(())
     }
 }
 
 impl FilesView<'_> {
+    /// The status of what is open.
+    pub(super) fn status(&self, fd: &Resource<Descriptor>) -> FsResult<Stat> {
+        let (file, opened) = self.either(fd)?;
+        match self.status_over(fd, &opened)? {
+            Some(stat) => Ok(stat),
+            None => fstat(&*file).map_err(error),
+        }
+    }
+
     /// What a stream over this file holds.
     fn handle(&mut self, fd: &Resource<Descriptor>, what: &str) -> FsResult<Handle> {
         self.ctx.record.host_call();
-        let (file, opened) = self.file(fd)?;
+        let (content, opened) = self.file(fd)?;
         let Some(stream) = self.ctx.streams.take() else {
             let facts = format!("{MAX_STREAMS} streams are open already");
             return Err(self.ctx.refuse(what, DenyCode::LimitReached, facts));
         };
         Ok(Handle {
-            file,
+            content,
             record: Arc::clone(&self.ctx.record),
             path: opened.guest_path(),
             _file: opened.slot,
@@ -393,9 +416,11 @@ impl FilesView<'_> {
         sync: fn(&std::fs::File) -> std::io::Result<()>,
     ) -> FsResult<()> {
         let (file, opened) = self.either(fd)?;
-        match opened.mount.access {
-            Access::Read => Ok(()),
-            Access::ReadWrite => {
+        match (opened.mount.access, &opened.over) {
+            (Access::Read, _) | (Access::Overlay, Some(Over::Dir(_) | Over::Reader(_)) | None) => {
+                Ok(())
+            }
+            (Access::Overlay, Some(Over::Upper(_))) | (Access::ReadWrite, _) => {
                 let done = tokio::task::spawn_blocking(move || sync(&file)).await;
                 Ok(done.map_err(|_| ErrorCode::Io)??)
             }

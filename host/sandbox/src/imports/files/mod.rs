@@ -18,33 +18,32 @@
 
 mod alias;
 mod closed;
+mod disk;
 mod host;
 mod ledger;
+mod mount;
 mod names;
 mod open;
+mod over;
 mod paths;
 #[cfg(test)]
 mod seam;
 mod streams;
 #[cfg(test)]
 mod tests;
-mod walk;
+mod tree;
+pub(crate) mod walk;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_policy::{Access, DenyCode, GuestPath, Limits, Meter, Mount, Shown};
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use belljar_policy::{Access, DenyCode, Limits, Meter, Shown};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
-use wasmtime_wasi::filesystem::{
-    Descriptor, Dir, FsPerms, OpenMode, WasiFilesystemCtx, WasiFilesystemCtxView,
-};
+use wasmtime_wasi::filesystem::{Descriptor, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::FsError;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
@@ -52,7 +51,11 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use self::alias::Meant;
 pub(crate) use self::closed::Closed;
 use self::ledger::{Counter, Slot};
-use self::walk::{Follow, Place, Start, WalkError, walk};
+use self::mount::MountInfo;
+pub(crate) use self::mount::OpenMount;
+use self::tree::Tree;
+use self::walk::{Follow, HostDir, Place, Start, WalkError, walk_by};
+use crate::overlay::{DirRef, Fault, Found, Reader, Upper};
 use crate::receipt::Denial;
 use crate::receipt::record::{Record, clip};
 
@@ -70,26 +73,6 @@ const CALLS_PER_PAUSE: u32 = 16;
 /// Characters of a path shown in a refusal.
 const SHOWN_PATH: usize = 256;
 
-/// A mount with its directory held open. Cloning shares the directory, so a store is opened
-/// without a system call.
-#[derive(Clone)]
-pub(crate) struct OpenMount {
-    info: Arc<MountInfo>,
-}
-
-struct MountInfo {
-    guest: GuestPath,
-    access: Access,
-    /// As the guest's first descriptor; also the start of searches from the mount's top.
-    root: Dir,
-    /// The mount's own directory is a protected name or lies below one, or in a closed directory.
-    protected: bool,
-    /// What is not written, wherever in the mount it lies.
-    closed: Closed,
-    /// The host's path of the directory, without links.
-    real: PathBuf,
-}
-
 /// The files of one store: its mounts, and what is open.
 pub(crate) struct FilesCtx {
     mounts: Vec<OpenMount>,
@@ -98,8 +81,8 @@ pub(crate) struct FilesCtx {
     /// What belljar knows of each descriptor, by its number in the resource table. Made and
     /// dropped together with the resource; a descriptor that is missing here can do nothing.
     open: HashMap<u32, Opened>,
-    /// Entries held per listing, by number in the resource table.
-    listings: HashMap<u32, u64>,
+    /// By number in the resource table.
+    listings: HashMap<u32, Listing>,
     listed: u64,
     files: Counter,
     streams: Counter,
@@ -116,8 +99,42 @@ struct Opened {
     /// Path below the mount, without links.
     real: Arc<str>,
     protected: bool,
+    /// What it is in an overlay, if it lies in one.
+    over: Option<Over>,
     /// Freed when the descriptor and all its streams are dropped.
     slot: Arc<Slot>,
+}
+
+/// What a descriptor of an overlay is open on.
+#[derive(Clone)]
+enum Over {
+    Dir(Arc<OverDir>),
+    /// A file of the lower directory.
+    Reader(Arc<Reader>),
+    /// A file of the layer.
+    Upper(Arc<Upper>),
+}
+
+/// A directory of an overlay.
+struct OverDir {
+    dir: DirRef,
+    /// The descriptor's own directory is the one below; otherwise there is none.
+    lower: bool,
+}
+
+/// An open file, wherever its content lies by now.
+#[derive(Clone)]
+pub(crate) struct Content {
+    file: Arc<File>,
+    over: Option<Over>,
+}
+
+/// An open listing.
+struct Listing {
+    /// Entries held.
+    held: u64,
+    /// Those of an overlay that are left; others lie in the resource table.
+    merged: Option<std::vec::IntoIter<types::DirectoryEntry>>,
 }
 
 /// A store's files together with its resource table.
@@ -144,92 +161,6 @@ struct Files;
 
 impl HasData for Files {
     type Data<'a> = FilesView<'a>;
-}
-
-impl OpenMount {
-    /// Opens the directory of a mount. For `work_directories` see
-    /// [`crate::Sandbox::with_work_directories`]; in one of them nothing is closed.
-    pub(crate) fn open(
-        mount: &Mount,
-        work_directories: &[PathBuf],
-        closed: &Closed,
-    ) -> std::io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = File::from(rustix::fs::open(&mount.host, flags, Mode::empty())?);
-        let real = real_path(&dir, &mount.host)?;
-        let works = work_directories.iter().any(|directory| real.starts_with(directory));
-        let closed = if works { Closed::default() } else { closed.clone() };
-        let protected = lies_in_protected(&real, work_directories) || closed.reaches(dir.as_fd());
-        let (perms, mode) = means(mount.access, protected);
-        let root = Dir::new(dir, perms, mode, true);
-        let (guest, access) = (mount.guest.clone(), mount.access);
-        Ok(Self { info: Arc::new(MountInfo { guest, access, root, protected, closed, real }) })
-    }
-
-    /// The same open directory, with no more access than given.
-    pub(crate) fn at_most(&self, access: Access) -> Self {
-        let here = &self.info;
-        if here.access <= access {
-            return self.clone();
-        }
-        let mut root = here.root.clone();
-        (root.perms, root.open_mode) = means(access, here.protected);
-        let MountInfo { guest, protected, closed, real, .. } = &**here;
-        let (guest, closed, real) = (guest.clone(), closed.clone(), real.clone());
-        let protected = *protected;
-        Self { info: Arc::new(MountInfo { guest, access, root, protected, closed, real }) }
-    }
-
-    /// Where the guest sees it.
-    pub(crate) fn guest(&self) -> &GuestPath {
-        &self.info.guest
-    }
-
-    /// The device and inode of the directory: what it is, whatever its path.
-    pub(crate) fn identity(&self) -> std::io::Result<(u64, u64)> {
-        let found = self.info.root.dir.metadata()?;
-        Ok((found.dev(), found.ino()))
-    }
-}
-
-/// An access, in wasmtime-wasi's words.
-fn means(access: Access, protected: bool) -> (FsPerms, OpenMode) {
-    match (access, protected) {
-        (Access::ReadWrite, false) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
-        (Access::Read, _) | (Access::ReadWrite, true) => (FsPerms::ReadOnly, OpenMode::READ),
-    }
-}
-
-/// The path of an open directory, without links. Linux knows it, whatever the path that led
-/// here means by now; elsewhere, and without `/proc`, the path is followed again.
-fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
-    let held = format!("/proc/self/fd/{}", dir.as_raw_fd());
-    if cfg!(target_os = "linux")
-        && let Ok(path) = std::fs::read_link(held)
-    {
-        return Ok(path);
-    }
-    std::fs::canonicalize(host)
-}
-
-/// Whether a part of the path is a protected name. INV-151: the path that leads to a work
-/// directory does not count; its own name and what lies below it do.
-fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
-    let above = work_directories.iter().find(|directory| host.starts_with(directory));
-    let above = above.and_then(|directory| directory.parent());
-    let counts = above.and_then(|above| host.strip_prefix(above).ok()).unwrap_or(host);
-    counts.components().any(|part| names::is_protected(&part.as_os_str().to_string_lossy()))
-}
-
-impl MountInfo {
-    fn meant(&self, place: &Place) -> Meant {
-        alias::meant_by_protected_links(&self.real, self.root.dir.as_fd(), place)
-    }
-
-    /// The guest's path of something below the mount, without links.
-    fn guest_path(&self, real: &str) -> String {
-        if real.is_empty() { self.guest.to_string() } else { format!("{}/{real}", self.guest) }
-    }
 }
 
 impl FilesCtx {
@@ -280,12 +211,21 @@ impl FilesCtx {
     }
 
     /// Resolves a path. Leaving the start is refused and written down.
-    fn walk(&self, what: &str, from: &Base, path: &str, follow: Follow) -> Result<Place, FsError> {
+    fn walk<T: Tree>(
+        &self,
+        tree: &T,
+        what: &str,
+        from: &Base,
+        path: &str,
+        follow: Follow,
+    ) -> Result<Place<T::Dir>, FsError> {
+        let first = tree.first(from);
         #[cfg(test)]
         if seam::allows_all() {
-            return Ok(Place::unchecked(&from.start, path));
+            // A whole path as the operating system takes it: what is never handed to it otherwise.
+            return Ok(Place::of_name(first, path.into()));
         }
-        match walk(&from.start, path, follow) {
+        match walk_by(tree, first, &from.start, path, follow) {
             Ok(place) => Ok(place),
             Err(WalkError::Errno(errno)) => Err(error(errno)),
             Err(WalkError::Escape(why)) => {
@@ -301,35 +241,40 @@ impl FilesCtx {
 
     /// Whether the place may be written at all: the mount's access, then protected names, then
     /// closed directories. With a yes: what a protected link makes of it, for [`Self::may_move`].
-    fn may_write(&self, what: &str, opened: &Opened, place: &Place) -> Result<Meant, FsError> {
+    fn may_write<D: HostDir>(
+        &self,
+        what: &str,
+        opened: &Opened,
+        place: &Place<D>,
+    ) -> Result<Meant, FsError> {
         let mount = &opened.mount;
         let protected = place.protected || mount.closed.holds(place);
         self.may_write_real(what, mount, &place.real, protected)?;
         let meant = mount.meant(place);
         if meant == Meant::Itself {
-            return Err(self.refuse_meant(what, mount, place, "is what"));
+            return Err(self.refuse_meant(what, mount, &place.real, "is what"));
         }
         Ok(meant)
     }
 
     /// Whether a name that may be written may also go, come from elsewhere, or be replaced: a
     /// protected link may mean something else after that.
-    fn may_move(
+    fn may_move<D>(
         &self,
         what: &str,
         opened: &Opened,
-        place: &Place,
+        place: &Place<D>,
         meant: Meant,
     ) -> Result<(), FsError> {
         if meant == Meant::OnTheWay {
             let how = "is on the way to what";
-            return Err(self.refuse_meant(what, &opened.mount, place, how));
+            return Err(self.refuse_meant(what, &opened.mount, &place.real, how));
         }
         Ok(())
     }
 
-    fn refuse_meant(&self, what: &str, mount: &MountInfo, place: &Place, how: &str) -> FsError {
-        let path = mount.guest_path(&place.real);
+    fn refuse_meant(&self, what: &str, mount: &MountInfo, real: &str, how: &str) -> FsError {
+        let path = mount.guest_path(real);
         let shown = Shown::clipped(&path, SHOWN_PATH);
         let facts = format!("`{shown}` {how} a link with a protected name means");
         self.refuse(what, DenyCode::PathNotAllowed, facts)
@@ -361,12 +306,12 @@ impl FilesCtx {
                 );
                 Err(self.refuse(what, DenyCode::ReadOnly, facts))
             }
-            Access::ReadWrite if protected => {
+            Access::Overlay | Access::ReadWrite if protected => {
                 let path = path();
                 let facts = format!("`{}` is protected", Shown::clipped(&path, SHOWN_PATH));
                 Err(self.refuse(what, DenyCode::PathNotAllowed, facts))
             }
-            Access::ReadWrite => Ok(()),
+            Access::Overlay | Access::ReadWrite => Ok(()),
         }
     }
 
@@ -376,14 +321,14 @@ impl FilesCtx {
         what: &str,
         mount: &MountInfo,
         real: &str,
-        stat: &Stat,
+        found: &Found,
     ) -> Result<(), FsError> {
-        if walk::kind(stat) != FileType::RegularFile || stat.st_nlink <= 1 {
+        if walk::kind(&found.stat) != FileType::RegularFile || found.names <= 1 {
             return Ok(());
         }
         let path = mount.guest_path(real);
         let shown = Shown::clipped(&path, SHOWN_PATH);
-        let facts = format!("`{shown}` has {} hard links", stat.st_nlink);
+        let facts = format!("`{shown}` has {} hard links", found.names);
         Err(self.refuse(what, DenyCode::PathNotAllowed, facts))
     }
 
@@ -391,6 +336,15 @@ impl FilesCtx {
     fn reserve_write(&self, what: &str, bytes: u64) -> Result<(), FsError> {
         reserve(&self.record, what, Meter::Write, bytes)
             .map_err(|()| ErrorCode::InsufficientSpace.into())
+    }
+
+    /// What the guest is told of a change that was not made.
+    fn fault(&self, what: &str, fault: Fault) -> FsError {
+        match fault {
+            Fault::Errno(errno) => error(errno),
+            Fault::Full(facts) => self.refuse(what, DenyCode::LimitReached, facts),
+            Fault::Io(error) => error.into(),
+        }
     }
 
     fn wrote(&self, mount: &MountInfo, real: &str) {
@@ -458,10 +412,13 @@ impl FilesView<'_> {
     }
 
     /// The regular file behind a descriptor.
-    fn file(&self, fd: &Resource<Descriptor>) -> Result<(Arc<File>, Opened), FsError> {
+    fn file(&self, fd: &Resource<Descriptor>) -> Result<(Content, Opened), FsError> {
         let opened = self.opened(fd)?;
         match self.table.get(fd)? {
-            Descriptor::File(file) => Ok((Arc::clone(&file.file), opened)),
+            Descriptor::File(file) => {
+                let content = Content { file: Arc::clone(&file.file), over: opened.over.clone() };
+                Ok((content, opened))
+            }
             Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
         }
     }
@@ -475,6 +432,42 @@ impl FilesView<'_> {
         }
     }
 }
+
+impl Content {
+    /// The file that holds it now: one of the lower directory may have been copied since.
+    pub(crate) fn file(&self) -> &Arc<File> {
+        match &self.over {
+            Some(Over::Reader(reader)) => reader.moved().map_or(&self.file, |(_, file)| file),
+            Some(Over::Dir(_) | Over::Upper(_)) | None => &self.file,
+        }
+    }
+
+    /// What bounds its length besides the budget.
+    pub(crate) fn upper(&self) -> Option<&Upper> {
+        match &self.over {
+            Some(Over::Upper(upper)) => Some(upper),
+            Some(Over::Dir(_) | Over::Reader(_)) | None => None,
+        }
+    }
+}
+
+/// Does something with the tree that a directory lies in: an overlay, which is held meanwhile, or
+/// the host's own.
+macro_rules! on_tree {
+    ($base:expr, |$tree:ident| $act:expr) => {
+        match &$base.opened.mount.overlay {
+            Some(overlay) => {
+                let $tree = &mut overlay.view();
+                $act
+            }
+            None => {
+                let $tree = &mut $crate::imports::files::walk::Disk;
+                $act
+            }
+        }
+    };
+}
+use on_tree;
 
 /// Writes a refusal down.
 fn refuse(record: &Record, what: &str, code: DenyCode, facts: String) {

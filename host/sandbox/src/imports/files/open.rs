@@ -1,10 +1,9 @@
 //! `open-at` and the preopened directories.
 
-use std::fs::File as StdFile;
 use std::sync::Arc;
 
 use belljar_policy::{Access, DenyCode, Shown};
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, File, FsPerms, OpenMode};
@@ -14,17 +13,19 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::ledger::Slot;
+use super::tree::Tree;
 use super::walk::{Follow, Place, kind};
-use super::{Base, FilesView, Opened, SHOWN_PATH, error};
+use super::{Base, FilesCtx, FilesView, Opened, Over, OverDir, SHOWN_PATH, error, on_tree};
+use crate::overlay::{Found, View};
 
 /// What a guest asks when it opens something.
-struct Ask {
+pub(super) struct Ask {
     follow: Follow,
     read: bool,
-    write: bool,
+    pub(super) write: bool,
     create: bool,
     exclusive: bool,
-    truncate: bool,
+    pub(super) truncate: bool,
     directory: bool,
 }
 
@@ -56,14 +57,19 @@ impl Ask {
         })
     }
 
-    fn file_flags(&self, create: bool) -> OFlags {
-        // Nonblocking: were a FIFO swapped in, the open would else wait for its other end.
-        let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        flags |= match (self.read, self.write) {
+    /// Whether to read, to write, or both.
+    pub(super) fn access(&self) -> OFlags {
+        match (self.read, self.write) {
             (true, true) => OFlags::RDWR,
             (false, true) => OFlags::WRONLY,
             (true | false, false) => OFlags::RDONLY,
-        };
+        }
+    }
+
+    pub(super) fn file_flags(&self, create: bool) -> OFlags {
+        // Nonblocking: were a FIFO swapped in, the open would else wait for its other end.
+        let mut flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags |= self.access();
         if create {
             flags |= OFlags::CREATE;
         }
@@ -82,8 +88,7 @@ impl Ask {
 }
 
 impl FilesView<'_> {
-    /// Opens a file or directory. Every check that concerns the file itself is made on the
-    /// open file, before anything of it changes; truncation comes last.
+    /// Opens a file or directory.
     pub(crate) fn open(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -94,105 +99,100 @@ impl FilesView<'_> {
     ) -> FsResult<Resource<Descriptor>> {
         let base = self.base(fd)?;
         let ask = Ask::of(path_flags, open_flags, flags)?;
-        let place = self.ctx.walk("open", &base, path, ask.follow)?;
+        on_tree!(base, |tree| self.open_in(tree, &base, path, &ask))
+    }
+
+    fn open_in<T: Tree>(
+        &mut self,
+        tree: &mut T,
+        base: &Base,
+        path: &str,
+        ask: &Ask,
+    ) -> FsResult<Resource<Descriptor>> {
+        let place = self.ctx.walk(tree, "open", base, path, ask.follow)?;
         if ask.write {
             self.ctx.may_write("open", &base.opened, &place)?;
         }
-        let found = match place.stat() {
-            Ok(stat) => Some(kind(&stat)),
+        let found = match tree.find(&place) {
+            Ok(found) => Some(found),
             Err(Errno::NOENT) if ask.create => None,
             Err(errno) => return Err(error(errno)),
         };
         let slot = self.ctx.slot("open")?;
-        match found {
-            Some(_) if ask.create && ask.exclusive => Err(ErrorCode::Exist.into()),
-            Some(FileType::Directory) if ask.write => Err(ErrorCode::IsDirectory.into()),
-            Some(FileType::Directory) => self.open_dir(&base, &place, slot),
-            Some(FileType::RegularFile) | None if ask.directory || place.must_be_dir => {
+        let Some(found) = found else {
+            if ask.directory || place.must_be_dir {
+                return Err(ErrorCode::NotDirectory.into());
+            }
+            self.ctx.make("open")?;
+            return self.open_file(tree, base, &place, None, ask, slot);
+        };
+        match kind(&found.stat) {
+            _ if ask.create && ask.exclusive => Err(ErrorCode::Exist.into()),
+            FileType::Directory if ask.write => Err(ErrorCode::IsDirectory.into()),
+            FileType::Directory => self.open_dir(tree, base, &place, &found, slot),
+            FileType::RegularFile if ask.directory || place.must_be_dir => {
                 Err(ErrorCode::NotDirectory.into())
             }
-            Some(FileType::RegularFile) => self.open_file(&base, &place, &ask, false, slot),
-            None => {
-                self.ctx.make("open")?;
-                self.open_file(&base, &place, &ask, true, slot)
-            }
+            FileType::RegularFile => self.open_file(tree, base, &place, Some(&found), ask, slot),
             // Only where it was asked not to follow it.
-            Some(FileType::Symlink) => Err(ErrorCode::Loop.into()),
-            Some(_) => Err(self.special(&base.opened, &place.real)),
+            FileType::Symlink => Err(ErrorCode::Loop.into()),
+            _ => Err(self.ctx.special(&base.opened, &place.real)),
         }
     }
 
-    fn open_dir(
+    fn open_dir<T: Tree>(
         &mut self,
+        tree: &T,
         base: &Base,
-        place: &Place,
+        place: &Place<T::Dir>,
+        found: &Found,
         slot: Arc<Slot>,
     ) -> FsResult<Resource<Descriptor>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat(place.dir(), place.arg(), flags, Mode::empty()).map_err(error)?;
-        let perms = perms(base, place);
+        let (opened, over) = tree.open_dir(place, found).map_err(error)?;
+        let (perms, writes) = perms(base, place);
         let mut dir = base.opened.mount.root.clone();
-        dir.dir = Arc::new(StdFile::from(opened));
+        dir.dir = opened;
         dir.perms = perms;
         dir.open_mode = OpenMode::READ;
-        dir.open_mode.set(OpenMode::WRITE, perms == FsPerms::ReadWrite);
-        self.push(Descriptor::Dir(dir), base, place, slot)
+        dir.open_mode.set(OpenMode::WRITE, writes);
+        self.push(Descriptor::Dir(dir), base, place, over, slot)
     }
 
-    fn open_file(
+    fn open_file<T: Tree>(
         &mut self,
+        tree: &mut T,
         base: &Base,
-        place: &Place,
+        place: &Place<T::Dir>,
+        found: Option<&Found>,
         ask: &Ask,
-        create: bool,
         slot: Arc<Slot>,
     ) -> FsResult<Resource<Descriptor>> {
-        // The process's umask narrows it.
-        let mode = Mode::from_raw_mode(0o666);
-        let opened =
-            openat(place.dir(), place.arg(), ask.file_flags(create), mode).map_err(error)?;
-        let stat = fstat(&opened).map_err(error)?;
-        if kind(&stat) != FileType::RegularFile {
-            return Err(self.special(&base.opened, &place.real));
-        }
-        if ask.write {
-            self.ctx.has_one_name("open", &base.opened.mount, &place.real, &stat)?;
-        }
-        let file = StdFile::from(opened);
-        if ask.truncate {
-            file.set_len(0)?;
-        }
-        if create || ask.truncate {
+        let (opened, over) = tree.open_file(self.ctx, base, place, found, ask)?;
+        if found.is_none() || ask.truncate {
             self.ctx.wrote(&base.opened.mount, &place.real);
         }
-        let file = File::new(file, perms(base, place), ask.mode(), true);
-        self.push(Descriptor::File(file), base, place, slot)
+        let file = File::new(opened, perms(base, place).0, ask.mode(), true);
+        self.push(Descriptor::File(file), base, place, over, slot)
     }
 
-    fn push(
+    fn push<D>(
         &mut self,
         descriptor: Descriptor,
         base: &Base,
-        place: &Place,
+        place: &Place<D>,
+        over: Option<Over>,
         slot: Arc<Slot>,
     ) -> FsResult<Resource<Descriptor>> {
         let opened = Opened {
             mount: Arc::clone(&base.opened.mount),
             real: place.real.as_str().into(),
             protected: place.protected,
+            over,
             slot,
         };
         let fd = self.table.push(descriptor)?;
         self.ctx.open.insert(fd.rep(), opened);
         Ok(fd)
-    }
-
-    /// Refuses a FIFO, a device, a socket.
-    fn special(&self, opened: &Opened, real: &str) -> FsError {
-        let path = opened.mount.guest_path(real);
-        let shown = Shown::clipped(&path, SHOWN_PATH);
-        let facts = format!("`{shown}` is neither a regular file nor a directory");
-        self.ctx.refuse("open", DenyCode::SpecialFile, facts)
     }
 
     /// The mounts, as many as may be open.
@@ -201,7 +201,9 @@ impl FilesView<'_> {
         for mount in self.ctx.mounts.clone() {
             let Ok(slot) = self.ctx.slot("get-directories") else { break };
             let fd = self.table.push(Descriptor::Dir(mount.info.root.clone()))?;
+            let root = || Over::Dir(Arc::new(OverDir { dir: View::root(), lower: true }));
             let opened = Opened {
+                over: mount.info.overlay.is_some().then(root),
                 real: "".into(),
                 protected: mount.info.protected,
                 mount: Arc::clone(&mount.info),
@@ -214,10 +216,22 @@ impl FilesView<'_> {
     }
 }
 
-/// What wasmtime-wasi may do with the descriptor: the second layer below our own checks.
-fn perms(base: &Base, place: &Place) -> FsPerms {
+impl FilesCtx {
+    /// Refuses a FIFO, a device, a socket.
+    pub(super) fn special(&self, opened: &Opened, real: &str) -> FsError {
+        let path = opened.mount.guest_path(real);
+        let shown = Shown::clipped(&path, SHOWN_PATH);
+        let facts = format!("`{shown}` is neither a regular file nor a directory");
+        self.refuse("open", DenyCode::SpecialFile, facts)
+    }
+}
+
+/// What wasmtime-wasi may do with the descriptor, the second layer below our own checks; and whether
+/// its directory is told to be one that can be changed.
+fn perms<D>(base: &Base, place: &Place<D>) -> (FsPerms, bool) {
     match base.opened.mount.access {
-        Access::ReadWrite if !place.protected => FsPerms::ReadWrite,
-        Access::ReadWrite | Access::Read => FsPerms::ReadOnly,
+        Access::ReadWrite if !place.protected => (FsPerms::ReadWrite, true),
+        Access::Overlay => (FsPerms::ReadOnly, !place.protected),
+        Access::ReadWrite | Access::Read => (FsPerms::ReadOnly, false),
     }
 }

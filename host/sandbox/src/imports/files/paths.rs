@@ -4,10 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use belljar_policy::{DenyCode, Shown};
-use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, fchmod,
-    fstat, linkat, mkdirat, openat, readlinkat, renameat, unlinkat, utimensat,
-};
+use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::{Descriptor, OpenMode};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
@@ -16,48 +13,40 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
 
-use super::alias::{Content, Meant, content};
+use super::alias::{Content, Meant};
+use super::tree::{Tree, is};
 use super::walk::{Follow, Place, kind};
-use super::{Base, FilesView, Opened, SHOWN_PATH, error};
+use super::{Base, FilesView, Opened, Over, SHOWN_PATH, error, on_tree};
 
 impl FilesView<'_> {
     /// Resolves a path that is about to be written. The last name is not followed.
-    fn target(
+    fn writable<T: Tree>(
         &self,
+        tree: &T,
         what: &str,
-        fd: &Resource<Descriptor>,
+        base: &Base,
         path: &str,
-    ) -> Result<(Base, Place), FsError> {
-        let (base, place, _) = self.writable(what, fd, path)?;
-        Ok((base, place))
-    }
-
-    fn writable(
-        &self,
-        what: &str,
-        fd: &Resource<Descriptor>,
-        path: &str,
-    ) -> Result<(Base, Place, Meant), FsError> {
-        let base = self.base(fd)?;
-        let place = self.ctx.walk(what, &base, path, Follow::No)?;
+    ) -> Result<(Place<T::Dir>, Meant), FsError> {
+        let place = self.ctx.walk(tree, what, base, path, Follow::No)?;
         let meant = self.ctx.may_write(what, &base.opened, &place)?;
-        Ok((base, place, meant))
+        Ok((place, meant))
     }
 
     /// Resolves a path of which the last name is about to go, to come from elsewhere, or to be
     /// replaced.
-    fn moved(
+    fn movable<T: Tree>(
         &self,
+        tree: &T,
         what: &str,
-        fd: &Resource<Descriptor>,
+        base: &Base,
         path: &str,
-    ) -> Result<(Base, Place), FsError> {
-        let (base, place, meant) = self.writable(what, fd, path)?;
+    ) -> Result<Place<T::Dir>, FsError> {
+        let (place, meant) = self.writable(tree, what, base, path)?;
         self.ctx.may_move(what, &base.opened, &place, meant)?;
-        Ok((base, place))
+        Ok(place)
     }
 
-    fn refuse_place(&self, what: &str, base: &Base, place: &Place, why: &str) -> FsError {
+    fn refuse_place<D>(&self, what: &str, base: &Base, place: &Place<D>, why: &str) -> FsError {
         let path = base.opened.mount.guest_path(&place.real);
         let facts = format!("`{}` {why}", Shown::clipped(&path, SHOWN_PATH));
         self.ctx.refuse(what, DenyCode::PathNotAllowed, facts)
@@ -71,9 +60,11 @@ impl FilesView<'_> {
         fd: &Resource<Descriptor>,
         opened: &Opened,
     ) -> Result<(), FsError> {
-        let may = match self.table.get(fd)? {
-            Descriptor::File(file) => file.open_mode.contains(OpenMode::WRITE),
-            Descriptor::Dir(dir) => !opened.mount.closed.reaches(dir.dir.as_fd()),
+        let may = match (self.table.get(fd)?, &opened.over) {
+            (Descriptor::File(file), _) => file.open_mode.contains(OpenMode::WRITE),
+            // Nothing of the host's is behind it.
+            (Descriptor::Dir(_), Some(Over::Dir(dir))) if !dir.lower => true,
+            (Descriptor::Dir(dir), _) => !opened.mount.closed.reaches(dir.dir.as_fd()),
         };
         if may {
             return Ok(());
@@ -84,41 +75,56 @@ impl FilesView<'_> {
     }
 
     pub(crate) fn make_dir(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
-        let (base, place) = self.target("create-directory", fd, path)?;
-        if place.name.is_none() {
-            return Err(ErrorCode::Exist.into());
-        }
-        self.ctx.make("create-directory")?;
-        // The process's umask narrows it.
-        mkdirat(place.dir(), place.arg(), Mode::from_raw_mode(0o777)).map_err(error)?;
-        self.ctx.wrote(&base.opened.mount, &place.real);
-        Ok(())
+        let what = "create-directory";
+        let base = self.base(fd)?;
+        on_tree!(base, |tree| {
+            let (place, _) = self.writable(tree, what, &base, path)?;
+            if place.name.is_none() {
+                return Err(ErrorCode::Exist.into());
+            }
+            self.ctx.make(what)?;
+            tree.make_dir(&place).map_err(|fault| self.ctx.fault(what, fault))?;
+            self.ctx.wrote(&base.opened.mount, &place.real);
+            Ok(())
+        })
     }
 
     pub(crate) fn remove_dir(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
-        let (base, place) = self.moved("remove-directory", fd, path)?;
-        if place.name.is_none() {
-            return Err(ErrorCode::Invalid.into());
-        }
-        unlinkat(place.dir(), place.arg(), AtFlags::REMOVEDIR).map_err(error)?;
-        self.ctx.wrote(&base.opened.mount, &place.real);
-        Ok(())
+        let what = "remove-directory";
+        let base = self.base(fd)?;
+        on_tree!(base, |tree| {
+            let place = self.movable(tree, what, &base, path)?;
+            if place.name.is_none() {
+                return Err(ErrorCode::Invalid.into());
+            }
+            tree.remove_dir(&place).map_err(|fault| self.ctx.fault(what, fault))?;
+            self.ctx.wrote(&base.opened.mount, &place.real);
+            Ok(())
+        })
     }
 
     pub(crate) fn unlink(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
-        let (base, place) = self.moved("unlink-file", fd, path)?;
-        if kind(&place.stat().map_err(error)?) == FileType::Directory {
-            return Err(ErrorCode::IsDirectory.into());
-        }
-        unlinkat(place.dir(), place.arg(), AtFlags::empty()).map_err(error)?;
-        self.ctx.wrote(&base.opened.mount, &place.real);
-        Ok(())
+        let what = "unlink-file";
+        let base = self.base(fd)?;
+        on_tree!(base, |tree| {
+            let place = self.movable(tree, what, &base, path)?;
+            let found = tree.find(&place).map_err(error)?;
+            if is(&found.stat, FileType::Directory) {
+                return Err(ErrorCode::IsDirectory.into());
+            }
+            tree.unlink(&place, &found).map_err(|fault| self.ctx.fault(what, fault))?;
+            self.ctx.wrote(&base.opened.mount, &place.real);
+            Ok(())
+        })
     }
 
     /// Links are never made: the access is checked first only for the better message.
     pub(crate) fn symlink(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
-        let (base, place) = self.target("symlink", fd, path)?;
-        Err(self.refuse_place("symlink", &base, &place, "would be a symbolic link"))
+        let base = self.base(fd)?;
+        on_tree!(base, |tree| {
+            let (place, _) = self.writable(tree, "symlink", &base, path)?;
+            Err(self.refuse_place("symlink", &base, &place, "would be a symbolic link"))
+        })
     }
 
     pub(crate) fn rename(
@@ -128,46 +134,56 @@ impl FilesView<'_> {
         new_fd: &Resource<Descriptor>,
         new_path: &str,
     ) -> FsResult<()> {
-        let (old_base, old) = self.moved("rename", old_fd, old_path)?;
-        let (new_base, new) = self.moved("rename", new_fd, new_path)?;
-        if !Arc::ptr_eq(&old_base.opened.mount, &new_base.opened.mount) {
+        let (old_base, new_base) = (self.base(old_fd)?, self.base(new_fd));
+        if let Some(new_base) = other_mount(&old_base, &new_base) {
+            on_tree!(old_base, |tree| self.movable(tree, "rename", &old_base, old_path).map(drop))?;
+            on_tree!(new_base, |tree| self.movable(tree, "rename", new_base, new_path).map(drop))?;
             return Err(ErrorCode::CrossDevice.into());
         }
+        on_tree!(old_base, |tree| {
+            let old = self.movable(tree, "rename", &old_base, old_path)?;
+            let new_base = new_base?;
+            let new = self.movable(tree, "rename", &new_base, new_path)?;
+            self.rename_in(tree, &old_base, [&old, &new])
+        })
+    }
+
+    fn rename_in<T: Tree>(
+        &mut self,
+        tree: &mut T,
+        base: &Base,
+        [old, new]: [&Place<T::Dir>; 2],
+    ) -> FsResult<()> {
         if old.name.is_none() || new.name.is_none() {
             return Err(ErrorCode::Busy.into());
         }
-        match kind(&old.stat().map_err(error)?) {
+        let found = tree.find(old).map_err(error)?;
+        match kind(&found.stat) {
             FileType::RegularFile if new.must_be_dir => return Err(ErrorCode::NotDirectory.into()),
-            FileType::RegularFile => keep_mode(&old, &new),
-            FileType::Directory => match self.search(&old_base, &old)? {
-                Content::Plain => {}
-                Content::Protected => {
-                    return Err(self.refuse_place(
-                        "rename",
-                        &old_base,
-                        &old,
-                        "holds what is protected",
-                    ));
+            FileType::RegularFile => {}
+            FileType::Directory => {
+                self.tire();
+                match tree.search(old, &base.opened.mount.closed).map_err(error)? {
+                    Content::Plain => {}
+                    Content::Protected => {
+                        let why = "holds what is protected";
+                        return Err(self.refuse_place("rename", base, old, why));
+                    }
+                    Content::TooMuch => {
+                        let why = "holds too much to be searched for protected names";
+                        return Err(self.refuse_place("rename", base, old, why));
+                    }
                 }
-                Content::TooMuch => {
-                    let why = "holds too much to be searched for protected names";
-                    return Err(self.refuse_place("rename", &old_base, &old, why));
-                }
-            },
-            FileType::Symlink => {
-                return Err(self.refuse_place("rename", &old_base, &old, "is a symbolic link"));
             }
-            _ => return Err(self.refuse_place("rename", &old_base, &old, "is a special file")),
+            FileType::Symlink => {
+                return Err(self.refuse_place("rename", base, old, "is a symbolic link"));
+            }
+            _ => return Err(self.refuse_place("rename", base, old, "is a special file")),
         }
-        renameat(old.dir(), old.arg(), new.dir(), new.arg()).map_err(error)?;
-        self.ctx.wrote(&old_base.opened.mount, &old.real);
-        self.ctx.wrote(&new_base.opened.mount, &new.real);
+        tree.rename(old, new, &found).map_err(|fault| self.ctx.fault("rename", fault))?;
+        self.ctx.wrote(&base.opened.mount, &old.real);
+        self.ctx.wrote(&base.opened.mount, &new.real);
         Ok(())
-    }
-
-    fn search(&mut self, base: &Base, place: &Place) -> FsResult<Content> {
-        self.tire();
-        content(place.dir(), place.arg(), &base.opened.mount.closed).map_err(error)
     }
 
     pub(crate) fn hard_link(
@@ -177,23 +193,38 @@ impl FilesView<'_> {
         new_fd: &Resource<Descriptor>,
         new_path: &str,
     ) -> FsResult<()> {
-        let (old_base, old) = self.target("link", old_fd, old_path)?;
-        let (new_base, new) = self.target("link", new_fd, new_path)?;
-        if !Arc::ptr_eq(&old_base.opened.mount, &new_base.opened.mount) {
+        let (old_base, new_base) = (self.base(old_fd)?, self.base(new_fd));
+        if let Some(new_base) = other_mount(&old_base, &new_base) {
+            on_tree!(old_base, |tree| self.writable(tree, "link", &old_base, old_path).map(drop))?;
+            on_tree!(new_base, |tree| self.writable(tree, "link", new_base, new_path).map(drop))?;
             return Err(ErrorCode::CrossDevice.into());
         }
-        let stat = old.stat().map_err(error)?;
-        if kind(&stat) != FileType::RegularFile {
-            return Err(self.refuse_place("link", &old_base, &old, "is not a regular file"));
+        on_tree!(old_base, |tree| {
+            let (old, _) = self.writable(tree, "link", &old_base, old_path)?;
+            let new_base = new_base?;
+            let (new, _) = self.writable(tree, "link", &new_base, new_path)?;
+            self.link_in(tree, &old_base, [&old, &new])
+        })
+    }
+
+    fn link_in<T: Tree>(
+        &mut self,
+        tree: &mut T,
+        base: &Base,
+        [old, new]: [&Place<T::Dir>; 2],
+    ) -> FsResult<()> {
+        let found = tree.find(old).map_err(error)?;
+        if !is(&found.stat, FileType::RegularFile) {
+            return Err(self.refuse_place("link", base, old, "is not a regular file"));
         }
         // One more name would change the file, and keep it after its owner has removed theirs.
-        self.ctx.has_one_name("link", &old_base.opened.mount, &old.real, &stat)?;
+        self.ctx.has_one_name("link", &base.opened.mount, &old.real, &found)?;
         if new.must_be_dir || new.name.is_none() {
             return Err(ErrorCode::NotDirectory.into());
         }
         self.ctx.make("link")?;
-        linkat(old.dir(), old.arg(), new.dir(), new.arg(), AtFlags::empty()).map_err(error)?;
-        self.ctx.wrote(&new_base.opened.mount, &new.real);
+        tree.link(old, new, &found).map_err(|fault| self.ctx.fault("link", fault))?;
+        self.ctx.wrote(&base.opened.mount, &new.real);
         Ok(())
     }
 
@@ -204,14 +235,17 @@ impl FilesView<'_> {
         path: &str,
         times: &Timestamps,
     ) -> FsResult<()> {
+        let what = "set-times";
         let base = self.base(fd)?;
-        let place = self.ctx.walk("set-times", &base, path, follow(flags))?;
-        self.ctx.may_write("set-times", &base.opened, &place)?;
-        let stat = place.stat().map_err(error)?;
-        self.ctx.has_one_name("set-times", &base.opened.mount, &place.real, &stat)?;
-        utimensat(place.dir(), place.arg(), times, AtFlags::SYMLINK_NOFOLLOW).map_err(error)?;
-        self.ctx.wrote(&base.opened.mount, &place.real);
-        Ok(())
+        on_tree!(base, |tree| {
+            let place = self.ctx.walk(tree, what, &base, path, follow(flags))?;
+            self.ctx.may_write(what, &base.opened, &place)?;
+            let found = tree.find(&place).map_err(error)?;
+            self.ctx.has_one_name(what, &base.opened.mount, &place.real, &found)?;
+            tree.touch(&place, &found, times).map_err(|fault| self.ctx.fault(what, fault))?;
+            self.ctx.wrote(&base.opened.mount, &place.real);
+            Ok(())
+        })
     }
 
     pub(crate) fn look(
@@ -221,21 +255,31 @@ impl FilesView<'_> {
         path: &str,
     ) -> FsResult<Stat> {
         let base = self.base(fd)?;
-        let place = self.ctx.walk("stat", &base, path, follow(flags))?;
-        place.stat().map_err(error)
+        on_tree!(base, |tree| {
+            let place = self.ctx.walk(tree, "stat", &base, path, follow(flags))?;
+            tree.find(&place).map(|found| found.stat).map_err(error)
+        })
     }
 
     /// A link's text. An absolute one names a place on the host, so it is refused.
     pub(crate) fn read_link(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<String> {
         let base = self.base(fd)?;
-        let place = self.ctx.walk("readlink", &base, path, Follow::No)?;
-        let target = readlinkat(place.dir(), place.arg(), Vec::new()).map_err(error)?;
-        let target = target.into_string().map_err(|_| ErrorCode::IllegalByteSequence)?;
-        if target.starts_with('/') {
-            return Err(self.refuse_place("readlink", &base, &place, "is an absolute link"));
-        }
-        Ok(target)
+        on_tree!(base, |tree| {
+            let place = self.ctx.walk(tree, "readlink", &base, path, Follow::No)?;
+            let target = tree.target(&place)?;
+            let target = target.into_string().map_err(|_| ErrorCode::IllegalByteSequence)?;
+            if target.starts_with('/') {
+                return Err(self.refuse_place("readlink", &base, &place, "is an absolute link"));
+            }
+            Ok(target)
+        })
     }
+}
+
+/// The second of two directories, if it lies in another mount than the first. What stands in two
+/// mounts is two places.
+fn other_mount<'a>(old: &Base, new: &'a FsResult<Base>) -> Option<&'a Base> {
+    new.as_ref().ok().filter(|new| !Arc::ptr_eq(&old.opened.mount, &new.opened.mount))
 }
 
 fn follow(flags: PathFlags) -> Follow {
@@ -278,7 +322,7 @@ pub(crate) fn descriptor_stat(stat: &Stat) -> DescriptorStat {
     }
 }
 
-fn descriptor_type(kind: FileType) -> DescriptorType {
+pub(super) fn descriptor_type(kind: FileType) -> DescriptorType {
     match kind {
         FileType::RegularFile => DescriptorType::RegularFile,
         FileType::Directory => DescriptorType::Directory,
@@ -302,24 +346,4 @@ pub(crate) fn entries(dir: impl AsFd, bound: u64) -> FsResult<u64> {
         }
     }
     Ok(count.saturating_sub(2))
-}
-
-/// Permissions that a file passes on to the one that replaces it: not set-user-id and its like.
-const KEPT_MODE: u32 = 0o777;
-
-/// Gives a file the permissions of the file that it is about to replace. A guest cannot set
-/// permissions, so a tool that writes beside a file and renames would otherwise take away a
-/// script's executable bit. Best effort: a file that cannot be opened keeps its own.
-fn keep_mode(from: &Place, onto: &Place) {
-    let Ok(replaced) = onto.stat() else { return };
-    if kind(&replaced) != FileType::RegularFile {
-        return;
-    }
-    // Not followed and not waited for, should somebody have put something else in its place.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = openat(from.dir(), from.arg(), flags, Mode::empty()) else { return };
-    // A file with another name may lie outside the mount under it.
-    if fstat(&file).is_ok_and(|stat| kind(&stat) == FileType::RegularFile && stat.st_nlink == 1) {
-        let _ = fchmod(file, Mode::from_raw_mode(replaced.st_mode & KEPT_MODE));
-    }
 }

@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use super::ledger::Slot;
-use super::{refuse, reserve};
+use super::{Content, refuse, reserve};
+use crate::overlay::{Full, Growing, Upper};
 use crate::receipt::record::Record;
 
 /// Bytes of one read, and of one write through a stream: the guest names a size, and the
@@ -25,7 +26,7 @@ const CHUNKS_PER_PAUSE: u32 = 16;
 
 /// What both kinds of stream hold.
 pub(crate) struct Handle {
-    pub(crate) file: Arc<File>,
+    pub(crate) content: Content,
     pub(crate) record: Arc<Record>,
     /// The guest's path, for the receipt.
     pub(crate) path: String,
@@ -98,13 +99,14 @@ pub(crate) fn read_billed(
 /// Bills and writes. The hole that a write past the end leaves is billed like its bytes, so
 /// that no file grows past the budget. `at` = `None` appends.
 pub(crate) fn write_billed(
-    file: &File,
+    content: &Content,
     record: &Record,
     path: &str,
     bytes: &[u8],
     at: Option<u64>,
 ) -> io::Result<usize> {
     let length = bytes.len() as u64;
+    let file = &**content.file();
     let hole = match at {
         Some(at) => {
             let end = at.checked_add(length).ok_or(Errno::FBIG)?;
@@ -115,9 +117,26 @@ pub(crate) fn write_billed(
         None => 0,
     };
     let cost = length.checked_add(hole).ok_or(Errno::FBIG)?;
-    reserve(record, "write", Meter::Write, cost).map_err(|()| Errno::NOSPC)?;
+    let mut growing = content.upper().map(Upper::grow);
+    if let Some(growing) = growing.as_mut().filter(|_| length > 0) {
+        let end = at.unwrap_or(growing.length()).saturating_add(length);
+        make_room(record, "write", growing, end)?;
+    }
+    let reserved = reserve(record, "write", Meter::Write, cost);
+    if reserved.is_err()
+        && let Some(growing) = growing
+    {
+        growing.settle(file.metadata()?.len());
+        return Err(Errno::NOSPC.into());
+    }
+    reserved.map_err(|()| Errno::NOSPC)?;
     record.path_written(path);
     let (written, result) = write_all(file, bytes, at);
+    if written < bytes.len()
+        && let Some(growing) = growing
+    {
+        growing.settle(file.metadata()?.len());
+    }
     if written == 0 {
         record.refund(Meter::Write, cost);
     } else {
@@ -135,6 +154,42 @@ pub(crate) fn write_billed(
         Err(error) if written == 0 => Err(error),
         Ok(()) | Err(_) => Ok(written),
     }
+}
+
+/// Bills what a file grows by, and makes it this long.
+pub(crate) fn resize_billed(content: &Content, record: &Record, size: u64) -> io::Result<()> {
+    let file = &**content.file();
+    let mut growing = content.upper().map(Upper::grow);
+    let length = file.metadata()?.len();
+    if let Some(growing) = &mut growing {
+        make_room(record, "set-size", growing, size)?;
+    }
+    let more = size.saturating_sub(length);
+    let reserved = reserve(record, "set-size", Meter::Write, more).map_err(|()| Errno::NOSPC);
+    let done = reserved.map_err(io::Error::from).and_then(|()| {
+        let done = file.set_len(size);
+        if done.is_err() {
+            record.refund(Meter::Write, more);
+        }
+        done
+    });
+    if let Some(growing) = growing {
+        growing.settle(if done.is_ok() { size } else { length });
+    }
+    done
+}
+
+/// Takes room in an overlay for a file of this length, or writes down that there is none.
+fn make_room(
+    record: &Record,
+    what: &str,
+    growing: &mut Growing<'_>,
+    length: u64,
+) -> io::Result<()> {
+    growing.to(length).map_err(|Full(facts)| {
+        refuse(record, what, DenyCode::LimitReached, facts);
+        Errno::NOSPC.into()
+    })
 }
 
 /// Whether the machine has no room, whatever the guest may write.
@@ -191,8 +246,8 @@ impl InputStream for FileReader {
         if size == 0 {
             return Ok(Bytes::new());
         }
-        let Handle { file, record, path, .. } = &self.handle;
-        let bytes = read_billed(file, record, path, size, self.at).map_err(failed)?;
+        let Handle { content, record, path, .. } = &self.handle;
+        let bytes = read_billed(content.file(), record, path, size, self.at).map_err(failed)?;
         if bytes.is_empty() {
             return Err(StreamError::Closed);
         }
@@ -214,8 +269,8 @@ impl OutputStream for FileWriter {
         if bytes.len() > MAX_CHUNK {
             return Err(StreamError::trap("the write is larger than `check-write` allows"));
         }
-        let Handle { file, record, path, .. } = &self.handle;
-        let written = write_billed(file, record, path, &bytes, self.at).map_err(failed)?;
+        let Handle { content, record, path, .. } = &self.handle;
+        let written = write_billed(content, record, path, &bytes, self.at).map_err(failed)?;
         if let Some(at) = &mut self.at {
             *at += written as u64;
         }

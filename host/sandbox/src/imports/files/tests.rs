@@ -4,6 +4,7 @@ mod closed;
 mod limits;
 mod names;
 mod os_sandbox;
+mod overlay;
 mod random;
 mod routes;
 mod shapes;

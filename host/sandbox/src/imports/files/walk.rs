@@ -62,10 +62,28 @@ pub(crate) struct Start {
     pub(crate) protected: bool,
 }
 
+/// How a directory is left for one below it.
+pub(crate) trait Steps {
+    /// A directory that was reached.
+    type Dir;
+
+    /// Goes into a directory, not through a link.
+    fn enter(&self, top: &Self::Dir, name: &OsStr) -> Result<Self::Dir, Errno>;
+
+    /// The target if the name is a link.
+    fn link(&self, top: &Self::Dir, name: &OsStr) -> Result<Option<OsString>, Errno>;
+}
+
+/// A directory that may be one of the host's.
+pub(crate) trait HostDir {
+    /// The host's directory, if there is one.
+    fn host_dir(&self) -> Option<BorrowedFd<'_>>;
+}
+
 /// Where a path leads: a directory held open, and one name in it.
 #[derive(Debug)]
-pub(crate) struct Place {
-    dir: Dir,
+pub(crate) struct Place<D = Dir> {
+    dir: D,
     /// The name in the directory; `None` = the directory itself.
     pub(crate) name: Option<OsString>,
     /// The path below the mount, without links.
@@ -76,31 +94,74 @@ pub(crate) struct Place {
     pub(crate) must_be_dir: bool,
 }
 
+/// A directory of the host.
 #[derive(Debug)]
-enum Dir {
+pub(crate) enum Dir {
     Start(Arc<File>),
     Below(OwnedFd),
 }
 
-impl Place {
-    /// A whole path as the operating system takes it: what is never handed to it otherwise.
-    #[cfg(test)]
-    pub(crate) fn unchecked(start: &Start, path: &str) -> Self {
-        Self {
-            dir: Dir::Start(Arc::clone(&start.dir)),
-            name: Some(path.into()),
-            real: path.to_owned(),
-            protected: false,
-            must_be_dir: false,
+/// The host's directories themselves.
+pub(crate) struct Disk;
+
+impl Steps for Disk {
+    type Dir = Dir;
+
+    fn enter(&self, top: &Dir, name: &OsStr) -> Result<Dir, Errno> {
+        let flags = PASS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(top.as_fd(), name, flags, Mode::empty()).map(Dir::Below)
+    }
+
+    fn link(&self, top: &Dir, name: &OsStr) -> Result<Option<OsString>, Errno> {
+        match readlinkat(top.as_fd(), name, Vec::new()) {
+            Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
+            Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno),
         }
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Start(file) => file.as_fd(),
+            Self::Below(fd) => fd.as_fd(),
+        }
+    }
+}
+
+impl HostDir for Dir {
+    fn host_dir(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+}
+
+impl Place {
+    /// The directory that holds the name.
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// What stands there now, without following a link.
+    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
+        let stat = statat(self.dir(), self.arg(), AtFlags::SYMLINK_NOFOLLOW)?;
+        if self.must_be_dir && kind(&stat) != FileType::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        Ok(stat)
+    }
+}
+
+impl<D> Place<D> {
+    /// A name in a directory, for the host itself: nothing is checked of it.
+    pub(crate) fn of_name(dir: D, name: OsString) -> Self {
+        let real = name.to_string_lossy().into_owned();
+        Self { dir, name: Some(name), real, protected: false, must_be_dir: false }
     }
 
     /// The directory that holds the name.
-    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
-        match &self.dir {
-            Dir::Start(file) => file.as_fd(),
-            Dir::Below(fd) => fd.as_fd(),
-        }
+    pub(crate) fn at(&self) -> &D {
+        &self.dir
     }
 
     /// The name as an argument for the operating system; `.` for the directory itself.
@@ -116,15 +177,6 @@ impl Place {
             (Some(_), None) => "",
         }
     }
-
-    /// What stands there now, without following a link.
-    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
-        let stat = statat(self.dir(), self.arg(), AtFlags::SYMLINK_NOFOLLOW)?;
-        if self.must_be_dir && kind(&stat) != FileType::Directory {
-            return Err(Errno::NOTDIR);
-        }
-        Ok(stat)
-    }
 }
 
 /// The type in a file's status.
@@ -138,8 +190,20 @@ const PASS: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const PASS: OFlags = OFlags::RDONLY;
 
-/// Resolves a path.
+/// Resolves a path of a directory of the host.
+#[cfg(test)]
 pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<Place, WalkError> {
+    walk_by(&Disk, Dir::Start(Arc::clone(&start.dir)), start, path, follow)
+}
+
+/// Resolves a path, from `first` on, which is the directory of `start`.
+pub(crate) fn walk_by<S: Steps>(
+    steps: &S,
+    first: S::Dir,
+    start: &Start,
+    path: &str,
+    follow: Follow,
+) -> Result<Place<S::Dir>, WalkError> {
     if path.is_empty() {
         return Err(Errno::NOENT.into());
     }
@@ -153,6 +217,8 @@ pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<Place, W
         return Err(WalkError::Escape("the path is absolute"));
     }
     let mut walk = Walk {
+        steps,
+        first,
         start,
         stack: Vec::new(),
         queue: VecDeque::new(),
@@ -163,10 +229,12 @@ pub(crate) fn walk(start: &Start, path: &str, follow: Follow) -> Result<Place, W
     walk.run(follow, must_be_dir)
 }
 
-struct Walk<'a> {
+struct Walk<'a, S: Steps> {
+    steps: &'a S,
+    first: S::Dir,
     start: &'a Start,
     /// The directories passed, each with its name.
-    stack: Vec<(OwnedFd, OsString)>,
+    stack: Vec<(S::Dir, OsString)>,
     /// The names still to take.
     queue: VecDeque<OsString>,
     links: u32,
@@ -174,8 +242,8 @@ struct Walk<'a> {
     by_protected_link: bool,
 }
 
-impl Walk<'_> {
-    fn run(mut self, follow: Follow, mut must_be_dir: bool) -> Result<Place, WalkError> {
+impl<S: Steps> Walk<'_, S> {
+    fn run(mut self, follow: Follow, mut must_be_dir: bool) -> Result<Place<S::Dir>, WalkError> {
         let mut steps = 0;
         while let Some(name) = self.queue.pop_front() {
             steps += 1;
@@ -206,8 +274,7 @@ impl Walk<'_> {
 
     /// Goes into a directory, or replaces a link by its target.
     fn enter(&mut self, name: OsString) -> Result<(), WalkError> {
-        let flags = PASS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat(self.top(), &*name, flags, Mode::empty()) {
+        match self.steps.enter(self.top(), &name) {
             Ok(dir) if self.stack.len() < MAX_DEPTH => {
                 self.stack.push((dir, name));
                 Ok(())
@@ -223,11 +290,7 @@ impl Walk<'_> {
 
     /// The target if the name is a link.
     fn link_at(&self, name: &OsStr) -> Result<Option<OsString>, WalkError> {
-        match readlinkat(self.top(), name, Vec::new()) {
-            Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
-            Err(Errno::INVAL | Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        Ok(self.steps.link(self.top(), name)?)
     }
 
     /// Puts a link's target in front of what is left. Says whether it must be a directory.
@@ -267,19 +330,19 @@ impl Walk<'_> {
         real
     }
 
-    fn top(&self) -> BorrowedFd<'_> {
-        self.stack.last().map_or(self.start.dir.as_fd(), |(fd, _)| fd.as_fd())
+    fn top(&self) -> &S::Dir {
+        self.stack.last().map_or(&self.first, |(dir, _)| dir)
     }
 
-    fn place(mut self, name: Option<OsString>, must_be_dir: bool) -> Place {
+    fn place(mut self, name: Option<OsString>, must_be_dir: bool) -> Place<S::Dir> {
         let real = self.real(name.as_deref());
         let mut parts = self.stack.iter().map(|(_, part)| part).chain(&name);
         let protected = self.start.protected
             || self.by_protected_link
             || parts.any(|part| is_protected(&part.to_string_lossy()));
         let dir = match self.stack.pop() {
-            Some((fd, _)) => Dir::Below(fd),
-            None => Dir::Start(Arc::clone(&self.start.dir)),
+            Some((dir, _)) => dir,
+            None => self.first,
         };
         Place { dir, name, real, protected, must_be_dir }
     }

@@ -203,6 +203,7 @@ fn a_disk_that_is_full_is_told_to_the_operator_and_a_limit_is_not_called_one() {
     let budget = || Budget::root(Level::Call, Caps::of(&limits()));
     let record = Record::new(budget(), 10);
     let device = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let device = crate::imports::files::Content { file: Arc::new(device), over: None };
     let error = write_billed(&device, &record, "/workspace/a.txt", b"x", Some(0)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(28));
     let (lists, bytes, _) = record.take();

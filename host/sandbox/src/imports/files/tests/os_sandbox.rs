@@ -150,6 +150,7 @@ async fn jar(
         budget: Budget::root(Level::Subagent, Caps::of(&Limits::default())),
         tools: jar_tools,
         secrets: crate::SecretStore::default(),
+        overlays: BTreeMap::new(),
         cancel: CancellationToken::new(),
     };
     (sandbox.jar(spec).unwrap(), rights)

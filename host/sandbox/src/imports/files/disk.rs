@@ -1,0 +1,119 @@
+//! The host's directories themselves, as operations on paths act on them.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::sync::Arc;
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Timestamps, fchmod, fstat, linkat, mkdirat, openat,
+    readlinkat, renameat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+use wasmtime_wasi::p2::FsResult;
+
+use super::alias::{Content, content};
+use super::closed::Closed;
+use super::open::Ask;
+use super::tree::{Tree, is};
+use super::walk::{Dir, Disk, Place, kind};
+use super::{Base, FilesCtx, Over, error};
+use crate::overlay::{Fault, Found};
+
+impl Tree for Disk {
+    fn first(&self, base: &Base) -> Dir {
+        Dir::Start(Arc::clone(&base.start.dir))
+    }
+
+    fn find(&self, place: &Place) -> Result<Found, Errno> {
+        place.stat().map(Found::on_disk)
+    }
+
+    fn target(&self, place: &Place) -> FsResult<CString> {
+        readlinkat(place.dir(), place.arg(), Vec::new()).map_err(error)
+    }
+
+    fn open_dir(&self, place: &Place, _found: &Found) -> Result<(Arc<File>, Option<Over>), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(place.dir(), place.arg(), flags, Mode::empty())?;
+        Ok((Arc::new(File::from(opened)), None))
+    }
+
+    fn open_file(
+        &mut self,
+        ctx: &FilesCtx,
+        base: &Base,
+        place: &Place,
+        found: Option<&Found>,
+        ask: &Ask,
+    ) -> FsResult<(File, Option<Over>)> {
+        let create = found.is_none();
+        // The process's umask narrows it.
+        let mode = Mode::from_raw_mode(0o666);
+        let opened =
+            openat(place.dir(), place.arg(), ask.file_flags(create), mode).map_err(error)?;
+        let stat = fstat(&opened).map_err(error)?;
+        if !is(&stat, FileType::RegularFile) {
+            return Err(ctx.special(&base.opened, &place.real));
+        }
+        if ask.write {
+            let found = Found::on_disk(stat);
+            ctx.has_one_name("open", &base.opened.mount, &place.real, &found)?;
+        }
+        let file = File::from(opened);
+        if ask.truncate {
+            file.set_len(0)?;
+        }
+        Ok((file, None))
+    }
+
+    fn make_dir(&mut self, place: &Place) -> Result<(), Fault> {
+        // The process's umask narrows it.
+        Ok(mkdirat(place.dir(), place.arg(), Mode::from_raw_mode(0o777))?)
+    }
+
+    fn remove_dir(&mut self, place: &Place) -> Result<(), Fault> {
+        Ok(unlinkat(place.dir(), place.arg(), AtFlags::REMOVEDIR)?)
+    }
+
+    fn unlink(&mut self, place: &Place, _found: &Found) -> Result<(), Fault> {
+        Ok(unlinkat(place.dir(), place.arg(), AtFlags::empty())?)
+    }
+
+    fn search(&self, place: &Place, closed: &Closed) -> Result<Content, Errno> {
+        content(place.dir(), place.arg(), closed)
+    }
+
+    fn rename(&mut self, old: &Place, new: &Place, found: &Found) -> Result<(), Fault> {
+        if is(&found.stat, FileType::RegularFile) {
+            keep_mode(old, new);
+        }
+        Ok(renameat(old.dir(), old.arg(), new.dir(), new.arg())?)
+    }
+
+    fn link(&mut self, old: &Place, new: &Place, _found: &Found) -> Result<(), Fault> {
+        Ok(linkat(old.dir(), old.arg(), new.dir(), new.arg(), AtFlags::empty())?)
+    }
+
+    fn touch(&mut self, place: &Place, _found: &Found, times: &Timestamps) -> Result<(), Fault> {
+        Ok(utimensat(place.dir(), place.arg(), times, AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+}
+
+/// Permissions that a file passes on to the one that replaces it: not set-user-id and its like.
+const KEPT_MODE: u32 = 0o777;
+
+/// Gives a file the permissions of the file that it is about to replace. Best effort: a file that
+/// cannot be opened keeps its own.
+fn keep_mode(from: &Place, onto: &Place) {
+    let Ok(replaced) = onto.stat() else { return };
+    if !is(&replaced, FileType::RegularFile) {
+        return;
+    }
+    // Not followed and not waited for, should somebody have put something else in its place.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = openat(from.dir(), from.arg(), flags, Mode::empty()) else { return };
+    // A file with another name may lie outside the mount under it.
+    if fstat(&file).is_ok_and(|stat| kind(&stat) == FileType::RegularFile && stat.st_nlink == 1) {
+        let _ = fchmod(file, Mode::from_raw_mode(replaced.st_mode & KEPT_MODE));
+    }
+}

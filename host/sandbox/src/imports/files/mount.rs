@@ -1,0 +1,164 @@
+//! Mounts: a directory held open, and what may be done below it.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_policy::{Access, GuestPath, Mount};
+use rustix::fs::{Mode, OFlags};
+use wasmtime_wasi::filesystem::{Dir, FsPerms, OpenMode};
+
+use super::alias::{self, Meant};
+use super::closed::Closed;
+use super::names;
+use super::walk::{HostDir, Place};
+use crate::overlay::Overlay;
+
+/// A mount with its directory held open. Cloning shares the directory, so a store is opened
+/// without a system call.
+#[derive(Clone)]
+pub(crate) struct OpenMount {
+    pub(super) info: Arc<MountInfo>,
+}
+
+pub(super) struct MountInfo {
+    pub(super) guest: GuestPath,
+    pub(super) access: Access,
+    /// As the guest's first descriptor; also the start of searches from the mount's top.
+    pub(super) root: Dir,
+    /// The mount's own directory is a protected name or lies below one, or in a closed directory.
+    pub(super) protected: bool,
+    /// What is not written, wherever in the mount it lies.
+    pub(super) closed: Closed,
+    /// The host's path of the directory, without links.
+    real: PathBuf,
+    /// Takes what is written, in the place of the directory.
+    pub(super) overlay: Option<Overlay>,
+}
+
+impl OpenMount {
+    /// Opens the directory of a mount. For `work_directories` see
+    /// [`crate::Sandbox::with_work_directories`]; in one of them nothing is closed.
+    pub(crate) fn open(
+        mount: &Mount,
+        work_directories: &[PathBuf],
+        closed: &Closed,
+    ) -> std::io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = Arc::new(File::from(rustix::fs::open(&mount.host, flags, Mode::empty())?));
+        Self::of(mount, dir, None, work_directories, closed)
+    }
+
+    /// As [`Self::open`], with an overlay of the mount's directory. With more access than
+    /// [`Access::Overlay`] too, what is written goes to the overlay.
+    pub(crate) fn open_over(
+        mount: &Mount,
+        overlay: &Overlay,
+        work_directories: &[PathBuf],
+        closed: &Closed,
+    ) -> std::io::Result<Self> {
+        let (named, lower) = (std::fs::metadata(&mount.host)?, overlay.lower().metadata()?);
+        if (named.dev(), named.ino()) != (lower.dev(), lower.ino()) {
+            let why = "the overlay is one of another directory";
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
+        }
+        let dir = Arc::clone(overlay.lower());
+        let mount = Mount { access: mount.access.min(Access::Overlay), ..mount.clone() };
+        Self::of(&mount, dir, Some(overlay.clone()), work_directories, closed)
+    }
+
+    fn of(
+        mount: &Mount,
+        dir: Arc<File>,
+        overlay: Option<Overlay>,
+        work_directories: &[PathBuf],
+        closed: &Closed,
+    ) -> std::io::Result<Self> {
+        if mount.access == Access::Overlay && overlay.is_none() {
+            let why = "the mount is written to an overlay, and the jar was given none";
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
+        }
+        let real = real_path(&dir, &mount.host)?;
+        let works = work_directories.iter().any(|directory| real.starts_with(directory));
+        let closed = if works { Closed::default() } else { closed.clone() };
+        let protected = lies_in_protected(&real, work_directories) || closed.reaches(dir.as_fd());
+        let (perms, mode) = means(mount.access, protected);
+        let mut root = Dir::new(dir.try_clone()?, perms, mode, true);
+        root.dir = dir;
+        let (guest, access) = (mount.guest.clone(), mount.access);
+        let info = MountInfo { guest, access, root, protected, closed, real, overlay };
+        Ok(Self { info: Arc::new(info) })
+    }
+
+    /// The same open directory, with no more access than given.
+    pub(crate) fn at_most(&self, access: Access) -> Self {
+        let here = &self.info;
+        if here.access <= access {
+            return self.clone();
+        }
+        let mut root = here.root.clone();
+        (root.perms, root.open_mode) = means(access, here.protected);
+        let MountInfo { guest, protected, closed, real, overlay, .. } = &**here;
+        let (guest, closed, real) = (guest.clone(), closed.clone(), real.clone());
+        let (protected, overlay) = (*protected, overlay.clone());
+        let info = MountInfo { guest, access, root, protected, closed, real, overlay };
+        Self { info: Arc::new(info) }
+    }
+
+    /// Where the guest sees it.
+    pub(crate) fn guest(&self) -> &GuestPath {
+        &self.info.guest
+    }
+
+    /// The device and inode of the directory: what it is, whatever its path.
+    pub(crate) fn identity(&self) -> std::io::Result<(u64, u64)> {
+        let found = self.info.root.dir.metadata()?;
+        Ok((found.dev(), found.ino()))
+    }
+}
+
+/// An access, in wasmtime-wasi's words.
+fn means(access: Access, protected: bool) -> (FsPerms, OpenMode) {
+    match (access, protected) {
+        (Access::ReadWrite, false) => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
+        // What is written goes elsewhere; wasmtime-wasi itself has nothing to write here.
+        (Access::Overlay, false) => (FsPerms::ReadOnly, OpenMode::READ | OpenMode::WRITE),
+        (Access::Read, _) | (Access::Overlay | Access::ReadWrite, true) => {
+            (FsPerms::ReadOnly, OpenMode::READ)
+        }
+    }
+}
+
+/// The path of an open directory, without links. Linux knows it, whatever the path that led
+/// here means by now; elsewhere, and without `/proc`, the path is followed again.
+fn real_path(dir: &File, host: &Path) -> std::io::Result<PathBuf> {
+    let held = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    if cfg!(target_os = "linux")
+        && let Ok(path) = std::fs::read_link(held)
+    {
+        return Ok(path);
+    }
+    std::fs::canonicalize(host)
+}
+
+/// Whether a part of the path is a protected name. INV-151: the path that leads to a work
+/// directory does not count; its own name and what lies below it do.
+fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
+    let above = work_directories.iter().find(|directory| host.starts_with(directory));
+    let above = above.and_then(|directory| directory.parent());
+    let counts = above.and_then(|above| host.strip_prefix(above).ok()).unwrap_or(host);
+    counts.components().any(|part| names::is_protected(&part.as_os_str().to_string_lossy()))
+}
+
+impl MountInfo {
+    pub(super) fn meant<D: HostDir>(&self, place: &Place<D>) -> Meant {
+        alias::meant_by_protected_links(&self.real, self.root.dir.as_fd(), place)
+    }
+
+    /// The guest's path of something below the mount, without links.
+    pub(super) fn guest_path(&self, real: &str) -> String {
+        if real.is_empty() { self.guest.to_string() } else { format!("{}/{real}", self.guest) }
+    }
+}

@@ -1,0 +1,484 @@
+//! Changing an overlay. Each change is one record that is written before it is true.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+use rustix::io::Errno;
+
+use super::layer::copy;
+use super::lower::is_file;
+use super::record::{Act, FileRecord, Origin, Record, Seen, Time, Times, mode};
+use super::rel::Rel;
+use super::room::{Full, Upper};
+use super::view::{At, Child, DirAt, Found, View};
+use crate::imports::files::walk::{Place, kind};
+
+/// Levels of directories below the root, and bytes of a path, at which something can be changed.
+/// Moving a directory may add as much again as is searched before; the index takes all that.
+const MAX_LEVELS: usize = 256;
+const MAX_PATH: usize = 16 << 10;
+
+/// What files and directories that a guest makes are allowed.
+const NEW_FILE: u32 = 0o644;
+const NEW_DIRECTORY: u32 = 0o755;
+
+/// Why a change is not made.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// As the operating system would say it.
+    Errno(Errno),
+    /// The quota, in words for the operator.
+    Full(String),
+    /// The layer cannot be written.
+    Io(io::Error),
+}
+
+impl From<Errno> for Fault {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+impl From<Full> for Fault {
+    fn from(Full(facts): Full) -> Self {
+        Self::Full(facts)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The content of a file that is about to be copied.
+struct Source {
+    file: File,
+    stat: Stat,
+    rel: Rel,
+    /// The file's number, if the index knows it.
+    known: Option<u64>,
+}
+
+impl View<'_> {
+    /// Makes a file where nothing is, and opens it.
+    pub(crate) fn make_file(
+        &mut self,
+        place: &Place<DirAt>,
+        flags: OFlags,
+    ) -> Result<(Arc<Upper>, File), Fault> {
+        let (path, hidden) = self.free(place)?;
+        self.has_room(1)?;
+        let id = self.state.tree.next_file();
+        self.shared.layer.create(id)?;
+        let file = FileRecord { copied: true, mode: NEW_FILE, origin: None };
+        let act = Act::File { path, id, file, hidden, new: true };
+        let opened = self.shared.layer.open_file(id, flags);
+        let done = opened.map_err(Fault::from).and_then(|opened| {
+            self.commit(act)?;
+            Ok(opened)
+        });
+        if done.is_err() {
+            self.shared.layer.remove(id);
+        }
+        let opened = done?;
+        let upper = Arc::new(Upper::new(&self.shared.room, id, None));
+        self.state.uppers.insert(id, Arc::clone(&upper));
+        Ok((upper, opened))
+    }
+
+    pub(crate) fn make_dir(&mut self, place: &Place<DirAt>) -> Result<(), Fault> {
+        let (path, hidden) = self.free(place)?;
+        self.has_room(1)?;
+        self.commit(Act::Directory { path, origin: None, mode: NEW_DIRECTORY, hidden })
+    }
+
+    /// The bytes that have to be copied before what was found can be written.
+    pub(crate) fn to_copy(&self, place: &Place<DirAt>, found: &Found) -> Result<u64, Fault> {
+        Ok(self.source(place, found)?.map_or(0, |source| length(&source.stat)))
+    }
+
+    /// Opens a file for writing. Its content is copied first, at most this many bytes of it.
+    pub(crate) fn open_to_write(
+        &mut self,
+        place: &Place<DirAt>,
+        found: &Found,
+        flags: OFlags,
+        keep: u64,
+    ) -> Result<(Arc<Upper>, File), Fault> {
+        let id = match (self.source(place, found)?, found.child) {
+            (Some(source), _) => self.copy_up(place, source, keep)?,
+            (None, Child::File(id)) => id,
+            (None, _) => return Err(Errno::ISDIR.into()),
+        };
+        let file = self.shared.layer.open_file(id, flags)?;
+        Ok((self.upper(id)?, file))
+    }
+
+    /// What would be copied: the content of a file that is not in the layer.
+    fn source(&self, place: &Place<DirAt>, found: &Found) -> Result<Option<Source>, Fault> {
+        let (rel, known, opened) = match found.child {
+            Child::File(id) => match self.content_below(id) {
+                Some(rel) => {
+                    let (dir, name) = self.shared.lower.place(&rel)?;
+                    let opened = dir.open(name)?;
+                    (rel, Some(id), opened)
+                }
+                None => return Ok(None),
+            },
+            Child::Lower => {
+                let lower = place.at().lower.as_ref().ok_or(Errno::NOENT)?;
+                let name = place.name.as_deref().ok_or(Errno::ISDIR)?;
+                (lower.rel.join(name), None, lower.open(name)?)
+            }
+            Child::Dir(_) | Child::Nothing => return Ok(None),
+        };
+        let (file, stat) = opened;
+        if !is_file(&stat) {
+            // It was one when it was looked at.
+            return Err(Errno::NXIO.into());
+        }
+        Ok(Some(Source { file, stat, rel, known }))
+    }
+
+    fn copy_up(&mut self, place: &Place<DirAt>, from: Source, keep: u64) -> Result<u64, Fault> {
+        let seen = Seen::of(&from.stat);
+        let identity = (seen.device, seen.inode);
+        let (id, act) = match from.known {
+            Some(id) => (id, Act::CopiedUp { id }),
+            None => {
+                let path = self.path_at(place)?;
+                self.has_room(1)?;
+                let id = self.state.tree.next_file();
+                let origin = Some(Origin { rel: from.rel.clone(), seen });
+                let file = FileRecord { copied: true, mode: seen.mode, origin };
+                (id, Act::File { path, id, file, hidden: Some(seen), new: false })
+            }
+        };
+        let times = self.state.tree.file(id).map(|file| file.times).unwrap_or_default();
+        let upper = Arc::new(Upper::new(&self.shared.room, id, Some(identity)));
+        let mut growing = upper.grow();
+        growing.to(keep)?;
+        let to = self.shared.layer.create(id)?;
+        let copied = copy(&from.file, &to, keep).and_then(|copied| {
+            // What was shared may have grown meanwhile.
+            to.set_len(copied)?;
+            if keep > 0 || length(&from.stat) == 0 {
+                futimens(&to, &kept_times(&from.stat, times))?;
+            }
+            Ok(copied)
+        });
+        let done = match copied {
+            Ok(copied) => {
+                growing.settle(copied);
+                self.commit(act)
+            }
+            Err(error) => {
+                drop(growing);
+                Err(error.into())
+            }
+        };
+        if let Err(fault) = done {
+            self.shared.layer.remove(id);
+            return Err(fault);
+        }
+        self.state.uppers.insert(id, Arc::clone(&upper));
+        let reader = self.state.readers.get(&from.rel).and_then(std::sync::Weak::upgrade);
+        if let Some(reader) = reader {
+            let to = self.shared.layer.open_file(id, OFlags::RDONLY)?;
+            reader.move_to(identity, &upper, Arc::new(to));
+        }
+        self.shared.digests.add(seen, from.file);
+        Ok(id)
+    }
+
+    /// Takes a name away: of a file, or of an empty directory.
+    pub(crate) fn remove(&mut self, place: &Place<DirAt>, found: &Found) -> Result<(), Fault> {
+        let name = place.name.as_deref().ok_or(Errno::INVAL)?;
+        if kind(&found.stat) == FileType::Directory && !self.is_empty(place.at(), name, found)? {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        let path = self.path_at(place)?;
+        let hidden = self.hides(place.at(), name)?;
+        // A name that is hidden counts as one that was made.
+        if found.child == Child::Lower || self.is_own_place(found) {
+            self.has_room(1)?;
+        }
+        self.commit(Act::Gone { path, hidden })
+    }
+
+    fn is_own_place(&self, found: &Found) -> bool {
+        matches!(found.child, Child::Dir(id) if self.state.tree.is_own_place(id))
+    }
+
+    fn is_empty(&self, dir: &DirAt, name: &OsStr, found: &Found) -> Result<bool, Errno> {
+        use crate::imports::files::walk::Steps as _;
+        let found = match found.child {
+            Child::Dir(id) => self.known_dir(dir, name, id)?,
+            _ => self.enter(dir, name)?,
+        };
+        Ok(self.list(&found, 0)?.is_empty())
+    }
+
+    /// Moves a name, as the operating system would. A file gets the permissions of the one that it
+    /// replaces.
+    pub(crate) fn rename(
+        &mut self,
+        [old, new]: [&Place<DirAt>; 2],
+        found: &Found,
+    ) -> Result<(), Fault> {
+        let busy = Errno::BUSY;
+        let old_name = old.name.as_deref().ok_or(busy)?;
+        let new_name = new.name.as_deref().ok_or(busy)?;
+        let (from, to) = (self.path_at(old)?, self.path_at(new)?);
+        let is_dir = kind(&found.stat) == FileType::Directory;
+        if is_dir && to.is_below(&from) {
+            return Err(Errno::INVAL.into());
+        }
+        if from.is_below(&to) {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        let target = match self.look_up(new) {
+            Ok(target) => Some(target),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(errno.into()),
+        };
+        if let Some(target) = &target {
+            let same = matches!(found.child, Child::File(_)) && found.child == target.child;
+            if from == to || same {
+                return Ok(());
+            }
+            match (is_dir, kind(&target.stat) == FileType::Directory) {
+                (true, false) => return Err(Errno::NOTDIR.into()),
+                (false, true) => return Err(Errno::ISDIR.into()),
+                (true, true) if !self.is_empty(new.at(), new_name, target)? => {
+                    return Err(Errno::NOTEMPTY.into());
+                }
+                _ => {}
+            }
+        }
+        let left = self.hides(old.at(), old_name)?;
+        let hidden = self.hides(new.at(), new_name)?;
+        self.has_room(2)?;
+        let replaced = target.filter(|target| is_file(&target.stat) && found.names == 1);
+        let mode = replaced.map(|target| self.mode(&target));
+        if found.child == Child::Lower && !is_dir {
+            self.take_in(old, &from, found)?;
+        }
+        self.commit(Act::Moved { from, to, left, hidden, mode })
+    }
+
+    /// The permissions that a file has.
+    fn mode(&self, found: &Found) -> u32 {
+        match found.child {
+            Child::File(id) => self.state.tree.file(id).map_or(NEW_FILE, |file| file.record.mode),
+            _ => mode(&found.stat),
+        }
+    }
+
+    /// Gives a file one more name.
+    pub(crate) fn link(
+        &mut self,
+        [old, new]: [&Place<DirAt>; 2],
+        found: &Found,
+    ) -> Result<(), Fault> {
+        let (path, hidden) = self.free(new)?;
+        let from = self.path_at(old)?;
+        self.has_room(2)?;
+        let id = match found.child {
+            Child::File(id) => id,
+            _ => self.take_in(old, &from, found)?,
+        };
+        self.commit(Act::Link { path, id, hidden })
+    }
+
+    /// Sets times of what was found.
+    pub(crate) fn touch(
+        &mut self,
+        place: &Place<DirAt>,
+        found: &Found,
+        times: &Timestamps,
+    ) -> Result<(), Fault> {
+        let path = match &place.name {
+            Some(_) => self.path_at(place)?,
+            None => return self.touch_dir(place.at(), times),
+        };
+        let known = match found.child {
+            Child::File(id) if self.content_below(id).is_none() => {
+                return Ok(self.shared.layer.set_times(id, times)?);
+            }
+            Child::File(id) => Some(id),
+            Child::Lower if kind(&found.stat) != FileType::Directory => {
+                self.has_room(1)?;
+                Some(self.take_in(place, &path, found)?)
+            }
+            _ => None,
+        };
+        self.commit(Act::Times { path, times: stated(times) })?;
+        // Whoever reads it sees them also when it has no name any more.
+        let file = known.and_then(|id| self.state.tree.file(id));
+        if let Some((file, origin)) =
+            file.and_then(|file| Some((file, file.record.origin.as_ref()?)))
+            && let Some(reader) = self.state.readers.get(&origin.rel)
+            && let Some(reader) = reader.upgrade()
+        {
+            reader.set_times(file.times);
+        }
+        Ok(())
+    }
+
+    /// Sets times of a directory. Of one that was removed nobody sees them.
+    pub(crate) fn touch_dir(&mut self, dir: &DirAt, times: &Timestamps) -> Result<(), Fault> {
+        match self.path_of(dir)? {
+            Some(path) => self.commit(Act::Times { path, times: stated(times) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes down what the lower directory has under a name, as it is there.
+    fn take_in(&mut self, place: &Place<DirAt>, path: &Rel, found: &Found) -> Result<u64, Fault> {
+        let name = place.name.as_deref().ok_or(Errno::INVAL)?;
+        let lower = place.at().lower.as_ref().ok_or(Errno::NOENT)?;
+        let seen = Seen::of(&found.stat);
+        let origin = Some(Origin { rel: lower.rel.join(name), seen });
+        let id = self.state.tree.next_file();
+        let file = FileRecord { copied: false, mode: seen.mode, origin };
+        let path = path.clone();
+        self.commit(Act::File { path, id, file, hidden: Some(seen), new: false })?;
+        Ok(id)
+    }
+
+    /// A path at which nothing is, and what the lower directory has there.
+    fn free(&self, place: &Place<DirAt>) -> Result<(Rel, Option<Seen>), Fault> {
+        let name = place.name.as_deref().ok_or(Errno::EXIST)?;
+        match self.look_up(place) {
+            Ok(_) => return Err(Errno::EXIST.into()),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok((self.path_at(place)?, self.hides(place.at(), name)?))
+    }
+
+    /// What a name means in the lower directory. What was hidden once stays as it was seen then.
+    fn hides(&self, dir: &DirAt, name: &OsStr) -> Result<Option<Seen>, Errno> {
+        if let At::Known(id) = dir.at
+            && let Some(entry) = self.state.tree.dir(id).and_then(|known| known.entries.get(name))
+            && entry.hidden.is_some()
+        {
+            return Ok(entry.hidden);
+        }
+        match &dir.lower {
+            Some(lower) => Ok(lower.look(name)?.as_ref().map(Seen::of)),
+            None => Ok(None),
+        }
+    }
+
+    /// The path of a place that is about to be changed.
+    pub(super) fn path_at(&self, place: &Place<DirAt>) -> Result<Rel, Errno> {
+        let dir = self.path_of(place.at())?.ok_or(Errno::NOENT)?;
+        let path = place.name.as_deref().map_or_else(|| dir.clone(), |name| dir.join(name));
+        if path.as_bytes().len() > MAX_PATH || path.names().count() > MAX_LEVELS {
+            return Err(Errno::NAMETOOLONG);
+        }
+        Ok(path)
+    }
+
+    /// The path of a directory as guests see it; `None` = it was removed.
+    fn path_of(&self, dir: &DirAt) -> Result<Option<Rel>, Errno> {
+        let tree = &self.state.tree;
+        let lower = match (dir.at, &dir.lower) {
+            (At::Known(id), _) => return Ok(tree.path_of(id)),
+            (At::Lower, Some(lower)) => &lower.rel,
+            (At::Lower, None) | (At::Gone, _) => return Ok(None),
+        };
+        let mut names: Vec<&OsStr> = Vec::new();
+        let mut path = lower.as_bytes();
+        loop {
+            if let Some(above) = tree.dir_below(path).and_then(|id| tree.path_of(id)) {
+                return Ok(Some(names.iter().rev().fold(above, |path, name| path.join(name))));
+            }
+            let Some((above, name)) = super::rel::split(path) else { return Ok(None) };
+            names.push(name);
+            path = above;
+        }
+    }
+
+    fn has_room(&self, entries: u64) -> Result<(), Fault> {
+        let (used, most) = (self.state.tree.count(), self.shared.room.quota().files);
+        if used.saturating_add(entries) > most {
+            let facts = format!("the overlay holds {used} of at most {most} files");
+            return Err(Fault::Full(facts));
+        }
+        Ok(())
+    }
+
+    fn upper(&self, id: u64) -> Result<Arc<Upper>, Errno> {
+        self.state.uppers.get(&id).map(Arc::clone).ok_or(Errno::NOENT)
+    }
+
+    /// Writes a change down, and makes it.
+    fn commit(&mut self, act: Act) -> Result<(), Fault> {
+        self.write_down(act)?;
+        self.note_digests();
+        Ok(())
+    }
+
+    /// Writes down the digests that were made meanwhile. One that is lost is made again, if what it
+    /// is of is still there when somebody asks.
+    pub(super) fn note_digests(&mut self) {
+        for (seen, digest) in self.shared.digests.take() {
+            let _ = self.write_down(Act::Digest { seen, digest });
+        }
+    }
+
+    pub(super) fn write_down(&mut self, act: Act) -> Result<(), Fault> {
+        let record = Record { at: Time::now(), act };
+        let state = &mut *self.state;
+        state.journal.append(&record)?;
+        match state.tree.apply(&record) {
+            Ok(None) => {}
+            Ok(Some(id)) => {
+                state.uppers.remove(&id);
+                self.shared.layer.remove(id);
+            }
+            Err(_) => {
+                state.journal.take_back(&record);
+                return Err(Errno::IO.into());
+            }
+        }
+        if state.journal.is_long() {
+            // Where that fails, what is there still says the same, at greater length.
+            let _ = state.journal.replace(&state.tree.records());
+        }
+        Ok(())
+    }
+}
+
+fn length(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// Times for the index: the present is a time too.
+fn stated(times: &Timestamps) -> Times {
+    let stated = |time: &Timespec| match time.tv_nsec {
+        UTIME_OMIT => None,
+        UTIME_NOW => Some(Time::now()),
+        nanoseconds => Some(Time::of(time.tv_sec, nanoseconds)),
+    };
+    Times { accessed: stated(&times.last_access), modified: stated(&times.last_modification) }
+}
+
+/// The times that a copy keeps: those of the file, or what was set instead.
+fn kept_times(stat: &Stat, times: Times) -> Timestamps {
+    let time = |set: Option<Time>, own: Time| {
+        let Time { seconds, nanoseconds } = set.unwrap_or(own);
+        Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() }
+    };
+    Timestamps {
+        last_access: time(times.accessed, Time::of(stat.st_atime, stat.st_atime_nsec)),
+        last_modification: time(times.modified, Time::of(stat.st_mtime, stat.st_mtime_nsec)),
+    }
+}

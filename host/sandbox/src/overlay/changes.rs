@@ -1,0 +1,320 @@
+//! What an overlay changes, for the host. No guest is told.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::io::Errno;
+
+use super::Overlay;
+use super::digests::digest;
+use super::record::{Act, Kind, Seen, Time, Times};
+use super::rel::Rel;
+use super::tree::{Entry, FileNode, Node, ROOT};
+use super::view::{ReadFile, View};
+use crate::Digest;
+
+/// One thing that is not as in the lower directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Where the agent sees it, below the lower directory.
+    pub path: PathBuf,
+    /// What is different.
+    pub kind: ChangeKind,
+    /// Whether it is a directory; of one that was deleted: whether it was one.
+    pub directory: bool,
+    /// The permissions that it has (`0o755`), as far as files have them; of what was deleted: that
+    /// it had.
+    pub mode: u32,
+    /// What stood there in the lower directory, when it was first changed, hidden or moved; of what
+    /// was renamed: what stood at `from`. `None` = nothing did.
+    pub original: Option<Original>,
+}
+
+/// What is different. A directory stands before what it holds; what a new, a renamed or a deleted
+/// one held in the lower directory is not listed by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// Its content may be another. A file that was replaced by another one is modified too.
+    Modified,
+    /// It is gone, with all that it held.
+    Deleted,
+    /// It has another place.
+    Renamed {
+        /// The place in the lower directory.
+        from: PathBuf,
+        /// Whether its content may be another too. Changes below a directory are listed apart.
+        modified: bool,
+    },
+    /// Its permissions alone are others.
+    Mode,
+}
+
+/// What something was in the lower directory. Whoever applies a change to it looks whether it still
+/// is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Original {
+    /// Device and inode.
+    pub identity: (u64, u64),
+    /// Bytes.
+    pub size: u64,
+    /// When its content changed last.
+    pub modified: SystemTime,
+    /// When anything of it changed last.
+    pub changed: SystemTime,
+    /// Permissions.
+    pub mode: u32,
+    /// Whether it was a directory.
+    pub directory: bool,
+    /// Hard links. A file with several must not be changed in place: another one may lie anywhere.
+    pub links: u64,
+    /// The SHA-256 of its content, of a file that was copied. `None` where it was not, where it is
+    /// larger than 256 MiB, or where it changed before the digest was made.
+    pub digest: Option<Digest>,
+}
+
+impl Overlay {
+    /// All that is not as in the lower directory, sorted by path. Takes time where digests are not
+    /// made yet: wait for it on a thread that may block.
+    pub fn changes(&self) -> Vec<Change> {
+        self.shared.digests.wait();
+        let mut view = self.view();
+        view.note_digests();
+        view.make_digests();
+        let mut changes = Changes::of(&view);
+        changes.dir(ROOT, &Rel::default());
+        let mut changes = changes.found;
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        changes
+    }
+
+    /// Opens a file as the agent sees it, for reading. No link is followed, not of the lower
+    /// directory either.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it is no regular file.
+    pub fn open_file(&self, path: impl AsRef<Path>) -> io::Result<File> {
+        use crate::imports::files::walk::{Place, Steps as _};
+        let rel = Rel::from_bytes(path.as_ref().as_os_str().as_bytes());
+        let rel = rel.ok_or(io::ErrorKind::InvalidInput)?;
+        let mut view = self.view();
+        let mut dir = view.dir(&View::root(), Some(self.lower()));
+        let mut names: Vec<&OsStr> = rel.names().collect();
+        let last = names.pop().ok_or(io::ErrorKind::IsADirectory)?;
+        for name in names {
+            dir = view.enter(&dir, name)?;
+        }
+        let place = Place::of_name(dir, last.to_owned());
+        let found = view.find(&place)?;
+        match view.open_to_read(&place, &found)? {
+            ReadFile::Lower(_, file) | ReadFile::Upper(_, file) => Ok(file),
+            ReadFile::Special => Err(Errno::INVAL.into()),
+        }
+    }
+}
+
+impl View<'_> {
+    /// Makes the digests that are missing: their maker was killed.
+    fn make_digests(&mut self) {
+        let tree = &self.state.tree;
+        let origins = tree.files().filter_map(|(_, file)| {
+            let origin = file.record.origin.as_ref().filter(|_| file.record.copied)?;
+            let missing = tree.digest(&origin.seen).is_none();
+            missing.then(|| (origin.rel.clone(), origin.seen))
+        });
+        let origins: Vec<_> = origins.collect();
+        for (rel, seen) in origins {
+            let opened = self.shared.lower.place(&rel).and_then(|(dir, name)| dir.open(name));
+            if let Ok((file, _)) = opened
+                && let Some(digest) = digest(&seen, &file)
+            {
+                let _ = self.write_down(Act::Digest { seen, digest });
+            }
+        }
+    }
+}
+
+struct Changes<'a> {
+    view: &'a View<'a>,
+    /// Places in the lower directory whose content is seen elsewhere: these are not deleted.
+    moved: HashSet<Rel>,
+    /// Files that have a name where they were; others of their names are new.
+    at_home: HashSet<u64>,
+    /// Files that were told to be renamed.
+    renamed: HashSet<u64>,
+    found: Vec<Change>,
+}
+
+impl<'a> Changes<'a> {
+    fn of(view: &'a View<'a>) -> Self {
+        let mut all = Self {
+            view,
+            moved: HashSet::new(),
+            at_home: HashSet::new(),
+            renamed: HashSet::new(),
+            found: Vec::new(),
+        };
+        all.find_moved(ROOT);
+        all
+    }
+
+    fn find_moved(&mut self, id: u64) {
+        let tree = &self.view.state.tree;
+        let Some(dir) = tree.dir(id) else { return };
+        for (name, entry) in &dir.entries {
+            let own = dir.origin.as_ref().map(|lower| lower.rel.join(name));
+            let from = match entry.node {
+                Some(Node::Directory(id)) => {
+                    self.find_moved(id);
+                    tree.dir(id).and_then(|dir| dir.origin.as_ref()).map(|lower| &lower.rel)
+                }
+                Some(Node::File(id)) => {
+                    let origin = tree.file(id).and_then(|file| file.record.origin.as_ref());
+                    if origin.is_some_and(|origin| Some(&origin.rel) == own.as_ref()) {
+                        self.at_home.insert(id);
+                    }
+                    origin.map(|origin| &origin.rel)
+                }
+                None => None,
+            };
+            self.moved.extend(from.filter(|from| own.as_ref() != Some(from)).cloned());
+        }
+    }
+
+    fn dir(&mut self, id: u64, path: &Rel) {
+        let tree = &self.view.state.tree;
+        let Some(dir) = tree.dir(id) else { return };
+        let mut names: Vec<_> = dir.entries.iter().collect();
+        names.sort_by_key(|(name, _)| *name);
+        for (name, entry) in names {
+            let own = dir.origin.as_ref().map(|lower| lower.rel.join(name));
+            let path = path.join(name);
+            match entry.node {
+                None => self.deleted(&path, own.as_ref(), entry),
+                Some(Node::File(id)) => {
+                    if let Some(file) = tree.file(id) {
+                        self.file(path, own.as_ref(), entry, (id, file));
+                    }
+                }
+                Some(Node::Directory(id)) => {
+                    self.sub_dir(&path, own.as_ref(), entry, id);
+                    self.dir(id, &path);
+                }
+            }
+        }
+    }
+
+    fn deleted(&mut self, path: &Rel, own: Option<&Rel>, entry: &Entry) {
+        let Some(hidden) = entry.hidden else { return };
+        if own.is_none_or(|own| !self.moved.contains(own)) {
+            let directory = hidden.kind == Kind::Directory;
+            self.tell(path, ChangeKind::Deleted, directory, hidden.mode, Some(&hidden));
+        }
+    }
+
+    fn file(&mut self, path: Rel, own: Option<&Rel>, entry: &Entry, (id, file): (u64, &FileNode)) {
+        let FileNode { record, times, .. } = file;
+        let origin = record.origin.as_ref().filter(|origin| {
+            // One name of several is the one that it had, or was moved to.
+            Some(&origin.rel) == own || (!self.at_home.contains(&id) && self.renamed.insert(id))
+        });
+        let (kind, original) = match origin {
+            Some(origin) if Some(&origin.rel) == own => {
+                let kind = if record.copied || *times != Times::default() {
+                    ChangeKind::Modified
+                } else if record.mode != origin.seen.mode {
+                    ChangeKind::Mode
+                } else {
+                    return;
+                };
+                (kind, Some(&origin.seen))
+            }
+            Some(origin) => {
+                // What stood at the new place has gone, if it has no new place itself.
+                self.deleted(&path, own, entry);
+                let (from, modified) = (host_path(&origin.rel), record.copied);
+                (ChangeKind::Renamed { from, modified }, Some(&origin.seen))
+            }
+            None => match &entry.hidden {
+                Some(hidden)
+                    if hidden.kind == Kind::File
+                        && own.is_none_or(|own| !self.moved.contains(own)) =>
+                {
+                    (ChangeKind::Modified, Some(hidden))
+                }
+                _ => {
+                    self.deleted(&path, own, entry);
+                    (ChangeKind::Added, None)
+                }
+            },
+        };
+        self.tell(&path, kind, false, record.mode, original);
+    }
+
+    fn sub_dir(&mut self, path: &Rel, own: Option<&Rel>, entry: &Entry, id: u64) {
+        let Some(dir) = self.view.state.tree.dir(id) else { return };
+        match &dir.origin {
+            Some(lower) if Some(&lower.rel) == own => {}
+            Some(lower) => {
+                self.deleted(path, own, entry);
+                let from = host_path(&lower.rel);
+                let kind = ChangeKind::Renamed { from, modified: false };
+                let mode = lower.seen.map_or(dir.mode, |seen| seen.mode);
+                self.tell(path, kind, true, mode, lower.seen.as_ref());
+            }
+            None => {
+                self.deleted(path, own, entry);
+                self.tell(path, ChangeKind::Added, true, dir.mode, None);
+            }
+        }
+    }
+
+    fn tell(
+        &mut self,
+        path: &Rel,
+        kind: ChangeKind,
+        directory: bool,
+        mode: u32,
+        seen: Option<&Seen>,
+    ) {
+        let path = host_path(path);
+        let original = seen.map(|seen| self.original(seen));
+        self.found.push(Change { path, kind, directory, mode, original });
+    }
+
+    fn original(&self, seen: &Seen) -> Original {
+        let digest = self.view.state.tree.digest(seen);
+        Original {
+            identity: (seen.device, seen.inode),
+            size: seen.size,
+            modified: system_time(seen.modified),
+            changed: system_time(seen.changed),
+            mode: seen.mode,
+            directory: seen.kind == Kind::Directory,
+            links: seen.links,
+            digest: digest.map(Digest::from_bytes),
+        }
+    }
+}
+
+fn host_path(rel: &Rel) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(rel.as_bytes()))
+}
+
+fn system_time(time: Time) -> SystemTime {
+    let whole = Duration::from_secs(time.seconds.unsigned_abs());
+    let begun = if time.seconds < 0 {
+        SystemTime::UNIX_EPOCH.checked_sub(whole)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_add(whole)
+    };
+    let part = Duration::from_nanos(time.nanoseconds.into());
+    begun.and_then(|time| time.checked_add(part)).unwrap_or(SystemTime::UNIX_EPOCH)
+}

@@ -1,0 +1,123 @@
+//! Digests of what was copied, made beside the work: whoever writes to a file does not wait for it.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+use super::record::Seen;
+
+/// Files that wait, each held open. The next one is not put off.
+const MOST: usize = 64;
+/// Bytes of a file of which a digest is made. What is larger is known by its size and times.
+const LARGEST: u64 = 256 << 20;
+/// Bytes read at a time.
+const STEP: usize = 256 << 10;
+
+/// Files of which digests are wanted, and those that are made.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    idle: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<(Seen, File)>,
+    made: Vec<(Seen, [u8; 32])>,
+    /// A thread is at it, and ends when nothing waits.
+    works: bool,
+}
+
+impl Queue {
+    /// Wants the digest of a file that was this when it was opened.
+    pub(super) fn add(&self, seen: Seen, file: File) {
+        if seen.size > LARGEST {
+            return;
+        }
+        let mut state = self.shared.lock();
+        if state.waiting.len() >= MOST {
+            drop(state);
+            return self.shared.make(seen, &file);
+        }
+        state.waiting.push_back((seen, file));
+        if !state.works {
+            state.works = true;
+            drop(state);
+            let shared = Arc::clone(&self.shared);
+            let work = move || shared.work();
+            let thread = std::thread::Builder::new().name("overlay-digests".to_owned());
+            if thread.spawn(work).is_err() {
+                self.shared.work();
+            }
+        }
+    }
+
+    /// The digests made since the last time.
+    pub(super) fn take(&self) -> Vec<(Seen, [u8; 32])> {
+        std::mem::take(&mut self.shared.lock().made)
+    }
+
+    /// Waits until none is wanted any more.
+    pub(super) fn wait(&self) {
+        let mut state = self.shared.lock();
+        while state.works {
+            state = self.shared.idle.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        loop {
+            let mut state = self.lock();
+            let Some((seen, file)) = state.waiting.pop_front() else {
+                state.works = false;
+                self.idle.notify_all();
+                return;
+            };
+            drop(state);
+            self.make(seen, &file);
+        }
+    }
+
+    fn make(&self, seen: Seen, file: &File) {
+        if let Some(digest) = digest(&seen, file) {
+            self.lock().made.push((seen, digest));
+        }
+    }
+}
+
+/// The SHA-256 of a file, if it was the same before and after.
+pub(super) fn digest(seen: &Seen, file: &File) -> Option<[u8; 32]> {
+    let same = || rustix::fs::fstat(file).is_ok_and(|stat| Seen::of(&stat) == *seen);
+    if seen.size > LARGEST || !same() {
+        return None;
+    }
+    let mut sum = Sha256::new();
+    let mut buffer = vec![0; STEP];
+    let mut at = 0;
+    while at <= seen.size {
+        match file.read_at(&mut buffer, at) {
+            Ok(0) => break,
+            Ok(read) => {
+                sum.update(buffer.get(..read)?);
+                at += read as u64;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+    same().then(|| sum.finalize().into())
+}

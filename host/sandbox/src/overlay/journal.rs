@@ -1,0 +1,166 @@
+//! The index on disk: records in the order of the changes, each with its length and a checksum.
+//!
+//! A record is written by one call after the content that it speaks of, and only then is the
+//! change acknowledged. What a process that was killed has left half written is dropped when the
+//! index is opened; a record in the middle that is not what was written is an error.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, openat, renameat};
+use sha2::{Digest as _, Sha256};
+
+use super::record::Record;
+
+/// The first bytes: what it is, and which version.
+const MAGIC: &[u8] = b"belljar overlay 1\n";
+const NAME: &str = "index";
+const NEXT: &str = "index.next";
+
+/// Bytes of one record: the longest paths fit, see `MAX_LEVELS` in `acts.rs`.
+const MAX_RECORD: usize = 256 << 10;
+/// Bytes before a record: its length, its checksum.
+const HEAD: usize = 4 + SUM;
+const SUM: usize = 8;
+
+/// Bytes of an index that is never written anew.
+const SMALL: u64 = 256 << 10;
+
+/// The index, open for appending.
+#[derive(Debug)]
+pub(super) struct Journal {
+    layer: OwnedFd,
+    file: File,
+    /// Where the next record goes.
+    len: u64,
+    /// Its length when it last held no more than what counts.
+    compact: u64,
+    /// Something could be neither written nor taken back.
+    broken: bool,
+}
+
+impl Journal {
+    /// Opens the index of a layer, or begins one; drops a torn end.
+    pub(super) fn open(layer: OwnedFd) -> io::Result<(Self, Vec<Record>)> {
+        let mut file = File::from(open(&layer, NAME, OFlags::CREATE)?);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        if MAGIC.starts_with(&bytes) {
+            file = fresh(&layer, &[])?;
+            bytes = MAGIC.to_vec();
+        }
+        let (records, len) = parse(&bytes)?;
+        file.set_len(len as u64)?;
+        let (len, compact) = (len as u64, len as u64);
+        Ok((Self { layer, file, len, compact, broken: false }, records))
+    }
+
+    /// Appends one record: on disk for whoever reads after this process was killed. After an error
+    /// nothing of it is there.
+    pub(super) fn append(&mut self, record: &Record) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other("an earlier change could not be written down"));
+        }
+        let bytes = frame(record)?;
+        let written = write_at(&self.file, &bytes, self.len);
+        if written.is_err() {
+            self.broken = self.file.set_len(self.len).is_err();
+        }
+        written?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Takes the last record back: it did not fit.
+    pub(super) fn take_back(&mut self, record: &Record) {
+        let len = frame(record).map_or(0, |bytes| bytes.len() as u64);
+        self.len = self.len.saturating_sub(len);
+        self.broken = self.file.set_len(self.len).is_err();
+    }
+
+    /// Whether most of it does not count any more.
+    pub(super) fn is_long(&self) -> bool {
+        !self.broken && self.len > SMALL.max(self.compact.saturating_mul(3))
+    }
+
+    /// Puts these records in the place of all. Where that fails the old ones stay.
+    pub(super) fn replace(&mut self, records: &[Record]) -> io::Result<()> {
+        // Not again before it has grown as much once more, whether it works or not.
+        self.compact = self.len;
+        let file = fresh(&self.layer, records)?;
+        let len = file.metadata()?.len();
+        (self.file, self.len, self.compact) = (file, len, len);
+        Ok(())
+    }
+}
+
+/// Writes an index anew, beside the old one, and puts it in its place.
+fn fresh(layer: &OwnedFd, records: &[Record]) -> io::Result<File> {
+    let mut file = File::from(open(layer, NEXT, OFlags::CREATE | OFlags::TRUNC)?);
+    let mut bytes = MAGIC.to_vec();
+    for record in records {
+        bytes.extend(frame(record)?);
+    }
+    file.write_all(&bytes)?;
+    renameat(layer, NEXT, layer, NAME)?;
+    Ok(file)
+}
+
+fn open(layer: &OwnedFd, name: &str, more: OFlags) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
+    Ok(openat(layer.as_fd(), name, flags, Mode::from_raw_mode(0o600))?)
+}
+
+fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    use std::os::unix::fs::FileExt as _;
+    file.write_all_at(bytes, at)
+}
+
+fn frame(record: &Record) -> io::Result<Vec<u8>> {
+    let body = record.encode();
+    let len = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_RECORD);
+    let len = len.ok_or_else(|| io::Error::other("the paths are too long for the index"))?;
+    let mut bytes = Vec::with_capacity(HEAD + body.len());
+    bytes.extend_from_slice(&len.to_le_bytes());
+    bytes.extend_from_slice(&sum(len, &body));
+    bytes.extend_from_slice(&body);
+    Ok(bytes)
+}
+
+fn sum(len: u32, body: &[u8]) -> [u8; SUM] {
+    let all = Sha256::new().chain_update(len.to_le_bytes()).chain_update(body).finalize();
+    let mut sum = [0; SUM];
+    sum.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+    sum
+}
+
+/// The records, and the length of what they take. Less than was there = a torn end.
+fn parse(bytes: &[u8]) -> io::Result<(Vec<Record>, usize)> {
+    let bad = |at: usize| {
+        let why = format!("the index of the overlay is damaged at byte {at}");
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    };
+    let mut rest = bytes.strip_prefix(MAGIC).ok_or_else(|| bad(0))?;
+    let mut records = Vec::new();
+    loop {
+        let at = bytes.len() - rest.len();
+        let Some((head, after)) = rest.split_first_chunk::<HEAD>() else {
+            return Ok((records, at));
+        };
+        let [a, b, c, d, stated @ ..] = *head;
+        let len = u32::from_le_bytes([a, b, c, d]);
+        if len as usize > MAX_RECORD {
+            return Err(bad(at));
+        }
+        let Some((body, after)) = after.split_at_checked(len as usize) else {
+            return Ok((records, at));
+        };
+        if sum(len, body) != stated {
+            // The last one may have been torn within; one before others was not.
+            return if after.is_empty() { Ok((records, at)) } else { Err(bad(at)) };
+        }
+        records.push(Record::decode(body).ok_or_else(|| bad(at))?);
+        rest = after;
+    }
+}

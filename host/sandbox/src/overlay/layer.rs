@@ -1,0 +1,212 @@
+//! The layer on disk: contents by number, and one directory that stays empty.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{
+    AtFlags, Dir, FlockOperation, Mode, OFlags, Stat, flock, mkdirat, openat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+const FILES: &str = "files";
+const EMPTY: &str = "empty";
+const LOCK: &str = "lock";
+
+/// Bytes of one step of a copy.
+const STEP: usize = 1 << 20;
+
+/// The layer's directory, held open.
+#[derive(Debug)]
+pub(super) struct Layer {
+    dir: OwnedFd,
+    files: OwnedFd,
+    /// Stands for a directory that is in the index alone.
+    empty: Arc<File>,
+    /// Held as long as the overlay is open.
+    _lock: OwnedFd,
+}
+
+impl Layer {
+    /// Opens the directory of a layer, or makes it.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let mut make = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+        match make.create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let dir = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
+        let private = Mode::from_raw_mode(0o600);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let lock = openat(&dir, LOCK, flags, private)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
+            Errno::WOULDBLOCK => io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "the overlay is open already, here or in another process",
+            ),
+            errno => errno.into(),
+        })?;
+        let files = below(&dir, FILES)?;
+        let empty = Arc::new(File::from(below(&dir, EMPTY)?));
+        Ok(Self { dir, files, empty, _lock: lock })
+    }
+
+    pub(super) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    pub(super) fn empty(&self) -> &Arc<File> {
+        &self.empty
+    }
+
+    /// A new file, empty. What a change that failed has left under the number goes.
+    pub(super) fn create(&self, id: u64) -> Result<File, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o600);
+        let make = || openat(&self.files, name(id), flags | OFlags::CLOEXEC, mode);
+        match make() {
+            Err(Errno::EXIST) => {
+                unlinkat(&self.files, name(id), AtFlags::empty())?;
+                make().map(File::from)
+            }
+            made => made.map(File::from),
+        }
+    }
+
+    /// An existing file, with the access that `flags` say.
+    pub(super) fn open_file(&self, id: u64, flags: OFlags) -> Result<File, Errno> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.files, name(id), flags, Mode::empty()).map(File::from)
+    }
+
+    pub(super) fn stat(&self, id: u64) -> Result<Stat, Errno> {
+        statat(&self.files, name(id), AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    pub(super) fn set_times(&self, id: u64, times: &rustix::fs::Timestamps) -> Result<(), Errno> {
+        rustix::fs::utimensat(&self.files, name(id), times, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Removes a content. One that stays is removed when the overlay is opened next.
+    pub(super) fn remove(&self, id: u64) {
+        let _ = unlinkat(&self.files, name(id), AtFlags::empty());
+    }
+
+    /// The numbers of all contents. Removes what has no number.
+    pub(super) fn ids(&self) -> io::Result<Vec<u64>> {
+        let mut ids = Vec::new();
+        for entry in Dir::read_from(&self.files)? {
+            let entry = entry?;
+            let found = entry.file_name();
+            match found.to_str().ok().and_then(number) {
+                Some(id) => ids.push(id),
+                None if found.to_bytes() == b"." || found.to_bytes() == b".." => {}
+                None => unlinkat(&self.files, found, AtFlags::empty())?,
+            }
+        }
+        Ok(ids)
+    }
+}
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn below(dir: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    match mkdirat(dir, name, Mode::from_raw_mode(0o700)) {
+        Err(errno) if errno != Errno::EXIST => return Err(errno),
+        _ => {}
+    }
+    openat(dir, name, DIRECTORY, Mode::empty())
+}
+
+fn name(id: u64) -> String {
+    format!("{id:x}")
+}
+
+fn number(text: &str) -> Option<u64> {
+    let id = u64::from_str_radix(text, 16).ok()?;
+    (name(id) == text).then_some(id)
+}
+
+/// Copies the first bytes of a file: shared where the file system can, copied by the kernel where
+/// it can do that, and by hand elsewhere. Gives how many there were.
+pub(super) fn copy(from: &File, to: &File, most: u64) -> io::Result<u64> {
+    let mut done = 0;
+    #[cfg(target_os = "linux")]
+    while done < most {
+        let (mut read, mut write) = (done, done);
+        let step = usize::try_from(most - done).unwrap_or(usize::MAX).min(1 << 30);
+        let copied = rustix::fs::copy_file_range(from, Some(&mut read), to, Some(&mut write), step);
+        match copied {
+            Ok(0) => break,
+            Ok(copied) => done += copied as u64,
+            Err(Errno::INTR) => {}
+            // What cannot be copied so is read and written; a disk that is full is full then too.
+            Err(_) => break,
+        }
+    }
+    copy_by_hand(from, to, done, most)
+}
+
+fn copy_by_hand(from: &File, to: &File, mut done: u64, most: u64) -> io::Result<u64> {
+    use std::os::unix::fs::FileExt as _;
+    if done >= most {
+        return Ok(done);
+    }
+    let mut buffer = vec![0; usize::try_from(most - done).unwrap_or(STEP).min(STEP)];
+    while done < most {
+        let step = buffer.len().min(usize::try_from(most - done).unwrap_or(STEP));
+        let part = buffer.get_mut(..step).unwrap_or_default();
+        match from.read_at(part, done) {
+            Ok(0) => break,
+            Ok(read) => {
+                to.write_all_at(part.get(..read).unwrap_or_default(), done)?;
+                done += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Seek as _, Write as _};
+
+    #[test]
+    fn a_copy_has_the_first_bytes_and_no_more() {
+        let content: Vec<u8> = (0..3u32 << 20).map(|n| (n >> 3) as u8).collect();
+        let mut from = tempfile::tempfile().unwrap();
+        from.write_all(&content).unwrap();
+        for (most, expected) in [(0, 0), (7, 7), (2 << 20, 2 << 20), (u64::MAX, 3 << 20)] {
+            for by_hand in [false, true] {
+                let mut to = tempfile::tempfile().unwrap();
+                let copied = match by_hand {
+                    true => copy_by_hand(&from, &to, 0, most),
+                    false => copy(&from, &to, most),
+                };
+                assert_eq!(copied.unwrap(), expected as u64);
+                let mut found = Vec::new();
+                to.rewind().unwrap();
+                to.read_to_end(&mut found).unwrap();
+                assert!(found == content[..expected], "{most} {by_hand}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_layer_is_open_once() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("layer");
+        let first = Layer::open(&path).unwrap();
+        let second = Layer::open(&path).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::ResourceBusy);
+        drop(first);
+        Layer::open(&path).unwrap();
+    }
+}

@@ -1,0 +1,157 @@
+//! The lower directory: read by handles, one name at a time, and never followed anywhere.
+//!
+//! Whoever owns it may swap any name for a link meanwhile; no step from one handle to the next
+//! leads out then, it fails.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use super::rel::Rel;
+
+/// A directory that is only passed through.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const PASS: OFlags = OFlags::PATH;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const PASS: OFlags = OFlags::RDONLY;
+
+const STAY: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+
+/// The lower directory.
+#[derive(Debug)]
+pub(super) struct Root {
+    dir: Arc<File>,
+}
+
+/// A directory of the lower directory, open, with its path there.
+#[derive(Debug)]
+pub(crate) struct LowerDir {
+    handle: Handle,
+    pub(super) rel: Rel,
+}
+
+#[derive(Debug)]
+enum Handle {
+    Shared(Arc<File>),
+    Own(OwnedFd),
+}
+
+impl Root {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = Arc::new(File::from(rustix::fs::open(path, flags, Mode::empty())?));
+        Ok(Self { dir })
+    }
+
+    pub(super) fn handle(&self) -> &Arc<File> {
+        &self.dir
+    }
+
+    /// The root itself.
+    pub(super) fn top(&self) -> LowerDir {
+        LowerDir::of(Arc::clone(&self.dir), Rel::default())
+    }
+
+    /// A directory by its path. `None` = there is none any more.
+    pub(super) fn find(&self, rel: &Rel) -> Result<Option<LowerDir>, Errno> {
+        let mut dir = self.top();
+        for name in rel.names() {
+            match dir.find(name)? {
+                Some(next) => dir = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(dir))
+    }
+
+    /// The directory that holds a path, and the name there.
+    pub(super) fn place<'a>(&self, rel: &'a Rel) -> Result<(LowerDir, &'a OsStr), Errno> {
+        let (above, name) = rel.split().ok_or(Errno::INVAL)?;
+        let above = Rel::from_bytes(above).ok_or(Errno::INVAL)?;
+        Ok((self.find(&above)?.ok_or(Errno::NOENT)?, name))
+    }
+}
+
+impl LowerDir {
+    pub(super) fn of(dir: Arc<File>, rel: Rel) -> Self {
+        Self { handle: Handle::Shared(dir), rel }
+    }
+
+    /// A directory in this one.
+    pub(super) fn enter(&self, name: &OsStr) -> Result<Self, Errno> {
+        let dir = openat(self.as_fd(), name, PASS | OFlags::DIRECTORY | STAY, Mode::empty())?;
+        Ok(Self { handle: Handle::Own(dir), rel: self.rel.join(name) })
+    }
+
+    /// As [`Self::enter`]; `None` = it is not there, or no directory any more.
+    pub(super) fn find(&self, name: &OsStr) -> Result<Option<Self>, Errno> {
+        match self.enter(name) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    pub(super) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
+        statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// As [`Self::stat`]; `None` = nothing is there.
+    pub(super) fn look(&self, name: &OsStr) -> Result<Option<Stat>, Errno> {
+        match self.stat(name) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The directory's own.
+    pub(super) fn own_stat(&self) -> Result<Stat, Errno> {
+        rustix::fs::fstat(self.as_fd())
+    }
+
+    /// The target of a link; `None` where there is none.
+    pub(super) fn link(&self, name: &OsStr) -> Result<Option<OsString>, Errno> {
+        match readlinkat(self.as_fd(), name, Vec::new()) {
+            Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
+            Err(Errno::INVAL | Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Opens something for reading: not followed, and not waited for. The status is that of what
+    /// was opened.
+    pub(super) fn open(&self, name: &OsStr) -> Result<(File, Stat), Errno> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | STAY;
+        let file = openat(self.as_fd(), name, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&file)?;
+        Ok((file.into(), stat))
+    }
+
+    /// The directory, open for listing.
+    pub(super) fn listed(&self) -> Result<File, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | STAY;
+        Ok(openat(self.as_fd(), ".", flags, Mode::empty())?.into())
+    }
+}
+
+impl AsFd for LowerDir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.handle {
+            Handle::Shared(file) => file.as_fd(),
+            Handle::Own(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// Whether a status is that of a regular file.
+pub(super) fn is_file(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}

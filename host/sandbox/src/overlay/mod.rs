@@ -1,0 +1,212 @@
+//! Overlays: a directory that is read, with changes that go elsewhere.
+//!
+//! An [`Overlay`] has a lower directory, which it only reads, and a layer, a directory of its own
+//! where all changes go: contents under numbers, and an index that says which names mean what. No
+//! name of a guest becomes a name in the layer, so no guest can name or forge what stands there.
+//!
+//! - [`tree`] is the index in memory, [`record`] what it is made of, [`journal`] its form on disk;
+//! - [`lower`] and [`layer`] are the two directories;
+//! - [`view`] finds things in both as one, [`acts`] changes them, [`changes`] tells the host what
+//!   was changed;
+//! - [`room`] is the quota, [`state`] what all clones of an overlay share.
+//!
+//! A content is written before the record that gives it a name, and removed after the record that
+//! takes the last name away; a change is acknowledged once its record is written. A process that
+//! is killed between leaves contents that nothing names; they go when the overlay is opened next.
+//!
+//! Permissions of the lower directory that forbid its owner to write do not count: what is written
+//! is the layer. A file of the lower directory with several hard links can be written too: it is
+//! copied first, and its other names keep the old content.
+
+mod acts;
+mod changes;
+mod digests;
+mod journal;
+mod layer;
+mod lower;
+mod record;
+mod rel;
+mod room;
+mod state;
+mod tree;
+mod view;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use belljar_policy::ShownPath as _;
+use rustix::fs::{AtFlags, statat};
+
+pub(crate) use self::acts::Fault;
+pub use self::changes::{Change, ChangeKind, Original};
+use self::journal::Journal;
+use self::layer::Layer;
+use self::lower::Root;
+pub use self::room::OverlayQuota;
+use self::room::Room;
+pub(crate) use self::room::{Full, Growing, Upper};
+pub(crate) use self::state::Reader;
+use self::state::{Shared, State};
+use self::tree::Tree;
+pub(crate) use self::view::{DirAt, DirRef, Found, ReadFile, View};
+
+/// A directory that is read, and a layer that takes all changes to it.
+///
+/// Clones share it: all jars that are given clones see the same files, at the same time. One layer
+/// is open once; a second time it is refused, in this process or another.
+#[derive(Clone)]
+pub struct Overlay {
+    shared: Arc<Shared>,
+}
+
+/// Why an overlay cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("the overlay of `{}` in `{}` cannot be opened: {source}", lower.shown(), layer.shown())]
+pub struct OverlayError {
+    /// The lower directory.
+    pub lower: PathBuf,
+    /// The layer's directory.
+    pub layer: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+impl Overlay {
+    /// Opens the overlay of the directory `lower` whose changes lie in `layer`. The layer is made
+    /// if it is not there, but not the directories above it. It has to be private to the host:
+    /// nothing checks what another program writes there.
+    ///
+    /// # Errors
+    ///
+    /// When a directory cannot be used, one of them lies in the other, the layer is open already,
+    /// or its index is not what was written.
+    pub fn open(
+        lower: impl AsRef<Path>,
+        layer: impl AsRef<Path>,
+        quota: OverlayQuota,
+    ) -> Result<Self, OverlayError> {
+        let (lower, layer) = (lower.as_ref(), layer.as_ref());
+        let opened = Shared::open(lower, layer, quota);
+        let shared = opened.map_err(|source| {
+            let (lower, layer) = (lower.to_owned(), layer.to_owned());
+            OverlayError { lower, layer, source }
+        })?;
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Bytes and files that the layer holds, as its quota counts them.
+    pub fn used(&self) -> OverlayQuota {
+        let files = self.shared.state().tree.count();
+        OverlayQuota { bytes: self.shared.room.used(), files }
+    }
+
+    /// The lower directory, held open.
+    pub(crate) fn lower(&self) -> &Arc<File> {
+        self.shared.lower.handle()
+    }
+
+    /// The path that the lower directory was opened by.
+    pub(crate) fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// All of it, for one operation. Nobody else looks at it or changes it meanwhile.
+    pub(crate) fn view(&self) -> View<'_> {
+        View::new(&self.shared)
+    }
+}
+
+impl std::fmt::Debug for Overlay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Overlay").field("lower", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn open(path: &Path, layer: &Path, quota: OverlayQuota) -> io::Result<Self> {
+        let lower = Root::open(path)?;
+        let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
+        // Before anything is made there.
+        let place = std::path::absolute(layer)?;
+        let place = File::open(&place).or_else(|_| match place.parent() {
+            Some(above) => File::open(above),
+            None => Err(io::ErrorKind::NotFound.into()),
+        })?;
+        if lies_in(place.as_fd(), lower.handle().as_fd())? {
+            return Err(outside("the layer lies in the directory that it would change"));
+        }
+        let layer = Layer::open(layer)?;
+        if lies_in(lower.handle().as_fd(), layer.dir())? {
+            return Err(outside("the directory lies in its own layer"));
+        }
+        let (journal, records) = Journal::open(layer.dir().try_clone_to_owned()?)?;
+        let mut tree = Tree::new();
+        for record in &records {
+            tree.apply(record).map_err(|_| misfit())?;
+        }
+        let room = Room::new(quota);
+        let uppers = adopt(&layer, &room, &mut tree)?;
+        let state = State { tree, journal, uppers, readers: HashMap::new(), live_readers: 0 };
+        Ok(Self {
+            lower,
+            path: path.to_owned(),
+            layer,
+            room,
+            state: Mutex::new(state),
+            digests: digests::Queue::default(),
+        })
+    }
+}
+
+fn misfit() -> io::Error {
+    let why = "the index of the overlay contradicts itself";
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+/// Takes over the contents that the index names, and removes those that it does not.
+fn adopt(layer: &Layer, room: &Arc<Room>, tree: &mut Tree) -> io::Result<HashMap<u64, Arc<Upper>>> {
+    let mut uppers = HashMap::new();
+    for id in layer.ids()? {
+        match tree.file(id).filter(|file| file.record.copied) {
+            Some(file) => {
+                let origin = file.record.origin.as_ref();
+                let identity = origin.map(|origin| (origin.seen.device, origin.seen.inode));
+                let upper = Upper::new(room, id, identity);
+                upper.holds(u64::try_from(layer.stat(id)?.st_size).unwrap_or(0));
+                uppers.insert(id, Arc::new(upper));
+            }
+            None => layer.remove(id),
+        }
+        tree.passes(id);
+    }
+    let lost = tree.files().find(|(id, file)| file.record.copied && !uppers.contains_key(id));
+    match lost {
+        Some((id, _)) => {
+            let why = format!("the content of file {id:x} is missing in the layer");
+            Err(io::Error::new(io::ErrorKind::InvalidData, why))
+        }
+        None => Ok(uppers),
+    }
+}
+
+/// Whether a directory is another one or lies below it, by what they are and not by their paths.
+fn lies_in(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<bool> {
+    let sought = rustix::fs::fstat(above)?;
+    let mut up = String::from(".");
+    let mut below = None;
+    loop {
+        let stat = statat(dir, up.as_str(), AtFlags::empty())?;
+        let here = (stat.st_dev, stat.st_ino);
+        if here == (sought.st_dev, sought.st_ino) {
+            return Ok(true);
+        }
+        if below.replace(here) == Some(here) {
+            return Ok(false);
+        }
+        up.push_str("/..");
+    }
+}

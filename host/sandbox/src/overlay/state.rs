@@ -1,0 +1,52 @@
+//! What the clones of an overlay share.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use super::digests::Queue;
+use super::journal::Journal;
+use super::layer::Layer;
+use super::lower::Root;
+use super::record::Times;
+use super::rel::Rel;
+use super::room::{Room, Upper};
+use super::tree::Tree;
+
+/// What the clones of an overlay share.
+pub(crate) struct Shared {
+    pub(super) lower: Root,
+    pub(super) path: PathBuf,
+    pub(super) layer: Layer,
+    pub(super) room: Arc<Room>,
+    pub(super) state: Mutex<State>,
+    pub(super) digests: Queue,
+}
+
+/// What changes.
+pub(crate) struct State {
+    pub(super) tree: Tree,
+    pub(super) journal: Journal,
+    /// Files whose content lies in the layer and that have a name.
+    pub(super) uppers: HashMap<u64, Arc<Upper>>,
+    /// Files of the lower directory that are open for reading, by their paths there.
+    pub(super) readers: HashMap<Rel, Weak<Reader>>,
+    /// How many of them somebody held when that was counted last.
+    pub(super) live_readers: usize,
+}
+
+/// A file of the lower directory that guests read. Once it is copied, they read the copy.
+pub(crate) struct Reader {
+    pub(super) rel: Rel,
+    pub(super) identity: (u64, u64),
+    pub(super) moved: OnceLock<(Arc<Upper>, Arc<File>)>,
+    /// Times that were set while it had a name.
+    pub(super) times: Mutex<Times>,
+}
+
+impl Shared {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,521 @@
+//! What the index means, in memory: the names that differ from the lower directory.
+//!
+//! Only what was changed has a place here, with the directories that lead to it. A directory that
+//! is the lower one's own has its path there in `lower`; so has one that was moved, with the path
+//! that it has in the lower directory. Names that a directory does not know are those of its lower
+//! directory. The one way to change a tree is [`Tree::apply`], for a change that is made now and
+//! for one that is read from the index.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+
+use super::record::{Act, FileRecord, MODE, Origin, Record, Seen, Time, Times};
+use super::rel::Rel;
+
+/// The number of the root.
+pub(super) const ROOT: u64 = 0;
+
+/// All that differs.
+#[derive(Debug)]
+pub(super) struct Tree {
+    dirs: HashMap<u64, Directory>,
+    files: HashMap<u64, FileNode>,
+    /// Directories by what they are below.
+    by_lower: HashMap<Rel, u64>,
+    /// Files by the file below whose place they take.
+    files_by_lower: HashMap<Rel, u64>,
+    digests: HashMap<Seen, [u8; 32]>,
+    next_dir: u64,
+    next_file: u64,
+    /// Entries that count for the quota: all but directories in their own places.
+    count: u64,
+}
+
+/// A directory in which something differs, or which leads to one.
+#[derive(Debug)]
+pub(super) struct Directory {
+    parent: Option<(u64, OsString)>,
+    /// Its path below. `None` = nothing of the lower directory is seen through it.
+    pub(super) origin: Option<Lower>,
+    pub(super) entries: HashMap<OsString, Entry>,
+    pub(super) times: Times,
+    /// When something in it changed last.
+    pub(super) changed: Option<Time>,
+    pub(super) mode: u32,
+}
+
+/// The directory below that is seen through one.
+#[derive(Debug)]
+pub(super) struct Lower {
+    pub(super) rel: Rel,
+    /// What it was when it was moved.
+    pub(super) seen: Option<Seen>,
+}
+
+/// A name that a directory knows.
+#[derive(Debug, Default)]
+pub(super) struct Entry {
+    /// `None` = nothing has this name.
+    pub(super) node: Option<Node>,
+    /// What the name means in the lower directory.
+    pub(super) hidden: Option<Seen>,
+}
+
+/// What a name means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Node {
+    Directory(u64),
+    File(u64),
+}
+
+/// A file that was changed, moved, linked or made.
+#[derive(Debug)]
+pub(super) struct FileNode {
+    pub(super) names: u32,
+    pub(super) record: FileRecord,
+    /// Set on a file whose content is still below.
+    pub(super) times: Times,
+}
+
+/// A record that does not fit what stands before it.
+#[derive(Debug)]
+pub(super) struct Misfit;
+
+impl Tree {
+    /// Nothing differs.
+    pub(super) fn new() -> Self {
+        let root = Directory {
+            parent: None,
+            origin: Some(Lower { rel: Rel::default(), seen: None }),
+            entries: HashMap::new(),
+            times: Times::default(),
+            changed: None,
+            mode: MODE,
+        };
+        Self {
+            dirs: [(ROOT, root)].into(),
+            files: HashMap::new(),
+            by_lower: [(Rel::default(), ROOT)].into(),
+            files_by_lower: HashMap::new(),
+            digests: HashMap::new(),
+            next_dir: ROOT + 1,
+            next_file: 1,
+            count: 0,
+        }
+    }
+
+    pub(super) fn dir(&self, id: u64) -> Option<&Directory> {
+        self.dirs.get(&id)
+    }
+
+    pub(super) fn file(&self, id: u64) -> Option<&FileNode> {
+        self.files.get(&id)
+    }
+
+    pub(super) fn files(&self) -> impl Iterator<Item = (u64, &FileNode)> {
+        self.files.iter().map(|(id, file)| (*id, file))
+    }
+
+    pub(super) fn dir_below(&self, lower: &[u8]) -> Option<u64> {
+        self.by_lower.get(lower).copied()
+    }
+
+    pub(super) fn file_below(&self, lower: &[u8]) -> Option<u64> {
+        self.files_by_lower.get(lower).copied()
+    }
+
+    pub(super) fn digest(&self, seen: &Seen) -> Option<[u8; 32]> {
+        self.digests.get(seen).copied()
+    }
+
+    /// Whether nothing differs, and no directory was looked at for a change.
+    pub(super) fn is_plain(&self) -> bool {
+        self.dirs.len() == 1 && self.dir(ROOT).is_none_or(|root| root.entries.is_empty())
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A number that no file has had.
+    pub(super) fn next_file(&mut self) -> u64 {
+        let id = self.next_file;
+        self.next_file += 1;
+        id
+    }
+
+    /// Numbers up to this one are taken.
+    pub(super) fn passes(&mut self, id: u64) {
+        self.next_file = self.next_file.max(id.saturating_add(1));
+    }
+
+    /// The path of a directory, as guests see it.
+    pub(super) fn path_of(&self, id: u64) -> Option<Rel> {
+        let mut names = Vec::new();
+        let mut dir = self.dirs.get(&id)?;
+        while let Some((parent, name)) = &dir.parent {
+            names.push(name.as_os_str());
+            dir = self.dirs.get(parent)?;
+        }
+        Some(names.iter().rev().fold(Rel::default(), |path, name| path.join(name)))
+    }
+
+    /// Whether a directory is the lower one's own, in its own place.
+    pub(super) fn is_own_place(&self, id: u64) -> bool {
+        let Some(dir) = self.dirs.get(&id) else { return false };
+        let Some((parent, name)) = &dir.parent else { return true };
+        let above = self.dirs.get(parent).and_then(|parent| parent.origin.as_ref());
+        match (&dir.origin, above) {
+            (Some(own), Some(above)) => own.rel == above.rel.join(name),
+            _ => false,
+        }
+    }
+
+    /// Makes a change. Gives the number of a file that has no name any more.
+    pub(super) fn apply(&mut self, record: &Record) -> Result<Option<u64>, Misfit> {
+        let at = record.at;
+        match &record.act {
+            Act::File { path, id, file, hidden, new } => {
+                let (dir, name) = self.place(path)?;
+                if self.files.contains_key(id) {
+                    return Err(Misfit);
+                }
+                self.passes(*id);
+                if let Some(origin) = &file.origin {
+                    self.files_by_lower.insert(origin.rel.clone(), *id);
+                }
+                let (record, times) = (file.clone(), Times::default());
+                self.files.insert(*id, FileNode { names: 1, record, times });
+                let gone = self.put(dir, name, Some(Node::File(*id)), *hidden)?;
+                if *new {
+                    self.touch(dir, at);
+                }
+                Ok(gone)
+            }
+            Act::Link { path, id, hidden } => {
+                let (dir, name) = self.place(path)?;
+                self.files.get_mut(id).ok_or(Misfit)?.names += 1;
+                let gone = self.put(dir, name, Some(Node::File(*id)), *hidden)?;
+                self.touch(dir, at);
+                Ok(gone)
+            }
+            Act::Directory { path, origin, mode, hidden } => {
+                let (dir, name) = self.place(path)?;
+                let lower = origin.as_ref();
+                let lower =
+                    lower.map(|from| Lower { rel: from.rel.clone(), seen: Some(from.seen) });
+                let made = origin.is_none().then_some(at);
+                let id = self.add_dir(dir, name.clone(), lower, *mode);
+                if let (Some(at), Some(new)) = (made, self.dirs.get_mut(&id)) {
+                    new.times = Times { accessed: Some(at), modified: Some(at) };
+                    new.changed = Some(at);
+                }
+                let gone = self.put(dir, name, Some(Node::Directory(id)), *hidden)?;
+                self.touch(dir, at);
+                Ok(gone)
+            }
+            Act::Gone { path, hidden } => {
+                let (dir, name) = self.place(path)?;
+                let gone = self.put(dir, name, None, *hidden)?;
+                self.touch(dir, at);
+                Ok(gone)
+            }
+            Act::Moved { from, to, left, hidden, mode } => {
+                self.move_to(from, to, [*left, *hidden], *mode, at)
+            }
+            Act::CopiedUp { id } => {
+                let file = self.files.get_mut(id).ok_or(Misfit)?;
+                file.record.copied = true;
+                file.times = Times::default();
+                Ok(None)
+            }
+            Act::Times { path, times } => {
+                self.set_times(path, *times, at)?;
+                Ok(None)
+            }
+            Act::Digest { seen, digest } => {
+                self.digests.insert(*seen, *digest);
+                Ok(None)
+            }
+        }
+    }
+
+    fn move_to(
+        &mut self,
+        from: &Rel,
+        to: &Rel,
+        [left, hidden]: [Option<Seen>; 2],
+        mode: Option<u32>,
+        at: Time,
+    ) -> Result<Option<u64>, Misfit> {
+        let (old, old_name) = self.place(from)?;
+        let (new, new_name) = self.place(to)?;
+        if to.is_below(from) || from == to {
+            return Err(Misfit);
+        }
+        let known = self.dirs.get(&old).and_then(|dir| dir.entries.get(&old_name));
+        let node = match known {
+            Some(entry) => entry.node.ok_or(Misfit)?,
+            None => Node::Directory(self.enter(old, &old_name)?),
+        };
+        self.uncount(old, &old_name);
+        let from_entries = &mut self.dirs.get_mut(&old).ok_or(Misfit)?.entries;
+        from_entries.remove(&old_name);
+        if left.is_some() {
+            from_entries.insert(old_name, Entry { node: None, hidden: left });
+            self.count += 1;
+        }
+        if let Node::Directory(id) = node {
+            let dir = self.dirs.get_mut(&id).ok_or(Misfit)?;
+            dir.parent = Some((new, new_name.clone()));
+            // What was in its own place until now is what stays hidden there.
+            if let Some(lower) = &mut dir.origin {
+                lower.seen = lower.seen.or(left);
+            }
+            // The directory below has gone meanwhile: no other one is seen in its place.
+            let gone = dir.origin.take_if(|lower| lower.seen.is_none());
+            if let Some(lower) = gone {
+                self.by_lower.remove(&lower.rel);
+            }
+        }
+        let gone = self.put(new, new_name, Some(node), hidden)?;
+        if let (Node::File(id), Some(mode)) = (node, mode) {
+            self.files.get_mut(&id).ok_or(Misfit)?.record.mode = mode;
+        }
+        self.touch(old, at);
+        self.touch(new, at);
+        Ok(gone)
+    }
+
+    fn set_times(&mut self, path: &Rel, times: Times, at: Time) -> Result<(), Misfit> {
+        let set = |known: &mut Times| {
+            known.accessed = times.accessed.or(known.accessed);
+            known.modified = times.modified.or(known.modified);
+        };
+        let dir = match path.split() {
+            None => ROOT,
+            Some(_) => {
+                let (dir, name) = self.place(path)?;
+                let entry = self.dirs.get(&dir).and_then(|dir| dir.entries.get(&name));
+                match entry.map(|entry| entry.node) {
+                    Some(Some(Node::File(id))) => {
+                        set(&mut self.files.get_mut(&id).ok_or(Misfit)?.times);
+                        return Ok(());
+                    }
+                    Some(Some(Node::Directory(id))) => id,
+                    Some(None) => return Err(Misfit),
+                    None => self.enter(dir, &name)?,
+                }
+            }
+        };
+        let dir = self.dirs.get_mut(&dir).ok_or(Misfit)?;
+        set(&mut dir.times);
+        dir.changed = Some(at);
+        Ok(())
+    }
+
+    /// The directory that holds a path, and the name there. Directories of the lower directory on
+    /// the way get their places.
+    fn place(&mut self, path: &Rel) -> Result<(u64, OsString), Misfit> {
+        let mut dir = ROOT;
+        let mut names = path.names();
+        let last = names.next_back().ok_or(Misfit)?.to_owned();
+        for name in names {
+            dir = self.enter(dir, name)?;
+        }
+        Ok((dir, last))
+    }
+
+    fn enter(&mut self, dir: u64, name: &OsStr) -> Result<u64, Misfit> {
+        let here = self.dirs.get(&dir).ok_or(Misfit)?;
+        match here.entries.get(name).map(|entry| entry.node) {
+            Some(Some(Node::Directory(id))) => Ok(id),
+            Some(_) => Err(Misfit),
+            None => {
+                let rel = here.origin.as_ref().ok_or(Misfit)?.rel.join(name);
+                let lower = Some(Lower { rel, seen: None });
+                let id = self.add_dir(dir, name.to_owned(), lower, MODE);
+                let entries = &mut self.dirs.get_mut(&dir).ok_or(Misfit)?.entries;
+                let node = Some(Node::Directory(id));
+                entries.insert(name.to_owned(), Entry { node, hidden: None });
+                Ok(id)
+            }
+        }
+    }
+
+    fn add_dir(&mut self, parent: u64, name: OsString, origin: Option<Lower>, mode: u32) -> u64 {
+        let id = self.next_dir;
+        self.next_dir += 1;
+        if let Some(lower) = &origin {
+            self.by_lower.insert(lower.rel.clone(), id);
+        }
+        let (entries, times) = (HashMap::new(), Times::default());
+        let parent = Some((parent, name));
+        let dir = Directory { parent, origin, entries, times, changed: None, mode };
+        self.dirs.insert(id, dir);
+        id
+    }
+
+    /// Gives a name its meaning, in the place of what it meant.
+    fn put(
+        &mut self,
+        dir: u64,
+        name: OsString,
+        node: Option<Node>,
+        hidden: Option<Seen>,
+    ) -> Result<Option<u64>, Misfit> {
+        self.uncount(dir, &name);
+        let entries = &mut self.dirs.get_mut(&dir).ok_or(Misfit)?.entries;
+        let before = entries.remove(&name).and_then(|entry| entry.node);
+        if node.is_some() || hidden.is_some() {
+            entries.insert(name.clone(), Entry { node, hidden });
+            if self.counts(dir, &name) {
+                self.count += 1;
+            }
+        }
+        Ok(match before {
+            Some(Node::File(id)) => self.lose_name(id),
+            Some(Node::Directory(id)) => {
+                self.forget_dir(id);
+                None
+            }
+            None => None,
+        })
+    }
+
+    fn lose_name(&mut self, id: u64) -> Option<u64> {
+        let file = self.files.get_mut(&id)?;
+        file.names = file.names.saturating_sub(1);
+        if file.names > 0 {
+            return None;
+        }
+        let file = self.files.remove(&id)?;
+        if let Some(origin) = &file.record.origin {
+            self.files_by_lower.remove(&origin.rel);
+        }
+        Some(id)
+    }
+
+    /// Forgets a directory that was seen as empty: what it held are names that it hid.
+    fn forget_dir(&mut self, id: u64) {
+        let Some(dir) = self.dirs.remove(&id) else { return };
+        if let Some(lower) = &dir.origin {
+            self.by_lower.remove(&lower.rel);
+        }
+        self.count = self.count.saturating_sub(dir.entries.len() as u64);
+    }
+
+    fn counts(&self, dir: u64, name: &OsStr) -> bool {
+        let entry = self.dirs.get(&dir).and_then(|dir| dir.entries.get(name));
+        match entry.map(|entry| entry.node) {
+            None => false,
+            Some(Some(Node::Directory(id))) => !self.is_own_place(id),
+            Some(_) => true,
+        }
+    }
+
+    fn uncount(&mut self, dir: u64, name: &OsStr) {
+        if self.counts(dir, name) {
+            self.count = self.count.saturating_sub(1);
+        }
+    }
+
+    fn touch(&mut self, dir: u64, at: Time) {
+        if let Some(dir) = self.dirs.get_mut(&dir) {
+            dir.times.modified = Some(at);
+            dir.changed = Some(at);
+        }
+    }
+
+    /// The changes that lead here from nothing, for an index without a past.
+    pub(super) fn records(&self) -> Vec<Record> {
+        let mut dump = Dump::of(self);
+        dump.dir(ROOT, &Rel::default());
+        dump.digests();
+        let Dump { records, times, .. } = dump;
+        records.into_iter().chain(times).collect()
+    }
+}
+
+/// A tree as it is written down.
+struct Dump<'a> {
+    tree: &'a Tree,
+    told: HashMap<u64, ()>,
+    seen: Vec<Seen>,
+    records: Vec<Record>,
+    /// Last: telling an entry touches its directory.
+    times: Vec<Record>,
+}
+
+impl<'a> Dump<'a> {
+    fn of(tree: &'a Tree) -> Self {
+        Self {
+            tree,
+            told: HashMap::new(),
+            seen: Vec::new(),
+            records: Vec::new(),
+            times: Vec::new(),
+        }
+    }
+
+    fn dir(&mut self, id: u64, path: &Rel) {
+        let Some(dir) = self.tree.dir(id) else { return };
+        let mut names: Vec<_> = dir.entries.iter().collect();
+        names.sort_by_key(|(name, _)| *name);
+        for (name, entry) in names {
+            let path = path.join(name);
+            self.seen.extend(entry.hidden);
+            match entry.node {
+                None => self.tell(Act::Gone { path, hidden: entry.hidden }),
+                Some(Node::File(id)) => self.file(id, path, entry.hidden),
+                Some(Node::Directory(id)) => self.sub_dir(id, path, entry.hidden),
+            }
+        }
+        if dir.times != Times::default() {
+            let (at, path) = (dir.changed.unwrap_or_default(), path.clone());
+            self.times.push(Record { at, act: Act::Times { path, times: dir.times } });
+        }
+    }
+
+    fn file(&mut self, id: u64, path: Rel, hidden: Option<Seen>) {
+        let Some(node) = self.tree.file(id) else { return };
+        if self.told.insert(id, ()).is_some() {
+            self.tell(Act::Link { path, id, hidden });
+            return;
+        }
+        self.seen.extend(node.record.origin.as_ref().map(|origin| origin.seen));
+        let file = node.record.clone();
+        self.tell(Act::File { path: path.clone(), id, file, hidden, new: false });
+        if node.times != Times::default() {
+            self.tell(Act::Times { path, times: node.times });
+        }
+    }
+
+    fn sub_dir(&mut self, id: u64, path: Rel, hidden: Option<Seen>) {
+        let Some(dir) = self.tree.dir(id) else { return };
+        let origin = dir.origin.as_ref().and_then(|lower| {
+            Some(Origin { rel: lower.rel.clone(), seen: lower.seen.or(hidden)? })
+        });
+        // One in its own place is told by what it holds.
+        if !self.tree.is_own_place(id) || hidden.is_some() {
+            self.seen.extend(origin.as_ref().map(|origin| origin.seen));
+            self.tell(Act::Directory { path: path.clone(), origin, mode: dir.mode, hidden });
+        }
+        self.dir(id, &path);
+    }
+
+    fn digests(&mut self) {
+        let mut told = HashMap::new();
+        for seen in std::mem::take(&mut self.seen) {
+            if let Some(digest) = self.tree.digest(&seen)
+                && told.insert(seen, ()).is_none()
+            {
+                self.tell(Act::Digest { seen, digest });
+            }
+        }
+    }
+
+    fn tell(&mut self, act: Act) {
+        self.records.push(Record { at: Time::default(), act });
+    }
+}

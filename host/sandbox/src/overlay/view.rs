@@ -1,0 +1,518 @@
+//! Finding things in the lower directory and the layer as one.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fs::{Dir, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::lower::{LowerDir, is_file};
+use super::record::{Time, Times, identity};
+use super::rel::{Rel, split};
+use super::room::Upper;
+use super::state::{Reader, Shared, State};
+use super::tree::{Node, ROOT};
+use crate::imports::files::walk::{HostDir, Place, Steps, kind};
+
+/// An overlay, looked at by one operation.
+pub(crate) struct View<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) state: MutexGuard<'a, State>,
+}
+
+/// What a descriptor remembers of its directory. Stays right when the directory is moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DirRef {
+    /// One that the index knows.
+    Known(u64),
+    /// One of the lower directory, by its path there.
+    Lower(Rel),
+}
+
+/// A directory that was found, for as long as the view is held.
+#[derive(Debug)]
+pub(crate) struct DirAt {
+    pub(super) at: At,
+    /// The directory that is seen through it.
+    pub(super) lower: Option<LowerDir>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum At {
+    /// The index knows it.
+    Known(u64),
+    /// The lower directory's own, with nothing changed in it or below.
+    Lower,
+    /// It was removed.
+    Gone,
+}
+
+/// What a name means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Child {
+    Nothing,
+    Dir(u64),
+    File(u64),
+    /// Whatever it means in the lower directory.
+    Lower,
+}
+
+/// Something that was found.
+pub(crate) struct Found {
+    /// As guests see it.
+    pub(crate) stat: Stat,
+    /// The names that the overlay knows of a file: more than one and it is not changed.
+    pub(crate) names: u32,
+    pub(super) child: Child,
+}
+
+/// A file, open for reading.
+pub(crate) enum ReadFile {
+    /// Of the lower directory, with its status.
+    Lower(Arc<Reader>, File),
+    /// Of the layer.
+    Upper(Arc<Upper>, File),
+    /// It is no regular file, whatever it was before.
+    Special,
+}
+
+impl Found {
+    /// What the host has, as it is.
+    pub(crate) fn on_disk(stat: Stat) -> Self {
+        let names = u32::try_from(stat.st_nlink).unwrap_or(u32::MAX);
+        Self { stat, names, child: Child::Lower }
+    }
+}
+
+impl Reader {
+    /// The copy that is read in the place of the file, once there is one.
+    pub(crate) fn moved(&self) -> Option<(&Arc<Upper>, &Arc<File>)> {
+        self.moved.get().map(|(upper, file)| (upper, file))
+    }
+
+    fn times(&self) -> Times {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Times of the file were set, without a copy.
+    pub(super) fn set_times(&self, times: Times) {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner) = times;
+    }
+
+    /// As [`OnceLock::set`]; only for the file that this one reads.
+    pub(super) fn move_to(&self, identity: (u64, u64), upper: &Arc<Upper>, file: Arc<File>) {
+        if self.identity == identity {
+            let _ = self.moved.set((Arc::clone(upper), file));
+        }
+    }
+}
+
+impl DirAt {
+    /// What a descriptor of it remembers.
+    pub(crate) fn remembered(&self) -> DirRef {
+        match (self.at, &self.lower) {
+            (At::Known(id), _) => DirRef::Known(id),
+            (At::Lower, Some(lower)) => DirRef::Lower(lower.rel.clone()),
+            (At::Lower, None) | (At::Gone, _) => View::nowhere(),
+        }
+    }
+}
+
+impl HostDir for DirAt {
+    fn host_dir(&self) -> Option<BorrowedFd<'_>> {
+        self.lower.as_ref().map(AsFd::as_fd)
+    }
+}
+
+impl Steps for View<'_> {
+    type Dir = DirAt;
+
+    fn enter(&self, top: &DirAt, name: &OsStr) -> Result<DirAt, Errno> {
+        match self.child(top, name) {
+            Child::Nothing => Err(Errno::NOENT),
+            Child::File(_) => Err(Errno::NOTDIR),
+            Child::Dir(id) => self.known_dir(top, name, id),
+            Child::Lower => {
+                let lower = top.lower.as_ref().ok_or(Errno::NOENT)?.enter(name)?;
+                Ok(DirAt { at: At::Lower, lower: Some(lower) })
+            }
+        }
+    }
+
+    fn link(&self, top: &DirAt, name: &OsStr) -> Result<Option<OsString>, Errno> {
+        match self.child(top, name) {
+            Child::Nothing | Child::Dir(_) => Ok(None),
+            Child::File(id) => match self.content_below(id) {
+                Some(rel) => {
+                    let (dir, name) = self.shared.lower.place(&rel)?;
+                    dir.link(name)
+                }
+                None => Ok(None),
+            },
+            Child::Lower => top.lower.as_ref().map_or(Ok(None), |lower| lower.link(name)),
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(shared: &'a Shared) -> Self {
+        Self { shared, state: shared.state() }
+    }
+
+    /// The root.
+    pub(crate) fn root() -> DirRef {
+        DirRef::Known(ROOT)
+    }
+
+    /// A directory that was removed.
+    pub(crate) fn nowhere() -> DirRef {
+        // No number is given twice, and not this one.
+        DirRef::Known(u64::MAX)
+    }
+
+    /// The directory of a descriptor. `dir`: the directory below as it was opened, if any.
+    pub(crate) fn dir(&self, remembered: &DirRef, dir: Option<&Arc<File>>) -> DirAt {
+        let lower = |rel: &Rel| dir.map(|dir| LowerDir::of(Arc::clone(dir), rel.clone()));
+        match remembered {
+            DirRef::Known(id) => match self.state.tree.dir(*id) {
+                Some(known) => {
+                    let below = known.origin.as_ref().and_then(|origin| lower(&origin.rel));
+                    DirAt { at: At::Known(*id), lower: below }
+                }
+                None => DirAt { at: At::Gone, lower: None },
+            },
+            DirRef::Lower(rel) => match self.where_is(rel) {
+                At::Gone => DirAt { at: At::Gone, lower: None },
+                at => DirAt { at, lower: lower(rel) },
+            },
+        }
+    }
+
+    /// Where something of the lower directory is seen by now.
+    fn where_is(&self, rel: &Rel) -> At {
+        let tree = &self.state.tree;
+        if tree.is_plain() {
+            return if rel.as_bytes().is_empty() { At::Known(ROOT) } else { At::Lower };
+        }
+        if let Some(id) = tree.dir_below(rel.as_bytes()) {
+            return At::Known(id);
+        }
+        let mut path = rel.as_bytes();
+        while let Some((above, name)) = split(path) {
+            if let Some(known) = tree.dir_below(above).and_then(|id| tree.dir(id)) {
+                let hidden = known.entries.contains_key(name);
+                return if hidden { At::Gone } else { At::Lower };
+            }
+            path = above;
+        }
+        At::Gone
+    }
+
+    pub(super) fn child(&self, dir: &DirAt, name: &OsStr) -> Child {
+        match dir.at {
+            At::Gone => Child::Nothing,
+            At::Lower => Child::Lower,
+            At::Known(id) => {
+                let entry = self.state.tree.dir(id).and_then(|known| known.entries.get(name));
+                match entry.map(|entry| entry.node) {
+                    Some(None) => Child::Nothing,
+                    Some(Some(Node::Directory(id))) => Child::Dir(id),
+                    Some(Some(Node::File(id))) => Child::File(id),
+                    None if dir.lower.is_some() => Child::Lower,
+                    None => Child::Nothing,
+                }
+            }
+        }
+    }
+
+    /// A directory that the index knows, under a name in another.
+    pub(super) fn known_dir(&self, above: &DirAt, name: &OsStr, id: u64) -> Result<DirAt, Errno> {
+        let known = self.state.tree.dir(id).ok_or(Errno::NOENT)?;
+        let lower = match (&known.origin, &above.lower) {
+            (None, _) => None,
+            // Most often it is in its own place, and one step away.
+            (Some(origin), Some(lower)) if origin.rel == lower.rel.join(name) => {
+                lower.find(name)?
+            }
+            (Some(origin), _) => self.shared.lower.find(&origin.rel)?,
+        };
+        Ok(DirAt { at: At::Known(id), lower })
+    }
+
+    /// Where below the content of a file lies that is not in the layer.
+    pub(super) fn content_below(&self, id: u64) -> Option<Rel> {
+        let record = &self.state.tree.file(id)?.record;
+        let origin = record.origin.as_ref().filter(|_| !record.copied)?;
+        Some(origin.rel.clone())
+    }
+
+    /// What stands at a place.
+    pub(crate) fn find(&self, place: &Place<DirAt>) -> Result<Found, Errno> {
+        let found = self.look_up(place)?;
+        if place.must_be_dir && kind(&found.stat) != FileType::Directory {
+            return Err(Errno::NOTDIR);
+        }
+        Ok(found)
+    }
+
+    /// As [`Self::find`], also where only a directory would do.
+    pub(crate) fn look_up(&self, place: &Place<DirAt>) -> Result<Found, Errno> {
+        match &place.name {
+            None => self.itself(place.at()),
+            Some(name) => self.find_name(place.at(), name),
+        }
+    }
+
+    fn itself(&self, dir: &DirAt) -> Result<Found, Errno> {
+        let child = match dir.at {
+            At::Known(id) => Child::Dir(id),
+            At::Lower | At::Gone => Child::Lower,
+        };
+        Ok(Found { stat: self.dir_stat(dir)?, names: 1, child })
+    }
+
+    fn find_name(&self, dir: &DirAt, name: &OsStr) -> Result<Found, Errno> {
+        let child = self.child(dir, name);
+        let (stat, names) = match child {
+            Child::Nothing => return Err(Errno::NOENT),
+            Child::Dir(id) => (self.dir_stat(&self.known_dir(dir, name, id)?)?, 1),
+            Child::File(id) => self.file_stat(id)?,
+            Child::Lower => (dir.lower.as_ref().ok_or(Errno::NOENT)?.stat(name)?, 1),
+        };
+        Ok(Found { stat, names, child })
+    }
+
+    /// The status of a directory.
+    pub(crate) fn dir_stat(&self, dir: &DirAt) -> Result<Stat, Errno> {
+        let id = match (dir.at, &dir.lower) {
+            (At::Lower, Some(lower)) => return lower.own_stat(),
+            (At::Known(id), _) => Some(id),
+            (At::Lower, None) | (At::Gone, _) => None,
+        };
+        let known = id.and_then(|id| self.state.tree.dir(id));
+        let mut stat = match &dir.lower {
+            Some(lower) => lower.own_stat()?,
+            None => {
+                let mut stat = rustix::fs::fstat(self.shared.layer.empty())?;
+                // A device that no file system has, so that no number means two things.
+                (stat.st_dev, stat.st_ino) = (!0, id.unwrap_or(u64::MAX));
+                stat
+            }
+        };
+        match known {
+            Some(known) => {
+                set_times(&mut stat, known.times);
+                if let Some(at) = known.changed {
+                    (stat.st_ctime, stat.st_ctime_nsec) = (at.seconds as _, at.nanoseconds as _);
+                }
+            }
+            None => stat.st_nlink = 0,
+        }
+        Ok(stat)
+    }
+
+    /// The status of a file that the index knows, and how many names it has.
+    fn file_stat(&self, id: u64) -> Result<(Stat, u32), Errno> {
+        let file = self.state.tree.file(id).ok_or(Errno::NOENT)?;
+        let names = file.names;
+        let stat = match self.content_below(id) {
+            Some(rel) => {
+                let (dir, name) = self.shared.lower.place(&rel)?;
+                let mut stat = dir.stat(name)?;
+                set_times(&mut stat, file.times);
+                if names > 1 {
+                    stat.st_nlink = names as _;
+                }
+                stat
+            }
+            None => {
+                let upper = self.state.uppers.get(&id).ok_or(Errno::NOENT)?;
+                self.as_seen(upper, self.shared.layer.stat(id)?)
+            }
+        };
+        Ok((stat, names))
+    }
+
+    /// The status of a file of the layer, as guests see it.
+    fn as_seen(&self, upper: &Upper, mut stat: Stat) -> Stat {
+        stat.st_nlink = self.names(upper) as _;
+        if let Some((device, inode)) = upper.identity {
+            (stat.st_dev, stat.st_ino) = (device as _, inode);
+        }
+        stat
+    }
+
+    /// How many names a file of the layer has.
+    pub(crate) fn names(&self, upper: &Upper) -> u32 {
+        self.state.tree.file(upper.id).map_or(0, |file| file.names)
+    }
+
+    /// The status of an open file of the layer.
+    pub(crate) fn upper_stat(&self, upper: &Upper, file: &File) -> Result<Stat, Errno> {
+        Ok(self.as_seen(upper, rustix::fs::fstat(file)?))
+    }
+
+    /// The status of an open file of the lower directory.
+    pub(crate) fn reader_stat(&self, reader: &Reader, file: &File) -> Result<Stat, Errno> {
+        let mut stat = rustix::fs::fstat(file)?;
+        let known = self.state.tree.file_below(reader.rel.as_bytes());
+        set_times(&mut stat, reader.times());
+        if let Some(known) = known.and_then(|id| self.state.tree.file(id)) {
+            if known.names > 1 {
+                stat.st_nlink = known.names as _;
+            }
+        } else if self.where_is(&reader.rel) == At::Gone {
+            // Its name was removed, or means something else.
+            stat.st_nlink = stat.st_nlink.saturating_sub(1);
+        }
+        Ok(stat)
+    }
+
+    /// Opens what was found for reading.
+    pub(crate) fn open_to_read(
+        &mut self,
+        place: &Place<DirAt>,
+        found: &Found,
+    ) -> Result<ReadFile, Errno> {
+        let below = match found.child {
+            Child::File(id) => match self.content_below(id) {
+                Some(rel) => {
+                    let (dir, name) = self.shared.lower.place(&rel)?;
+                    let (file, stat) = dir.open(name)?;
+                    (rel, file, stat)
+                }
+                None => {
+                    let upper = Arc::clone(self.state.uppers.get(&id).ok_or(Errno::NOENT)?);
+                    let file = self.shared.layer.open_file(id, OFlags::RDONLY)?;
+                    return Ok(ReadFile::Upper(upper, file));
+                }
+            },
+            Child::Lower => {
+                let lower = place.at().lower.as_ref().ok_or(Errno::NOENT)?;
+                let name = place.name.as_deref().ok_or(Errno::ISDIR)?;
+                let (file, stat) = lower.open(name)?;
+                (lower.rel.join(name), file, stat)
+            }
+            Child::Dir(_) | Child::Nothing => return Err(Errno::ISDIR),
+        };
+        let (rel, file, stat) = below;
+        if !is_file(&stat) {
+            return Ok(ReadFile::Special);
+        }
+        Ok(ReadFile::Lower(self.reader(rel, identity(&stat)), file))
+    }
+
+    /// The one reader of a file of the lower directory.
+    fn reader(&mut self, rel: Rel, identity: (u64, u64)) -> Arc<Reader> {
+        let known = self.state.readers.get(&rel).and_then(std::sync::Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.identity == identity) {
+            return known;
+        }
+        if self.state.readers.len() >= SWEEP_AT.max(2 * self.state.live_readers) {
+            self.state.readers.retain(|_, reader| reader.strong_count() > 0);
+            self.state.live_readers = self.state.readers.len();
+        }
+        let known = self.state.tree.file_below(rel.as_bytes());
+        let times = known.and_then(|id| self.state.tree.file(id)).map(|known| known.times);
+        let (moved, times) = (OnceLock::new(), Mutex::new(times.unwrap_or_default()));
+        let reader = Arc::new(Reader { rel: rel.clone(), identity, moved, times });
+        self.state.readers.insert(rel, Arc::downgrade(&reader));
+        reader
+    }
+
+    /// The directory at a place, and a handle for its descriptor: of the directory below, or of
+    /// one that is empty.
+    pub(crate) fn open_dir(
+        &self,
+        place: &Place<DirAt>,
+        found: &Found,
+    ) -> Result<(DirRef, Option<Arc<File>>), Errno> {
+        let entered;
+        let dir = match &place.name {
+            None => place.at(),
+            Some(name) => {
+                entered = match found.child {
+                    Child::Dir(id) => self.known_dir(place.at(), name, id)?,
+                    _ => self.enter(place.at(), name)?,
+                };
+                &entered
+            }
+        };
+        let lower = dir.lower.as_ref().map(LowerDir::listed).transpose()?;
+        Ok((dir.remembered(), lower.map(Arc::new)))
+    }
+
+    /// Stands for the directory below of one that has none.
+    pub(crate) fn empty(&self) -> &Arc<File> {
+        self.shared.layer.empty()
+    }
+
+    /// Whether a directory is the lower one's own with nothing changed in it.
+    pub(crate) fn is_unchanged(dir: &DirAt) -> bool {
+        dir.at == At::Lower
+    }
+
+    /// The names in a directory with their types, at most one more than `bound`.
+    pub(crate) fn list(&self, dir: &DirAt, bound: u64) -> Result<Vec<(OsString, FileType)>, Errno> {
+        let id = match dir.at {
+            // As of a directory of the host that was removed.
+            At::Gone => return Ok(Vec::new()),
+            At::Lower => None,
+            At::Known(id) => self.state.tree.dir(id),
+        };
+        let most = usize::try_from(bound).unwrap_or(usize::MAX);
+        let mut names = Vec::new();
+        let own = id.into_iter().flat_map(|known| &known.entries);
+        for (name, entry) in own {
+            let file_type = match entry.node {
+                None => continue,
+                Some(Node::Directory(_)) => FileType::Directory,
+                Some(Node::File(file)) => {
+                    let record = self.state.tree.file(file).map(|file| &file.record);
+                    let origin = record.and_then(|record| record.origin.as_ref());
+                    let below = origin.filter(|_| record.is_some_and(|record| !record.copied));
+                    below.map_or(FileType::RegularFile, |below| below.seen.kind.file_type())
+                }
+            };
+            names.push((name.clone(), file_type));
+        }
+        if let Some(lower) = &dir.lower {
+            for entry in Dir::new(lower.listed()?)? {
+                let entry = entry?;
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name == "." || name == ".." || id.is_some_and(|id| id.entries.contains_key(name))
+                {
+                    continue;
+                }
+                let file_type = match entry.file_type() {
+                    FileType::Unknown => match lower.look(name)? {
+                        Some(stat) => kind(&stat),
+                        None => continue,
+                    },
+                    known => known,
+                };
+                names.push((name.to_owned(), file_type));
+                if names.len() > most {
+                    break;
+                }
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// Readers before those are swept out that nobody holds.
+const SWEEP_AT: usize = 1024;
+
+fn set_times(stat: &mut Stat, times: Times) {
+    let Times { accessed, modified } = times;
+    if let Some(Time { seconds, nanoseconds }) = accessed {
+        (stat.st_atime, stat.st_atime_nsec) = (seconds as _, nanoseconds as _);
+    }
+    if let Some(Time { seconds, nanoseconds }) = modified {
+        (stat.st_mtime, stat.st_mtime_nsec) = (seconds as _, nanoseconds as _);
+    }
+}
