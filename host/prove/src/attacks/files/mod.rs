@@ -1,6 +1,7 @@
 //! Attacks on files.
 
 mod floods;
+mod overlays;
 mod paths;
 mod special;
 mod writes;
@@ -11,8 +12,8 @@ use crate::Arena;
 use crate::attack::{Attack, Escape};
 use crate::jar::OpenJar;
 
-pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 4] =
-    [paths::ATTACKS, writes::ATTACKS, special::ATTACKS, floods::ATTACKS];
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 5] =
+    [paths::ATTACKS, writes::ATTACKS, special::ATTACKS, floods::ATTACKS, overlays::ATTACKS];
 
 /// A place below `/workspace`, links followed.
 fn at(path: &str) -> Value {
