@@ -10,6 +10,7 @@ mod interval;
 mod kill;
 mod measure;
 mod neighbours;
+mod overlay;
 mod report;
 mod runs;
 mod serve;
@@ -43,9 +44,10 @@ struct Times {
 }
 
 /// What can be asked for by itself.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "open",
     "read",
+    "overlay",
     "shell",
     "jars",
     "runs",
@@ -153,6 +155,9 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("read") {
         rows.push(stores::read_call(&few, times.calls).await?);
+    }
+    if asked("overlay") {
+        rows.extend(overlay::rows(times.calls.min(1000)).await?);
     }
     if asked("shell") {
         rows.push(shell::echo(times.calls).await?);
