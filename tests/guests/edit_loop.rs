@@ -103,6 +103,18 @@ fn a_pinned_tool_is_installed_again_only_with_a_yes_and_after_what_changes_is_sh
     let listed = author.run(&["tools", "list"]).exits(0).says("Tells the name of a text file.");
     assert!(!listed.stderr.contains("pin"), "{}", listed.stderr);
 
+    // A manifest alone changes what the tool gets of the rights of those who were granted it.
+    let (pinned, installed) = (author.config(), author.installed());
+    author.manifest(
+        "manifest = 1\ndescription = \"d\"\nmounts = \"read-write\"\nhosts = [\"https://*\"]\n",
+    );
+    let asked = author.run(&install).exits(2).says("+hosts = [\"https://*\"]");
+    asked.complains("nothing is installed");
+    assert_eq!((author.config(), author.installed()), (pinned.clone(), installed.clone()));
+    author.run(&[&install[..], &["--yes"]].concat()).exits(0);
+    assert_eq!(author.config(), pinned);
+    assert_ne!(author.installed(), installed);
+
     // Other code with the same words is said to be just that.
     author.source(&wider.replace("Output::text(args.path)", "Output::text(args.path + \"!\")"));
     author.run(&[&install[..], &["--yes"]].concat()).exits(0).says("its code changes");

@@ -58,7 +58,8 @@ pub(crate) fn runnable(agent: &ResolvedAgent, partial: bool) -> Result<(), Failu
         failure = failure.hint(MAKE_IT);
     }
     if agent.may_be_partial() {
-        failure = failure.hint("or run it with what it is given: `--partial`");
+        let or = if agent.hint.is_empty() { "" } else { "or " };
+        failure = failure.hint(format!("{or}run it with what it is given: `--partial`"));
     }
     Err(failure)
 }

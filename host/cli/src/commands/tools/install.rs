@@ -77,7 +77,11 @@ pub(super) fn run(
     let pin = pins::pinned(&settings, name);
     let digest = version.digest();
     let moves_pin = pin.is_some_and(|pin| pin != digest);
-    match installed(&to, &sandbox) {
+    let old = installed(&to, &sandbox);
+    // Who granted the pinned tool has agreed to its manifest too: it says what of the rights of its
+    // agents the tool gets.
+    let asks_for_other = old.as_ref().is_some_and(|old| old.manifest != version.manifest);
+    match old {
         Some(old) if old.is(&version) && !moves_pin => {
             out.line(format_args!("nothing to change: {} holds this component", to.shown()));
             return Ok(Exit::Completed);
@@ -90,7 +94,8 @@ pub(super) fn run(
         }
         None => first(&tools, &version.manifest, out),
     }
-    if moves_pin && !agreed(name, *yes, out)? {
+    let needs_a_yes = moves_pin || pin.is_some() && asks_for_other;
+    if needs_a_yes && !agreed(name, *yes, moves_pin, out)? {
         return Ok(Exit::Cancelled);
     }
     write(&to, &version)?;
@@ -114,16 +119,20 @@ pub(super) fn run(
 
 /// How an agent gets it. A component of one tool with its own name is pinned with the grant.
 fn next(name: &str, digest: &str, tools: &[ToolInfo], of: &TenantArg) -> String {
+    let own = tools.iter().any(|tool| tool.name.as_str() == name);
+    let grant = of.command(&format!("belljar grant AGENT --tool {name}"));
     match tools {
-        [tool] if tool.name.as_str() == name => {
-            let grant = of.command(&format!("belljar grant AGENT --tool {name}"));
-            format!("next: `{grant}` lets an agent call it")
+        [_] if own => format!("next: `{grant}` lets an agent call it"),
+        _ if own => {
+            format!(
+                "next: `{grant}` pins it and lets an agent call `{name}`; then grant the others"
+            )
         }
         _ => {
             let grant = of.command("belljar grant AGENT --tool TOOL");
             format!(
-                "next: add `digest = \"{digest}\"` under `[tools.{name}]` in `belljar.toml`, then \
-                 `{grant}` lets an agent call one of its tools"
+                "next: pin it in `belljar.toml` with the lines\n[tools.{name}]\ndigest = \
+                 \"{digest}\"\nthen `{grant}` lets an agent call one of its tools"
             )
         }
     }
@@ -231,12 +240,15 @@ fn first(tools: &[ToolInfo], manifest: &str, out: &Out) {
     }
 }
 
-/// Whether a person lets agents that were granted the tool have this component.
-fn agreed(name: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
+/// Whether a person lets agents that were granted the tool have this component, or this manifest of
+/// the one that they have.
+fn agreed(name: &str, yes: bool, moves_pin: bool, out: &Out) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
     }
-    let question = format!("`{name}` is pinned: install this component, and pin it instead?");
+    let what =
+        if moves_pin { "this component, and pin it instead" } else { "this manifest for it" };
+    let question = format!("`{name}` is pinned: install {what}?");
     match out.ask(&question) {
         Some(true) => Ok(true),
         Some(false) => {
