@@ -312,6 +312,10 @@ fn a_hostile_archive_is_refused_and_writes_nothing_anywhere() {
     let mut huge = one.clone();
     huge["files"][0]["size"] = json!(u64::MAX / 4);
     refuses(&world, &Forged::new(&huge).file("0", b"x").bytes(), "has room for");
+    // More names than anybody can wait for.
+    let many: Vec<String> = (0..500_001).map(|n| format!("home/{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    refuses(&world, &Forged::new(&manifest(&many, &[])).bytes(), "more than 500000");
     // Not a store.
     let store = manifest(&["data/store"], &["data/store/belljar.db"]);
     refuses(&world, &Forged::new(&store).file("0", b"x").bytes(), "is no store");

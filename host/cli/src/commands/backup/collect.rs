@@ -8,7 +8,7 @@ use belljar_policy::ShownPath as _;
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{Entry, HISTORY, Part, is_plain};
+use super::manifest::{Entry, HISTORY, MAX_NAMES, Part, is_plain};
 use crate::setup::data::WORKSPACES;
 use crate::setup::exit::Failure;
 use crate::setup::home::{STORE, STORE_FILE};
@@ -19,8 +19,14 @@ const MAX_DEPTH: usize = 48;
 /// Why a link or a device is left out.
 const NOT_REGULAR: &str = "it is no regular file";
 
-/// Most files of a backup.
-const MAX_FILES: usize = 500_000;
+/// Refuses to find more than can be restored.
+fn has_room(found: usize, what: &str) -> Result<(), Failure> {
+    if found < MAX_NAMES {
+        return Ok(());
+    }
+    Err(Failure::new(format!("there are more than {MAX_NAMES} {what} to back up"))
+        .hint("leave out `--workspaces`, or move away what agents do not work on"))
+}
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -113,6 +119,7 @@ impl Found {
             };
             match kind {
                 Ok(kind) if kind.is_dir() => {
+                    has_room(self.directories.len(), "directories")?;
                     self.directories.push(own.clone());
                     self.walk(&path, &own, look, depth + 1, skip)?;
                 }
@@ -129,10 +136,7 @@ impl Found {
     }
 
     fn file(&mut self, path: &Path, name: &str, look: Look) -> Result<(), Failure> {
-        if self.files.len() >= MAX_FILES {
-            return Err(Failure::new(format!("there are more than {MAX_FILES} files to back up"))
-                .hint("leave out `--workspaces`, or move away what agents do not work on"));
-        }
+        has_room(self.files.len(), "files")?;
         let failed = |error: io::Error| unreadable(path, &error.to_string());
         let file = open(path, look.follow).map_err(failed)?;
         let executable = is_executable(&file).map_err(failed)?;

@@ -24,6 +24,9 @@ pub(super) const MAX_MANIFEST: u64 = 64 << 20;
 /// Most bytes of a path: what systems take.
 const MAX_PATH: usize = 4096;
 
+/// Most files of a backup, and most directories: to make and to remove more takes minutes.
+pub(super) const MAX_NAMES: usize = 500_000;
+
 /// Most parts of a path.
 const MAX_PARTS: usize = 64;
 
@@ -123,6 +126,9 @@ impl Manifest {
     /// Names that differ in the case of letters alone are two, as agents may make them; where the
     /// target has them as one, the second is not written over the first.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.files.len() > MAX_NAMES || self.directories.len() > MAX_NAMES {
+            return Err(broken(&format!("it names more than {MAX_NAMES} files or directories")));
+        }
         // The path, and whether it is a directory.
         let mut seen: BTreeMap<String, bool> = BTreeMap::new();
         let parts = Part::ALL.map(|part| (part.as_str().to_owned(), true));
