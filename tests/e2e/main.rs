@@ -36,6 +36,8 @@ mod listeners;
 mod log;
 mod missing;
 mod models;
+#[cfg(target_os = "linux")]
+mod mount_ways;
 #[cfg(unix)]
 mod owners;
 mod prove;

@@ -30,6 +30,8 @@ pub struct Sandbox {
     pub(crate) work_directories: Arc<[PathBuf]>,
     /// See [`Self::with_closed_directories`].
     pub(crate) closed_directories: Arc<[PathBuf]>,
+    /// See [`Self::with_written_directories`].
+    pub(crate) written_directories: Arc<[PathBuf]>,
 }
 
 #[derive(Debug)]
@@ -62,7 +64,12 @@ impl Sandbox {
         let describer = Describer::new(describe, Arc::clone(&loader), cache, broker);
         let mounts = Mounts::default();
         let shared = Arc::new(Shared { engines, loader, describer, mounts, http });
-        Ok(Self { shared, work_directories: Arc::default(), closed_directories: Arc::default() })
+        Ok(Self {
+            shared,
+            work_directories: Arc::default(),
+            closed_directories: Arc::default(),
+            written_directories: Arc::default(),
+        })
     }
 
     /// INV-151: the same sandbox, for jars that may write in these directories although they lie
@@ -82,6 +89,16 @@ impl Sandbox {
     #[must_use]
     pub fn with_closed_directories(mut self, directories: Vec<PathBuf>) -> Self {
         self.closed_directories = directories.into();
+        self
+    }
+
+    /// INV-178: the same sandbox, for jars whose mounts are led to by no link in one of these
+    /// directories, which agents write. They make no links, but they move directories that hold
+    /// somebody's, and a mount below would mean another directory then. Paths are canonical.
+    /// Default: none.
+    #[must_use]
+    pub fn with_written_directories(mut self, directories: Vec<PathBuf>) -> Self {
+        self.written_directories = directories.into();
         self
     }
 

@@ -1,7 +1,7 @@
 //! What a process needs to work with: the runtime, the sandbox, and the session's host put
 //! together from the places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use belljar_definition::{
 use belljar_model::{
     Effort, KeySource, MaxTokensField, ModelConfig, Models, Provider, Recording, Role, Roles,
 };
-use belljar_policy::{Shown, ShownPath as _};
+use belljar_policy::{Access, Shown, ShownPath as _};
 use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, SlowCompile, Wasm};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -134,6 +134,7 @@ impl<'a> Assembly<'a> {
                 [own_directories(places, settings.server.data.as_deref()), self.closed].concat(),
             ),
         };
+        let sandbox = sandbox.with_written_directories(written(&settings, places));
         let tools = ToolCatalogue::stock(stock_tools(), &settings);
         let installed = places.tools();
         let tools = if installed.is_dir() {
@@ -380,6 +381,16 @@ pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
     let sandbox = sandbox_telling(places, out, slow(out), Vec::new())?;
     let data = settings(places).ok().and_then(|settings| settings.server.data);
     Ok(sandbox.with_closed_directories(own_directories(places, data.as_deref())))
+}
+
+/// INV-178: what agents may write under these settings: the workspace, whoever is granted it in the
+/// end, and every mount to be written.
+fn written(settings: &Settings, places: &Places) -> Vec<PathBuf> {
+    let mounts = settings.mounts(&places.workspace).into_iter();
+    let mounts = mounts.filter(|mount| mount.access > Access::Read).map(|mount| mount.host);
+    let paths = mounts.chain([places.workspace.clone()]);
+    let paths: BTreeSet<PathBuf> = paths.filter_map(|path| path.canonicalize().ok()).collect();
+    paths.into_iter().collect()
 }
 
 /// INV-155: where belljar keeps what decides about agents, the program included. What is not there is

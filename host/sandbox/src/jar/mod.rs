@@ -12,6 +12,7 @@ pub(crate) mod progress;
 pub(crate) mod queue;
 pub(crate) mod state;
 pub(crate) mod store;
+mod way;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -154,6 +155,7 @@ impl Jar {
             &overlays,
             &sandbox.work_directories,
             &sandbox.closed_directories,
+            &sandbox.written_directories,
         )?;
         let secrets = secrets.with_watched(rights.secrets());
         let watch = secrets.watch();

@@ -13,6 +13,7 @@ use belljar_policy::{Access, GuestPath, Mount};
 
 use crate::error::JarError;
 use crate::imports::files::{Closed, OpenMount};
+use crate::jar::way;
 use crate::overlay::Overlay;
 
 /// Entries before those without a user are swept out.
@@ -37,7 +38,7 @@ struct Looked {
 }
 
 /// Also by what else decides of writing: who has other work directories or other closed ones may
-/// write less.
+/// write less. What stays the same directory was led to by a way that was checked (INV-178).
 type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed);
 
 /// One open directory.
@@ -55,14 +56,15 @@ impl Mounts {
         overlays: &BTreeMap<GuestPath, Overlay>,
         work_directories: &Arc<[PathBuf]>,
         closed_directories: &Arc<[PathBuf]>,
+        written_directories: &[PathBuf],
     ) -> Result<Vec<Arc<Held>>, JarError> {
         let closed = self.closed(closed_directories);
         let open = |mount: &Mount| {
             let opened = match overlays.get(&mount.guest) {
                 // The overlay holds its directory open, and shares it.
                 Some(overlay) => OpenMount::open_over(mount, overlay, work_directories, &closed)
-                    .and_then(Held::of),
-                None => self.open_one(mount, work_directories, &closed),
+                    .and_then(|opened| Held::of(opened, mount, written_directories)),
+                None => self.open_one(mount, work_directories, &closed, written_directories),
             };
             opened.map_err(|source| JarError::Mount {
                 guest: mount.guest.to_string(),
@@ -93,6 +95,7 @@ impl Mounts {
         mount: &Mount,
         work: &Arc<[PathBuf]>,
         closed: &Closed,
+        written: &[PathBuf],
     ) -> io::Result<Arc<Held>> {
         let Mount { guest, host, access } = mount.clone();
         let key = (guest, host, access, Arc::clone(work), closed.clone());
@@ -103,7 +106,7 @@ impl Mounts {
                 return Ok(held);
             }
         }
-        let held = Held::of(OpenMount::open(mount, work, closed)?)?;
+        let held = Held::of(OpenMount::open(mount, work, closed)?, mount, written)?;
         if open.len() >= SWEEP_AT {
             open.retain(|_, held| held.strong_count() > 0);
         }
@@ -113,7 +116,8 @@ impl Mounts {
 }
 
 impl Held {
-    fn of(mount: OpenMount) -> io::Result<Arc<Self>> {
+    fn of(mount: OpenMount, named: &Mount, written: &[PathBuf]) -> io::Result<Arc<Self>> {
+        way::check(&named.host, mount.real(), written)?;
         let identity = mount.identity()?;
         Ok(Arc::new(Self { mount, identity }))
     }

@@ -112,6 +112,11 @@ impl OpenMount {
         &self.info.guest
     }
 
+    /// The host's path of the directory, without links.
+    pub(crate) fn real(&self) -> &Path {
+        &self.info.real
+    }
+
     /// The device and inode of the directory: what it is, whatever its path.
     pub(crate) fn identity(&self) -> std::io::Result<(u64, u64)> {
         let found = self.info.root.dir.metadata()?;

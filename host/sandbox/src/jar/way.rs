@@ -1,0 +1,103 @@
+//! The way that leads to a mount's directory, and who may change it.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// The most links on a way; more are a ring.
+const MAX_LINKS: usize = 40;
+
+/// Refuses a way on which a link lies in a directory that agents write: they make no links, but they
+/// move directories in which somebody else's links are. `real` is where the way has led.
+///
+/// # Errors
+///
+/// Also when the way leads elsewhere by now.
+pub(super) fn check(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
+    if written.is_empty() {
+        return Ok(());
+    }
+    let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    match follow(host, written)? {
+        Some(led) if led == real => Ok(()),
+        Some(_) => refused("the way to it was changed meanwhile"),
+        None => refused("a link on the way to it lies in a directory that agents write"),
+    }
+}
+
+/// Where a path leads. `None` = over a link in one of these directories.
+fn follow(path: &Path, written: &[PathBuf]) -> io::Result<Option<PathBuf>> {
+    let mut rest = parts(path);
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(part) = rest.pop_front() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        if !next.symlink_metadata()?.is_symlink() {
+            at = next;
+            continue;
+        }
+        links += 1;
+        if links > MAX_LINKS || written.iter().any(|directory| at.starts_with(directory)) {
+            return Ok(None);
+        }
+        let target = next.read_link()?;
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        for part in parts(&target).into_iter().rev() {
+            rest.push_front(part);
+        }
+    }
+    Ok(Some(at))
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let part = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    };
+    path.components().filter_map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_link_in_a_directory_that_is_written_leads_to_a_mount() {
+        let temporary = tempfile::tempdir().unwrap();
+        let top = temporary.path().canonicalize().unwrap();
+        let written = [top.join("work")];
+        for made in ["work/d/out", "work/e", "secret/out", "aside"] {
+            fs::create_dir_all(top.join(made)).unwrap();
+        }
+        symlink(top.join("secret"), top.join("work/e/out")).unwrap();
+        symlink("../work/d", top.join("aside/into")).unwrap();
+        symlink(top.join("secret"), top.join("aside/beside")).unwrap();
+        let opens = |path: &str| {
+            let host = top.join(path);
+            check(&host, &host.canonicalize().unwrap(), &written)
+        };
+        // Links beside what agents write are the operator's own.
+        for fine in ["work", "work/d/out", "aside/into/out", "aside/beside", "work/d/../d/out"] {
+            opens(fine).unwrap();
+        }
+        opens("work/e/out").unwrap_err();
+        fs::rename(top.join("work/d"), top.join("work/d0")).unwrap();
+        fs::rename(top.join("work/e"), top.join("work/d")).unwrap();
+        opens("work/d/out").unwrap_err();
+        opens("aside/into/out").unwrap_err();
+        // One that was opened before it was looked at is not where it leads now.
+        check(&top.join("aside"), &top.join("secret"), &written).unwrap_err();
+        // Nobody writes: every way is the operator's.
+        check(&top.join("work/d/out"), &top.join("secret"), &[]).unwrap();
+    }
+}
