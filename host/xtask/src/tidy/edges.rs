@@ -9,7 +9,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/os_sandbox", &[]),
     ("host/engine", &[]),
     ("host/sandbox", &["belljar-policy", "belljar-os-sandbox", "belljar-engine"]),
-    ("host/model", &["belljar-policy"]),
+    ("host/model", &[]),
     ("host/store", &["belljar-policy"]),
     (
         "host/catalogue",
