@@ -1,4 +1,4 @@
-//! What models have billed for the steps of agents lately. A prompt is counted before it is sent, by
+//! The bills of models for the latest steps of agents. A prompt is counted before it is sent, by
 //! its bytes, and how many of those a token has differs between models and texts; some bill more
 //! than they are sent. What was billed says how much the next step takes at the least.
 
@@ -17,7 +17,7 @@ const MAX_AGENTS: usize = 1_024;
 #[derive(Debug, Default)]
 pub(crate) struct Billed(Mutex<HashMap<(String, String), VecDeque<Step>>>);
 
-/// What one step was billed.
+/// The bill of one step.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     /// Bytes of its prompt.

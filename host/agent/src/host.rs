@@ -51,7 +51,7 @@ pub struct Host {
     pub data: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
-    /// What models have billed for the steps of these agents lately.
+    /// The bills of models for the latest steps of these agents.
     pub(crate) billed: Arc<Billed>,
     /// The agents that may be delegated to, for the catalogue and workspace they were made for.
     listing: Arc<Mutex<Option<CachedListing>>>,

@@ -48,7 +48,7 @@ mod tools;
 pub mod trace;
 
 pub use agent_loop::machine::{Partial, counted, cut_off, hold_tokens, message_bytes};
-/// What the builder of an agent takes, so that a program of one's own needs no other crate for it.
+/// Types that the builder of an agent takes, so that a program of one's own needs no other crate for it.
 pub use belljar_catalogue::StockTool;
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};

@@ -235,7 +235,7 @@ pub(crate) fn job(
     })
 }
 
-/// What only the operator can do something about. Whoever called a service is told the message alone.
+/// Says what only the operator can do something about. Whoever called a service is told the message alone.
 fn log_for_the_operator(error: &RunError) {
     if let RunError::Setup { message, hint: Some(hint) } = error {
         tracing::warn!(target: "belljar::agent", "{message}: {hint}");

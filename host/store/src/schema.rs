@@ -39,7 +39,7 @@ const MIGRATIONS: &[&str] = &[
 const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS belljar_schema \
 (version BIGINT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)";
 
-/// What a schema is made of: tables, indexes, views and triggers, each as it was written.
+/// The parts of a schema: tables, indexes, views and triggers, each as it was written.
 type Parts = BTreeMap<(String, String, String), Option<String>>;
 
 /// The first thing in the schema of a file that its own version does not have, or has otherwise, or
