@@ -188,8 +188,11 @@ def faults_of_patterns(entry, permission):
             continue
         real = {str(p): word(w) for p, w in patterns.items() if not str(p).startswith("mcp:")}
         whole = any(not p.strip("*/") for p in real)
-        if len(set(real.values())) > 1 and entry["status"] != "blocked":
-            yield f"is {entry['status']}, although the patterns of `{key}` are not kept"
+        # Patterns that differ are not kept: the tool has the least of them, if any.
+        if len(set(real.values())) > 1:
+            most = tools if "deny" in real.values() else tools - set(entry["ask"])
+            for tool in sorted(most):
+                yield f"has more of `{tool}` than each pattern of `{key}` gives"
         last = list(permission)[-1] == key
         if whole and last and set(real.values()) == {"allow"} and not tools and flat(key) == "read":
             yield f"lost `{key}`, which its patterns allow"
