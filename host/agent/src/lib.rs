@@ -37,6 +37,7 @@ mod builder;
 mod clock;
 pub mod events;
 mod host;
+mod layers;
 pub mod limits;
 mod outcome;
 mod prompt;
@@ -54,6 +55,7 @@ pub use builder::{Agent, AgentBuildError, AgentBuilder};
 pub use clock::{Clock, FixedClock, RunId, SystemClock};
 pub use events::{BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TodoItem};
 pub use host::Host;
+pub use layers::{Layer, Layers, LayersError, held_in};
 pub use outcome::{
     Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, Status as RunStatus,
     Usage,

@@ -19,6 +19,7 @@ use crate::agent_loop::prepare::prepare;
 use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
 use crate::host::Host;
+use crate::layers::Layers;
 use crate::outcome::{Outcome, RunError, Status};
 use crate::prompt::frame::first_message;
 use crate::prompt::skills;
@@ -59,6 +60,8 @@ pub struct RunSpec {
     pub first_event: u64,
     /// Ends single subagents. Default: one that nobody else has.
     pub control: Arc<Control>,
+    /// Where its overlays lie. `None` = there are none: what would be an overlay is read.
+    pub layers: Option<Layers>,
 }
 
 impl RunSpec {
@@ -78,6 +81,7 @@ impl RunSpec {
             replay: None,
             first_event: 0,
             control: Arc::default(),
+            layers: None,
         }
     }
 }
@@ -191,7 +195,8 @@ pub(crate) fn job(
     spawn_index: u32,
     cancel: CancellationToken,
 ) -> Result<Job, (Arc<ResolvedAgent>, RunError)> {
-    let RunSpec { agent, task, context, model, limits, partial, history, budget, .. } = spec;
+    let RunSpec { agent, task, context, model, limits, partial, history, budget, layers, .. } =
+        spec;
     if let Err(error) = agent.runnable(partial) {
         return Err((agent, error));
     }
@@ -205,6 +210,7 @@ pub(crate) fn job(
     let mut notes = agent.notes();
     notes.extend(model.notes.iter().cloned());
     let rights = agent.rights.clone().limited(&limits);
+    let rights = if layers.is_some() { rights } else { rights.without_overlays() };
     let depth = Depth::top(shared.host.settings.subagents.max_depth)
         .bounded(agent.definition.subagents.as_ref());
     let limits = rights.limits();
@@ -227,6 +233,7 @@ pub(crate) fn job(
         rights,
         agent,
         model,
+        layers,
         history,
         first: first_message(&task, context.as_deref()),
         cancel,

@@ -44,7 +44,7 @@ pub use manifest::ToolManifest;
 pub use settings::{
     DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, HOST_PLACEHOLDER, HookAction,
     HookEvent, HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountRemoval,
-    MountSpec, NotRevoked, SecretSetting, ServerSetting, Settings, SubagentPolicy, ToolSetting,
+    MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings, SubagentPolicy, ToolSetting,
     apply_grant, apply_grants, command_of, grant_command, grant_lines, revoke_grants,
 };
 pub use skill::{MAX_SKILL, Skill};

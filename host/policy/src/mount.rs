@@ -24,7 +24,7 @@ pub enum Access {
     /// Look and read.
     Read,
     /// Also create, change and remove, in a layer beside the directory; the directory itself is only
-    /// read. Whoever makes a jar gives it the layer: no file of settings can name this access.
+    /// read. Whoever makes a jar gives it the layer.
     Overlay,
     /// Also create, change and remove.
     ReadWrite,

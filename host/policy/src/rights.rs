@@ -347,6 +347,15 @@ impl Rights {
         self
     }
 
+    /// The same rights where there is no place for an overlay: what would be one is read.
+    #[must_use]
+    pub fn without_overlays(mut self) -> Self {
+        for mount in self.mounts.iter_mut().filter(|mount| mount.access == Access::Overlay) {
+            mount.access = Access::Read;
+        }
+        self
+    }
+
     /// Whether a tool may be called, and who decided: the one answer behind every refusal.
     pub fn decision(&self, tool: &str) -> Explanation {
         let ToolLists { asked, granted, parent, bars } = &*self.lists;
@@ -523,8 +532,9 @@ fn effective_mounts(
         mounts.push(Mount { access, ..granted.clone() });
     }
     for ask in asked.mounts.iter().flatten() {
-        // What its own word takes away it does not miss.
-        let wanted = asked.writes.left_of(ask.access, &ask.guest);
+        // What its own word takes away it does not miss; and whoever may write to an overlay works
+        // as if it wrote to the directory.
+        let wanted = asked.writes.left_of(ask.access, &ask.guest).min(Access::Overlay);
         match mounts.iter().find(|mount| mount.guest == ask.guest) {
             Some(mount) if mount.access >= wanted => {}
             _ => {

@@ -19,6 +19,7 @@ pub use conversation::compaction::Problem as CompactProblem;
 pub use conversation::talk::Conversation;
 pub use record::api_agents::api_agents;
 pub use record::hub::{SessionEvent, Watch};
+pub use record::layers::{held, remove_stale_layers, root as layers_root};
 pub use record::past::Past;
 pub use record::rows::History;
 pub use record::runs::{find_run, newest_runs, note_files, shown_status};

@@ -161,6 +161,11 @@ impl Store {
         &self.tenant
     }
 
+    /// The [`Tenant::id`](crate::Tenant::id) of that tenant, where it was given.
+    pub fn tenant_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
     /// Closes all connections of this process, clones' included, once what was handed to the
     /// writer before is committed. What comes later is [`StoreError::Closed`].
     pub async fn close(&self) {

@@ -16,6 +16,7 @@ use crate::agent_loop::machine::{Ending, counted, prompt_bytes};
 use crate::clock::RunId;
 use crate::events::{EventKind, Events};
 use crate::host::Host;
+use crate::layers::Layers;
 use crate::limits::MAX_CHILDREN_PER_RUN;
 use crate::outcome::RunError;
 use crate::replay::log::Replay;
@@ -79,6 +80,8 @@ pub(crate) struct Job {
     /// Its rights in this run: within those of its grants and of its parent.
     pub(crate) rights: Rights,
     pub(crate) model: Resolved,
+    /// Where its overlays lie; its rights have none without.
+    pub(crate) layers: Option<Layers>,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
     /// The first user message after them.

@@ -161,12 +161,19 @@ fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
 }
 
 fn jar(job: &Job, tools: Vec<JarTool>, stop: &CancellationToken) -> Result<Jar, RunError> {
+    let overlays = match &job.layers {
+        Some(layers) => layers.of(&job.rights).map_err(|error| RunError::Setup {
+            message: error.to_string(),
+            hint: Some("`overlay = \"never\"` under `[agents]` does without overlays".to_owned()),
+        })?,
+        None => BTreeMap::new(),
+    };
     let spec = JarSpec {
         rights: job.rights.clone(),
         budget: job.budget.clone(),
         tools,
         secrets: job.shared.host.secrets.clone(),
-        overlays: BTreeMap::new(),
+        overlays,
         cancel: stop.clone(),
     };
     job.shared.host.sandbox.jar(spec).map_err(|error| RunError::Setup {

@@ -131,6 +131,7 @@ impl Agent<'_> {
             notes.extend(narrowed.iter().map(Narrowing::to_string));
             rights
         };
+        let rights = if job.layers.is_some() { rights } else { rights.without_overlays() };
         let model = if fork { Ok(job.model.clone()) } else { self.model_of_child(agent) };
         let model = model.map_err(|error| {
             let status = Status::Failed;
@@ -152,6 +153,7 @@ impl Agent<'_> {
             budget: job.budget.child(Level::Subagent, Caps::of(rights.limits())),
             rights,
             model,
+            layers: job.layers.clone(),
             history: Vec::new(),
             first,
             spawn_index: *spawn_index,

@@ -61,6 +61,7 @@ fn spec(world: &World, team: &str, task: &str) -> TeamSpec {
         workspace,
         limits: LimitsRequest::default(),
         budget: None,
+        layers: None,
     }
 }
 

@@ -387,7 +387,7 @@ pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
 /// end, and every mount to be written.
 fn written(settings: &Settings, places: &Places) -> Vec<PathBuf> {
     let mounts = settings.mounts(&places.workspace).into_iter();
-    let mounts = mounts.filter(|mount| mount.access > Access::Read).map(|mount| mount.host);
+    let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite).map(|mount| mount.host);
     let paths = mounts.chain([places.workspace.clone()]);
     let paths: BTreeSet<PathBuf> = paths.filter_map(|path| path.canonicalize().ok()).collect();
     paths.into_iter().collect()

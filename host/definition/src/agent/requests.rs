@@ -317,7 +317,7 @@ fn mount(item: &Node, findings: &mut Findings<'_>) -> Option<MountAsk> {
                     Some(found) => access = found,
                     None => {
                         let message = format!("`access` is {}", shown(node));
-                        let hint = "write `read` or `read-write`";
+                        let hint = "write `read`, `overlay` or `read-write`";
                         findings.error_hint(node.at, "bad-access", message, hint);
                         return None;
                     }
@@ -353,10 +353,11 @@ fn mount(item: &Node, findings: &mut Findings<'_>) -> Option<MountAsk> {
     }
 }
 
-/// `read` or `read-write`, in a few spellings.
+/// `read`, `overlay` or `read-write`, in a few spellings.
 pub(crate) fn parse_access(text: &str) -> Option<Access> {
     match text.trim().to_ascii_lowercase().as_str() {
         "read" | "ro" | "read-only" => Some(Access::Read),
+        "overlay" => Some(Access::Overlay),
         "read-write" | "read_write" | "rw" => Some(Access::ReadWrite),
         _ => None,
     }

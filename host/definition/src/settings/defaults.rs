@@ -15,15 +15,21 @@ pub struct DefaultGrant {
     pub visibility: Visibility,
     /// Tools.
     pub tools: &'static [&'static str],
+    /// Tools that change files, as long as all that they can change is an overlay.
+    pub overlay_tools: &'static [&'static str],
     /// Tools that belljar answers itself.
     pub builtin_tools: &'static [&'static str],
-    /// How the workspace is mounted.
+    /// How the workspace is mounted; without overlays it is read.
     pub workspace: Option<Access>,
     /// Hosts. None: each is the operator's to list.
     pub hosts: &'static [&'static str],
     /// Secrets.
     pub secrets: &'static [&'static str],
 }
+
+/// By default whoever asks for them may call these: what they do stays in an overlay until a person
+/// applies it.
+const OVERLAY_TOOLS: &[&str] = &["file_write", "file_edit", "notebook_edit", "shell"];
 
 /// One row for each visibility.
 pub const DEFAULTS: [DefaultGrant; 2] = [
@@ -38,16 +44,18 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
             "web_fetch",
             "web_search",
         ],
+        overlay_tools: OVERLAY_TOOLS,
         builtin_tools: &BUILTIN_TOOLS,
-        workspace: Some(Access::Read),
+        workspace: Some(Access::Overlay),
         hosts: &[],
         secrets: &[],
     },
     DefaultGrant {
         visibility: Visibility::Internal,
         tools: &["file_read", "file_list", "file_find", "file_search", "attach_file"],
+        overlay_tools: OVERLAY_TOOLS,
         builtin_tools: &[],
-        workspace: Some(Access::Read),
+        workspace: Some(Access::Overlay),
         hosts: &[],
         secrets: &[],
     },
@@ -58,15 +66,22 @@ pub(super) fn has_builtin_tools(visibility: Visibility) -> bool {
     DEFAULTS.iter().any(|row| row.visibility == visibility && !row.builtin_tools.is_empty())
 }
 
-/// The row as a grant with every key stated.
-pub(super) fn spec(visibility: Visibility) -> GrantSpec {
+/// The row as a grant with every key stated. Without `overlays` the workspace is read, and no tool
+/// changes files.
+pub(super) fn spec(visibility: Visibility, overlays: bool) -> GrantSpec {
     let Some(row) = DEFAULTS.iter().find(|row| row.visibility == visibility) else {
         return GrantSpec::nothing();
     };
-    let tools =
-        row.tools.iter().chain(row.builtin_tools).filter_map(|name| ToolName::new(name).ok());
+    let overlay_tools = if overlays { row.overlay_tools } else { &[] };
+    let names = row.tools.iter().chain(overlay_tools).chain(row.builtin_tools);
+    let tools = names.filter_map(|name| ToolName::new(name).ok());
     let tools: BTreeMap<_, _> = tools.map(|name| (name, Permission::Allow)).collect();
-    let workspace = |access| MountSpec { guest: GuestPath::workspace(), host: None, access };
+    let most = if overlays { Access::Overlay } else { Access::Read };
+    let workspace = |access: Access| MountSpec {
+        guest: GuestPath::workspace(),
+        host: None,
+        access: access.min(most),
+    };
     GrantSpec {
         tools: Some(tools),
         add_tools: BTreeMap::new(),
@@ -75,5 +90,14 @@ pub(super) fn spec(visibility: Visibility) -> GrantSpec {
         secrets: Some(BTreeSet::new()),
         limits: LimitsRequest::default(),
         subagents: SubagentsAsk::default(),
+    }
+}
+
+/// Takes the tools that change files out of a row whose mounts were replaced by one to be written:
+/// they are there for overlays alone, and a mount is no grant of a tool.
+pub(super) fn without_overlay_tools(spec: &mut GrantSpec, visibility: Visibility) {
+    let Some(row) = DEFAULTS.iter().find(|row| row.visibility == visibility) else { return };
+    if let Some(tools) = &mut spec.tools {
+        tools.retain(|name, _| !row.overlay_tools.contains(&name.as_str()));
     }
 }

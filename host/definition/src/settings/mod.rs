@@ -52,6 +52,8 @@ pub struct Settings {
     /// `strict` under `[agents]`: what becomes of an agent that asks for tools that nobody has. Only
     /// the home file says.
     pub missing_tools: Missing,
+    /// `overlay`, `overlay_bytes` and `overlay_files` under `[agents]`. Only the home file says.
+    pub overlays: OverlaySetting,
     /// `[models.NAME]`.
     pub models: BTreeMap<String, ModelSetting>,
     /// `[roles]`: role to model name. Every value is a key of `models`.
@@ -71,6 +73,23 @@ pub struct Settings {
     warnings: Vec<Diagnostic>,
     named_tools: Vec<NamedTool>,
     named_agents: Vec<named::NamedAgent>,
+}
+
+/// Whether agents get an overlay of the workspace, and what all overlays of a home may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverlaySetting {
+    /// Whether an agent without a grant for writing writes to an overlay. Default: yes.
+    pub by_default: bool,
+    /// Most bytes of all overlays of this home together; absent = the sandbox's default.
+    pub bytes: Option<u64>,
+    /// Most files of all overlays of this home together; absent = the sandbox's default.
+    pub files: Option<u64>,
+}
+
+impl Default for OverlaySetting {
+    fn default() -> Self {
+        Self { by_default: true, bytes: None, files: None }
+    }
 }
 
 /// A configured model. The model crate checks the values further.
@@ -195,20 +214,24 @@ impl Settings {
 
     /// What the home file and the built-in defaults grant, every key stated.
     pub fn home_grant(&self, id: &AgentId, visibility: Visibility) -> GrantSpec {
-        let mut spec = defaults::spec(visibility);
-        if let Some(stated) = self.home.defaults.get(&visibility) {
-            spec = spec.overlaid(stated);
+        self.combined(visibility, self.home.grants.get(id))
+    }
+
+    /// The defaults with the sections of the home file over them.
+    fn combined(&self, visibility: Visibility, own: Option<&GrantSpec>) -> GrantSpec {
+        let mut spec = defaults::spec(visibility, self.overlays.by_default);
+        let stated = [self.home.defaults.get(&visibility), own].into_iter().flatten();
+        let mounts = stated.clone().filter_map(|stated| stated.mounts.as_ref()).next_back();
+        if mounts.is_some_and(|mounts| mounts.iter().any(|m| m.access == Access::ReadWrite)) {
+            defaults::without_overlay_tools(&mut spec, visibility);
         }
-        match self.home.grants.get(id) {
-            Some(stated) => spec.overlaid(stated),
-            None => spec,
-        }
+        stated.fold(spec, |spec, stated| spec.overlaid(stated))
     }
 
     /// Every directory that the home file lets anybody mount in this workspace, and how: a
     /// workspace's own file only narrows. May name one directory several times.
     pub fn mounts(&self, workspace_root: &Path) -> Vec<Mount> {
-        let defaults = Visibility::ALL.map(defaults::spec);
+        let defaults = Visibility::ALL.map(|row| defaults::spec(row, self.overlays.by_default));
         let stated = self.home.defaults.values().chain(self.home.grants.values());
         let specs = defaults.into_iter().chain(stated.cloned());
         specs.flat_map(|spec| spec.resolve(workspace_root).mounts).collect()
@@ -216,7 +239,7 @@ impl Settings {
 
     /// Narrows each mount that the home file states to what `most` says of it in this workspace;
     /// `None` = it is taken out. Gives those that were narrowed, each with the section that states
-    /// it. The built-in defaults stay: they mount the workspace to be read.
+    /// it. The built-in defaults stay: they only read the workspace itself.
     pub fn narrow_mounts(
         &mut self,
         workspace_root: &Path,

@@ -13,7 +13,7 @@ use belljar_policy::{
 use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
 
 use super::edit::{ADD_TOOLS, TOOLS, failed};
-use super::{GrantSpec, MountSpec, Settings, defaults};
+use super::{GrantSpec, MountSpec, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::{AgentId, Visibility};
 
@@ -152,11 +152,7 @@ impl Settings {
 
     /// What holds at home for an agent without a grant.
     fn without_grant(&self, visibility: Visibility) -> GrantSpec {
-        let spec = defaults::spec(visibility);
-        match self.home.defaults.get(&visibility) {
-            Some(stated) => spec.overlaid(stated),
-            None => spec,
-        }
+        self.combined(visibility, None)
     }
 }
 

@@ -357,11 +357,11 @@ impl<'t> Loader<'_, 't, '_> {
             }
         };
         let Some(access) = table.get("access") else {
-            self.missing(item, "`access`", "write `access = \"read\"` or `\"read-write\"`");
+            self.missing(item, "`access`", "write `access = \"read\"`, `\"overlay\"` or `\"read-write\"`");
             return None;
         };
         let Some(access) = parse_access(self.reader.text_of("access", access)?) else {
-            return self.reader.unfit("access", access, "`read` or `read-write`");
+            return self.reader.unfit("access", access, "`read`, `overlay` or `read-write`");
         };
         let host = match (self.file, table.get("host")) {
             (File::Workspace, None) => None,

@@ -11,7 +11,7 @@ use crate::agent::{MODEL_ROLES, Missing, Shapes};
 use crate::suggest;
 use crate::toml_read::Item;
 
-const AGENTS_KEYS: &[&str] = &["lenient", "strict"];
+const AGENTS_KEYS: &[&str] = &["lenient", "strict", "overlay", "overlay_bytes", "overlay_files"];
 const SECRET_KEYS: &[&str] = &["host", "header", "prefix", "env", "file"];
 const TOOL_KEYS: &[&str] = &["config", "digest"];
 
@@ -27,6 +27,17 @@ impl<'t> Loader<'_, 't, '_> {
         if self.reader.boolean(agents, "strict") == Some(true) {
             self.settings.missing_tools = Missing::Blocks;
         }
+        match self.reader.text(agents, "overlay").as_deref() {
+            None | Some("default") => {}
+            Some("never") => self.settings.overlays.by_default = false,
+            Some(_) => {
+                if let Some(item) = agents.get("overlay") {
+                    self.reader.unfit::<()>("overlay", item, "`default` or `never`");
+                }
+            }
+        }
+        self.settings.overlays.bytes = self.reader.number(agents, "overlay_bytes");
+        self.settings.overlays.files = self.reader.number(agents, "overlay_files");
     }
 
     pub(super) fn key(

@@ -113,7 +113,7 @@ fn without_a_file_the_one_table_of_defaults_holds() {
     for row in DEFAULTS {
         let given = settings.grants(&id("x"), row.visibility, Path::new("/ws"));
         let names: Vec<_> = given.tools.keys().map(|name| name.as_str().to_owned()).collect();
-        let mut table = [row.tools, row.builtin_tools].concat();
+        let mut table = [row.tools, row.overlay_tools, row.builtin_tools].concat();
         table.sort_unstable();
         assert_eq!(names, table);
         assert!(row.tools.iter().all(|name| known().contains(name)));

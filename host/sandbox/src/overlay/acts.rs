@@ -407,12 +407,8 @@ impl View<'_> {
     }
 
     fn has_room(&self, entries: u64) -> Result<(), Fault> {
-        let (used, most) = (self.state.tree.count(), self.shared.room.quota().files);
-        if used.saturating_add(entries) > most {
-            let facts = format!("the overlay holds {used} of at most {most} files");
-            return Err(Fault::Full(facts));
-        }
-        Ok(())
+        let used = self.state.tree.count();
+        self.shared.room.admit(used, entries).map_err(|Full(facts)| Fault::Full(facts))
     }
 
     fn upper(&self, id: u64) -> Result<Arc<Upper>, Errno> {

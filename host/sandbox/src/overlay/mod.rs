@@ -46,7 +46,7 @@ pub use self::changes::{Change, ChangeKind, Original};
 use self::journal::Journal;
 use self::layer::Layer;
 use self::lower::Root;
-pub use self::room::OverlayQuota;
+pub use self::room::{OverlayPool, OverlayQuota};
 use self::room::Room;
 pub(crate) use self::room::{Full, Growing, Upper};
 pub(crate) use self::state::Reader;
@@ -89,8 +89,29 @@ impl Overlay {
         layer: impl AsRef<Path>,
         quota: OverlayQuota,
     ) -> Result<Self, OverlayError> {
-        let (lower, layer) = (lower.as_ref(), layer.as_ref());
-        let opened = Shared::open(lower, layer, quota);
+        Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None))
+    }
+
+    /// As [`Overlay::open`], within what the overlays of a pool may hold together. The pool has
+    /// counted what the layer holds already.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Overlay::open`].
+    pub fn open_in(
+        lower: impl AsRef<Path>,
+        layer: impl AsRef<Path>,
+        pool: &OverlayPool,
+    ) -> Result<Self, OverlayError> {
+        Self::open_with(lower.as_ref(), layer.as_ref(), (pool.quota(), Some(pool.clone())))
+    }
+
+    fn open_with(
+        lower: &Path,
+        layer: &Path,
+        (quota, pool): (OverlayQuota, Option<OverlayPool>),
+    ) -> Result<Self, OverlayError> {
+        let opened = Shared::open(lower, layer, Room::new(quota, pool));
         let shared = opened.map_err(|source| {
             let (lower, layer) = (lower.to_owned(), layer.to_owned());
             OverlayError { lower, layer, source }
@@ -127,7 +148,7 @@ impl std::fmt::Debug for Overlay {
 }
 
 impl Shared {
-    fn open(path: &Path, layer: &Path, quota: OverlayQuota) -> io::Result<Self> {
+    fn open(path: &Path, layer: &Path, room: Arc<Room>) -> io::Result<Self> {
         let lower = Root::open(path)?;
         let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
         // Before anything is made there.
@@ -148,8 +169,8 @@ impl Shared {
         for record in &records {
             tree.apply(record).map_err(|_| misfit())?;
         }
-        let room = Room::new(quota);
         let uppers = adopt(&layer, &room, &mut tree)?;
+        room.opens_with(tree.count());
         let state = State { tree, journal, uppers, readers: HashMap::new(), live_readers: 0 };
         Ok(Self {
             lower,
@@ -159,6 +180,13 @@ impl Shared {
             state: Mutex::new(state),
             digests: digests::Queue::default(),
         })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let files = self.state().tree.count();
+        self.room.close(files);
     }
 }
 

@@ -1,6 +1,6 @@
 //! How much an overlay may hold, and what its files hold of it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What an overlay holds at most.
@@ -19,24 +19,114 @@ impl Default for OverlayQuota {
     }
 }
 
+/// What several overlays hold at most together: those of one home, or of one tenant. Clones count as
+/// one. An overlay that is closed still counts, until somebody says that it was removed.
+#[derive(Debug, Clone)]
+pub struct OverlayPool(Arc<Pool>);
+
+#[derive(Debug)]
+struct Pool {
+    quota: OverlayQuota,
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
 /// The bytes of one overlay.
 #[derive(Debug)]
 pub(crate) struct Room {
     quota: OverlayQuota,
     used: AtomicU64,
+    pool: Option<OverlayPool>,
+    /// The files that the pool knows of.
+    told: AtomicU64,
+    /// Files that are closed from now on stay where they are.
+    closing: AtomicBool,
 }
 
 /// What may be held is held already.
 #[derive(Debug)]
 pub(crate) struct Full(pub(crate) String);
 
-impl Room {
-    pub(crate) fn new(quota: OverlayQuota) -> Arc<Self> {
-        Arc::new(Self { quota, used: AtomicU64::new(0) })
+impl OverlayPool {
+    /// A pool in which overlays on disk hold `held` already.
+    pub fn new(quota: OverlayQuota, held: OverlayQuota) -> Self {
+        let (bytes, files) = (AtomicU64::new(held.bytes), AtomicU64::new(held.files));
+        Self(Arc::new(Pool { quota, bytes, files }))
     }
 
-    pub(crate) fn quota(&self) -> OverlayQuota {
-        self.quota
+    /// What they may hold together.
+    pub fn quota(&self) -> OverlayQuota {
+        self.0.quota
+    }
+
+    /// What they hold together.
+    pub fn held(&self) -> OverlayQuota {
+        let bytes = self.0.bytes.load(Ordering::Relaxed);
+        OverlayQuota { bytes, files: self.0.files.load(Ordering::Relaxed) }
+    }
+
+    /// An overlay that held this was removed.
+    pub fn removed(&self, held: OverlayQuota) {
+        less(&self.0.bytes, held.bytes);
+        less(&self.0.files, held.files);
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), Full> {
+        taken(&self.0.bytes, bytes, self.0.quota.bytes, "all overlays together hold")
+    }
+}
+
+fn taken(used: &AtomicU64, bytes: u64, most: u64, who: &str) -> Result<(), Full> {
+    let fits = |used: u64| used.checked_add(bytes).filter(|all| *all <= most);
+    let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+    taken
+        .map(drop)
+        .map_err(|used| Full(format!("{bytes} more bytes: {who} {used} of at most {most} bytes")))
+}
+
+fn less(from: &AtomicU64, amount: u64) {
+    let less = |now: u64| Some(now.saturating_sub(amount));
+    let _ = from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+}
+
+impl Room {
+    pub(crate) fn new(quota: OverlayQuota, pool: Option<OverlayPool>) -> Arc<Self> {
+        let (told, closing) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Self { quota, used: AtomicU64::new(0), pool, told, closing })
+    }
+
+    /// The files that the overlay has when it is opened; its pool has counted them.
+    pub(crate) fn opens_with(&self, files: u64) {
+        self.told.store(files, Ordering::Relaxed);
+    }
+
+    /// Whether `more` files are admitted beside `files` that the overlay has now.
+    pub(crate) fn admit(&self, files: u64, more: u64) -> Result<(), Full> {
+        let most = self.quota.files;
+        if files.saturating_add(more) > most {
+            return Err(Full(format!("the overlay holds {files} of at most {most} files")));
+        }
+        let Some(OverlayPool(pool)) = &self.pool else { return Ok(()) };
+        self.tell(files);
+        let (all, most) = (pool.files.load(Ordering::Relaxed), pool.quota.files);
+        match all.saturating_add(more) > most {
+            true => Err(Full(format!("all overlays together have {all} of at most {most} files"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Tells the pool how many files there are.
+    fn tell(&self, files: u64) {
+        let Some(OverlayPool(pool)) = &self.pool else { return };
+        let told = self.told.swap(files, Ordering::Relaxed);
+        pool.files.fetch_add(files.saturating_sub(told), Ordering::Relaxed);
+        less(&pool.files, told.saturating_sub(files));
+    }
+
+    /// The overlay is closed, and keeps what it has.
+    pub(crate) fn close(&self, files: u64) {
+        self.tell(files);
+        self.closing.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn used(&self) -> u64 {
@@ -44,17 +134,19 @@ impl Room {
     }
 
     fn take(&self, bytes: u64) -> Result<(), Full> {
-        let fits = |used: u64| used.checked_add(bytes).filter(|all| *all <= self.quota.bytes);
-        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        taken.map(drop).map_err(|used| {
-            let most = self.quota.bytes;
-            Full(format!("{bytes} more bytes: the overlay holds {used} of at most {most} bytes"))
-        })
+        taken(&self.used, bytes, self.quota.bytes, "the overlay holds")?;
+        let Some(pool) = &self.pool else { return Ok(()) };
+        pool.take(bytes).inspect_err(|_| less(&self.used, bytes))
     }
 
     fn give(&self, bytes: u64) {
-        let less = |used: u64| Some(used.saturating_sub(bytes));
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        if self.closing.load(Ordering::Relaxed) {
+            return;
+        }
+        less(&self.used, bytes);
+        if let Some(OverlayPool(pool)) = &self.pool {
+            less(&pool.bytes, bytes);
+        }
     }
 }
 
@@ -132,7 +224,7 @@ mod tests {
 
     #[test]
     fn bytes_are_taken_as_files_grow_and_given_back_with_the_file() {
-        let room = Room::new(OverlayQuota { bytes: 100, files: 1 });
+        let room = Room::new(OverlayQuota { bytes: 100, files: 1 }, None);
         let one = Upper::new(&room, 1, None);
         let two = Upper::new(&room, 2, None);
         one.grow().to(60).unwrap();
@@ -145,5 +237,26 @@ mod tests {
         drop(two);
         assert_eq!(room.used(), 30);
         assert!(one.grow().to(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn overlays_of_one_pool_share_what_it_admits_and_a_closed_one_still_counts() {
+        let (wide, held) = (OverlayQuota::default(), OverlayQuota { bytes: 10, files: 1 });
+        let pool = OverlayPool::new(OverlayQuota { bytes: 100, files: 5 }, held);
+        let (a, b) = (Room::new(wide, Some(pool.clone())), Room::new(wide, Some(pool.clone())));
+        let one = Upper::new(&a, 1, None);
+        let two = Upper::new(&b, 1, None);
+        one.grow().to(60).unwrap();
+        let full = two.grow().to(31).unwrap_err();
+        assert!(full.0.contains("all overlays together hold 70 of at most 100"), "{}", full.0);
+        assert_eq!((b.used(), pool.held().bytes), (0, 70), "what was refused counts nowhere");
+        a.admit(3, 1).unwrap();
+        assert!(b.admit(1, 1).is_err() && b.admit(0, 1).is_ok());
+        a.close(3);
+        drop((one, a));
+        assert_eq!(pool.held(), OverlayQuota { bytes: 70, files: 4 }, "it lies on disk still");
+        pool.removed(OverlayQuota { bytes: 60, files: 3 });
+        two.grow().to(90).unwrap();
+        assert!(b.admit(4, 0).is_ok() && b.admit(4, 1).is_err());
     }
 }

@@ -269,6 +269,7 @@ pub(crate) async fn delete(ctx: Ctx, PathOf(id): PathOf<String>) -> Result<Json<
         return Err(busy(&format!("session `{session}` is answering")));
     }
     let deleted = ctx.store().delete_session(&session).await?;
+    ctx.service.remove_stale_layers().await;
     Ok(Json(Deleted { deleted: deleted.into() }))
 }
 
@@ -277,7 +278,9 @@ pub(crate) async fn delete_all(ctx: Ctx) -> Result<Json<Deleted>, Problem> {
     if let Some(session) = running(&ctx).first() {
         return Err(busy(&format!("session `{session}` is answering, and maybe others are")));
     }
-    Ok(Json(Deleted { deleted: ctx.store().delete_all_sessions().await? }))
+    let deleted = ctx.store().delete_all_sessions().await?;
+    ctx.service.remove_stale_layers().await;
+    Ok(Json(Deleted { deleted }))
 }
 
 /// `GET /v1/sessions/{id}/messages`.

@@ -4,6 +4,7 @@
 pub(crate) mod api_agents;
 pub(crate) mod event_log;
 pub(crate) mod hub;
+pub(crate) mod layers;
 pub(crate) mod lock;
 pub(crate) mod past;
 pub(crate) mod place;

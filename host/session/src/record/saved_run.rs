@@ -8,6 +8,7 @@ use belljar_store::{SessionKind, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::talk::Conversation;
+use crate::record::layers::remove_stale_layers;
 use crate::record::lock::SessionLock;
 use crate::record::lock::locks;
 use crate::record::rows::{History, PersonContent, PersonMetadata};
@@ -70,9 +71,14 @@ pub async fn run_team_saved(
     };
     let mut turn = journal.begin_turn(&of, said, begun).await?;
     let recorder = journal.record(&mut turn, host);
+    let layers = journal.layers(host);
+    let spec = TeamSpec { layers: layers.clone(), ..spec };
     let events = recorder.events(events);
     let run = turn.run.clone();
     let outcome = run_team_as(&recorder.host(host), spec, run, events, cancel).await;
+    if let Some(layers) = layers {
+        layers.close();
+    }
     let whole = outcome.to_outcome();
     // For an agent that resumes this session.
     let noted = Message::Assistant { text: frame::NOTED.to_owned(), calls: Vec::new() };
@@ -91,6 +97,9 @@ pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
         // Nobody may resume it in the meantime; where it cannot be locked, it stays.
         let Ok(Some(_lock)) = SessionLock::take(&locks, &id) else { continue };
         deleted += u64::from(store.delete_run(&id).await?);
+    }
+    if deleted > 0 {
+        remove_stale_layers(store).await?;
     }
     Ok(deleted)
 }

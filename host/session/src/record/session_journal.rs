@@ -19,6 +19,7 @@ use crate::conversation::compaction::{self, Problem as CompactProblem, Work};
 use crate::conversation::talk::Conversation;
 use crate::record::event_log::EventLog;
 use crate::record::hub::Hub;
+use crate::record::layers::TenantLayers;
 use crate::record::lock::SessionLock;
 use crate::record::lock::locks;
 use crate::record::past::Past;
@@ -30,6 +31,7 @@ use crate::record::rows::{
 };
 use crate::record::turn::{Open, Turn};
 use belljar_agent::Host;
+use belljar_agent::Layers;
 use belljar_agent::Replay;
 use belljar_agent::RunSpec;
 use belljar_agent::events::{EventSink, Events};
@@ -54,6 +56,8 @@ pub struct SessionJournal {
     kind: SessionKind,
     /// Who sends the messages.
     actor: String,
+    /// Where the overlays of this tenant are, once somebody has looked.
+    layers: Option<TenantLayers>,
     open: Option<OpenSession>,
 }
 
@@ -116,7 +120,7 @@ impl SessionJournal {
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let actor = LOCAL.to_owned();
         let kind = SessionKind::Chat;
-        Self { store, clock, hub: Arc::default(), name: None, kind, actor, open: None }
+        Self { store, clock, hub: Arc::default(), name: None, kind, actor, layers: None, open: None }
     }
 
     /// The kind of a new session. Default: a conversation. A run whose first turn this is has the id
@@ -304,7 +308,9 @@ impl SessionJournal {
             first_event = events.next();
         }
         let spec = conversation.spec(said.text);
+        let layers = self.layers(host);
         let spec = RunSpec {
+            layers: layers.clone(),
             run: Some(run),
             replay: replay.map(Arc::new),
             first_event,
@@ -317,9 +323,26 @@ impl SessionJournal {
         let before = conversation.messages().len();
         let mut outcome = conversation.run_turn(&recorder.host(host), spec, events, cancel).await;
         outcome.total += used;
+        if let Some(layers) = layers {
+            layers.close();
+        }
         let added = conversation.messages().get(before..).unwrap_or_default();
         let unsaved = self.conclude(&recorder, &outcome, added).await;
         Saved { outcome, unsaved }
+    }
+
+    /// The overlays of the open session. Whoever opens one closes it again before the next turn.
+    pub fn layers(&mut self, host: &Host) -> Option<Layers> {
+        let session = self.open.as_ref()?.session.clone();
+        let (store, setting) = (&self.store, &host.settings.overlays);
+        let layers = self.layers.get_or_insert_with(|| TenantLayers::find(store, setting));
+        Some(layers.of(&session))
+    }
+
+    /// Overlays of a tenant whose other sessions run beside this one: they share its quota.
+    pub(crate) fn beside(mut self, layers: TenantLayers) -> Self {
+        self.layers = Some(layers);
+        self
     }
 
     /// Records a turn of the open session from now on.

@@ -146,7 +146,8 @@ impl Inner {
         let (store, clock) = (self.store.clone(), Arc::clone(&self.clock));
         let journal = SessionJournal::new(store, clock)
             .of_kind(SessionKind::Api)
-            .watched_by(Arc::clone(&self.hub));
+            .watched_by(Arc::clone(&self.hub))
+            .beside(self.layers().clone());
         match known {
             None => Ok((journal.called(id), None)),
             Some(session) => {

@@ -23,7 +23,7 @@ mod types;
 mod versions;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use belljar_definition::builtin_tools;
@@ -39,6 +39,7 @@ pub use self::tally::Tallied;
 pub use self::types::{ServiceError, ServiceLimits, TurnRequest};
 pub use self::versions::{Look, Renew, Renewed, Version};
 use crate::record::hub::{Hub, Watch};
+use crate::record::layers::{TenantLayers, remove_stale_layers};
 use crate::service::limits::Allowance;
 use crate::service::questions::Questions;
 use crate::service::running::Running;
@@ -68,6 +69,8 @@ struct Inner {
     questions: Arc<Questions>,
     running: Running,
     tally: Arc<Tally>,
+    /// The overlays of the tenant, once a turn has begun.
+    layers: OnceLock<TenantLayers>,
     /// When the library was last looked at.
     library_seen: Mutex<Option<Instant>>,
     /// Cancelled when no more turns are taken.
@@ -95,6 +98,7 @@ impl Service {
             questions: Arc::default(),
             running: Running::default(),
             tally: Arc::default(),
+            layers: OnceLock::new(),
             library_seen: Mutex::default(),
             draining: CancellationToken::new(),
         }))
@@ -213,6 +217,17 @@ impl Service {
         self.0.hub.close();
     }
 
+    /// Removes the overlays of sessions that are not in the store any more.
+    pub async fn remove_stale_layers(&self) {
+        match remove_stale_layers(&self.0.store).await {
+            Ok(held) => self.0.layers().removed(held),
+            Err(error) => tracing::warn!(
+                target: "belljar::session",
+                "overlays of deleted sessions are left: {error}"
+            ),
+        }
+    }
+
     /// The tenant's rows.
     pub fn store(&self) -> &Store {
         &self.0.store
@@ -235,6 +250,12 @@ impl Service {
 }
 
 impl Inner {
+    /// The overlays of the tenant. The first time it reads directories.
+    fn layers(&self) -> &TenantLayers {
+        self.layers
+            .get_or_init(|| TenantLayers::find(&self.store, &self.host().settings.overlays))
+    }
+
     /// Puts a line into the audit log.
     fn audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
         let entry = self.audit_entry(actor, action, object, detail);

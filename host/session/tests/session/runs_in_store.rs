@@ -82,6 +82,7 @@ fn team(world: &World) -> TeamSpec {
         workspace,
         limits: LimitsRequest::default(),
         budget: None,
+        layers: None,
     }
 }
 

@@ -19,6 +19,7 @@ use crate::agent_loop::job::{Shared, SpawnCount};
 use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
 use crate::host::Host;
+use crate::layers::Layers;
 use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, PARALLEL_CHILDREN, cut};
 use crate::outcome::ChildOrigin;
 use crate::outcome::{Outcome, RunError, Status, Usage};
@@ -45,6 +46,8 @@ pub struct TeamSpec {
     pub limits: LimitsRequest,
     /// The budget above the team: a chat session's.
     pub budget: Option<Budget>,
+    /// Where the overlays of its agents lie, as in [`RunSpec::layers`].
+    pub layers: Option<Layers>,
 }
 
 /// Runs a team to its end. There is always an outcome.
@@ -283,6 +286,7 @@ impl<'a> Run<'a> {
                 context: member.context.clone(),
                 model: self.spec.model.clone(),
                 budget: Some(self.budget.clone()),
+                layers: self.spec.layers.clone(),
                 ..RunSpec::new(Arc::clone(agent), task, self.spec.workspace.clone())
             };
             // Indices are given here, in the order written, so they do not depend on timing.

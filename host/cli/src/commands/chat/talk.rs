@@ -261,6 +261,7 @@ impl<'a> Chat<'a> {
             workspace: workspace.clone(),
             limits: LimitsRequest::default(),
             budget: Some(self.conversation.budget().clone()),
+            layers: None,
         };
         let cancel = CancellationToken::new();
         self.progress.begin_turn();

@@ -82,7 +82,7 @@ impl Asks {
             self.hosts.iter().map(|rule| format!("reach {}", Shown::new(&rule.to_string())));
         let workspace = self.workspace.map(|access| match access {
             Access::Read => "read the workspace".to_owned(),
-            Access::Overlay => "read the workspace, and write beside it".to_owned(),
+            Access::Overlay => "read the workspace, and write to an overlay of it".to_owned(),
             Access::ReadWrite => "read and write the workspace".to_owned(),
         });
         tools.chain(workspace).chain(hosts).collect()

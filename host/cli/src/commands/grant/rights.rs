@@ -63,6 +63,7 @@ pub(super) fn mount(text: &str) -> Result<MountSpec, Failure> {
     let (rest, access) = text.rsplit_once(':').ok_or_else(wrong)?;
     let access = match access {
         "read" => Access::Read,
+        "overlay" => Access::Overlay,
         "read-write" => Access::ReadWrite,
         _ => return Err(wrong()),
     };

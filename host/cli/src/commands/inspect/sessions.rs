@@ -1,7 +1,7 @@
 //! `belljar sessions`: what is stored of conversations and runs, shown, exported and deleted.
 
 use belljar_policy::Shown;
-use belljar_session::shown_status;
+use belljar_session::{remove_stale_layers, shown_status};
 use belljar_store::{
     MessageStatus, Role, Store, StoredMessage, StoredSession, SubagentRecord, SubagentStatus,
     TENANT,
@@ -36,10 +36,12 @@ const PAGE: u32 = 500;
 pub(crate) fn run(args: &SessionsArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
     let tenant = args.of.other().unwrap_or(TENANT);
     with_store(&args.of.data, places, async |store, _| {
-        let store = store.of_tenant(tenant);
-        if store.registry().tenant(tenant).await.map_err(failed)?.is_none() {
-            return Err(no_tenant(tenant));
-        }
+        let known = store.registry().tenant(tenant).await.map_err(failed)?;
+        let store = match known {
+            Some(_) if tenant == TENANT => store.clone(),
+            Some(known) => store.of(tenant, &known.id),
+            None => return Err(no_tenant(tenant)),
+        };
         match &args.command {
             SessionsCommand::List { json: true } => out.json(&all(&store).await?)?,
             SessionsCommand::List { json: false } => {
@@ -86,6 +88,7 @@ async fn remove(
     let Some(id) = id else {
         sure(yes, "delete all sessions with all that belongs to them?", out)?;
         let count = store.delete_all_sessions().await.map_err(failed)?;
+        remove_stale_layers(store).await.map_err(failed)?;
         audit(store, tenant, "delete_sessions", "all", json!({ "deleted": count })).await?;
         out.note(format_args!("{count} sessions are deleted"));
         return Ok(());
@@ -94,6 +97,7 @@ async fn remove(
     let title = Shown::clipped(&session.title, MAX_TITLE);
     sure(yes, &format!("delete session `{}` ({title})?", session.id), out)?;
     store.delete_session(&session.id).await.map_err(failed)?;
+    remove_stale_layers(store).await.map_err(failed)?;
     audit(store, tenant, "delete_session", &session.id, json!({})).await?;
     out.note(format_args!("session `{}` is deleted", session.id));
     Ok(())

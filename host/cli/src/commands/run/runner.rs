@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_agent::{
-    EVENT_VERSION, Event, EventSink, Host, Outcome, RunError, RunSpec, RunStatus, TeamOutcome,
+    EVENT_VERSION, Event, EventSink, Host, Layers, Outcome, RunError, RunSpec, RunStatus, TeamOutcome,
     TeamSpec, run_team,
 };
 use belljar_model::Models;
 use belljar_policy::{Shown, ShownPath as _};
+use belljar_sandbox::{OverlayPool, OverlayQuota};
 use belljar_session::{JournalError, run_saved, run_team_saved};
 use belljar_store::{Store, StoreError};
 use serde::Serialize;
@@ -39,12 +40,22 @@ pub(crate) enum Work {
 
 impl Work {
     /// Runs it and leaves nothing behind.
-    async fn alone(self, host: &Host, events: EventSink, cancel: CancellationToken) -> Ended {
+    async fn alone(
+        self,
+        layers: Option<Layers>,
+        host: &Host,
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Ended {
         match self {
             Self::Agent(spec) => {
-                Ended::Agent(Box::new(belljar_agent::run(host, *spec, events, cancel).await))
+                let spec = RunSpec { layers, ..*spec };
+                Ended::Agent(Box::new(belljar_agent::run(host, spec, events, cancel).await))
             }
-            Self::Team(spec) => Ended::Team(Box::new(run_team(host, *spec, events, cancel).await)),
+            Self::Team(spec) => {
+                let spec = TeamSpec { layers, ..*spec };
+                Ended::Team(Box::new(run_team(host, spec, events, cancel).await))
+            }
         }
     }
 
@@ -193,12 +204,33 @@ async fn perform(
     out: &Out,
 ) -> Result<(Ended, Option<Saved>), Failure> {
     if no_save {
-        return Ok((work.alone(host, events, cancel.clone()).await, None));
+        let place = layers_for_once(places, out);
+        let layers = place.as_ref().map(|(layers, _)| layers.clone());
+        let ended = work.alone(layers.clone(), host, events, cancel.clone()).await;
+        if layers.is_some_and(|layers| layers.has_changes()) {
+            out.note("what it changed in its overlay is gone with `--no-save`");
+        }
+        return Ok((ended, None));
     }
     let store = saving::open(places).await?;
     let done = work.saved(&store, host, events, cancel.clone()).await;
     let (outcome, unsaved) = done.map_err(saving::not_begun)?;
     Ok((outcome, Some(Saved::new(store, unsaved, out))))
+}
+
+/// A place for the overlays of a run of which nothing is kept. Without one its workspace is read.
+fn layers_for_once(places: &Places, out: &Out) -> Option<(Layers, tempfile::TempDir)> {
+    match tempfile::Builder::new().prefix("overlays-").tempdir_in(places.store_directory()) {
+        Ok(dir) => {
+            let none = OverlayQuota { bytes: 0, files: 0 };
+            let pool = OverlayPool::new(OverlayQuota::default(), none);
+            Some((Layers::at(dir.path().join("run"), pool), dir))
+        }
+        Err(error) => {
+            out.warning(format_args!("there is no place for overlays, so nothing is written: {error}"));
+            None
+        }
+    }
 }
 
 /// Agents of a tenant run in the server alone: there are its limits, its store and its callers.

@@ -33,6 +33,7 @@ pub(crate) fn run(
             workspace: places.workspace.clone(),
             limits: args.options.limits(),
             budget: None,
+            layers: None,
         };
         Ok(Work::Team(Box::new(spec)))
     })

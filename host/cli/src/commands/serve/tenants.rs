@@ -98,6 +98,11 @@ async fn remove(
     let question = format!("delete tenant `{shown}` with all its keys, sessions and agents{and}?");
     crate::commands::inspect::sessions::sure(how.yes, &question, out)?;
     store.registry().delete_tenant(name).await.map_err(failed)?;
+    // Of its sessions nothing is left.
+    let overlays = belljar_session::layers_root(&store.of(name, &tenant.id));
+    if let Err(error) = purge(&overlays) {
+        out.warning(format_args!("`{}` is not deleted: {error}", overlays.shown()));
+    }
     // Both, as they are found before anything is gone.
     let files = [data.tenant(&tenant), data.tenant_workspace(&tenant)];
     let left = match how.purge {

@@ -247,6 +247,7 @@ agents:
         workspace,
         limits: LimitsRequest::default(),
         budget: None,
+        layers: None,
     };
     run_team(&scene.host, spec, EventSink::none(), CancellationToken::new()).await;
     let sent = scene.sent_by("boss", 0);

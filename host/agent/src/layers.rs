@@ -1,0 +1,332 @@
+//! The overlays of one session: a layer for each directory that its agents see through an overlay.
+//!
+//! ```text
+//! DIR/0/mount   where agents see the directory, a line; then its path
+//! DIR/0/held    what the layer holds, as long as nobody has it open
+//! DIR/0/layer   what was changed
+//! DIR/0/journal what was applied of it, and how it was before
+//! ```
+//!
+//! A directory has one layer in a session, whoever of its agents asks for it: all see the same
+//! files. What was changed stays from turn to turn; a layer in which nothing was is removed.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_policy::{Access, GuestPath, Mount, Rights, ShownPath as _};
+use belljar_sandbox::{Overlay, OverlayError, OverlayPool, OverlayQuota};
+
+const MOUNT: &str = "mount";
+const HELD: &str = "held";
+const LAYER: &str = "layer";
+const JOURNAL: &str = "journal";
+
+/// Layers of one session: more directories than any grant names.
+const MAX_LAYERS: usize = 256;
+
+/// The overlays of one session. Clones share them.
+#[derive(Clone)]
+pub struct Layers(Arc<Inner>);
+
+struct Inner {
+    dir: PathBuf,
+    pool: OverlayPool,
+    open: Mutex<BTreeMap<PathBuf, Layer>>,
+}
+
+/// A directory with the changes to it.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    /// Where agents see the directory.
+    pub guest: GuestPath,
+    /// The directory.
+    pub lower: PathBuf,
+    /// Its changes.
+    pub overlay: Overlay,
+    /// Where whoever applies changes keeps its journal: beside the layer, and with it.
+    pub journal: PathBuf,
+    /// The layer's number in the session.
+    number: usize,
+}
+
+/// Why there is no overlay.
+#[derive(Debug, thiserror::Error)]
+pub enum LayersError {
+    /// A file or directory of belljar's own.
+    #[error("failed to {what} `{}`: {source}", path.shown())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The overlay itself.
+    #[error(transparent)]
+    Overlay(#[from] OverlayError),
+    /// The session has an overlay of too many directories.
+    #[error("a session has at most {MAX_LAYERS} overlays")]
+    TooMany,
+}
+
+impl Layers {
+    /// The layers in a directory, which is made with the first of them. It has to be private to
+    /// the host, and nobody else may work in it meanwhile. The pool has counted what lies there.
+    pub fn at(dir: PathBuf, pool: OverlayPool) -> Self {
+        Self(Arc::new(Inner { dir, pool, open: Mutex::default() }))
+    }
+
+    /// The overlay of a mount's directory: the one that is open, the one on disk, or a new one.
+    ///
+    /// # Errors
+    ///
+    /// When its layer cannot be made or opened.
+    pub fn overlay(&self, mount: &Mount) -> Result<Overlay, LayersError> {
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(layer) = open.get(&mount.host) {
+            return Ok(layer.overlay.clone());
+        }
+        let known = known(&self.0.dir)?;
+        let found = known.iter().find(|(_, _, lower)| *lower == mount.host);
+        let number = match found {
+            Some((number, ..)) => *number,
+            None => self.make(&known, mount)?,
+        };
+        let layer = self.open(number, mount.guest.clone(), mount.host.clone())?;
+        let overlay = layer.overlay.clone();
+        open.insert(mount.host.clone(), layer);
+        Ok(overlay)
+    }
+
+    /// All layers of the session, in the order in which they were made.
+    ///
+    /// # Errors
+    ///
+    /// When one of them cannot be opened.
+    pub fn present(&self) -> Result<Vec<Layer>, LayersError> {
+        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        for (number, guest, lower) in known(&self.0.dir)? {
+            if let Entry::Vacant(place) = open.entry(lower) {
+                let layer = self.open(number, guest, place.key().clone())?;
+                place.insert(layer);
+            }
+        }
+        let mut layers: Vec<Layer> = open.values().cloned().collect();
+        layers.sort_by_key(|layer| layer.number);
+        Ok(layers)
+    }
+
+    /// Whether something was changed in those that are open.
+    pub fn has_changes(&self) -> bool {
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.values().any(|layer| layer.overlay.used().files > 0)
+    }
+
+    /// Closes all of them, so that somebody else may open them. A layer that holds nothing is
+    /// removed. Whoever still has an [`Overlay`] keeps that one open.
+    pub fn close(&self) {
+        self.0.close();
+    }
+
+    /// An overlay for each mount of these rights that is one.
+    pub(crate) fn of(&self, rights: &Rights) -> Result<BTreeMap<GuestPath, Overlay>, LayersError> {
+        let mounts = rights.mounts().iter().filter(|mount| mount.access == Access::Overlay);
+        mounts.map(|mount| Ok((mount.guest.clone(), self.overlay(mount)?))).collect()
+    }
+
+    fn make(
+        &self,
+        known: &[(usize, GuestPath, PathBuf)],
+        mount: &Mount,
+    ) -> Result<usize, LayersError> {
+        let number = known.iter().map(|(number, ..)| number + 1).max().unwrap_or(0);
+        if number >= MAX_LAYERS {
+            return Err(LayersError::TooMany);
+        }
+        let dir = self.0.dir.join(number.to_string());
+        create_private(&dir).map_err(failed("make", &dir))?;
+        let mut text = format!("{}\n", mount.guest).into_bytes();
+        text.extend(mount.host.as_os_str().as_bytes());
+        let path = dir.join(MOUNT);
+        write(&path, &text).map_err(failed("write", &path))?;
+        Ok(number)
+    }
+
+    fn open(
+        &self,
+        number: usize,
+        guest: GuestPath,
+        lower: PathBuf,
+    ) -> Result<Layer, LayersError> {
+        let dir = self.0.dir.join(number.to_string());
+        let overlay = Overlay::open_in(&lower, dir.join(LAYER), &self.0.pool)?;
+        // From now on it may hold more.
+        let _ = fs::remove_file(dir.join(HELD));
+        Ok(Layer { guest, lower, overlay, journal: dir.join(JOURNAL), number })
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        for layer in std::mem::take(&mut *open).into_values() {
+            let dir = self.dir.join(layer.number.to_string());
+            let held = layer.overlay.used();
+            if held.files == 0 && held.bytes == 0 && !layer.journal.exists() {
+                // What stays is an overlay without a change, of which nothing was applied.
+                let _ = fs::remove_dir_all(&dir);
+            } else {
+                // Without it the layer is opened to be counted.
+                let _ = write(&dir.join(HELD), format!("{} {}", held.bytes, held.files).as_bytes());
+            }
+        }
+        // Only where nothing is left.
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for Layers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Layers").field("dir", &self.0.dir).finish_non_exhaustive()
+    }
+}
+
+/// What the layers of a session hold, that lie in this directory. One that was not closed is opened
+/// to be counted; one that somebody has open counts with the lengths of its files.
+pub fn held_in(dir: &Path) -> OverlayQuota {
+    let mut all = OverlayQuota { bytes: 0, files: 0 };
+    for (number, _, lower) in known(dir).unwrap_or_default() {
+        let dir = dir.join(number.to_string());
+        let held = read_held(&dir.join(HELD)).unwrap_or_else(|| {
+            let opened = Overlay::open(&lower, dir.join(LAYER), OverlayQuota::default());
+            opened.map_or_else(|_| measured(&dir.join(LAYER)), |overlay| overlay.used())
+        });
+        all.bytes = all.bytes.saturating_add(held.bytes);
+        all.files = all.files.saturating_add(held.files);
+    }
+    all
+}
+
+fn read_held(path: &Path) -> Option<OverlayQuota> {
+    let text = fs::read_to_string(path).ok()?;
+    let (bytes, files) = text.split_once(' ')?;
+    Some(OverlayQuota { bytes: bytes.parse().ok()?, files: files.parse().ok()? })
+}
+
+fn measured(layer: &Path) -> OverlayQuota {
+    let mut held = OverlayQuota { bytes: 0, files: 0 };
+    let files = fs::read_dir(layer.join("files"));
+    for entry in files.into_iter().flatten().flatten() {
+        let length = entry.metadata().map_or(0, |found| found.len());
+        held.bytes = held.bytes.saturating_add(length);
+        held.files += 1;
+    }
+    held
+}
+
+/// The layers on disk, by their numbers. What has no mount was never opened.
+fn known(dir: &Path) -> Result<Vec<(usize, GuestPath, PathBuf)>, LayersError> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed("read", dir)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed("read", dir))?;
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let path = entry.path().join(MOUNT);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed("read", &path)(error)),
+        };
+        if let Some((guest, lower)) = mount(&text) {
+            found.push((number, guest, lower));
+        }
+    }
+    found.sort_by_key(|(number, ..)| *number);
+    Ok(found)
+}
+
+fn mount(text: &[u8]) -> Option<(GuestPath, PathBuf)> {
+    let at = text.iter().position(|byte| *byte == b'\n')?;
+    let (guest, lower) = text.split_at(at);
+    let guest = GuestPath::new(std::str::from_utf8(guest).ok()?).ok()?;
+    Some((guest, PathBuf::from(OsStr::from_bytes(lower.get(1..)?))))
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LayersError {
+    let path = path.to_owned();
+    move |source| LayersError::Io { what, path, source }
+}
+
+fn create_private(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// Whoever reads it sees all of it or nothing.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let next = path.with_extension("next");
+    fs::File::create(&next)?.write_all(bytes)?;
+    fs::rename(next, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mounted(host: &Path) -> Mount {
+        Mount { guest: GuestPath::workspace(), host: host.to_owned(), access: Access::Overlay }
+    }
+
+    fn pool() -> OverlayPool {
+        let none = OverlayQuota { bytes: 0, files: 0 };
+        OverlayPool::new(OverlayQuota::default(), none)
+    }
+
+    #[test]
+    fn a_directory_has_one_layer_and_one_without_a_change_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (lower, other) = (dir.path().join("lower"), dir.path().join("o\nther"));
+        fs::create_dir(&lower).unwrap();
+        fs::create_dir(&other).unwrap();
+        let root = dir.path().join("sessions/one");
+        let layers = Layers::at(root.clone(), pool());
+        layers.overlay(&mounted(&lower)).unwrap();
+        layers.clone().overlay(&mounted(&lower)).unwrap();
+        layers.overlay(&mounted(&other)).unwrap();
+        let present = layers.present().unwrap();
+        let lowers: Vec<_> = present.iter().map(|layer| layer.lower.as_path()).collect();
+        assert_eq!(lowers, [&lower, &other]);
+        drop(present);
+        layers.close();
+        assert!(!root.exists() && root.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn a_mount_is_read_back_as_it_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = OsStr::from_bytes(b"/a\n\xff b");
+        let text = [b"/workspace\n", name.as_bytes()].concat();
+        assert_eq!(mount(&text), Some((GuestPath::workspace(), PathBuf::from(name))));
+        assert_eq!(mount(b"workspace\n/a"), None);
+        assert_eq!(known(&dir.path().join("nowhere")).unwrap(), []);
+    }
+}

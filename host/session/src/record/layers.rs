@@ -1,0 +1,89 @@
+//! Where the overlays of sessions lie: beside the store, a directory for each tenant and in it one for
+//! each session. They go with their session.
+
+use std::fs;
+use std::path::PathBuf;
+
+use belljar_agent::{Layers, held_in};
+use belljar_definition::OverlaySetting;
+use belljar_sandbox::{OverlayPool, OverlayQuota};
+use belljar_store::{Store, StoreError, TENANT};
+
+use crate::record::lock::{SessionLock, locks};
+
+/// The overlays of one tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct TenantLayers {
+    root: PathBuf,
+    pool: OverlayPool,
+}
+
+impl TenantLayers {
+    /// Counts what lies there. Reads directories.
+    pub(crate) fn find(store: &Store, setting: &OverlaySetting) -> Self {
+        let root = root(store);
+        let standard = OverlayQuota::default();
+        let quota = OverlayQuota {
+            bytes: setting.bytes.unwrap_or(standard.bytes),
+            files: setting.files.unwrap_or(standard.files),
+        };
+        let pool = OverlayPool::new(quota, held(store));
+        Self { root, pool }
+    }
+
+    /// The overlays of a session.
+    pub(crate) fn of(&self, session: &str) -> Layers {
+        Layers::at(self.root.join(session), self.pool.clone())
+    }
+
+    /// What one of these holds no more, for all that hold any.
+    pub(crate) fn removed(&self, held: OverlayQuota) {
+        self.pool.removed(held);
+    }
+}
+
+/// What the overlays of all sessions of this tenant hold together. Reads directories.
+pub fn held(store: &Store) -> OverlayQuota {
+    let mut all = OverlayQuota { bytes: 0, files: 0 };
+    for (_, dir) in sessions(store) {
+        let held = held_in(&dir);
+        all.bytes = all.bytes.saturating_add(held.bytes);
+        all.files = all.files.saturating_add(held.files);
+    }
+    all
+}
+
+/// Removes the overlays of sessions that are not in the store any more. Gives what they held.
+pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreError> {
+    let mut removed = OverlayQuota { bytes: 0, files: 0 };
+    for (session, dir) in sessions(store) {
+        match store.session(&session).await {
+            Err(StoreError::NotFound { .. }) => {}
+            Ok(_) => continue,
+            Err(error) => return Err(error),
+        }
+        // Whoever has it open is about to write it, or has lost it: the next time will tell.
+        let Ok(Some(_lock)) = SessionLock::take(&locks(store), &session) else { continue };
+        let held = held_in(&dir);
+        if fs::remove_dir_all(&dir).is_ok() {
+            removed.bytes = removed.bytes.saturating_add(held.bytes);
+            removed.files = removed.files.saturating_add(held.files);
+        }
+    }
+    Ok(removed)
+}
+
+/// The directory of a tenant's overlays. It is there where a session has one.
+pub fn root(store: &Store) -> PathBuf {
+    let all = store.path().with_extension("overlays");
+    // A name may become another tenant's; an id does not.
+    match store.tenant_id() {
+        Some(id) if store.tenant() != TENANT => all.join(id),
+        Some(_) | None => all.join(store.tenant()),
+    }
+}
+
+fn sessions(store: &Store) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(root(store)).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect()
+}
