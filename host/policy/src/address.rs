@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What kind of network an address belongs to. Everything but [`AddressClass::Public`] is
+/// The kind of network that an address belongs to. Everything but [`AddressClass::Public`] is
 /// refused unless the operator lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressClass {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::Limits;
 use crate::cancel::{Cancelled, Waiters};
 
-/// What is counted.
+/// A thing that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Meter {
@@ -276,7 +276,7 @@ impl Budget {
         self.path().find(full).map_or(Ok(()), |node| Err(node.exhausted(meter)))
     }
 
-    /// What is neither used nor kept: the smallest remainder from here to the top.
+    /// The amount neither used nor kept: the smallest remainder from here to the top.
     pub fn free(&self, meter: Meter) -> u64 {
         self.path().map(|node| node.free(meter)).min().unwrap_or(0)
     }
@@ -296,13 +296,13 @@ impl Budget {
         self.path().for_each(|node| node.give_back(meter, amount));
     }
 
-    /// What can still be used: the smallest remainder from here to the top.
+    /// The amount that can still be used: the smallest remainder from here to the top.
     pub fn remaining(&self, meter: Meter) -> u64 {
         let left = |node: &Node| node.caps.limit(meter).saturating_sub(node.spent(meter));
         self.path().map(left).min().unwrap_or(0)
     }
 
-    /// What was used here and below.
+    /// The amount used here and below.
     pub fn spent(&self, meter: Meter) -> u64 {
         self.0.spent(meter)
     }

@@ -36,7 +36,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// What the operator says of one tool.
+/// The operator's answer about one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
@@ -109,13 +109,13 @@ impl fmt::Display for DenyCode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{facts} ({by} decided)")]
 pub struct Denied {
-    /// What the guest and the model may read.
+    /// The reason that the guest and the model may read.
     pub code: DenyCode,
     /// Which source decided.
     pub by: Source,
     /// The full facts, for the operator's log. Holds foreign text already escaped.
     pub facts: String,
-    /// What the operator could write to allow it: lines of `belljar.toml`, where there are any.
+    /// The remedy that the operator could write: lines of `belljar.toml`, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

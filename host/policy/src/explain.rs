@@ -10,7 +10,7 @@ use crate::{
     Rights, Shown, Source, Target, ToolAsk,
 };
 
-/// What is asked about a tool.
+/// A question about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// May it be called at all?
@@ -21,7 +21,7 @@ pub enum Question {
     Url(Target),
 }
 
-/// What one source says.
+/// The answer of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Yes.
@@ -39,16 +39,16 @@ pub enum Verdict {
 pub struct Vote {
     /// Who votes.
     pub source: Source,
-    /// What it says.
+    /// Its answer.
     pub verdict: Verdict,
     /// Why, in a few words.
     pub why: String,
 }
 
-/// What holds of a question, and who decided.
+/// The answer that holds, and who decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// What holds in the end.
+    /// The permission that holds in the end.
     pub permission: Permission,
     /// The first source that refuses, or that asks; `None` where all allow.
     pub decided_by: Option<Source>,

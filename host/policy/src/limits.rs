@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct LimitRow {
     /// The key in `belljar.toml`, `tool.toml` and agent files.
     pub key: &'static str,
-    /// What one of it is.
+    /// The unit that it counts in.
     pub unit: &'static str,
-    /// What holds without a grant.
+    /// The value that holds without a grant.
     pub default: u64,
-    /// What it bounds, and why the default is what it is.
+    /// The use that it bounds, and why the default is what it is.
     pub why: &'static str,
 }
 
@@ -94,7 +94,7 @@ macro_rules! limits {
                 true
             }
 
-            /// What both state, the smaller where both do.
+            /// The limits that both state, the smaller where both do.
             #[must_use]
             pub fn and(&self, other: &Self) -> Self {
                 Self { $($key: match (self.$key, other.$key) {

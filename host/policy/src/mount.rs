@@ -17,7 +17,7 @@ pub const PROTECTED_NAMES: &[&str] = &[".belljar", "belljar.toml", "AGENTS.md"];
 /// The longest guest path of a mount, in bytes.
 const MAX_GUEST_PATH: usize = 255;
 
-/// What a mount allows. Ordered: `Read < Overlay < ReadWrite`.
+/// The access that a mount allows. Ordered: `Read < Overlay < ReadWrite`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -60,12 +60,12 @@ pub struct Mount {
     pub guest: GuestPath,
     /// The directory on the host. Never told to a guest.
     pub host: PathBuf,
-    /// What is allowed below it.
+    /// The access that is allowed below it.
     pub access: Access,
 }
 
-/// What an agent definition asks of one mount. It names a guest path only: files of
-/// strangers have no say about host paths.
+/// The mount that an agent definition asks for. It names a guest path only: files of strangers have
+/// no say about host paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountAsk {
     /// Which mount.

@@ -16,7 +16,7 @@ use crate::{
     MountAsk, Permission, SecretName, Source, ToolName, Vote,
 };
 
-/// What an agent definition asks for. `None` = says nothing, so narrows nothing.
+/// The rights that an agent definition asks for. `None` = says nothing, so narrows nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The tools, under belljar's names.
@@ -25,7 +25,7 @@ pub struct Asked {
     /// first. Narrows also where `tools` says nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_most: BTreeMap<ToolName, Permission>,
-    /// What tools get at most that `at_most` does not name, those included that are installed
+    /// The most that tools get which `at_most` does not name, those included that are installed
     /// after the file was read. `None` = it says nothing of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<Permission>,
@@ -53,7 +53,7 @@ pub enum Writes {
     Anywhere,
 }
 
-/// What the operator gives one agent, defaults already filled in.
+/// The rights that the operator gives one agent, defaults already filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
     /// The tools; one that is not here is denied.
@@ -69,7 +69,7 @@ pub struct Grants {
     pub limits: Limits,
 }
 
-/// What a tool's manifest asks for. The default asks for nothing.
+/// The rights that a tool's manifest asks for. The default asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolAsk {
     /// Mounts by access; the manifest has no say about which.
@@ -94,7 +94,7 @@ pub struct Rights {
     lists: Arc<ToolLists>,
 }
 
-/// What each source says of the names of tools. It explains refusals, and gives nothing.
+/// The names of tools that each source states. It explains refusals, and gives nothing.
 #[derive(Debug, Clone, Default)]
 struct ToolLists {
     asked: Asked,
@@ -140,9 +140,9 @@ pub struct ToolRights {
 pub struct Narrowing {
     /// Which source withheld it.
     pub by: Source,
-    /// What was asked, as a person reads it.
+    /// The request, as a person reads it.
     pub what: String,
-    /// What was asked, for a program that would grant it.
+    /// The request, for a program that would grant it.
     pub wanted: Wanted,
     /// Why, where the source alone does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,13 +178,13 @@ impl Writes {
 }
 
 impl Asked {
-    /// What a tool gets at most, as far as this says anything of it besides `tools`.
+    /// The most that a tool gets, as far as this says anything of it besides `tools`.
     pub fn most(&self, tool: &str) -> Permission {
         let named = self.at_most.get(tool).copied();
         named.or(self.others).unwrap_or(Permission::Allow)
     }
 
-    /// What it says of tools, alone.
+    /// Its statements about tools, alone.
     fn of_tools(&self) -> Self {
         let (tools, at_most) = (self.tools.clone(), self.at_most.clone());
         Self { tools, at_most, others: self.others, ..Self::default() }
@@ -237,7 +237,7 @@ impl Grants {
         })
     }
 
-    /// What the operator says of a tool; unstated = [`Permission::Deny`].
+    /// The operator's answer about a tool; unstated = [`Permission::Deny`].
     pub fn permission(&self, tool: &str) -> Permission {
         self.tools.get(tool).copied().unwrap_or(Permission::Deny)
     }
@@ -315,7 +315,7 @@ impl Rights {
         self.tools.iter().map(|(name, permission)| (name, *permission))
     }
 
-    /// What holds for a tool; outside the list = [`Permission::Deny`].
+    /// The permission that holds for a tool; outside the list = [`Permission::Deny`].
     pub fn permission(&self, tool: &str) -> Permission {
         self.tools.get(tool).copied().unwrap_or(Permission::Deny)
     }

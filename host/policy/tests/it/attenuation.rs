@@ -14,7 +14,7 @@ fn tree() -> impl Strategy<Value = Vec<(prop::sample::Index, Asked, Grants)>> {
     prop::collection::vec((any::<prop::sample::Index>(), asked(), grants()), 1..8)
 }
 
-/// What can be observed of rights, apart from how they compute it.
+/// The observable part of rights, apart from how they compute it.
 fn may_do(rights: &Rights) -> Vec<String> {
     let mut may = Vec::new();
     for (name, permission) in rights.tools() {

@@ -31,7 +31,7 @@ struct Node {
     cap: u64,
     /// Used here, without children.
     own: u64,
-    /// What was reserved and can be given back.
+    /// The amount that was reserved and can be given back.
     held: Vec<u64>,
     billed: bool,
 }
@@ -49,7 +49,7 @@ impl Tree {
         std::iter::successors(Some(at), |at| self.0[*at].parent).collect()
     }
 
-    /// What a budget and all below it used.
+    /// The amount that a budget and all below it used.
     fn used(&self, at: usize) -> u64 {
         let below = (0..self.0.len()).filter(|other| self.up(*other).contains(&at));
         below.map(|other| self.0[other].own).sum()

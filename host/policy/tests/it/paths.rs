@@ -60,8 +60,8 @@ proptest! {
         }
     }
 
-    /// What `explain` says of a path is what the mounts of the tool's rights hold, and a path
-    /// that leads up again is allowed by nobody.
+    /// The answer of `explain` about a path is what the mounts of the tool's rights hold, and a
+    /// path that leads up again is allowed by nobody.
     #[test]
     fn a_path_is_allowed_only_below_a_mount_with_that_access(
         mounts in prop::collection::vec((path(), select(vec![Access::Read, Access::ReadWrite])), 0..4),
@@ -93,7 +93,7 @@ proptest! {
     }
 }
 
-/// What has less stays less, whatever it meets.
+/// Less stays less, whatever it meets.
 #[test]
 fn an_overlay_is_more_than_reading_and_less_than_writing() {
     assert!(Access::Read < Access::Overlay && Access::Overlay < Access::ReadWrite);
