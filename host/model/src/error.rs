@@ -1,4 +1,4 @@
-//! What can go wrong in a call.
+//! Every way in which a call can go wrong.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub enum ModelError {
     /// Nothing came for too long. Not retried: the caller set the time.
     #[error("the model gave nothing for {} s ({phase})", after.as_secs_f64())]
     Timeout {
-        /// What was waited for.
+        /// The phase that was waited for.
         phase: Phase,
         /// How long.
         after: Duration,
@@ -60,7 +60,7 @@ pub enum ModelError {
     /// The connection could not be made, or broke before an answer began.
     #[error("the connection to the model failed: {message}")]
     Network {
-        /// What failed, without the URL.
+        /// The failure, without the URL.
         message: String,
     },
     /// The stream ended without the sign that the answer is complete.
@@ -69,13 +69,13 @@ pub enum ModelError {
     /// The peer does not speak the protocol.
     #[error("the model's answer could not be understood: {message}")]
     Protocol {
-        /// What was wrong.
+        /// The fault.
         message: String,
     },
     /// The peer sent more than is accepted.
     #[error("the model's answer is too large: more than {limit} {what}")]
     TooLarge {
-        /// What there was too much of.
+        /// The thing of which there was too much.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -85,7 +85,7 @@ pub enum ModelError {
     Script(#[from] Box<ScriptMismatch>),
 }
 
-/// What a timeout waited for.
+/// The phase of a call that a timeout waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The first token of the answer.

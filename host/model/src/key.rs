@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use crate::limits::MAX_KEY_BYTES;
 use crate::text::quoted;
 
-/// What stands in a text where a key stood.
+/// The mark that stands in a text where a key stood.
 const REDACTED: &str = "[key]";
 
 /// Where a model's key comes from: `{ env = "NAME" }`, `{ file = "/path" }`, or `"none"`.
@@ -40,7 +40,7 @@ pub enum KeyError {
         "`key` must be `{{ env = \"NAME\" }}` or `{{ file = \"PATH\" }}`; a key itself must not stand in the configuration"
     )]
     Inline,
-    /// What should name an environment variable cannot be one.
+    /// The name given for an environment variable cannot be one.
     #[error("`key.env` must be the name of an environment variable, not the key itself")]
     EnvName,
     /// The variable is not set, or empty.
@@ -62,7 +62,7 @@ pub enum KeyError {
     FileContent {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of it.
         reason: &'static str,
     },
 }

@@ -11,7 +11,7 @@
 //! [`Models`] maps the names that people write (`main`, `sonnet`, `Compaction`, `strong`) to
 //! configured models.
 //!
-//! What this crate promises:
+//! Promises of this crate:
 //!
 //! - A peer is hostile until checked: every buffer that it fills has a named bound in
 //!   [`limits`], and its words are escaped before they enter an error.

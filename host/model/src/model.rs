@@ -84,7 +84,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What happens during a call.
+/// An event during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
     /// The first token of the answer is about to follow. Comes at most once; no retry happens

@@ -22,7 +22,7 @@ pub struct Models {
     made: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
     /// Answers every request, whatever is configured.
     only: Option<Arc<dyn ChatModel>>,
-    /// What that model reads.
+    /// The number of tokens that the model reads.
     only_reads: Option<u64>,
     recording: Option<Recording>,
 }
@@ -36,8 +36,8 @@ pub struct Resolved {
     pub name: String,
     /// Tokens that a request and its answer may have together; `None` = not known.
     pub context_tokens: Option<u64>,
-    /// What the operator should know, such as that another model took the place of the one
-    /// that was asked for.
+    /// Notes for the operator, such as that another model took the place of the one that was asked
+    /// for.
     pub notes: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub enum ResolveError {
         "model `{request}` is not configured; add it under `[models]`, or use a role (main, fast, strong) or one of {configured}"
     )]
     Unknown {
-        /// What was asked for; escaped.
+        /// The model that was asked for; escaped.
         request: String,
         /// The configured models.
         configured: String,
@@ -92,7 +92,7 @@ pub enum ResolveError {
 }
 
 impl ResolveError {
-    /// What happened, for whoever asked for the model: without what only the operator can do, and
+    /// The failure, for whoever asked for the model: without what only the operator can do, and
     /// without the names of the files and variables that hold keys.
     #[must_use]
     pub fn public(&self) -> String {
@@ -162,8 +162,8 @@ impl Models {
         }
     }
 
-    /// What a [`Models::single`] model reads, as `context_tokens` says it of a configured one.
-    /// Default: not known.
+    /// The same, where a [`Models::single`] model reads this many tokens, as `context_tokens` says
+    /// it of a configured one. Default: not known.
     #[must_use]
     pub fn that_reads(mut self, context_tokens: u64) -> Self {
         self.only_reads = Some(context_tokens);

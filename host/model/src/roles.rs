@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// A part that a model plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// What runs unless something else is asked for.
+    /// The model that runs unless something else is asked for.
     Main,
     /// Cheap and quick.
     Fast,

@@ -1,4 +1,4 @@
-//! What is sent to a model and what comes back, independent of any provider.
+//! Messages to a model and its answers, independent of any provider.
 
 use std::ops::AddAssign;
 
@@ -45,12 +45,12 @@ pub enum Effort {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
-    /// What a person, or a parent agent, said.
+    /// The words of a person, or of a parent agent.
     User {
         /// The text, sent as it is.
         text: String,
     },
-    /// What the model said.
+    /// The words of the model.
     Assistant {
         /// Its text; may be empty when it only called tools.
         text: String,
@@ -58,7 +58,7 @@ pub enum Message {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
     },
-    /// What the tools answered.
+    /// The results of the tools.
     Tool {
         /// One result for each call of the assistant message before it, in the order of the
         /// calls.
@@ -84,7 +84,7 @@ pub struct ToolResult {
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// What the model reads.
+    /// The text that the model reads.
     pub content: String,
     /// Whether the call failed. Anthropic is told in a field; on OpenAI-compatible wires only
     /// the content can say so.
@@ -96,7 +96,7 @@ pub struct ToolResult {
 pub struct ToolSpec {
     /// The name to call it by.
     pub name: String,
-    /// What it does and when to use it.
+    /// The purpose of the tool, and when to use it.
     pub description: String,
     /// JSON Schema of its arguments. Keys keep their order on the wire.
     pub schema: serde_json::Value,

@@ -24,13 +24,13 @@ pub struct ScriptMismatch {
     pub spawn: u32,
     /// Number of the turn, from 1.
     pub turn: usize,
-    /// What the transcript expects; escaped.
+    /// The text that the transcript expects; escaped.
     pub expected: String,
-    /// What was sent; escaped and cut short.
+    /// The text that was sent; escaped and cut short.
     pub got: String,
 }
 
-/// What a turn expects of the request. Absent fields are not checked.
+/// A turn's expectations of the request. Absent fields are not checked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
@@ -48,7 +48,7 @@ pub(crate) struct Expect {
     pub(crate) results: Option<Vec<ExpectResult>>,
 }
 
-/// What a turn expects of one tool result.
+/// A turn's expectations of one tool result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExpectResult {
@@ -59,7 +59,7 @@ pub(crate) struct ExpectResult {
     pub(crate) is_error: Option<bool>,
 }
 
-/// What differs first; both texts are escaped.
+/// The first difference; both texts are escaped.
 #[derive(Debug)]
 pub(super) struct Difference {
     pub(super) expected: String,

@@ -117,8 +117,8 @@ impl ScriptedModel {
         Self { played: played.collect(), played_any: Mutex::default(), transcript }
     }
 
-    /// What was not played so far, in the order of the file; empty after a run that used the
-    /// whole transcript. Where each run plays it anew, all of it.
+    /// The turns that were not played so far, in the order of the file; empty after a run that used
+    /// the whole transcript. Where each run plays it anew, all of it.
     #[must_use]
     pub fn unplayed(&self) -> Vec<Unplayed> {
         let any = self.played_any.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,8 +16,8 @@ use crate::{CallContext, ChatModel, ChatRequest, ModelError, Reply, StreamEvent,
 /// reader of YAML bounds depth more tightly than one of JSON.
 const MAX_YAML_DEPTH: usize = 16;
 
-/// What was recorded so far. Clones share it, so that the models of one run record into one
-/// transcript.
+/// The calls that were recorded so far. Clones share it, so that the models of one run record into
+/// one transcript.
 #[derive(Clone, Debug, Default)]
 pub struct Recording(Arc<Mutex<State>>);
 

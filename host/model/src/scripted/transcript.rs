@@ -88,7 +88,7 @@ pub enum ScriptError {
         line: Option<u64>,
         /// 1-based column, if known.
         column: Option<u64>,
-        /// What is wrong, with line and column.
+        /// The fault, with line and column.
         message: String,
     },
     /// It states a version that this program does not know.
@@ -106,7 +106,7 @@ pub enum ScriptError {
         origin: PathBuf,
         /// Agent, spawn and turn.
         place: String,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
 }

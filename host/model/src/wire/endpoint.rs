@@ -55,7 +55,7 @@ pub enum EndpointError {
     Header {
         /// Its name; escaped.
         name: String,
-        /// What is wrong. Never shows the value.
+        /// The fault. Never shows the value.
         reason: &'static str,
     },
     /// The TLS library has no usable certificates or the HTTP client cannot be set up.

@@ -1,4 +1,4 @@
-//! What a model said before, in a form that a provider accepts when it is sent back.
+//! Earlier words of a model, in a form that a provider accepts when they are sent back.
 //!
 //! A provider checks the history of a request more strictly than it checks its own output: a
 //! call with malformed arguments or an odd name would make every later request of that

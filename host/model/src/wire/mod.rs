@@ -77,7 +77,7 @@ pub enum MaxTokensField {
     MaxCompletionTokens,
 }
 
-/// What the configuration says about every request of a model.
+/// The configuration's part in every request of a model.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) model: String,

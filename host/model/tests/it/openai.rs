@@ -22,7 +22,7 @@ fn finish(reason: &str) -> String {
         .to_string()
 }
 
-/// What comes of a response made of these events.
+/// The reply that a response of these events makes.
 async fn answer(events: &[&str]) -> belljar_model::Reply {
     let server = Server::new(vec![stream(events)]).await;
     reply(&openai(&server), &first_turn()).await

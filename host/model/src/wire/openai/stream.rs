@@ -1,9 +1,9 @@
 //! The events of a streamed chat completion.
 //!
-//! What servers do differently from OpenAI, all of it accepted here: calls sent whole instead of
+//! Differences of other servers from OpenAI, all of them accepted here: calls sent whole instead of
 //! in pieces; calls without an index, without an id, or all with index 0; arguments as an object
-//! instead of its text; thinking in `reasoning_content` or `reasoning`; content as a list of
-//! parts; no usage, or cache counts elsewhere (llama.cpp's `timings`, DeepSeek's
+//! instead of its text; thinking in `reasoning_content` or `reasoning`; content as a list of parts;
+//! no usage, or cache counts elsewhere (llama.cpp's `timings`, DeepSeek's
 //! `prompt_cache_hit_tokens`); errors inside a stream that began with status 200; no `[DONE]`.
 
 use serde::Deserialize;
@@ -79,7 +79,7 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
 }
 
-/// What llama.cpp counts; `prompt_n` leaves out what came from its cache.
+/// The counts of llama.cpp; `prompt_n` leaves out what came from its cache.
 #[derive(Deserialize)]
 struct Timings {
     cache_n: Option<u64>,
