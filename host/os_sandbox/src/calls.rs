@@ -14,7 +14,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 
-/// What only somebody calls who has taken the process over: the kernel ends it.
+/// Calls that only somebody makes who has taken the process over: the kernel ends it.
 const FATAL: &[i64] = &[
     // Other processes' memory and descriptors.
     libc::SYS_kcmp,
@@ -69,7 +69,7 @@ const FATAL_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const FATAL_HERE: &[i64] = &[];
 
-/// What a library may try and does without: it fails with `EPERM`.
+/// Calls that a library may try and does without: they fail with `EPERM`.
 const REFUSED: &[i64] = &[
     // A new program: the broker starts those that there are.
     libc::SYS_execve,

@@ -16,8 +16,8 @@ use crate::wall::Allowed;
 /// with. An older kernel gives what it knows.
 const WANTED: ABI = ABI::V7;
 
-/// What is kept open for good: a directory of `/proc` that nobody holds may come back as
-/// another one, which the rule does not know.
+/// Directories kept open for good: one of `/proc` that nobody holds may come back as another, which
+/// the rule does not know.
 static HELD: Mutex<Vec<PathFd>> = Mutex::new(Vec::new());
 
 /// Confines this thread, and those that it makes. Gives the version of the interface in force,
@@ -79,7 +79,8 @@ fn hold(path: &Path) {
     }
 }
 
-/// What landlock calls it. Rights that only a directory can have are no part of a file's rule.
+/// The rights, as landlock calls them. Rights that only a directory can have are no part of a
+/// file's rule.
 fn rights(allowed: Allowed, path: &Path) -> BitFlags<AccessFs> {
     let rights = match allowed {
         Allowed::Empty => return AccessFs::RemoveDir.into(),

@@ -11,7 +11,7 @@
 //! Wall::raise   ──> this process, from here on: its files, its system calls, no new program
 //! ```
 //!
-//! What has to happen outside (compiling, the cache, the operator's hook commands, reading the
+//! Work that has to happen outside (compiling, the cache, the operator's hook commands, reading the
 //! operator's settings again) is done by the [`Broker`], a process that was made before the wall
 //! went up. It takes four requests and no more: none names a program or a path.
 //!

@@ -31,11 +31,11 @@ const START_WAIT: Duration = Duration::from_secs(10);
 /// child was seen to end by itself.
 #[derive(Debug)]
 pub struct Running {
-    /// What the child reads; drop it to end its input.
+    /// The child's input; drop it to end the input.
     pub stdin: Option<Sender>,
-    /// What it writes.
+    /// The child's output.
     pub stdout: Option<Receiver>,
-    /// What it complains of.
+    /// The child's complaints.
     pub stderr: Option<Receiver>,
     child: Child,
 }
@@ -46,11 +46,11 @@ enum Child {
     Asked(Asked),
 }
 
-/// What the broker has started.
+/// A process that the broker has started.
 #[derive(Debug)]
 pub(crate) struct Asked {
     control: UnixStream,
-    /// What was heard and is no whole answer yet.
+    /// Bytes that were heard and make no whole answer yet.
     heard: Vec<u8>,
     ended: Option<ExitStatus>,
 }

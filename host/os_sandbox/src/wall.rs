@@ -1,11 +1,11 @@
-//! What a wall lets through, and putting it up.
+//! The gaps that a wall leaves, and putting it up.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What may be done with a path and all that lies below it.
+/// Permitted use of a path and all that lies below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Allowed {
     /// Empty directories below it may be removed.
@@ -21,8 +21,8 @@ pub(crate) enum Allowed {
     Device,
 }
 
-/// What the process may still do behind the wall. The default lets nothing through: no file, no
-/// network, no new program.
+/// The liberties that a process keeps behind the wall. The default lets nothing through: no file,
+/// no network, no new program.
 #[derive(Debug, Clone, Default)]
 pub struct Wall {
     paths: BTreeMap<PathBuf, Allowed>,
@@ -33,14 +33,14 @@ pub struct Wall {
 /// Entries of a directory around one that is kept out; what is past it is not let through.
 const MAX_AROUND: usize = 10_000;
 
-/// What is in force.
+/// The parts that are in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Raised {
     /// The version of landlock's interface that holds the files; `None` = nothing does.
     pub landlock: Option<u32>,
     /// Whether system calls were taken away.
     pub seccomp: bool,
-    /// What is missing of the whole wall, one reason each. Empty = all of it stands.
+    /// The parts that are missing of the whole wall, one reason each. Empty = all of it stands.
     pub missing: Vec<String>,
 }
 
@@ -101,9 +101,9 @@ fn lies_in(path: &Path, places: &[Reached]) -> bool {
     there.is_some_and(|there| places.iter().any(|place| holds(&there, place)))
 }
 
-/// What the libraries of every program read: shared libraries that are loaded late (name
-/// services), locales, time zones, certificates, and how names are resolved. No file of a
-/// person is among them.
+/// Files that the libraries of every program read: shared libraries that are loaded late (name
+/// services), locales, time zones, certificates, and how names are resolved. No file of a person is
+/// among them.
 const SYSTEM: &[&str] = &[
     "/etc/ca-certificates",
     "/etc/crypto-policies",
@@ -152,8 +152,8 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/tty"];
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 impl Wall {
-    /// What the libraries of a program with network access need, and the network itself: TCP
-    /// and UDP to anywhere, which is for the network gate to narrow.
+    /// The same wall with all that the libraries of a program with network access need, and the
+    /// network itself: TCP and UDP to anywhere, which is for the network gate to narrow.
     pub fn with_system(mut self) -> Self {
         for path in SYSTEM {
             self.allow(Path::new(path), Allowed::Read);
@@ -204,7 +204,7 @@ impl Wall {
         written.filter_map(|(written, _)| written.canonicalize().ok()).any(|w| path.starts_with(w))
     }
 
-    /// What it lets through of what is there now: where a process will be able to reach once it
+    /// The reach through it over what is there now: where a process will be able to get once it
     /// stands, for good.
     pub fn reach(&self) -> Reach {
         let mut reach = Reach::default();

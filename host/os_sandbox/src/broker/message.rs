@@ -1,4 +1,4 @@
-//! What goes between a process and its broker: small, bounded messages.
+//! Messages between a process and its broker: small and bounded.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -28,7 +28,7 @@ pub(crate) const MAX_ANSWER: usize = 16 << 10;
 /// has a mebibyte at most, as JSON.
 pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 
-/// What the broker may start and where it keeps what was made of components; told once.
+/// The programs that the broker may start and the place of what was made of components; told once.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Duties {
@@ -39,24 +39,24 @@ pub(crate) struct Duties {
     pub(crate) settings: Option<PathBuf>,
 }
 
-/// What is asked of it.
+/// A request to the broker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Request {
     /// One of the commands that it was told of, by its place. Four descriptors.
     Hook(usize),
-    /// What is kept of the component with this digest, in hexadecimal digits. Two descriptors: a
+    /// The file kept of the component with this digest, in hexadecimal digits. Two descriptors: a
     /// file that takes it, and the socket for the answers.
     Find(Made, String),
     /// The same, made anew of a component, and kept. Three descriptors: a file with the component,
     /// and the two of [`Request::Find`].
     Make(Made),
-    /// What the one file of settings that it was told of says now. Two descriptors, as for
+    /// The present content of the one file of settings that it was told of. Two descriptors, as for
     /// [`Request::Find`].
     Settings,
 }
 
-/// What is made of a component, outside of the process that uses it.
+/// A thing made of a component, outside of the process that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Made {
@@ -77,7 +77,7 @@ impl Request {
     }
 }
 
-/// What became of a request, a line each.
+/// The end of a request, a line each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
@@ -87,7 +87,7 @@ pub(crate) enum Answer {
     Refused(String),
     /// It has ended, with this status as the system gives it. The last word.
     Ended(i32),
-    /// What was asked for is in the file, or there is no such thing. The last word.
+    /// Whether the file holds what was asked for: there may be no such thing. The last word.
     Given(bool),
 }
 

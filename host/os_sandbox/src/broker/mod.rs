@@ -1,4 +1,4 @@
-//! What has to happen outside the wall, done by a process of its own.
+//! Work that has to happen outside the wall, done by a process of its own.
 //!
 //! A process behind the wall starts no program and neither reads nor writes the cache. Before the
 //! wall goes up it makes a broker: this same program, outside, which is told once which hook
@@ -53,7 +53,7 @@ const MAX_GIVEN: u64 = 256 << 20;
 /// This program, whatever its path means by now.
 pub(crate) const ITSELF: &str = "/proc/self/exe";
 
-/// What a broker may start.
+/// The programs that a broker may start.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The hidden arguments that make this program a broker, which calls [`serve`] first thing
@@ -119,8 +119,8 @@ impl Broker {
         Ok(Self(Arc::new(Inner { socket: own, hooks: duties.hooks, workspace })))
     }
 
-    /// What the broker keeps of the component with this digest, in hexadecimal digits; `None` =
-    /// nothing that is genuine.
+    /// The bytes that the broker keeps of the component with this digest, in hexadecimal digits;
+    /// `None` = nothing that is genuine.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl Broker {
         given.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
-    /// What the file of settings says now; `None` = there is no such file.
+    /// The present content of the file of settings; `None` = there is no such file.
     ///
     /// # Errors
     ///

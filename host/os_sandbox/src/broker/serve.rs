@@ -36,22 +36,23 @@ const END_WAIT: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 10, 
 /// The work of a [`Vault`].
 pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + 'a>>;
 
-/// What a broker keeps for its process: things made of components, in a directory that the
+/// The things that a broker keeps for its process: made of components, in a directory that the
 /// process itself neither reads nor writes.
 pub trait Vault: Sync {
     /// Called once, before anything else; `None` = nothing is kept from one process to the next.
     fn open(&self, directory: Option<&Path>);
 
-    /// What is kept of the component with this digest, if it is genuine. The digest is what the
-    /// process says, in whatever form.
+    /// The bytes kept of the component with this digest, if they are genuine. The digest is what
+    /// the process says, in whatever form.
     fn find(&self, made: Made, digest: &str) -> Option<Vec<u8>>;
 
     /// Makes it of a component, in a child that ends when the future is dropped, and keeps it
     /// under the digest of these bytes.
     fn make<'a>(&'a self, made: Made, component: Vec<u8>) -> Making<'a>;
 
-    /// What the file of settings says, at this path, which the process named before its wall went
-    /// up; `None` = there is none. The error says why it is not to be obeyed. Default: it is not.
+    /// The content of the file of settings at this path, which the process named before its wall
+    /// went up; `None` = there is none. The error says why it is not to be obeyed. Default: it is
+    /// not.
     fn settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
         Err("no settings are read here".to_owned())
     }

@@ -188,7 +188,7 @@ const LAST_CLOCK: u64 = 11;
 /// ask about; the C library goes without those that it tries.
 pub(super) const IP: &[i32] = &[libc::AF_INET, libc::AF_INET6];
 
-/// What is left of IP: whatever the type means, TCP, UDP.
+/// The remains of IP: whatever the type means, TCP, UDP.
 pub(super) const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 
 /// The part of a socket's type that is no flag.
@@ -216,8 +216,8 @@ const REQUESTS: &[u64] = &[
     0xc060_6610,
 ];
 
-/// What is done with a descriptor: doubling it, its flags, its locks, a pipe's size, seals.
-/// Not whom it signals, nor watching a directory.
+/// Operations on a descriptor: doubling it, its flags, its locks, a pipe's size, seals. Not whom it
+/// signals, nor watching a directory.
 const DESCRIPTORS: &[i32] = &[
     libc::F_DUPFD,
     libc::F_GETFD,
@@ -237,7 +237,7 @@ const DESCRIPTORS: &[i32] = &[
     libc::F_GET_SEALS,
 ];
 
-/// What a process says of itself: the names of its threads and mappings, its end with its
+/// Statements of a process about itself: the names of its threads and mappings, its end with its
 /// parent, fewer privileges. Being dumpable is not among them: see [`rules`].
 const SELF: &[i32] = &[
     libc::PR_SET_PDEATHSIG,
@@ -295,7 +295,7 @@ const NO_THREAD: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_PTRACE
     | libc::CLONE_VFORK;
 
-/// What is left, and with which arguments.
+/// The calls that are left, and with which arguments.
 pub(super) fn rules(network: bool) -> Result<Rules, String> {
     let plain = PLAIN.iter().chain(PLAIN_HERE).chain(NEWER);
     let mut rules: Rules = plain.map(|call| (*call, Vec::new())).collect();

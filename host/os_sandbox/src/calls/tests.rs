@@ -10,7 +10,7 @@ fn refused_with(errno: i32) -> u32 {
     0x0005_0000 | errno.unsigned_abs()
 }
 
-/// What the kernel answers to this call: the hardest of all programs' answers.
+/// The kernel's answer to this call: the hardest of all programs' answers.
 fn answer(network: bool, call: i64, arguments: [u64; 6]) -> u32 {
     // The last one first: of two errors the kernel takes that of the later program.
     let answers = programs(network).unwrap().into_iter().rev().map(|p| run(&p, call, arguments));

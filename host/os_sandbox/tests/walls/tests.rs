@@ -1,4 +1,4 @@
-//! What the parts must come to.
+//! Tests of what the parts must come to.
 
 use std::collections::BTreeMap;
 use std::fs;
