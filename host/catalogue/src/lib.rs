@@ -1,5 +1,5 @@
-//! What exists on disk: the agents, teams and skills of a home, a workspace and installed
-//! libraries, and the tools that an agent can be given.
+//! The catalogue of everything on disk: the agents, teams and skills of a home, a workspace and
+//! installed libraries, and the tools that an agent can be given.
 //!
 //! ```text
 //! roots ──> scan (finds, reads) ──> library (keeps up to date)

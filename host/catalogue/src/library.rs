@@ -60,7 +60,7 @@ struct File {
     source: SourceFile,
 }
 
-/// What became of an agent, a team or a skill when its file was edited.
+/// The effect of an edited file on an agent, a team or a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// It is new.
@@ -146,12 +146,12 @@ impl<D: Filed + PartialEq> Library<D> {
         library
     }
 
-    /// What there is as of the last refresh.
+    /// The catalogue as of the last refresh.
     pub fn catalog(&self) -> Arc<Catalog<D>> {
         Arc::clone(&self.state().catalog)
     }
 
-    /// What is wrong with files and directories, the catalogue's findings included.
+    /// Faults of files and directories, the catalogue's findings included.
     pub fn problems(&self) -> Vec<Diagnostic> {
         let state = self.state();
         let mut all = state.problems.clone();

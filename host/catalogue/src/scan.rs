@@ -19,7 +19,7 @@ use crate::tool_files::{ReadError, error, read_bounded};
 /// The folder whose files are not offered.
 const DRAFTS: &str = "drafts";
 
-/// What is said of a link that a workspace has no business with.
+/// Said of a link that a workspace has no business with.
 const OUTSIDE: &str = "the link leads out of the workspace";
 
 /// A file of the kind that was looked for.
@@ -30,7 +30,7 @@ pub(crate) struct Found {
     pub(crate) fingerprint: Option<Fingerprint>,
 }
 
-/// What changes when a file is edited.
+/// The marks of a file that an edit changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     len: u64,

@@ -73,7 +73,7 @@ pub struct ToolComponent {
     pub origin: Origin,
     /// The component.
     pub wasm: Wasm,
-    /// What it asks for.
+    /// The rights that it asks for.
     pub manifest: ToolManifest,
     /// Its settings, as `wasi:config` gives them.
     pub config: Arc<BTreeMap<String, String>>,
@@ -91,7 +91,7 @@ pub struct ToolCatalogue {
     problems: Vec<Diagnostic>,
 }
 
-/// What one agent is given of the tools.
+/// The tools that one agent is given.
 #[derive(Debug)]
 pub struct Offer {
     /// To advertise, in the order of the names, so that a prompt's first bytes stay the same.
@@ -101,7 +101,7 @@ pub struct Offer {
     /// Those that only read, of belljar's own: what others say of themselves is no ground to
     /// make a call twice.
     pub repeatable: BTreeSet<ToolName>,
-    /// What a person should know: tools that are granted and cannot be offered.
+    /// Warnings for a person: tools that are granted and cannot be offered.
     pub warnings: Vec<String>,
     /// The same tools by name, each with the reason.
     pub left_out: BTreeMap<ToolName, String>,
@@ -174,7 +174,7 @@ impl ToolCatalogue {
         KnownTools::new(owned.chain(host))
     }
 
-    /// What is wrong with tools and their manifests.
+    /// Faults of tools and their manifests.
     pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
@@ -194,8 +194,8 @@ impl ToolCatalogue {
         self.held.get(tool).cloned()
     }
 
-    /// What an agent with these rights is shown and given: permitted tools that exist. A tool
-    /// that cannot be described is left out, with a warning.
+    /// The permitted tools that exist, as an agent with these rights is shown and given them. A
+    /// tool that cannot be described is left out, with a warning.
     pub async fn offer(&self, sandbox: &Sandbox, rights: &Rights) -> Offer {
         let (mut warnings, mut left_out) = (Vec::new(), BTreeMap::new());
         let mut wanted: Vec<(&Arc<ToolComponent>, Vec<&ToolName>)> = Vec::new();

@@ -6,7 +6,7 @@ pub fn pack(code: &[u8]) -> Vec<u8> {
     lz4_flex::block::compress_prepend_size(code)
 }
 
-/// What [`pack`] made smaller; `None` = these are not its bytes.
+/// The bytes that [`pack`] made smaller; `None` = these are not its bytes.
 pub fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     lz4_flex::block::decompress_size_prepended(packed).ok()
 }

@@ -22,13 +22,13 @@ const DEBIAN_LIBC: &str = "/usr/lib/wasm32-wasi";
 pub enum Toolchain {
     /// `rustc` on the path has the target installed.
     Installed {
-        /// What `rustc --version` says.
+        /// The answer of `rustc --version`.
         version: String,
     },
     /// Debian's compiler builds the standard library from its source package; the linker is
     /// the one that rustup ships.
     Debian {
-        /// What `/usr/bin/rustc --version` says.
+        /// The answer of `/usr/bin/rustc --version`.
         version: String,
         /// Holds `wasm-component-ld` and `gcc-ld/wasm-ld`.
         linkers: PathBuf,

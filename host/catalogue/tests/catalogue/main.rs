@@ -1,4 +1,4 @@
-//! What exists on disk.
+//! Tests of the catalogue of what is on disk.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
