@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz --seconds N [TARGET]`: the fuzz targets of `tests/fuzz`, each for a time.
 //!
-//! What a run finds out about the code is kept under `target/fuzz`, so that the next run goes
-//! on from there. An input that breaks something is copied to `tests/fuzz/regressions`, where
-//! `cargo test` replays it from then on.
+//! Findings of a run about the code are kept under `target/fuzz`, so that the next run goes on from
+//! there. An input that breaks something is copied to `tests/fuzz/regressions`, where `cargo test`
+//! replays it from then on.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -13,11 +13,11 @@ use belljar_guest_build::{Build, Toolchain};
 
 /// One such component.
 pub(crate) struct Lone {
-    /// What it is built from.
+    /// The sources that it is built from.
     sources: Crate<'static>,
     /// Where it is committed.
     committed: &'static str,
-    /// What rebuilds it.
+    /// The command that rebuilds it.
     command: &'static str,
 }
 
@@ -73,7 +73,7 @@ impl Lone {
         root.join(self.committed).with_extension("sources")
     }
 
-    /// What is wrong with the committed component, if anything is.
+    /// The fault of the committed component, if there is one.
     fn fault(&self, root: &Path, sources: &Sources<'_>) -> Result<Option<String>> {
         let Lone { committed, command, .. } = self;
         if !root.join(committed).exists() {
@@ -88,7 +88,7 @@ impl Lone {
     }
 }
 
-/// What is wrong with the committed components.
+/// The faults of the committed components.
 pub(crate) fn faults(root: &Path, sources: &Sources<'_>) -> Result<Vec<String>> {
     let faults = [HOOK, PROBE].iter().map(|lone| lone.fault(root, sources));
     Ok(faults.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())

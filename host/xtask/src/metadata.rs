@@ -1,4 +1,4 @@
-//! What `cargo metadata` says of the crates that are built for a target.
+//! The answers of `cargo metadata` about the crates that are built for a target.
 
 use std::path::Path;
 use std::process::Command;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-/// What stands between a stranger and the machine: the sandbox, the OS sandbox, who reads what
+/// The crates between a stranger and the machine: the sandbox, the OS sandbox, who reads what
 /// strangers send, cryptography and the store. A name that ends in `*` is a family.
 const WATCHED: &[&str] = &[
     "aho-corasick",

@@ -57,7 +57,7 @@ struct Sources {
     allow_registry: Vec<String>,
 }
 
-/// What `cargo metadata` says.
+/// The answer of `cargo metadata`.
 #[derive(Debug, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,

@@ -14,7 +14,7 @@ use crate::metadata;
 /// The crate that is the program.
 const PROGRAM: &str = "belljar-cli";
 
-/// What the stock tools are compiled for.
+/// The target that the stock tools are compiled for.
 const TOOLS_TARGET: &str = "wasm32-wasip2";
 
 /// The crates with the edges between them.
@@ -162,7 +162,7 @@ impl Crates {
         self.packages.iter().filter(|package| package.source.is_some())
     }
 
-    /// What a crate links directly.
+    /// The packages that a crate links directly.
     pub(super) fn below(&self, package: &Package) -> Vec<&Package> {
         let ids = self.edges.get(&package.id);
         let is_below = |other: &&Package| ids.is_some_and(|ids| ids.contains(&other.id));

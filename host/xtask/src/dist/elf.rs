@@ -1,4 +1,4 @@
-//! What the binary needs of the machine that it runs on.
+//! The demands of the binary on the machine that it runs on.
 
 use std::fmt;
 use std::path::Path;

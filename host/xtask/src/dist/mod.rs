@@ -171,7 +171,7 @@ impl Release {
     }
 }
 
-/// What was built.
+/// The files that were built.
 struct Built {
     binary: PathBuf,
     /// Where the build script of the binary has left machine code that is installed beside it.

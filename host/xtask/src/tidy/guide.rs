@@ -1,6 +1,6 @@
 //! The README and the guide: links lead to files that exist, and the README stays short.
 //!
-//! What the pages show is run by `tests/e2e/guide`.
+//! Commands that the pages show are run by `tests/e2e/guide`.
 
 use std::path::Path;
 

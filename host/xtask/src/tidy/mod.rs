@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use walkdir::WalkDir;
 
-/// What may stand at the top level, beside dotfiles.
+/// Names that may stand at the top level, beside dotfiles.
 const TOP_LEVEL: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",

@@ -23,7 +23,7 @@ const UNSAFE_MODULES: &[&str] = &[
     "host/cli/src/setup/memory.rs",
 ];
 
-/// What no file may hold, and why. Split so that this table does not match itself.
+/// Texts that no file may hold, and why. Split so that this table does not match itself.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("#[ig", "nore"), "assert today's result instead, and say why"),
     (concat!("unbounded", "_channel("), "give every queue a named bound"),

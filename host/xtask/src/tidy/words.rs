@@ -3,8 +3,8 @@
 
 use super::File;
 
-/// What is not said any more, and what is in its place. Split so that this table does not match
-/// itself.
+/// Words that are not used any more, and those in their place. Split so that this table does not
+/// match itself.
 const OLD: &[(&str, &str)] = &[
     (concat!("gone on", " with"), "resumed"),
     (concat!("goes on", " with"), "resumes"),

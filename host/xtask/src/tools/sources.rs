@@ -24,11 +24,11 @@ pub(crate) struct Crate<'c> {
     pub(crate) package: &'c str,
     /// Its directory.
     pub(crate) folder: &'c str,
-    /// What it is built with besides: files and directories.
+    /// Everything else that it is built with: files and directories.
     pub(crate) sdk: &'c [&'c str],
 }
 
-/// What all tools are built from, read once.
+/// The sources that all tools are built from, read once.
 pub(crate) struct Sources<'a> {
     root: &'a Path,
     manifest: Table,
