@@ -28,11 +28,11 @@ pub struct SourceFile {
     pub root: PathBuf,
     /// The file.
     pub path: PathBuf,
-    /// What is in it.
+    /// The content that was read.
     pub content: Content,
 }
 
-/// What a scan read of a file.
+/// The content of a file, as a scan read it.
 #[derive(Debug, Clone)]
 pub enum Content {
     /// All of it.
@@ -50,7 +50,7 @@ pub enum Content {
 pub struct CatalogEntry<D = AgentDefinition> {
     /// Its identity.
     pub id: AgentId,
-    /// What its file says.
+    /// The definition in its file.
     pub definition: D,
     /// Warnings and notes about its file.
     pub diagnostics: Vec<Diagnostic>,
@@ -92,9 +92,9 @@ pub struct Catalog<D = AgentDefinition> {
 /// No agent (or team, or skill) is called that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound {
-    /// What was looked for.
+    /// The kind that was looked for.
     pub kind: &'static Kind,
-    /// What was asked for, escaped.
+    /// The name that was asked for, escaped.
     pub name: String,
     /// Agents with a name like it, or, where several agents have the name, all of them.
     pub suggestions: Vec<String>,
@@ -203,7 +203,7 @@ impl<D: Filed> Catalog<D> {
         self.entries.iter().find(|entry| entry.id == *id)
     }
 
-    /// What a name without a scope means: the home's, else the workspace's, else the only
+    /// The entry that a name without a scope means: the home's, else the workspace's, else the only
     /// library's that has one. A library answers to no name that a file which could not be
     /// understood may stand for: the operator's broken agent is not covered up by a stranger's.
     pub fn bare(&self, slug: &Slug) -> Option<&CatalogEntry<D>> {
@@ -438,7 +438,7 @@ impl<D: Filed> Builder<D> {
     }
 }
 
-/// What is said of a file of a library that is not the one that a person agreed to.
+/// The finding about a file of a library that is not the one that a person agreed to.
 fn altered(scope: &Scope, path: &Path) -> Vec<Diagnostic> {
     let mut findings = Findings::new(path);
     let message = "the file is not the one that was installed, so it is not used";

@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and what to do about it.
+//! Faults of a file: what is wrong, where, and what to do about it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,9 +35,9 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// A stable word for programs, such as `unknown-field`.
     pub code: &'static str,
-    /// What is wrong: lower case, no final period.
+    /// The fault: lower case, no final period.
     pub message: String,
-    /// What the reader can do.
+    /// The remedy that is open to the reader.
     pub hint: Option<String>,
 }
 

@@ -126,7 +126,7 @@ impl<'f, 'p> Fields<'f, 'p> {
         self.places.iter().find(|(key, _)| key == name).map(|(_, at)| *at)
     }
 
-    /// What nobody took.
+    /// The fields that nobody took.
     pub(crate) fn into_rest(self) -> (Vec<(Key, Node)>, &'f mut Findings<'p>) {
         (self.entries, self.findings)
     }

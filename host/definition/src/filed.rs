@@ -1,5 +1,5 @@
-//! What agents, teams and skills have in common: each is one file of a folder that is named
-//! after its kind, and goes by a name that the file states.
+//! The common part of agents, teams and skills: each is one file of a folder that is named after
+//! its kind, and goes by a name that the file states.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub trait Filed: Sized {
     /// Its words.
     const KIND: &'static Kind;
 
-    /// What reading one takes besides its text.
+    /// The inputs of reading one besides its text.
     type Context;
 
     /// Whether a file is of this kind, by its path below the folder. The others are passed
@@ -26,7 +26,7 @@ pub trait Filed: Sized {
     /// Reads one file. Never panics.
     fn read(path: &Path, bytes: &[u8], context: &Self::Context) -> FileRead<Self>;
 
-    /// What is said of a file longer than [`Kind::max_bytes`].
+    /// The finding about a file longer than [`Kind::max_bytes`].
     fn too_large(path: &Path, length: u64) -> Vec<Diagnostic> {
         let Kind { a_noun, max_bytes, .. } = Self::KIND;
         let mut findings = Findings::new(path);
@@ -64,14 +64,14 @@ pub struct Kind {
     pub max_bytes: usize,
 }
 
-/// What a file turned out to be.
+/// The result of reading a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileRead<D> {
     /// One of its kind; the diagnostics hold warnings and notes only.
     Item {
         /// It.
         item: D,
-        /// What its author should know.
+        /// Findings that its author should know.
         diagnostics: Vec<Diagnostic>,
     },
     /// Meant to be one and not understood: at least one error.

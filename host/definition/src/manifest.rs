@@ -15,10 +15,10 @@ const VERSION: u64 = 1;
 const KEYS: &[&str] =
     &["manifest", "description", "mounts", "hosts", "secrets", "config", "limits"];
 
-/// What stands beside a tool component. A key that is absent asks for nothing.
+/// The manifest that stands beside a tool component. A key that is absent asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolManifest {
-    /// What the tool is for, in a line.
+    /// The purpose of the tool, in a line.
     pub description: String,
     /// The rights that it asks for.
     pub ask: ToolAsk,

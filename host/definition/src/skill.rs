@@ -29,7 +29,7 @@ const TRIGGER_LENGTH: (usize, usize) = (3, 100);
 /// The name of a skill's file in a folder of its own.
 const SKILL_FILE: &str = "skill.md";
 
-/// What the file of a skill may say, as other programs spell it.
+/// The field of allowed tools in a skill's file, as other programs spell it.
 const ALLOWED_TOOLS: &[&str] = &["allowed-tools", "allowed_tools", "allowedTools", "tools"];
 
 const KEYS: &[&str] = &["name", "description", "triggers", "allowed-tools"];
@@ -196,7 +196,7 @@ fn triggers(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     Some(triggers)
 }
 
-/// What the file says about tools: told, never honoured.
+/// The file's words about tools: told, never honoured.
 fn say_allowed_tools(fields: &mut Fields<'_, '_>) {
     for name in ALLOWED_TOOLS {
         let Some((key, node)) = fields.take(name) else { continue };

@@ -33,7 +33,7 @@ pub(crate) struct Node {
     pub(crate) written: Option<String>,
 }
 
-/// What stands there.
+/// The value that stands there.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -61,7 +61,7 @@ pub(crate) struct YamlError {
     pub(crate) kind: YamlErrorKind,
 }
 
-/// What a reader may still make of a text that is not YAML.
+/// The kinds of text that is not YAML, by what a reader may still make of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum YamlErrorKind {
     /// It breaks the grammar, as hand-written text does.
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// What kind of value it is, for a message.
+    /// The kind of value, for a message.
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",

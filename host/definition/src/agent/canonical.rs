@@ -1,7 +1,7 @@
 //! An agent of any program in belljar's own form.
 //!
-//! What is written is read again and compared: a form that would give another name, prompt,
-//! model or limit, or any tool more or less, is not handed out.
+//! The written form is read again and compared: one that would give another name, prompt, model or
+//! limit, or any tool more or less, is not handed out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,13 +29,13 @@ pub enum NoCanonicalForm {
     /// Its author switched it off, which the form cannot say.
     #[error("its author switched it off")]
     Disabled,
-    /// What it says of its tools cannot be read: written anew, the agent would have more.
+    /// Its words about tools cannot be read: written anew, the agent would have more.
     #[error("what it says of its tools cannot be read")]
     Unclear,
     /// None of its tools can be had: without them it would be another agent.
     #[error("none of its tools can be had here")]
     NoTools,
-    /// What was written does not mean what the file means.
+    /// The written form does not mean what the file means.
     #[error("its {0} cannot be written so that it means the same")]
     Differs(&'static str),
 }

@@ -1,4 +1,4 @@
-//! What is said of the fields that nobody read.
+//! Findings about the fields that nobody read.
 
 use belljar_policy::Shown;
 

@@ -106,7 +106,7 @@ const PERMIT: &[&str] = &[
     "privileges",
 ];
 
-/// What can be taken away by a value that says no.
+/// Abilities that a value can take away which says no.
 const ABILITY: &[&str] = &[
     "write",
     "writes",
@@ -161,8 +161,8 @@ const LIMITING: &[&str] = &[
     "planonly",
 ];
 
-/// What a list of capabilities names where it is one of rights: then it allows what it names and no
-/// more. Others say what an agent is good at.
+/// Lists of capabilities that are lists of rights: such a one allows what it names and no more.
+/// Others say what an agent is good at.
 const RIGHTS: &[&str] = &[
     "read",
     "write",

@@ -56,7 +56,7 @@ pub struct AgentDefinition {
     pub body_line: u32,
     /// Whose format the file follows.
     pub dialect: Dialect,
-    /// What it asks for. `tools` are under belljar's names.
+    /// The rights that it asks for. `tools` are under belljar's names.
     pub asked: Asked,
     /// The names in `tools`, as written; `None` where the file has no such field.
     pub tools_as_written: Option<Vec<String>>,
@@ -66,8 +66,8 @@ pub struct AgentDefinition {
     pub unknown_tools: Vec<String>,
     /// Names in `tools` that are known and cannot be had here.
     pub unavailable: Vec<Unavailable>,
-    /// What takes tools away in a way that nobody here can read. With one of them the agent is not
-    /// run: it would have more than its author meant.
+    /// Entries that take tools away in a way that nobody here can read. With one of them the agent
+    /// is not run: it would have more than its author meant.
     pub unclear: Vec<Unavailable>,
     /// A model name or alias, unresolved; `modelRole` gives the role's name in lower case.
     /// `None` = the operator's choice.
@@ -76,7 +76,7 @@ pub struct AgentDefinition {
     pub visibility: Visibility,
     /// Whether its findings come as JSON beside the text.
     pub emit_structured_findings: bool,
-    /// What it says about delegating; `None` where it says nothing.
+    /// Its words about delegating; `None` where it says nothing.
     pub subagents: Option<SubagentsAsk>,
     /// Which of its fields took tools away, in the order in which they were read.
     pub deciders: Vec<Decider>,
@@ -92,7 +92,7 @@ pub struct AgentDefinition {
     pub path: PathBuf,
 }
 
-/// What a definition says about delegating to other agents. It narrows; it gives nothing.
+/// A definition's words about delegating to other agents. It narrows; it gives nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubagentsAsk {
     /// Whether it may delegate at all; absent = as granted.
@@ -114,7 +114,7 @@ pub struct Translated {
     pub written: String,
     /// Belljar's tools for it.
     pub tools: Vec<ToolName>,
-    /// What they cannot do that the author's tool does.
+    /// The gap between them and the author's tool.
     pub limits: Option<&'static str>,
 }
 
@@ -127,14 +127,14 @@ pub struct Unavailable {
     pub why: String,
 }
 
-/// What a file turned out to be.
+/// The result of reading a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
     /// An agent; the diagnostics hold warnings and notes only.
     Agent {
         /// The agent.
         definition: Box<AgentDefinition>,
-        /// What its author should know.
+        /// Findings that its author should know.
         diagnostics: Vec<Diagnostic>,
     },
     /// Meant to be an agent and not understood: at least one error.

@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub(super) at: Place,
 }
 
-/// What a name that takes something away stands for.
+/// The tools behind a name that takes something away.
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     pub(super) tools: BTreeSet<ToolName>,

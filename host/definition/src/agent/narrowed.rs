@@ -1,5 +1,5 @@
-//! What a file takes away from its agent, by which of its fields, and what it would have taken
-//! away if anybody here knew how.
+//! The rights that a file takes away from its agent, by which of its fields, and those that it
+//! would have taken away if anybody here knew how.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::yaml::{Key, Node, Value};
 /// Characters of a field's name and of its value that are shown.
 const MAX_SHOWN: usize = 60;
 
-/// What to do about a limit that is not kept.
+/// Advice about a limit that is not kept.
 pub(super) const HINT: &str = "take the line out if it limits nothing, or say it in a field that is kept: `tools`, `disallowedTools`, `permission`, `readonly`, `maxTurns`, `timeout`, `maxSubagentDepth`";
 
 /// The tools by which an agent hands work on, or looks after work that was handed on.
@@ -30,9 +30,9 @@ pub struct Decider {
     pub field: String,
     /// Its line in the file, from 1.
     pub line: u32,
-    /// What the tools have at most that it speaks of.
+    /// The most that the tools have which it speaks of.
     pub named: BTreeMap<ToolName, Permission>,
-    /// What all others have at most; `None` = it says nothing of them.
+    /// The most that all others have; `None` = it says nothing of them.
     pub others: Option<Permission>,
 }
 
@@ -47,7 +47,7 @@ pub struct NotKept {
 }
 
 impl Decider {
-    /// What it leaves of a tool at most.
+    /// The most that it leaves of a tool.
     pub fn most(&self, tool: &str) -> Permission {
         self.named.get(tool).copied().or(self.others).unwrap_or(Permission::Allow)
     }

@@ -229,7 +229,7 @@ fn read(
     })
 }
 
-/// What the fields say that nobody has taken yet: limits that are kept, and those that are not.
+/// The fields that nobody has taken yet: limits that are kept, and those that are not.
 fn limits(
     mut fields: Fields<'_, '_>,
     dialect: Dialect,
@@ -264,7 +264,7 @@ fn spell(entries: &mut [(Key, Node)], findings: &mut Findings<'_>) {
     }
 }
 
-/// What the file says about tools, and about not saying it.
+/// The file's words about tools, and about not saying any.
 fn tools(
     fields: &mut Fields<'_, '_>,
     dialect: Dialect,

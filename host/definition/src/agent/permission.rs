@@ -21,14 +21,14 @@ use crate::yaml::{Key, Node, Value};
 /// The tool whose patterns are commands; those of others are paths, addresses and names.
 const SHELL: &str = "shell";
 
-/// What the field says of one tool so far.
+/// The field's answer about one tool so far.
 struct Word {
     most: Permission,
     /// The key that said it; `None` = a pattern.
     by: Option<String>,
 }
 
-/// What the field says: of tools, and of those that it does not name.
+/// The field's answers: about tools, and about those that it does not name.
 #[derive(Default)]
 struct Said {
     words: BTreeMap<ToolName, Word>,
@@ -113,8 +113,8 @@ impl Reader<'_, '_, '_, '_> {
         said
     }
 
-    /// What a map of patterns leaves of a tool. Delegation to agents by name is kept as it
-    /// stands; elsewhere the strictest word holds for all.
+    /// The permission that a map of patterns leaves of a tool. Delegation to agents by name is kept
+    /// as it stands; elsewhere the strictest word holds for all.
     fn patterned(
         &mut self,
         key: &Key,
@@ -194,7 +194,7 @@ impl Reader<'_, '_, '_, '_> {
 }
 
 impl Said {
-    /// What has been said so far of the tools behind a name.
+    /// The answer so far about the tools behind a name.
     fn before(&self, found: &Behind) -> Permission {
         let said = |tool| self.words.get(tool).map(|word| word.most).or(self.others);
         let words = found.tools.iter().map(|tool| said(tool).unwrap_or(Permission::Allow));
@@ -221,8 +221,8 @@ impl Said {
     }
 }
 
-/// What patterns over names of agents say: the word for delegating at all, and the agents where
-/// only some are meant. `None` = that cannot be kept.
+/// The answers of patterns over names of agents: the word for delegating at all, and the agents
+/// where only some are meant. `None` = that cannot be kept.
 fn agents(
     patterns: &[(Key, Node)],
     before: Permission,

@@ -29,7 +29,7 @@ const MAX_SHOWN: usize = 60;
 /// file with more is made to cost time.
 const MAX_PIECES: usize = 100;
 
-/// What was made of broken frontmatter.
+/// Frontmatter that was broken, as far as it was mended.
 pub(super) struct Recovered {
     pub(super) entries: Vec<(Key, Node)>,
     /// The first field that takes something away and could not be read, and where.
@@ -43,7 +43,7 @@ struct Piece<'a> {
     field: &'a str,
     /// The line of the file on which it begins, from 1.
     line: u32,
-    /// What follows the colon of the first line.
+    /// The text after the colon of the first line.
     value: &'a str,
     /// All lines, the first with its key, without the indentation of the file.
     lines: Vec<&'a str>,
@@ -101,7 +101,7 @@ pub(super) fn recover(
     Some(recovered)
 }
 
-/// What stands in a field, as text on one line.
+/// The value of a field, as text on one line.
 pub(super) fn text_of(split: &Split<'_>, field: &str) -> Option<String> {
     let (_, pieces) = pieces(split, YamlErrorKind::Duplicate);
     pieces.iter().find(|piece| piece.key == field).map(Piece::folded)

@@ -1,4 +1,4 @@
-//! What a definition asks for besides tools: model, time, mounts, hosts, limits, children.
+//! Requests of a definition besides tools: model, time, mounts, hosts, limits, children.
 
 use std::collections::BTreeSet;
 

@@ -38,8 +38,8 @@ impl Reader<'_, '_, '_, '_> {
         }
     }
 
-    /// What is allowed is what nobody is asked for: everything else is asked for, apart from
-    /// reading. A scope is not enforced here, so what has one is asked for, too.
+    /// Asks for all tools but those that the field allows and those that only read. A scope is not
+    /// enforced here, so what has one is asked for, too.
     fn ask_for_all_but(&mut self, key: &Key, node: &Node) {
         let Some(entries) = self.taking(key, node, "permissions.allow") else { return };
         let mut named: BTreeMap<ToolName, Permission> = reading();

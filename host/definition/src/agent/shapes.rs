@@ -29,7 +29,7 @@ pub enum Shapes {
     Lenient,
 }
 
-/// What reading an agent file takes besides its text.
+/// The inputs of reading an agent file besides its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentContext {
     /// The tools that exist.

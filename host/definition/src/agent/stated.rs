@@ -30,7 +30,7 @@ pub const READING_TOOLS: [&str; 7] = [
 /// The longest time that a number without a unit is read as seconds; more may be milliseconds.
 const PLAIN_SECONDS: u64 = 999;
 
-/// What a field states.
+/// The statement of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum States {
     ReadOnly,
@@ -153,7 +153,7 @@ fn states(key: &str) -> Option<States> {
     STATED.iter().find(|(name, _)| *name == plain).map(|(_, states)| *states)
 }
 
-/// What the fields narrow.
+/// The narrowings that the fields state.
 pub(super) struct Stated<'a> {
     pub(super) tools: &'a mut ToolList,
     pub(super) asked: &'a mut Asked,

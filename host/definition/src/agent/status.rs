@@ -1,4 +1,4 @@
-//! What can be said of an agent at a glance.
+//! The state of an agent at a glance.
 
 use belljar_policy::{Grants, LIMITS, Narrowing, Shown, Source, Wanted};
 
@@ -19,7 +19,7 @@ pub enum Status {
     /// It was understood, and asks for something that it is not given. `run` refuses it
     /// without `--partial`, and nobody may delegate to it.
     Blocked {
-        /// What is missing, one a line.
+        /// Missing things, one a line.
         reasons: Vec<String>,
     },
 }
@@ -43,7 +43,7 @@ impl Status {
     }
 }
 
-/// What becomes of an agent that asks for tools that nobody can be given here.
+/// The fate of an agent that asks for tools that nobody can be given here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Missing {
     /// It runs with the others, as it would elsewhere. One that has none left is blocked.

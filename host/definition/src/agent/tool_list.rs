@@ -19,14 +19,14 @@ use crate::yaml::{Key, Node, Value};
 /// The most names in one field. The longest list in public files has about 60.
 pub(super) const MAX_TOOLS: usize = 500;
 
-/// What the file says about tools.
+/// The file's words about tools.
 #[derive(Debug, Default)]
 pub(super) struct ToolList {
     /// `None` = no narrowing.
     pub(super) tools: Option<BTreeSet<ToolName>>,
     /// Tools with less than the grants may give them.
     pub(super) at_most: BTreeMap<ToolName, Permission>,
-    /// What tools have at most that `at_most` does not name.
+    /// The most that tools have which `at_most` does not name.
     pub(super) others: Option<Permission>,
     /// Which field lowered what.
     pub(super) deciders: Vec<Decider>,
@@ -38,7 +38,7 @@ pub(super) struct ToolList {
     pub(super) translated: Vec<Translated>,
     pub(super) unknown: Vec<String>,
     pub(super) unavailable: Vec<Unavailable>,
-    /// What takes away and cannot be read.
+    /// Entries that take away and cannot be read.
     pub(super) unclear: Vec<Unavailable>,
     /// The field that says that nothing may be changed, and its line.
     pub(super) read_only: Option<(String, u32)>,

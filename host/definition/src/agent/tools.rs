@@ -13,7 +13,7 @@ use crate::suggest;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownTools(BTreeSet<ToolName>);
 
-/// What becomes of a foreign tool name.
+/// The fate of a foreign tool name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AliasStatus {
     /// The tools named do all that the author's tool does.
@@ -31,13 +31,13 @@ pub struct ToolAlias {
     pub dialect: Dialect,
     /// The name, as its author writes it.
     pub name: &'static str,
-    /// What it means here; empty where it is unavailable.
+    /// The tools that it means here; empty where it is unavailable.
     pub canonical: &'static [&'static str],
     /// How well.
     pub status: AliasStatus,
 }
 
-/// What a written tool name means.
+/// The meaning of a written tool name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// Every tool that the grants give.
@@ -95,8 +95,8 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// What it means in a file of this dialect. A scope that belljar would not enforce makes
-    /// the tool unavailable: without it the file would get more than it says.
+    /// Its meaning in a file of this dialect. A scope that belljar would not enforce makes the tool
+    /// unavailable: without it the file would get more than it says.
     pub(crate) fn meaning(&self, dialect: Dialect, known: &KnownTools) -> Meaning {
         let meaning = self.unscoped(dialect, known);
         let Some(scope) = self.scope.filter(|scope| *scope != "*") else { return meaning };

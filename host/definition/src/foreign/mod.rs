@@ -21,7 +21,7 @@ pub struct ForeignTool {
     pub name: &'static str,
     /// Belljar's tool.
     pub tool: &'static str,
-    /// What the model reads of it.
+    /// The description that the model reads.
     pub description: &'static str,
     /// Its arguments, in the order shown.
     pub arguments: &'static [Argument],
@@ -39,9 +39,9 @@ pub struct Argument {
     pub kind: ArgumentKind,
     /// Whether a call without it is malformed.
     pub required: bool,
-    /// What the model reads of it.
+    /// The description that the model reads.
     pub description: &'static str,
-    /// What it is here.
+    /// The argument's form here.
     pub becomes: Becomes,
 }
 
@@ -62,7 +62,7 @@ pub enum ArgumentKind {
     Items(&'static [Argument]),
 }
 
-/// What an argument becomes.
+/// The fate of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Becomes {
     /// Belljar's argument of this name, with the same value.

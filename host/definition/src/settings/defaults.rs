@@ -1,4 +1,5 @@
-//! What holds without a grant: one table, read by the code, the docs and `belljar explain`.
+//! The rights that hold without a grant: one table, read by the code, the docs and `belljar
+//! explain`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use super::grants::{GrantSpec, MountSpec};
 use crate::agent::builtin_tools::BUILTIN_TOOLS;
 use crate::{SubagentsAsk, Visibility};
 
-/// What an agent may do out of the box. Limits are [`belljar_policy::LIMITS`] for all.
+/// The rights of an agent out of the box. Limits are [`belljar_policy::LIMITS`] for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultGrant {
     /// For agents of this visibility.

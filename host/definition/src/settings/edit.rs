@@ -27,7 +27,7 @@ pub(super) const TOOLS: &str = "tools";
 /// The key of those that are added to the defaults.
 pub(super) const ADD_TOOLS: &str = "add_tools";
 
-/// What to add to a grant.
+/// An addition to a grant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantChange {
     /// Tools, each with its new permission.
@@ -50,7 +50,7 @@ pub struct GrantChange {
 }
 
 impl GrantChange {
-    /// What would give an agent all that it asks for and that the grants withhold.
+    /// The change that would give an agent all that it asks for and that the grants withhold.
     pub fn for_missing(notes: &[Narrowing]) -> Self {
         let mut change = Self::default();
         for note in notes {
@@ -80,7 +80,8 @@ impl GrantChange {
             && *limits == LimitsRequest::default()
     }
 
-    /// What the agent has, every key stated, as far as it is repeated in what is written.
+    /// The agent's present rights, every key stated, as far as they are repeated in what is
+    /// written.
     fn base(&self, settings: &Settings, id: &AgentId, visibility: Visibility) -> GrantSpec {
         let mut base = settings.home_grant(id, visibility);
         if !self.tools.is_empty()

@@ -14,7 +14,7 @@ use belljar_policy::{
 
 use crate::SubagentsAsk;
 
-/// What one section states; `None` = says nothing about that key.
+/// The keys that one section states; `None` = says nothing about that key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantSpec {
     /// The tools; one that is not listed is denied.
@@ -42,7 +42,7 @@ pub struct MountSpec {
     /// The directory on the host: absolute, or relative to the workspace; `None` = the
     /// workspace itself.
     pub host: Option<PathBuf>,
-    /// What is allowed.
+    /// The access that is allowed.
     pub access: Access,
 }
 

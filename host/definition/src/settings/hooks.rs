@@ -38,13 +38,13 @@ pub struct HookSetting {
     pub event: HookEvent,
     /// For which tools; for `SubagentStart` and `SubagentStop` for which agents.
     pub matcher: HookMatcher,
-    /// What runs.
+    /// The action that runs.
     pub action: HookAction,
     /// How long it may take. Default: 60 seconds for a command, 2 for a component.
     pub timeout: Duration,
 }
 
-/// What a hook runs.
+/// The action of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookAction {
     /// A command for `sh -c`, with the operator's own rights.

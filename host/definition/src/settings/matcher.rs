@@ -117,7 +117,7 @@ fn names(text: &str) -> BTreeSet<String> {
     all
 }
 
-/// What a tool of Claude Code is called here; hooks are written in its words.
+/// The names here of a tool of Claude Code; hooks are written in its words.
 fn aliases(name: &str) -> &'static [&'static str] {
     let row =
         TOOL_ALIASES.iter().find(|row| row.dialect == Dialect::ClaudeCode && row.name == name);

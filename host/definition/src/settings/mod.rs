@@ -153,16 +153,16 @@ pub struct SecretSetting {
     pub host: HostRule,
     /// The header that carries it.
     pub header: String,
-    /// What stands before it in the header, such as `Bearer `.
+    /// The text before it in the header, such as `Bearer `.
     pub prefix: String,
     /// Where its value comes from; never [`KeySetting::None`].
     pub value: KeySetting,
 }
 
-/// What the operator says about a tool.
+/// The operator's words about a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSetting {
-    /// What the tool reads as its configuration.
+    /// The configuration that the tool reads.
     pub config: BTreeMap<String, String>,
     /// The component's digest, `sha256:` and 64 hex digits; a tool that is not built in needs
     /// it.
@@ -205,14 +205,14 @@ impl Settings {
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     }
 
-    /// What this agent is granted in a run in this workspace.
+    /// The grants of this agent in a run in this workspace.
     pub fn grants(&self, id: &AgentId, visibility: Visibility, workspace_root: &Path) -> Grants {
         let mut grants = self.home_grant(id, visibility).resolve(workspace_root);
         self.workspace_grant(id, visibility).narrow(&mut grants);
         grants
     }
 
-    /// What the home file and the built-in defaults grant, every key stated.
+    /// The grant of the home file and the built-in defaults, every key stated.
     pub fn home_grant(&self, id: &AgentId, visibility: Visibility) -> GrantSpec {
         self.combined(visibility, self.home.grants.get(id))
     }
@@ -294,8 +294,8 @@ impl Settings {
             .collect()
     }
 
-    /// What the workspace's file states for an agent. There, a bare name means the home agent
-    /// and the workspace's own: narrowing one too many is safe.
+    /// The keys that the workspace's file states for an agent. There, a bare name means the home
+    /// agent and the workspace's own: narrowing one too many is safe.
     fn workspace_grant(&self, id: &AgentId, visibility: Visibility) -> GrantSpec {
         let layer = &self.workspace;
         let stated = layer.grants.get(id).or_else(|| match &id.scope {

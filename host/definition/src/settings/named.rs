@@ -20,7 +20,7 @@ pub(super) struct NamedAgent {
     at: Place,
 }
 
-/// What names an agent, and so how the name is read.
+/// The place that names an agent, and so how the name is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     /// `[grants.NAME]` at home: one agent or team, a bare name being one at home.

@@ -17,7 +17,7 @@ use super::{GrantSpec, MountSpec, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::{AgentId, Visibility};
 
-/// What to take from a grant. The default takes nothing.
+/// A removal from a grant. The default takes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantRemoval {
     /// All that it gives, whatever else is named here; whom it may delegate to stays.
@@ -61,8 +61,8 @@ impl GrantRemoval {
         *self == Self::default()
     }
 
-    /// What is left of a grant, and what of this it does not give. `below` = what holds without
-    /// the grant.
+    /// The rest of a grant, and the parts of this that it does not give. `below` = what holds
+    /// without the grant.
     fn applied(&self, stated: &GrantSpec, below: &GrantSpec) -> (GrantSpec, Vec<String>) {
         let mut missing = Vec::new();
         if self.all {
@@ -145,18 +145,18 @@ pub fn revoke_grants(
 }
 
 impl Settings {
-    /// What the home file's grant of this agent itself states; `None` = it has no section.
+    /// The statement of the home file's grant of this agent itself; `None` = it has no section.
     pub fn own_grant(&self, id: &AgentId) -> Option<&GrantSpec> {
         self.home.grants.get(id)
     }
 
-    /// What holds at home for an agent without a grant.
+    /// The rights at home of an agent without a grant.
     fn without_grant(&self, visibility: Visibility) -> GrantSpec {
         self.combined(visibility, None)
     }
 }
 
-/// What the command line says besides the name, where it says anything.
+/// The command line's words besides the name, where it says anything.
 fn as_stated(word: Option<impl std::fmt::Display>) -> String {
     word.map_or_else(String::new, |word| format!(" ({word})"))
 }
@@ -196,7 +196,8 @@ fn take_limit(limits: &mut LimitsRequest, key: &str, value: Option<u64>) -> bool
 }
 
 impl MountRemoval {
-    /// What holds without the grant holds there again, where that is less.
+    /// Takes the mount away; the one that holds without the grant holds there again, where it
+    /// allows less.
     fn take(&self, spec: &mut GrantSpec, below: &GrantSpec) -> bool {
         let Some(mounts) = &mut spec.mounts else { return false };
         let is_it = |mount: &MountSpec| {

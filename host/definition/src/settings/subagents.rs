@@ -20,7 +20,7 @@ const MAX_DEPTH: u32 = 8;
 /// The most children at a time that can be allowed for one parent.
 const MAX_CONCURRENT: u64 = 1_000;
 
-/// What holds for all subagents: `[subagents]`.
+/// The policy that holds for all subagents: `[subagents]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubagentPolicy {
     /// How many levels of subagents there may be below the agent that a person started.
@@ -40,7 +40,7 @@ impl Default for SubagentPolicy {
 }
 
 impl SubagentPolicy {
-    /// What both allow.
+    /// The policy that both allow.
     #[must_use]
     pub(super) fn narrowed(mut self, other: Option<&Self>) -> Self {
         if let Some(other) = other {

@@ -29,7 +29,7 @@ pub(super) fn look(text: &str, found: &mut Found<'_>) {
     }
 }
 
-/// What a line hides, with how many of each.
+/// Hidden characters of a line, with how many of each.
 fn kinds(line: &str) -> BTreeMap<&'static str, usize> {
     let mut kinds = BTreeMap::new();
     let mut before = None;

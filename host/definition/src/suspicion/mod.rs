@@ -1,6 +1,6 @@
-//! What a person should look at before an agent file of a stranger is installed: text that no
-//! screen shows, text that speaks to the loader or around the person, requests that are wider
-//! than the description lets expect.
+//! Signs that a person should look at before an agent file of a stranger is installed: text that no
+//! screen shows, text that speaks to the loader or around the person, requests that are wider than
+//! the description lets expect.
 //!
 //! A suspicion decides nothing. What an agent can do is held by its rights; this finds files whose
 //! author meant somebody not to notice. It is a short list of rules with few false alarms, and a
@@ -24,7 +24,7 @@ use crate::diagnostic::{count, place_of};
 /// of the one does not hide the other.
 pub const MAX_PER_RULE: usize = 4;
 
-/// What is added to the last one where there are more.
+/// The words added to the last one where there are more.
 const MORE: &str = ", and more like it";
 
 /// Characters of the file that a suspicion shows.
@@ -42,11 +42,11 @@ pub struct Rule {
 /// Something that a person should look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspicion {
-    /// What was looked for.
+    /// The rule that found it.
     pub rule: &'static Rule,
     /// The line, from 1.
     pub line: u32,
-    /// What was found; escaped.
+    /// The text that was found; escaped.
     pub found: String,
 }
 
@@ -105,8 +105,8 @@ const SKIPS_APPROVAL: &str = "skips-approval";
 const ROLE_MARKERS: &str = "role-markers";
 const WIDE_REQUEST: &str = "wide-request";
 
-/// What is suspicious about an agent's file: `text` is all of it, `definition` what was read
-/// from it. In the order of the lines, at most [`MAX_PER_RULE`] of each rule. Never panics.
+/// Suspicious signs of an agent's file: `text` is all of it, `definition` what was read from it. In
+/// the order of the lines, at most [`MAX_PER_RULE`] of each rule. Never panics.
 pub fn suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicion> {
     let mut found = Found { text, list: Vec::new() };
     hidden::look(text, &mut found);

@@ -103,7 +103,7 @@ struct Asks {
     network: bool,
 }
 
-/// What is asked for, where the description speaks of reading alone. Reviewers read a
+/// The requests of an agent whose description speaks of reading alone. Reviewers read a
 /// repository's history through a shell and look things up, so one of these alone is nothing to
 /// tell; to change files, or to have both or everything, is.
 pub(super) fn look(definition: &AgentDefinition) -> Option<String> {

@@ -1,4 +1,4 @@
-//! What a text says to the loader, around the person, or where it is not seen.
+//! Words of a text to the loader, around the person, or where they are not seen.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ const GAP: &str = r"[\s*_`>]+";
 /// hash-like name that examples hold, and about a hundred characters when decoded.
 const MIN_ENCODED: usize = 140;
 
-/// What is looked for, in lower case. `_` stands for [`GAP`].
+/// The patterns that are looked for, in lower case. `_` stands for [`GAP`].
 const PATTERNS: &[(&str, &str)] = &[
     (
         OVERRIDES_INSTRUCTIONS,

@@ -43,11 +43,11 @@ pub struct TeamDefinition {
     pub name: String,
     /// The name for look-up.
     pub slug: Slug,
-    /// What the team is for; not blank.
+    /// The purpose of the team; not blank.
     pub description: String,
     /// The stages in their order; at least one.
     pub stages: Vec<Stage>,
-    /// What the whole team may use.
+    /// The budget of the whole team.
     pub budget: TeamBudget,
     /// The file.
     pub path: PathBuf,
@@ -80,7 +80,7 @@ pub enum Join {
 pub struct Member {
     /// The agent, as written: a name or an identity.
     pub agent: String,
-    /// What it should know beside its task; sent as it stands.
+    /// Knowledge for it beside its task; sent as it stands.
     pub context: Option<String>,
     /// Its task; `None` = the output of the stage before.
     pub task: Option<Template>,
@@ -88,7 +88,7 @@ pub struct Member {
     pub line: u32,
 }
 
-/// What the whole team may use; absent = no bound besides those of its agents.
+/// The budget of a whole team; absent = no bound besides those of its agents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TeamBudget {
     /// Steps.

@@ -1,4 +1,4 @@
-//! What to do about a text at which the YAML parser stops.
+//! Advice about a text at which the YAML parser stops.
 
 /// A hint for the parser's message, which is about the line `nth` of `yaml`, counted from 0;
 /// `first_line` is the line of the file on which `yaml` begins.
@@ -6,8 +6,8 @@ pub(super) fn of(message: &str, yaml: &str, nth: usize, first_line: u32) -> Opti
     unclosed(message, yaml, nth, first_line).or_else(|| yaml.lines().nth(nth).and_then(of_line))
 }
 
-/// What to do about quotes and brackets that end too early or not at all. The parser stops at the
-/// line after, `nth` from the first, and its words do not say where the quote began.
+/// Advice about quotes and brackets that end too early or not at all. The parser stops at the line
+/// after, `nth` from the first, and its words do not say where the quote began.
 fn unclosed(message: &str, yaml: &str, nth: usize, first_line: u32) -> Option<String> {
     if message.contains("unclosed bracket") {
         return Some("close the list, `[a, b]`; quote a text that begins so".to_owned());
@@ -52,7 +52,7 @@ fn begins(before: char, quote: char) -> bool {
     before.is_whitespace() || "[{,:".contains(before) || before == '\'' && quote == before
 }
 
-/// What is usually wrong with a line on which a YAML parser stops.
+/// The usual fault of a line on which a YAML parser stops.
 fn of_line(line: &str) -> Option<String> {
     let (key, value) = line.split_once(':')?;
     let (key, value) = (key.trim().trim_start_matches("- "), value.trim());

@@ -75,7 +75,7 @@ fn similar_lines(before: &str, after: &str) -> Vec<String> {
     gone.map(|line| format!("-{line}")).chain(new.map(|line| format!("+{line}"))).collect()
 }
 
-/// What the file differs by when the agent's grant has been changed.
+/// The difference that changing the agent's grant makes to the file.
 fn shown(agent: &str, change: &GrantChange) -> String {
     difference(FILE, &apply(FILE, agent, change))
 }

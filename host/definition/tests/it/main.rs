@@ -1,15 +1,15 @@
-//! What the parsers say, as a person reads it: each test is text in, diagnostics out.
+//! Tests of what the parsers say, as a person reads it: each is text in, diagnostics out.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-/// What the module's own `shown` says of what is given.
+/// A check of what the module's own `shown` says about the given text.
 macro_rules! check {
     ($($given:expr),+, @$expected:literal) => {
         insta::assert_snapshot!(shown($($given),+), @$expected)
     };
 }
 
-/// What an agent with this field is shown as.
+/// A check of how an agent with this field is shown.
 macro_rules! check_field {
     ($field:expr, @$expected:literal) => {
         insta::assert_snapshot!(crate::show::of_field($field), @$expected)

@@ -18,8 +18,8 @@ fn agent(scope: Scope, path: &str) -> SourceFile {
     file(scope, path, &format!("---\nname: {name}\ndescription: d\ntools: []\n---\nbody\n"))
 }
 
-/// What is said of these two files where there are `scout` and a broken `cracked` at home, a
-/// draft, `own` in the workspace, `adder` in a library, and a team at home.
+/// Findings about these two files where there are `scout` and a broken `cracked` at home, a draft,
+/// `own` in the workspace, `adder` in a library, and a team at home.
 fn said(home: &str, workspace: &str) -> Vec<Diagnostic> {
     let own = Scope::Workspace("/ws".into());
     let files = vec![

@@ -2,7 +2,7 @@
 
 use crate::show::agent;
 
-/// What is said first of frontmatter with these lines, in belljar's own form.
+/// The first finding about frontmatter with these lines, in belljar's own form.
 fn hint(lines: &str) -> String {
     let said = agent(format!("---\nname: s\nvisibility: user-facing\n{lines}\n---\nbody\n"));
     let hint = said.lines().find_map(|line| line.trim().strip_prefix("hint: "));

@@ -84,7 +84,7 @@ or: like: that", @r#"
     }
 }
 
-/// What would be swallowed as prose may have been meant as a field.
+/// A line that would be swallowed as prose may have been meant as a field.
 #[test]
 fn a_field_that_narrows_and_cannot_be_read_costs_all_tools() {
     check!("description: a: b
