@@ -17,7 +17,7 @@ use crate::imports::http::HttpOptions;
 /// wondering.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// What a [`crate::Sandbox`] is made of.
+/// The configuration that a [`crate::Sandbox`] is made from.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
     /// Where compiled components and descriptions are kept between runs. Created with access
@@ -29,7 +29,7 @@ pub struct SandboxConfig {
     pub pool: PoolConfig,
     /// The network gate.
     pub http: HttpOptions,
-    /// What `describe` may use and return.
+    /// The bounds of `describe` and of its answer.
     pub describe: DescribeLimits,
     /// Who hears that a component takes over a second to compile. Default: the log, at `info`.
     pub slow: SlowCompile,

@@ -1,4 +1,4 @@
-//! What can go wrong before a call: making a sandbox, loading, describing, making a jar.
+//! Everything that can go wrong before a call: making a sandbox, loading, describing, making a jar.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub enum SandboxError {
     Cache {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The fault, and what to do.
         why: String,
     },
     /// Components were to be compiled by a child of this program, which would not become a compiler

@@ -46,7 +46,8 @@ mod overlay;
 mod receipt;
 mod sandbox;
 
-/// What the builder of a jar takes, so that a program of one's own needs no other crate for it.
+/// Types that the builder of a jar takes, so that a program of one's own needs no other crate for
+/// it.
 pub use belljar_policy::{Access, Limits, SecretName};
 pub use component::artifact::StockCode;
 pub use component::compile::{compile_child, compiler_child};

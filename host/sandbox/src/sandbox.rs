@@ -102,7 +102,7 @@ impl Sandbox {
         self
     }
 
-    /// What an operator should know: no pool, a smaller pool, a component outside the pool.
+    /// Warnings for an operator: no pool, a smaller pool, a component outside the pool.
     pub fn warnings(&self) -> Vec<String> {
         self.shared.engines.warnings()
     }

@@ -27,7 +27,7 @@ const TAG: usize = 32;
 const KEY: usize = 32;
 const KEY_FILE: &str = "key";
 
-/// What an entry holds; part of what its digest covers.
+/// The content of an entry; part of what its digest covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Machine code.

@@ -1,4 +1,4 @@
-//! What a component says of its tools: asked once per digest, checked, kept.
+//! A component's answers about its tools: asked once per digest, checked, kept.
 //!
 //! `describe` is a stranger's code: it runs in a throwaway store that has nothing.
 
@@ -94,8 +94,8 @@ impl Describer {
         Ok(tools.into())
     }
 
-    /// What the broker keeps, or has made. Where it cannot, the component is asked here, which
-    /// says what is wrong with it, and the answer is not kept.
+    /// The descriptions that the broker keeps, or has made. Where it cannot, the component is asked
+    /// here, which says what is wrong with it, and the answer is not kept.
     async fn brokered(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
         let broker = self.broker.as_ref()?;
         let found = match broker.find(Made::Tools, &wasm.digest().to_string()).await {
@@ -136,8 +136,8 @@ impl Describer {
     }
 }
 
-/// What the cache calls a component's descriptions. Narrower limits must not be answered from
-/// what wider ones let in.
+/// The cache's name for a component's descriptions. Narrower limits must not be answered from what
+/// wider ones let in.
 pub(crate) fn tools_name(digest: Digest, limits: &DescribeLimits) -> String {
     let DescribeLimits { tools, description_bytes, schema_bytes, .. } = limits;
     format!("{digest}-{tools}-{description_bytes}-{schema_bytes}")

@@ -15,7 +15,7 @@ use crate::json::check_json;
 /// The longest name of a tool, in bytes, as the contract says.
 const MAX_NAME: usize = 64;
 
-/// What `describe` may use, and what its answer may hold.
+/// The bounds of `describe` and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescribeLimits {
     /// Fuel. Default: 10 G, which a Python runtime needs to start with room to spare.

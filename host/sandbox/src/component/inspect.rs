@@ -1,4 +1,4 @@
-//! What a component imports and exports, read from its bytes alone: no engine, no guest code.
+//! Imports and exports of a component, read from its bytes alone: no engine, no guest code.
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ const MAX_NAMES: usize = 1_000;
 /// Bytes of a name that an error shows.
 const MAX_SHOWN: usize = 128;
 
-/// What a component is made of.
+/// The make-up of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// SHA-256 of the bytes.
     pub digest: Digest,
     /// Size in bytes.
     pub size: u64,
-    /// What it imports, in its order. Foreign text: escape it before a person sees it.
+    /// Its imports, in its order. Foreign text: escape it before a person sees it.
     pub imports: Vec<Import>,
     /// Names of what it exports, in its order. Foreign text, too.
     pub exports: Vec<String>,
@@ -40,11 +40,11 @@ pub struct Inspection {
 pub struct Import {
     /// As the component spells it: `wasi:filesystem/types@0.2.3`.
     pub name: String,
-    /// What it needs.
+    /// The need of it.
     pub need: Need,
 }
 
-/// What it takes for an import to work.
+/// The condition for an import to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// Nothing: always there, and empty-handed.

@@ -8,7 +8,7 @@ pub(crate) struct Interface {
     /// Package and name, without a version.
     pub(crate) name: &'static str,
     versions: Versions,
-    /// What it takes to work.
+    /// The condition for it to work.
     pub(crate) need: Need,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn interface(import: &str) -> Option<&'static Interface> {
     fits.then_some(known)
 }
 
-/// What an import needs.
+/// The need of an import.
 pub(crate) fn need(import: &str) -> Need {
     interface(import).map_or(Need::Unknown, |known| known.need)
 }

@@ -33,7 +33,7 @@ pub(crate) struct Loader {
     engines: Arc<Engines>,
     turns: Turns,
     entries: Mutex<HashMap<Digest, Arc<Entry>>>,
-    /// What the program brings along.
+    /// The code that the program brings along.
     brought: Mutex<HashMap<Digest, StockCode>>,
 }
 
@@ -60,7 +60,7 @@ struct Linked {
     with_network: OnceLock<Result<Bound, LoadError>>,
 }
 
-/// What a store opens from: the component bound to its imports, and room for it.
+/// The means from which a store opens: the component bound to its imports, and room for it.
 pub(crate) struct Opening<'a> {
     pub(crate) bound: &'a Bound,
     pub(crate) permit: Option<PoolPermit>,
@@ -329,7 +329,7 @@ impl Loaded {
         self.http
     }
 
-    /// What an open store was opened from.
+    /// The bound component that an open store was opened from.
     pub(crate) fn bound(&self, pooled: bool, granted: Granted) -> Result<&Bound, LoadError> {
         let linked = if pooled {
             self.pooled.as_ref()
@@ -362,7 +362,7 @@ fn unloadable(error: wasmtime::Error) -> LoadError {
     LoadError::Artifact(format!("{error:#}"))
 }
 
-/// What the cache calls a component's machine code.
+/// The cache's name for a component's machine code.
 pub(crate) fn code_name(digest: Digest, engines: &Engines) -> Result<String, LoadError> {
     let engine = engines.any().map_err(LoadError::Host)?;
     Ok(format!("{digest}-{}", short(&compatibility(engine))))

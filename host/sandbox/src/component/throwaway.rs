@@ -16,7 +16,7 @@ use crate::jar::state::{Guest, Settings};
 use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore};
 use crate::receipt::record::Record;
 
-/// What the job may use.
+/// The bounds of the job.
 pub(crate) struct Bounds {
     pub(crate) fuel: u64,
     /// Linear memory and tables.

@@ -1,4 +1,4 @@
-//! What a component says of its tools, after it was checked.
+//! A component's words about its tools, after they were checked.
 
 use belljar_policy::ToolName;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct ToolInfo {
     /// The name: `[a-z][a-z0-9_]*`.
     pub name: ToolName,
-    /// What the model is told. Bounded, without control and bidirectional characters.
+    /// The description that the model is told. Bounded, without control and bidirectional
+    /// characters.
     pub description: String,
     /// A JSON Schema of an object.
     pub schema: serde_json::Value,

@@ -1,5 +1,5 @@
-//! What a broker keeps for a process behind the OS sandbox: machine code and checked descriptions,
-//! made and stored outside, where a fault in the sandbox does not reach.
+//! The vault that a broker keeps for a process behind the OS sandbox: machine code and checked
+//! descriptions, made and stored outside, where a fault in the sandbox does not reach.
 //!
 //! The process hands over bytes or names a digest; it neither reads the cache's key nor writes an
 //! entry. What is stored under a digest was made of bytes with that digest, by a child behind a

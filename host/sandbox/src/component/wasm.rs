@@ -17,7 +17,7 @@ pub struct Wasm(Arc<Inner>);
 struct Inner {
     bytes: Bytes,
     digest: OnceLock<Digest>,
-    /// What a person calls it.
+    /// A person's name for it.
     name: OnceLock<String>,
 }
 
@@ -110,7 +110,7 @@ impl Wasm {
         self
     }
 
-    /// What a person calls it; `None` = nobody has said. Foreign text: escape it before a person
+    /// A person's name for it; `None` = nobody has said. Foreign text: escape it before a person
     /// sees it.
     pub fn name(&self) -> Option<&str> {
         self.0.name.get().map(String::as_str)

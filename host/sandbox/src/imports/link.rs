@@ -1,5 +1,5 @@
-//! What a component's imports are bound to: real hosts for the base set and for what is
-//! granted, refusals for the rest.
+//! Bindings of a component's imports: real hosts for the base set and for what is granted, refusals
+//! for the rest.
 //!
 //! A refusal is defined under the name that the component spells, with the component's own
 //! types. Where a function's result has an error, the refusal is that error; only where it

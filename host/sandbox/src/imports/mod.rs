@@ -1,4 +1,4 @@
-//! What a guest can import, and what each of its calls is checked against.
+//! Imports of a guest, and the checks of each of their calls.
 
 pub(crate) mod clocks;
 pub(crate) mod files;

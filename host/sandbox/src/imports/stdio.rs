@@ -1,4 +1,4 @@
-//! What a guest writes to stdout and stderr: the first bytes are kept, the rest is counted.
+//! A guest's stdout and stderr: the first bytes are kept, the rest is counted.
 //!
 //! wasmtime-wasi's own pipe fails when full, and a tool that logs much should not fail for
 //! it; its default stream queues empty writes without bound.
@@ -36,7 +36,7 @@ impl Stdio {
         Self { limit, kept: Arc::default(), record }
     }
 
-    /// What was kept since the last call of this, and how much was dropped.
+    /// The text kept since the last call of this, and how much was dropped.
     pub(crate) fn take(&self) -> (String, u64) {
         let mut kept = self.kept();
         if kept.bytes.is_empty() {

@@ -31,7 +31,7 @@ pub struct JarBuilder {
     secrets: SecretStore,
     overlays: BTreeMap<GuestPath, Overlay>,
     cancel: CancellationToken,
-    /// What was wrong first.
+    /// The first fault.
     problem: Option<JarBuildError>,
 }
 
@@ -49,7 +49,7 @@ pub enum JarBuildError {
         /// Why.
         source: io::Error,
     },
-    /// What a component offers cannot be learnt.
+    /// The tools that a component offers cannot be learnt.
     #[error("component `{component}`: {source}")]
     Describe {
         /// Its file, or its digest.
@@ -82,7 +82,7 @@ impl JarBuildError {
         }
     }
 
-    /// What the caller can do about it.
+    /// The caller's remedy.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoTool => "name a component with `JarBuilder::tool` or `tool_file`",
@@ -96,7 +96,7 @@ impl JarBuildError {
     }
 }
 
-/// What the caller can do about a component that does not say what it offers.
+/// The caller's remedy for a component that does not say what it offers.
 fn not_described(error: &DescribeError) -> &'static str {
     match error {
         DescribeError::Load(LoadError::NotWasm) => {
@@ -236,7 +236,7 @@ impl JarBuilder {
     ///
     /// # Errors
     ///
-    /// What was wrong first; nothing has run then but `describe`.
+    /// The first fault; nothing has run then but `describe`.
     pub async fn build(mut self, sandbox: &Sandbox) -> Result<Jar, JarBuildError> {
         if let Some(problem) = self.problem {
             return Err(problem);

@@ -26,8 +26,8 @@ const ANSWER: u64 = 4 << 20;
 /// Characters of a reason that are kept: a sentence or two for the model.
 const MAX_REASON: usize = 1_000;
 
-/// What a hook component said. Reasons are foreign text, cut at a bound: escape them before
-/// a person sees them.
+/// The verdict of a hook component. Reasons are foreign text, cut at a bound: escape them before a
+/// person sees them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
     /// Nothing against it.

@@ -1,4 +1,4 @@
-//! What a call costs, and what ends it.
+//! The cost of a call, and its end.
 //!
 //! A store's fuel cannot be changed from outside while a call runs, so the store gets the
 //! call's share and [`Metered`] watches: wasmtime yields every [`INTERVAL`] units by waking
@@ -40,7 +40,7 @@ pub(crate) enum Stop {
     Cancelled,
 }
 
-/// What bounds one call.
+/// The bounds of one call.
 pub(crate) struct Bounds<'a> {
     /// The call's budget.
     pub(crate) budget: &'a Budget,
@@ -52,7 +52,7 @@ pub(crate) struct Bounds<'a> {
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// What has been billed and measured so far.
+/// The amounts billed and measured so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     /// Fuel billed for guest code, in whole intervals.

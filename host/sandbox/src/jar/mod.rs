@@ -51,7 +51,7 @@ use crate::{Hints, Wasm};
 /// How long closing a jar waits for operations in flight before it names them.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
-/// What a jar is made from.
+/// The parts that a jar is made from.
 #[derive(Debug)]
 pub struct JarSpec {
     /// The subagent's rights.
@@ -78,7 +78,7 @@ pub struct JarTool {
     pub tools: BTreeMap<ToolName, Hints>,
     /// The component.
     pub wasm: Wasm,
-    /// What its manifest asks for.
+    /// The rights that its manifest asks for.
     pub ask: ToolAsk,
     /// Its settings, as `wasi:config` gives them.
     pub config: Arc<BTreeMap<String, String>>,
@@ -94,7 +94,7 @@ pub struct Jar {
     rights: Rights,
     budget: Budget,
     secrets: SecretStore,
-    /// What no call may say.
+    /// The words that no call may say.
     watch: Watch,
     /// Shared by all stores.
     connections: Connections,
@@ -116,7 +116,7 @@ struct Slot {
     store: Mutex<Option<Box<OpenStore>>>,
 }
 
-/// What the stores of a slot get: fixed with the first of them.
+/// The means that the stores of a slot get: fixed with the first of them.
 struct Given {
     rights: ToolRights,
     budget: Budget,
@@ -403,7 +403,7 @@ impl Jar {
         Guest::new(files, http, settings, memory, record, limits.stdio_bytes)
     }
 
-    /// What the slot's stores get, out of the jar's rights.
+    /// The means of the slot's stores, out of the jar's rights.
     fn given<'a>(&self, slot: &'a Slot) -> &'a Given {
         slot.given.get_or_init(|| {
             let rights = self.rights.for_tool(&slot.tool.ask);
@@ -486,7 +486,7 @@ impl std::fmt::Debug for Jar {
     }
 }
 
-/// What the call did, into its receipt.
+/// The call's doings, into its receipt.
 fn note(
     receipt: &mut Receipt,
     store: &mut OpenStore,

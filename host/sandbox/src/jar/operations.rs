@@ -36,7 +36,7 @@ impl Operations {
         Operation { id, all: Arc::clone(self) }
     }
 
-    /// What is in flight.
+    /// The operations in flight.
     pub(crate) fn names(&self) -> Vec<String> {
         self.state().names.values().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! What a call gives back.
+//! The result of a call.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use crate::Receipt;
 pub struct CallResult {
     /// The output, or why there is none.
     pub outcome: Result<Output, CallError>,
-    /// What the call did. There is always one.
+    /// The record of what the call did. There is always one.
     pub receipt: Receipt,
 }
 
-/// What a tool returned, checked: within the output limit, JSON parts parse, names are clean.
+/// The answer of a tool, checked: within the output limit, JSON parts parse, names are clean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// The parts, in the tool's order.
@@ -77,7 +77,7 @@ pub enum CallError {
 pub enum ToolErrorKind {
     /// The arguments do not fit the schema.
     InvalidArguments,
-    /// What the call names does not exist.
+    /// A thing that the call names does not exist.
     NotFound,
     /// The sandbox refused something that the call needs.
     Denied,

@@ -1,4 +1,4 @@
-//! What a tool reports while it works.
+//! Reports of a tool while it works.
 
 use std::sync::Arc;
 

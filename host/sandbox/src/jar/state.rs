@@ -1,5 +1,5 @@
-//! What the host keeps for one store, and the small interfaces that it answers itself: log,
-//! progress, settings, randomness.
+//! The host's part of one store, and the small interfaces that it answers itself: log, progress,
+//! settings, randomness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) struct Guest {
     pub(crate) progress: Option<ProgressSink>,
 }
 
-/// What `wasi:config` answers from. Values of secrets are not here.
+/// The values that `wasi:config` answers from. Values of secrets are not here.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) values: Arc<BTreeMap<String, String>>,
@@ -197,7 +197,7 @@ impl progress::Host for &mut Guest {
     }
 }
 
-/// What stands for a secret's value: a guest may know that there is one.
+/// The text in place of a secret's value: a guest may know that there is one.
 const SECRET_THERE: &str = "granted";
 const SECRET_PREFIX: &str = "secret.";
 

@@ -31,7 +31,7 @@ pub(crate) struct OpenStore {
     permit: Option<PoolPermit>,
 }
 
-/// What to run.
+/// The work to run.
 pub(crate) enum Job {
     /// Nothing beyond instantiation.
     Open,
@@ -43,7 +43,7 @@ pub(crate) enum Job {
     Judge(String),
 }
 
-/// What it gave.
+/// The result of the work.
 pub(crate) enum Done {
     /// The store is open.
     Opened,
@@ -70,7 +70,7 @@ pub(crate) enum Fault {
     Panicked,
 }
 
-/// What running something took.
+/// The time and fuel that running something took.
 pub(crate) struct Ran {
     pub(crate) end: Result<Done, Fault>,
     pub(crate) fuel: u64,
@@ -80,7 +80,7 @@ pub(crate) struct Ran {
     pub(crate) peak_memory: u64,
 }
 
-/// What bounds it.
+/// The bounds of it.
 pub(crate) struct Allowance<'a> {
     /// Billed for fuel; capped at what one call may use.
     pub(crate) budget: &'a Budget,

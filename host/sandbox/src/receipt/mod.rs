@@ -1,4 +1,4 @@
-//! What one tool call did: the public record of a call.
+//! The public record of what one tool call did.
 
 pub(crate) mod record;
 pub(crate) mod withheld;
@@ -11,7 +11,7 @@ use crate::component::wasm::Digest;
 /// The version of the receipt's form, stored with saved runs.
 pub const RECEIPT_VERSION: u32 = 1;
 
-/// What one tool call did. Holds no secret values, and foreign text as it came: escape it
+/// The record of one tool call. Holds no secret values, and foreign text as it came: escape it
 /// before a person sees it (`belljar_policy::Shown`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
@@ -31,7 +31,7 @@ pub struct Receipt {
     pub bytes: Bytes,
     /// Calls from the guest into the host's file, network and log functions.
     pub host_calls: u64,
-    /// What was refused, in order, the first `MAX_DENIALS` of them.
+    /// The refusals, in order, the first `MAX_DENIALS` of them.
     pub denials: Vec<Denial>,
     /// Refusals past the bound.
     pub denials_dropped: u64,
@@ -49,9 +49,9 @@ pub struct Receipt {
     pub logs: Vec<LogLine>,
     /// Log lines and progress reports past the bound.
     pub logs_dropped: u64,
-    /// What the guest wrote to stdout, the first bytes of it.
+    /// The guest's stdout, the first bytes of it.
     pub stdout: String,
-    /// What the guest wrote to stderr, the first bytes of it.
+    /// The guest's stderr, the first bytes of it.
     pub stderr: String,
     /// Bytes of stdout and stderr past the bound.
     pub stdio_dropped: u64,
@@ -151,7 +151,7 @@ pub struct Bytes {
 /// One refusal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
-    /// What the guest was told.
+    /// The reason that the guest was told.
     pub code: DenyCode,
     /// The operation: `open`, `rename`, `request`, an interface name.
     pub what: String,

@@ -19,7 +19,7 @@ pub(crate) const MAX_PATHS: usize = 256;
 /// Bytes kept of one path, one log message, one fact.
 pub(crate) const MAX_TEXT: usize = 1024;
 
-/// What the running call of one store did so far, and the budget it is billed to.
+/// The doings of the running call of one store so far, and the budget it is billed to.
 #[derive(Debug)]
 pub(crate) struct Record {
     budget: Budget,

@@ -1,4 +1,4 @@
-//! What a tool says, searched for the secrets of its run before anybody hears it: the answer,
+//! The search of a tool's words for the secrets of its run before anybody hears them: the answer,
 //! the error, the log, the standard streams, the reports of progress.
 //!
 //! A tool has no secret of the host, but it may have found the same value elsewhere: in a file,
@@ -14,7 +14,7 @@ use crate::jar::progress::{Progress, ProgressSink};
 use crate::receipt::record::MAX_DENIALS;
 use crate::receipt::{Denial, Ending, Receipt};
 
-/// What stands in the place of a text that was withheld.
+/// The text in the place of one that was withheld.
 const WITHHELD: &str = "[withheld: it holds a secret]";
 
 /// A sink that gets no message with a secret.

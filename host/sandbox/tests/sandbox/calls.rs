@@ -20,7 +20,7 @@ fn counter(name: &str) -> WatTool {
     tool
 }
 
-/// What makes [`counter`] trap: arguments of three bytes.
+/// The arguments that make [`counter`] trap: three bytes.
 const TRAP: &str = "{ }";
 
 #[tokio::test]

@@ -314,7 +314,7 @@ async fn a_compiler_that_dies_or_talks_nonsense_is_reported() {
     }
 }
 
-/// What a compiler does that ends when somebody reads a FIFO in `dir`: nobody does.
+/// A compiler that ends when somebody reads a FIFO in `dir`: nobody does.
 fn stuck(dir: &Path) -> String {
     let fifo = dir.join("fifo");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;

@@ -21,7 +21,8 @@ use super::walk::{HostDir, MAX_DEPTH, Place, kind};
 /// is: the search has to be complete, and it has to end.
 pub(crate) const MAX_SEARCHED: usize = 20_000;
 
-/// What a place is to the links with protected names in its own directory and in the mount's.
+/// The relation of a place to the links with protected names in its own directory and in the
+/// mount's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Meant {
     /// Nothing.
@@ -29,14 +30,14 @@ pub(crate) enum Meant {
     /// A directory or a link on the way that such a link leads: who puts another there says what the
     /// link means.
     OnTheWay,
-    /// What such a link means, or below it: with `AGENTS.md -> CLAUDE.md`, to write the one is to
-    /// write the other.
+    /// The meaning of such a link, or below it: with `AGENTS.md -> CLAUDE.md`, to write the one is
+    /// to write the other.
     Itself,
 }
 
-/// What a place of a mount is to the protected links near it. `mount`: the host's path of the mount,
-/// without links. Such a link is a user's, and followed as the user's programs follow it, also where
-/// it is absolute or leads out of the mount and back.
+/// The relation of a place of a mount to the protected links near it. `mount`: the host's path of
+/// the mount, without links. Such a link is a user's, and followed as the user's programs follow
+/// it, also where it is absolute or leads out of the mount and back.
 pub(crate) fn meant_by_protected_links<D: HostDir>(
     mount: &Path,
     root: BorrowedFd<'_>,
@@ -51,7 +52,8 @@ pub(crate) fn meant_by_protected_links<D: HostDir>(
     here.max(meant_from(mount, dir, place.parent_real(), &place.real))
 }
 
-/// What `path` is to the links in the directory `dir`, which lies at `real` below the mount.
+/// The relation of `path` to the links in the directory `dir`, which lies at `real` below the
+/// mount.
 fn meant_from(mount: &Path, dir: BorrowedFd<'_>, real: &str, path: &str) -> Meant {
     let mut most = Meant::Not;
     let below = |path: &Path| {
@@ -81,7 +83,7 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
         || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What a directory holds, as far as renaming it is concerned.
+/// The content of a directory, as far as renaming it is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Nothing protected.

@@ -22,7 +22,7 @@ pub(crate) struct Closed {
     ends: Vec<Identity>,
     /// Links that are followed to them, and directories that are stepped back from.
     way: Vec<Identity>,
-    /// What is not there yet: the directory that it would be made in, and its name.
+    /// Places that are not there yet: the directory that each would be made in, and its name.
     missing: Vec<(Identity, OsString)>,
 }
 

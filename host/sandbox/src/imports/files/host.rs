@@ -381,7 +381,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// What a stream over this file holds.
+    /// The handle that a stream over this file holds.
     fn handle(&mut self, fd: &Resource<Descriptor>, what: &str) -> FsResult<Handle> {
         self.ctx.record.host_call();
         let (content, opened) = self.file(fd)?;

@@ -78,7 +78,7 @@ pub(crate) struct FilesCtx {
     mounts: Vec<OpenMount>,
     record: Arc<Record>,
     inner: WasiFilesystemCtx,
-    /// What belljar knows of each descriptor, by its number in the resource table. Made and
+    /// Belljar's knowledge of each descriptor, by its number in the resource table. Made and
     /// dropped together with the resource; a descriptor that is missing here can do nothing.
     open: HashMap<u32, Opened>,
     /// By number in the resource table.
@@ -92,20 +92,20 @@ pub(crate) struct FilesCtx {
     salt: RandomState,
 }
 
-/// What belljar knows of an open descriptor.
+/// Belljar's knowledge of an open descriptor.
 #[derive(Clone)]
 struct Opened {
     mount: Arc<MountInfo>,
     /// Path below the mount, without links.
     real: Arc<str>,
     protected: bool,
-    /// What it is in an overlay, if it lies in one.
+    /// Its form in an overlay, if it lies in one.
     over: Option<Over>,
     /// Freed when the descriptor and all its streams are dropped.
     slot: Arc<Slot>,
 }
 
-/// What a descriptor of an overlay is open on.
+/// The thing of an overlay that a descriptor is open on.
 #[derive(Clone)]
 enum Over {
     Dir(Arc<OverDir>),
@@ -338,7 +338,7 @@ impl FilesCtx {
             .map_err(|()| ErrorCode::InsufficientSpace.into())
     }
 
-    /// What the guest is told of a change that was not made.
+    /// The guest's error for a change that was not made.
     fn fault(&self, what: &str, fault: Fault) -> FsError {
         match fault {
             Fault::Errno(errno) => error(errno),
@@ -442,7 +442,7 @@ impl Content {
         }
     }
 
-    /// What bounds its length besides the budget.
+    /// The bound of its length besides the budget.
     pub(crate) fn upper(&self) -> Option<&Upper> {
         match &self.over {
             Some(Over::Upper(upper)) => Some(upper),

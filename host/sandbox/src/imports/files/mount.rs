@@ -30,7 +30,7 @@ pub(super) struct MountInfo {
     pub(super) root: Dir,
     /// The mount's own directory is a protected name or lies below one, or in a closed directory.
     pub(super) protected: bool,
-    /// What is not written, wherever in the mount it lies.
+    /// Places that are not written, wherever in the mount they lie.
     pub(super) closed: Closed,
     /// The host's path of the directory, without links.
     real: PathBuf,

@@ -18,7 +18,7 @@ use super::walk::{Follow, Place, kind};
 use super::{Base, FilesCtx, FilesView, Opened, Over, OverDir, SHOWN_PATH, error, on_tree};
 use crate::overlay::{Found, View};
 
-/// What a guest asks when it opens something.
+/// A guest's request when it opens something.
 pub(super) struct Ask {
     follow: Follow,
     read: bool,
@@ -226,8 +226,8 @@ impl FilesCtx {
     }
 }
 
-/// What wasmtime-wasi may do with the descriptor, the second layer below our own checks; and whether
-/// its directory is told to be one that can be changed.
+/// Permissions of wasmtime-wasi on the descriptor, the second layer below our own checks; and
+/// whether its directory is told to be one that can be changed.
 fn perms<D>(base: &Base, place: &Place<D>) -> (FsPerms, bool) {
     match base.opened.mount.access {
         Access::ReadWrite if !place.protected => (FsPerms::ReadWrite, true),

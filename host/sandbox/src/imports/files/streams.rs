@@ -24,7 +24,7 @@ pub(crate) const MAX_CHUNK: usize = 64 << 10;
 /// Chunks between two pauses in which other tasks run.
 const CHUNKS_PER_PAUSE: u32 = 16;
 
-/// What both kinds of stream hold.
+/// The common part of both kinds of stream.
 pub(crate) struct Handle {
     pub(crate) content: Content,
     pub(crate) record: Arc<Record>,

@@ -1,4 +1,4 @@
-//! What operations on paths act on: the host's directories themselves, or an overlay.
+//! The trees that operations on paths act on: the host's directories themselves, or an overlay.
 //!
 //! The checks of a guest's operations are written once, around this; see `paths.rs` and `open.rs`.
 
@@ -21,7 +21,7 @@ pub(super) trait Tree: Steps<Dir: HostDir> {
     /// The directory of a descriptor.
     fn first(&self, base: &Base) -> Self::Dir;
 
-    /// What stands at a place.
+    /// The thing that stands at a place.
     fn find(&self, place: &Place<Self::Dir>) -> Result<Found, Errno>;
 
     /// The target of a link.

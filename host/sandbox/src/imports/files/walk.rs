@@ -142,7 +142,7 @@ impl Place {
         self.dir.as_fd()
     }
 
-    /// What stands there now, without following a link.
+    /// The state of the thing that stands there now, without following a link.
     pub(crate) fn stat(&self) -> Result<Stat, Errno> {
         let stat = statat(self.dir(), self.arg(), AtFlags::SYMLINK_NOFOLLOW)?;
         if self.must_be_dir && kind(&stat) != FileType::Directory {

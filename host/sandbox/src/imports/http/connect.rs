@@ -30,7 +30,7 @@ const MAX_CONNECT: Duration = Duration::from_secs(30);
 const MAX_FIRST_BYTE: Duration = Duration::from_secs(600);
 /// The longest silence within a reply's body.
 const MAX_BETWEEN_BYTES: Duration = Duration::from_secs(60);
-/// What a guest gets that asks for no time at all.
+/// The time of a guest that asks for no time at all.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// The guest's timeouts, within bounds.

@@ -47,7 +47,7 @@ const MAX_CLOSING: Duration = Duration::from_secs(1);
 /// The background part of a request, driven while its reply is read.
 pub(crate) type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// What every request of one store passes.
+/// The gate that every request of one store passes.
 pub(crate) struct Gate {
     pub(crate) scope: HostScope,
     pub(crate) secrets: JarSecrets,
@@ -283,8 +283,8 @@ impl Gate {
         Ok(Request::from_parts(parts, RequestBody { inner, record }))
     }
 
-    /// What can be said of a reply by its head, before it is searched: nothing of this depends
-    /// on a secret, and nothing of the head is written down.
+    /// The verdict on a reply by its head, before it is searched: nothing of this depends on a
+    /// secret, and nothing of the head is written down.
     fn check_reply(&self, reply: &Response<Incoming>, target: &str) -> Result<(), Error> {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Error::HttpUpgradeFailed);

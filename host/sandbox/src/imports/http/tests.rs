@@ -32,7 +32,7 @@ struct Server {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// What a server does after its pieces.
+/// A server's next act after its pieces.
 #[derive(Debug, Clone, Copy)]
 enum Then {
     Close,

@@ -56,8 +56,8 @@ fn play(role: &str) -> BTreeMap<String, String> {
     text.lines().filter_map(told).collect()
 }
 
-/// What a guest could try with the first wall down, by the host's own functions and by real
-/// tools. Each attempt says whether it had an effect, whatever the call returned.
+/// Everything that a guest could try with the first wall down, by the host's own functions and by
+/// real tools. Each attempt says whether it had an effect, whatever the call returned.
 fn alone(walled: bool) {
     let mut rig = Rig::new();
     let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();

@@ -24,7 +24,7 @@ pub(crate) enum Escape {
     Hexadecimal(u32),
 }
 
-/// What a byte makes of an escape.
+/// The effect of a byte on an escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// There is more to come.
@@ -93,7 +93,7 @@ fn is(number: u32) -> Next {
     u8::try_from(number).map_or(Next::Nothing, Next::Is)
 }
 
-/// What HTML calls the characters that a header can carry and that are no letters or digits.
+/// HTML's names for the characters that a header can carry and that are no letters or digits.
 const NAMES: &[(&str, u8)] = &[
     ("amp", b'&'),
     ("quot", b'"'),
@@ -145,7 +145,7 @@ fn named(name: u64) -> Next {
 mod tests {
     use super::*;
 
-    /// What a text is as one escape.
+    /// The value of a text as one escape.
     fn read(text: &str) -> Option<u8> {
         let (first, rest) = text.as_bytes().split_first()?;
         let mut escape = Escape::begun_by(*first)?;

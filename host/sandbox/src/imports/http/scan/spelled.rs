@@ -110,7 +110,7 @@ impl Reading {
         self.met.iter().any(|met| *met != 0)
     }
 
-    /// What the byte makes of the escapes that are open, or of those that it begins.
+    /// The effect of the byte on the escapes that are open, or on those that it begins.
     fn escapes(&mut self, spelled: &Spelled, mut byte: u8) {
         // The place of the escape that ended with it, if it did not stand for itself.
         let mut ended = None;

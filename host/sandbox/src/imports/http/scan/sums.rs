@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 /// The texts, by their lengths.
 pub(crate) struct Sums {
-    /// What the sums are made with: odd, and unknown outside this process.
+    /// The base that the sums are made with: odd, and unknown outside this process.
     base: u64,
     groups: Vec<Group>,
 }

@@ -1,4 +1,4 @@
-//! What is found, and what is not.
+//! Secrets that are found, and texts that are not.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a guest can fill without sending it.
+//! Room that a guest can fill without sending it.
 
 use super::*;
 use crate::imports::http::HttpView;

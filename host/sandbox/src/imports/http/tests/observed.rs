@@ -1,4 +1,4 @@
-//! What a guest and its peer can observe of an exchange, for two secrets.
+//! Observations of an exchange by a guest and its peer, for two secrets.
 //!
 //! The peer guesses at both of them, one beginning after the other. Time is the test's own, so
 //! that it is compared to the nanosecond.
@@ -27,7 +27,7 @@ struct Observed {
     /// The frames, with the time and the polls of each; an error in the place of the last.
     frames: Vec<(Duration, usize, Result<Bytes, String>)>,
     trailers: Option<HeaderMap>,
-    /// What the peer saw: when each piece was taken from it, when the connection ended.
+    /// The peer's view: when each piece was taken from it, when the connection ended.
     peer: Vec<(Duration, bool)>,
     /// Calls and bytes, which a guest pays for in fuel.
     work: (u64, u64),
