@@ -16,7 +16,7 @@ struct Refused {
     file: &'static str,
     /// Its section in `belljar.toml`; empty = none.
     grant: &'static str,
-    /// What it calls, with which arguments, and what `explain` is asked about.
+    /// The tool that it calls, with which arguments, and what `explain` is asked about.
     call: (&'static str, &'static str, Option<&'static str>),
     /// Who decides.
     by: &'static str,

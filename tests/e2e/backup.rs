@@ -63,7 +63,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// What is restored from this is refused with nothing left behind.
+/// A check that this archive is refused with nothing left behind.
 #[track_caller]
 fn refuses(world: &World, archive: &[u8], why: &str) {
     let file = world.other("hostile/bad.tar.gz", archive);

@@ -1,5 +1,5 @@
-//! What callers of a server are told when a turn cannot begin or fails: what it is, and what they can do;
-//! no command, option, setting, variable or file of the operator's machine.
+//! Answers to callers of a server when a turn cannot begin or fails: what it is, and what they can
+//! do; no command, option, setting, variable or file of the operator's machine.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::kit::server::{Server, key};
 
 const PROBE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../prove/prebuilt/probe.wasm");
 
-/// What is the operator's.
+/// Words that belong to the operator.
 const OPERATORS: &[&str] = &[
     "`belljar ",
     "belljar.toml",

@@ -87,7 +87,7 @@ fn words(world: &World, line: &[&str]) -> Vec<String> {
     line.iter().map(|word| word.replace("SOURCE", source.to_str().unwrap())).collect()
 }
 
-/// What stands between backticks and begins with a program's name.
+/// The texts between backticks that begin with a program's name.
 fn commands(text: &str) -> Vec<&str> {
     let programs = ["apt-get ", "belljar ", "chmod ", "chown ", "rustup "];
     let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));

@@ -1,5 +1,4 @@
-//! What a tenant is granted while the server runs, behind the OS sandbox that it has put up at its
-//! start.
+//! Grants to a tenant while the server runs, behind the OS sandbox that it has put up at its start.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -28,7 +27,7 @@ agents:
 
 const MODEL: &str = "[models.main]\nkind = 'scripted'\nmodel = 'script.yaml'\n\n";
 
-/// What is granted at the start: to look.
+/// The grants at the start: to look.
 const LOOKS: &str = "[grants.writer]\ntools = ['file_read']\n";
 
 /// A tenant with an agent that tries to write, and its key.

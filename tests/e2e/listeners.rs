@@ -1,4 +1,4 @@
-//! What a tool reaches of the servers on this machine, the one that runs it among them.
+//! The servers on this machine that a tool reaches, the one that runs it among them.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::kit::World;
 use crate::kit::server::Server;
 
-/// What a service of the operator's says, which tools may read.
+/// The words of a service of the operator's, which tools may read.
 const GRANTED: &str = "words of the service next door";
 
 /// A service on this machine, and how many asked it.

@@ -1,4 +1,4 @@
-//! What an operator changes while a server runs: settings and grants, and whether it runs.
+//! Changes by an operator while a server runs: settings and grants, and whether it runs.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -20,7 +20,7 @@ agents:
     turns: [{say: It is about tides.}]
 "#;
 
-/// What is left to ask for.
+/// The requests that are left to ask.
 const LEFT: &str = r#"
 transcript: 1
 agents:

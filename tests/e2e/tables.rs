@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::kit::{Done, World};
 
-/// What a stranger writes about a thing: two columns for each character, a terminal's own
-/// commands, and a word that has no end.
+/// A stranger's description of a thing: two columns for each character, a terminal's own commands,
+/// and a word that has no end.
 const DESCRIPTION: &str = "潮汐表を読み、索引を作り、要点を一行ずつ答える担当者です。🦀🦀 \\e[2J\\u202E \
     https://host.test/a/very/long/path/that/has/no/space/in/it/and/goes/on/until/nobody/reads/it";
 
@@ -86,12 +86,12 @@ pub(crate) fn world() -> World {
     world
 }
 
-/// What a command prints to a terminal that is so wide.
+/// The output of a command to a terminal that is so wide.
 fn on_terminal(world: &World, args: &[&str], columns: usize) -> String {
     terminal(world, args, columns, ("", "2>/dev/null"))
 }
 
-/// What it prints there with what it says beside it.
+/// Its output there with its messages beside it.
 pub(crate) fn with_errors(world: &World, args: &[&str], columns: usize) -> String {
     // Of a line that moves, what stands there in the end.
     let shown = terminal(world, args, columns, ("", ""));

@@ -8,7 +8,7 @@ use crate::kit::World;
 
 const PROBE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../prove/prebuilt/probe.wasm");
 
-/// What is the tenant's own: no command of the operator's own shows it.
+/// A mark of all that is the tenant's own: no command of the operator's own shows it.
 const REDS: &str = "reds-";
 
 /// A command, its code, and what it says of the tenant's own things.
@@ -48,7 +48,7 @@ const TAKE: &[Row] = &[
     (&["sessions", "rm", "--all", "--yes"], 0, "0 sessions are deleted"),
 ];
 
-/// What installs needs a compiler for guests, and has a test where there is one.
+/// A command that installs: it needs a compiler for guests, and has a test where there is one.
 const BUILDS: &[&str] = &["tools", "build", "project", "--install"];
 
 /// Those that are nobody's.

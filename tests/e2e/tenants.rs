@@ -1,4 +1,4 @@
-//! What a tenant's tools reach when the server runs as it is run: behind the OS sandbox.
+//! The reach of a tenant's tools when the server runs as it is run: behind the OS sandbox.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -14,7 +14,7 @@ use prost::Message as _;
 use crate::kit::World;
 use crate::kit::server::{Server, key};
 
-/// What may be in no trace: what the person, the model, a file and a tool's arguments say.
+/// Words that may be in no trace: those of the person, the model, a file and a tool's arguments.
 const SAID: [&str; 6] =
     ["brumal-ask", "brumal-answer", "brumal-file", "brumal-task", "brumal_tool", "brumal-call"];
 

@@ -1,4 +1,4 @@
-//! What one address may have and do, and what browsers are told of pages that may call.
+//! The share of one address, and what browsers are told of pages that may call.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,7 +12,7 @@ use crate::socket::Socket;
 /// Another address of this machine.
 const NEIGHBOUR: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// What a connection that is not taken is told, whatever it asks for.
+/// The answer to a connection that is not taken, whatever it asks for.
 async fn turned_away(world: &World, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     let mut told = vec![0; 4096];

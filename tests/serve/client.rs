@@ -22,7 +22,7 @@ pub(crate) struct Call {
     from: IpAddr,
 }
 
-/// What came back.
+/// The answer that came back.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

@@ -22,7 +22,7 @@ fn with_body() -> impl Iterator<Item = (Op, Verb, &'static str)> {
     routes.map(|route| (route.op, route.verb, route.path))
 }
 
-/// What no route takes as its body.
+/// Bodies that no route takes.
 fn bodies() -> Vec<Vec<u8>> {
     let mut bodies: Vec<Vec<u8>> = [
         "",
@@ -48,7 +48,7 @@ fn is_problem(answer: &Answer, of: &str, statuses: &[u16]) {
     assert!(body["type"].as_str().unwrap().starts_with("/problems/"), "{of}: {body}");
 }
 
-/// What a tenant did, by its own log; the lines of refusals and of strangers are none of it.
+/// The acts of a tenant, by its own log; the lines of refusals and of strangers are none of them.
 async fn done(world: &World, tenant: &str) -> Vec<String> {
     let lines = world.store.of_tenant(tenant).audit(None, 200, i64::MAX).await.unwrap().rows;
     let mut done: Vec<_> = lines.into_iter().map(|line| line.action).collect();

@@ -1,4 +1,5 @@
-//! What is refused before anybody looks at it, and that every refusal is problem details.
+//! Requests that are refused before anybody looks at them, and that every refusal is problem
+//! details.
 
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ async fn no_answer_may_be_taken_for_a_page() {
     }
 }
 
-/// What a connection says when these bytes were sent to it.
+/// The answer of a connection to these bytes.
 async fn raw(world: &World, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(world.address).await.unwrap();
     stream.write_all(bytes).await.unwrap();

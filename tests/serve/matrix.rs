@@ -1,6 +1,6 @@
 //! Every route of the table, by every kind of caller, on its own tenant's objects and another's.
 //!
-//! What is refused leaves no trace, and no call of one tenant's changes anything of another's.
+//! A refused call leaves no trace, and no call of one tenant's changes anything of another's.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::kit::{World, session};
 use crate::socket::Socket;
 
-/// What a number may be said to be.
+/// Values that a number may be said to be.
 const EXTREMES: [&str; 16] = [
     "9223372036854775807",
     "-9223372036854775808",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{World, agent, session};
 
-/// What a person and a model said, and what an admin wrote.
+/// A mark in the words of a person and a model, and in those of an admin.
 const SAID: &str = "MINE";
 
 /// Rows of every kind that name this place, wherever the host writes.

@@ -1,4 +1,4 @@
-//! What is stored of sessions, as it is read over HTTP.
+//! Stored sessions, as they are read over HTTP.
 
 use serde_json::{Value, json};
 

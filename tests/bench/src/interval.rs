@@ -1,4 +1,4 @@
-//! What yields cost, for the choice of the interval between two of them: a tight loop in bare
+//! The cost of yields, for the choice of the interval between two of them: a tight loop in bare
 //! wasmtime, with more and fewer.
 
 use std::time::{Duration, Instant};

@@ -21,10 +21,10 @@ const LIFE: Duration = Duration::from_millis(400);
 /// How long the last server may take for what the others left.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What clients were told: the texts whose receipt was acknowledged.
+/// The texts whose receipt was acknowledged to clients.
 type Acknowledged = Arc<Mutex<Vec<String>>>;
 
-/// What was found afterwards.
+/// The state that was found afterwards.
 #[derive(Debug, Default)]
 struct Found {
     sessions: usize,

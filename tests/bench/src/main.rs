@@ -43,7 +43,7 @@ struct Times {
     watchers: (usize, usize),
 }
 
-/// What can be asked for by itself.
+/// The parts that can be asked for by themselves.
 const PARTS: [&str; 14] = [
     "open",
     "read",

@@ -18,7 +18,7 @@ use crate::report::Row;
 /// Jars that attack.
 const ATTACKERS: usize = 50;
 
-/// What a neighbour may wait on top of its turns: timers and the machine's own noise.
+/// The time that a neighbour may wait on top of its turns: timers and the machine's own noise.
 const NOISE: Duration = Duration::from_millis(5);
 
 /// How long one attack is watched.

@@ -46,7 +46,7 @@ tools = ["TOOL"]
 mounts = [{ path = "/workspace", access = "read-write" }]
 "#;
 
-/// What the children of a turn do.
+/// The work of a turn's children.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work {
     /// Read a file.

@@ -63,7 +63,7 @@ agents:
     turns: [{say: x, expect: {last_user_contains: never}}]
 ";
 
-/// What was seen. Memory in MiB, times in microseconds.
+/// The observations of a soak. Memory in MiB, times in microseconds.
 #[derive(Debug)]
 pub(crate) struct Soak {
     pub(crate) start: u64,
@@ -185,7 +185,7 @@ fn prepare(binary: &Path, home: &Path) -> anyhow::Result<[String; 2]> {
     keys.try_into().ok().context("two keys")
 }
 
-/// What the directory of a tenant is called.
+/// The name of a tenant's directory.
 fn id(binary: &Path, home: &Path, tenant: &str) -> anyhow::Result<String> {
     let listed = belljar(binary, home, &["tenants", "list", "--json"])?;
     let tenants: Vec<serde_json::Value> = serde_json::from_str(&listed)?;

@@ -1,4 +1,4 @@
-//! What a command costs in a shell that is open.
+//! The cost of a command in a shell that is open.
 
 use std::time::Instant;
 

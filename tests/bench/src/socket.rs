@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-/// What a client sends is masked; with zeros it stays as it is.
+/// The mask of everything that a client sends; with zeros it stays as it is.
 const MASK: [u8; 4] = [0; 4];
 
 /// The reading half of a connection.

@@ -10,7 +10,7 @@ use crate::report::Row;
 use crate::server::{Site, Work};
 use crate::socket;
 
-/// What each active client begins, one turn after the other, at this pace.
+/// The time between the turns that each active client begins, one after the other.
 const PACE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn row(

@@ -72,7 +72,7 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// What is wrong with a page, and how many of its commands were run.
+/// The faults of a page, and how many of its commands were run.
 fn problems(path: &str, text: &str) -> (Vec<String>, usize) {
     match Page::parse(path, text) {
         Ok(page) => Story::beside(&root(), &page).tell(&page),

@@ -32,7 +32,7 @@ pub(super) struct Command {
     pub(super) printed: Vec<String>,
 }
 
-/// What a comment says about the block below it.
+/// A comment's instruction about the block below it.
 enum Note {
     File { path: String, append: bool },
     Files(String),

@@ -196,7 +196,7 @@ impl Story {
         fs::write(path, format!("{before}{}", text.replace(PORT, &self.port))).unwrap();
     }
 
-    /// What the binary has to say against the settings.
+    /// The binary's complaints about the settings.
     fn settings(&self) -> Vec<(usize, String)> {
         match self.sh("belljar agents list") {
             (0, printed) if !printed.lines().any(is_about_settings) => Vec::new(),

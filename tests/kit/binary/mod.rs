@@ -62,12 +62,12 @@ impl World {
         write(&self.home().join(path), text.as_bytes())
     }
 
-    /// What lies in the directory of a tenant's `home`, from the home on.
+    /// The path of something in the directory of a tenant's `home`, from the home on.
     pub(crate) fn tenant(&self, name: &str) -> String {
         format!("sessions/tenants/{}", self.tenant_id(name))
     }
 
-    /// What a tenant's agents work on, from the home on.
+    /// The workspace of a tenant's agents, from the home on.
     pub(crate) fn workspace_of(&self, name: &str) -> String {
         format!("sessions/workspaces/{}", self.tenant_id(name))
     }

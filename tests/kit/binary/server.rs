@@ -24,7 +24,7 @@ impl Server {
         Self::of(world.command(&args).envs(env.iter().copied()))
     }
 
-    /// What a command starts, once it answers.
+    /// The server that a command starts, once it answers.
     pub(crate) fn of(command: &mut Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();

@@ -8,7 +8,7 @@ use wit_parser::Resolve;
 const CONTRACT: &str = include_str!("../../../guest-sdk/wit/tool.wit");
 const HOOK_CONTRACT: &str = include_str!("../../../guest-sdk/wit-hook/hook.wit");
 
-/// What a tool in text needs besides: memory, allocation, the form of an answer.
+/// The rest that a tool in text needs: memory, allocation, the form of an answer.
 pub(crate) const ANSWERS: &str = include_str!("answers.wat");
 
 /// Where the answer of `describe` lies in a guest's memory.
@@ -31,7 +31,7 @@ pub struct WatTool {
     pub items: String,
     /// Pages of memory at the start.
     pub pages: u32,
-    /// What `describe` does before it answers.
+    /// The instructions of `describe` before it answers.
     pub describe: String,
     /// The body of `invoke`. Parameters: `$tool $tool_len $args $args_len`, all `i32`. Gives
     /// a pointer to the answer: call `$text ptr len`, `$json ptr len`, `$fail kind ptr len`.

@@ -39,7 +39,7 @@ pub struct TestJar {
     pub cancel: CancellationToken,
 }
 
-/// What a jar gets. The start: the workspace read-only, no hosts, default limits.
+/// The builder of a jar. The start: the workspace read-only, no hosts, default limits.
 #[derive(Debug, Clone)]
 pub struct JarBuilder {
     /// Components, described when the jar is made.
@@ -56,7 +56,7 @@ pub struct JarBuilder {
     pub limits: Limits,
     /// The budget above the subagent's; `None` = of its own.
     pub parent: Option<Budget>,
-    /// What single tools ask for in place of the workspace's access.
+    /// The access that single tools ask for in place of the workspace's.
     pub asks: BTreeMap<String, Access>,
     /// Settings of every tool.
     pub config: BTreeMap<String, String>,

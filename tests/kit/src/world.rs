@@ -50,13 +50,13 @@ impl ChatModel for Spy {
 pub struct World {
     /// Where agents and teams lie.
     pub home: TempDir,
-    /// What runs work on.
+    /// The workspace of runs.
     pub workspace: TempDir,
-    /// What runs need.
+    /// The host of runs.
     pub host: Host,
     /// The model of the transcript, which keeps what it was sent.
     pub model: Arc<Spy>,
-    /// What [`World::sink`] was sent.
+    /// The events that [`World::sink`] was sent.
     pub events: Arc<Mutex<Vec<Event>>>,
 }
 
@@ -76,10 +76,10 @@ pub fn stock(name: &'static str) -> StockTool {
 /// The manifest of a test tool that asks for nothing.
 pub const BARE: &str = "manifest = 1\ndescription = \"test\"\n";
 
-/// What a world is made of: files by path below home (`agents/...`) and workspace.
+/// The plan of a world: files by path below home (`agents/...`) and workspace.
 #[derive(Default)]
 pub struct Plan<'a> {
-    /// What the model says; empty = it is never asked.
+    /// The model's answers; empty = it is never asked.
     pub transcript: &'a str,
     /// The `belljar.toml` of the home.
     pub settings: &'a str,
@@ -141,7 +141,7 @@ impl World {
         self.run(self.spec(agent, "task")).await
     }
 
-    /// What the model was sent, in order.
+    /// The requests that the model was sent, in order.
     pub fn sent(&self) -> Vec<ChatRequest> {
         self.model.sent.lock().unwrap().iter().map(|(_, _, request)| request.clone()).collect()
     }

@@ -14,7 +14,7 @@ pub struct Case {
     /// The name of its file, without the ending.
     #[serde(skip)]
     pub topic: String,
-    /// What the case shows; unique in its topic.
+    /// The subject of the case; unique in its topic.
     pub name: String,
     /// The script.
     pub script: String,
@@ -23,7 +23,7 @@ pub struct Case {
     pub files: BTreeMap<String, Content>,
 }
 
-/// What stands at a path.
+/// The thing that stands at a path.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Content {

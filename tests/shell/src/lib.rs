@@ -1,5 +1,5 @@
-//! What the tool `shell` has to do is what bash and dash do: the scripts under
-//! `tools/shell/tests/scripts`, each run by both of them and then by the shell under test.
+//! The tool `shell` has to do as bash and dash do: the scripts under `tools/shell/tests/scripts`,
+//! each run by both of them and then by the shell under test.
 //!
 //! No expected output is stored. A case on which bash and dash agree is judged; one on which
 //! they differ is compared with bash alone and only counted. The native test of the tool's

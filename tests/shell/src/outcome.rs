@@ -1,11 +1,11 @@
-//! What a script did, and how two runs of it differ.
+//! The effects of a script, and how two runs of it differ.
 
 use crate::Tree;
 
 /// The visible effects of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it wrote.
+    /// The script's output.
     pub said: Said,
     /// The exit code.
     pub code: i32,
@@ -13,7 +13,7 @@ pub struct Outcome {
     pub tree: Tree,
 }
 
-/// What a script wrote. The words of error messages are nobody's contract: only whether there
+/// The output of a script. The words of error messages are nobody's contract: only whether there
 /// are any is compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {

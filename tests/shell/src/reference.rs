@@ -40,7 +40,7 @@ pub struct Reference {
     bin: TempDir,
 }
 
-/// What the real shells did.
+/// The outcome in the real shells.
 #[derive(Debug)]
 pub enum Expected {
     /// Both did this.

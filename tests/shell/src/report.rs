@@ -104,7 +104,7 @@ impl Report {
         text
     }
 
-    /// What is wrong with the result as a whole; empty when the test passes.
+    /// The faults of the result as a whole; empty when the test passes.
     pub fn verdict(&self, build: Build) -> Vec<String> {
         let known = known(build);
         let failed: BTreeSet<&String> = self.failed.keys().collect();

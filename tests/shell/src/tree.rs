@@ -1,4 +1,4 @@
-//! What is in a workspace: names and contents, no times and no permissions.
+//! The content of a workspace: names and contents, no times and no permissions.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -59,8 +59,8 @@ fn agent(data: &[u8]) {
     }
 }
 
-/// What is suspicious is bounded, safe to show, on a line that there is; and a hidden character
-/// put into a file is found.
+/// Suspicions are bounded, safe to show, on a line that there is; and a hidden character put into a
+/// file is found.
 fn suspects(definition: &AgentDefinition, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let found = suspicions(text, definition);
@@ -108,7 +108,7 @@ fn asks_no_more_than_it_names(definition: &AgentDefinition, known: &KnownTools) 
     }
 }
 
-/// What it asks for gives it nothing that the grants alone would not give.
+/// Its requests give it nothing that the grants alone would not give.
 fn narrows(definition: &AgentDefinition, known: &KnownTools) {
     let grants = grants(known);
     let (given, _) = Rights::effective(&definition.asked, &grants, None);

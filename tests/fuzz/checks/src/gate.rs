@@ -3,8 +3,8 @@
 //! One thing a line: `+RULE` stands in the operator's list, `-RULE` in a definition's,
 //! `@ADDRESS` is what a name resolves to, and everything else is a URL.
 //!
-//! What the gate says is checked against a reading of the rule's own text, and against a list
-//! of special addresses, both written here with nothing but the standard library.
+//! The gate's answer is checked against a reading of the rule's own text, and against a list of
+//! special addresses, both written here with nothing but the standard library.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

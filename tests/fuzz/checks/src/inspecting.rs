@@ -85,7 +85,7 @@ fn claim(text: &str) -> Claim {
     }
 }
 
-/// What is accepted is what was said, bounded and visible.
+/// An accepted description is what was said, bounded and visible.
 fn honest(tool: &ToolInfo, claim: &Claim, limits: &DescribeLimits) {
     let name = tool.name.as_str();
     assert_eq!(name, claim.name);

@@ -1,4 +1,4 @@
-//! What must hold for every input, whoever wrote it: one function for each fuzz target.
+//! Claims that must hold for every input, whoever wrote it: one function for each fuzz target.
 //!
 //! The targets in `tests/fuzz/fuzz_targets` call these with what the fuzzer makes up; the
 //! test `replay` calls them with every file of `tests/fuzz/corpus` and

@@ -1,10 +1,10 @@
-//! What a case expects of the answer.
+//! A case's expectations of the answer.
 
 use belljar_sandbox::{CallError, CallResult, Part};
 
 use super::{Expect, ExpectedAttachment};
 
-/// What is wrong with the answer. `server` stands for `{{server}}`.
+/// The faults of the answer. `server` stands for `{{server}}`.
 pub(super) fn faults(expect: &Expect, result: &CallResult, server: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let (text, kind) = match &result.outcome {

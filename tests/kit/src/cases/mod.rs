@@ -44,7 +44,7 @@ struct Case {
     expect: Expect,
 }
 
-/// What stands at a path before the call.
+/// The thing that stands at a path before the call.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum FileSpec {
@@ -62,7 +62,7 @@ struct MadeFile {
     dir: bool,
 }
 
-/// What the loopback server answers.
+/// The loopback server's answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reply {
@@ -78,7 +78,7 @@ struct Reply {
     repeat: usize,
 }
 
-/// What must hold after the call.
+/// The state that must hold after the call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expect {

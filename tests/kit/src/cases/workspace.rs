@@ -32,7 +32,7 @@ fn make_one(path: &Path, made: &MadeFile) {
     fs::write(path, once.repeat(made.repeat.unwrap_or(1))).expect("write a file");
 }
 
-/// What is wrong with the files after the call.
+/// The faults of the files after the call.
 pub(super) fn faults(root: &Path, case: &Case) -> Vec<String> {
     let mut faults = Vec::new();
     for (path, after) in &case.expect.files_after {
