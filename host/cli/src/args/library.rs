@@ -28,7 +28,7 @@ pub(crate) enum LibraryCommand {
 pub(crate) struct AddArgs {
     /// A directory, a local git repository, or a `.tar.gz`; nothing of it is run
     pub(crate) source: PathBuf,
-    /// What to call the library [default: the last part of the source's path]
+    /// The library's name [default: the last part of the source's path]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// The branch, tag or commit of a git repository [default: what is checked out]

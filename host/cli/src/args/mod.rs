@@ -140,7 +140,7 @@ pub(crate) struct RunArgs {
     /// The agent [default: the stock agent general-purpose]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// What the agent should know beside the task
+    /// Knowledge for the agent beside the task
     #[arg(long, value_name = "TEXT")]
     pub(crate) context: Option<String>,
     /// A model from belljar.toml, or a role, instead of the agent's own choice
@@ -155,7 +155,7 @@ pub(crate) struct RunArgs {
     pub(crate) nobodys: NoTenant,
 }
 
-/// What runs of agents and of teams are told alike.
+/// Options that runs of agents and of teams have alike.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunOptions {
     /// Most steps of the whole run
@@ -185,7 +185,7 @@ pub(crate) struct RunOptions {
     /// Print one JSON object: the outcome
     #[arg(long, conflicts_with = "output_format")]
     pub(crate) json: bool,
-    /// What to print to stdout
+    /// The form of the output on stdout
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) output_format: OutputFormat,
 }
@@ -202,7 +202,7 @@ impl RunOptions {
         }
     }
 
-    /// What to print to stdout.
+    /// The form of the output on stdout.
     pub(crate) fn format(&self) -> OutputFormat {
         if self.json { OutputFormat::Json } else { self.output_format }
     }
@@ -246,7 +246,7 @@ pub(crate) struct ChatArgs {
     pub(crate) nobodys: NoTenant,
 }
 
-/// What `run` prints to stdout.
+/// The form of the output of `run` on stdout.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
     /// The agent's last message

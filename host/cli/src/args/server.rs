@@ -79,7 +79,7 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 pub(crate) struct BackupArgs {
     /// The archive to write; one that is there is not replaced
     pub(crate) file: PathBuf,
-    /// What tenants' agents work on too
+    /// The workspaces of the tenants' agents too
     #[arg(long)]
     pub(crate) workspaces: bool,
     #[command(flatten)]
@@ -109,10 +109,10 @@ pub(crate) enum KeysCommand {
         /// Whose it is
         #[arg(long, value_name = "NAME", default_value = belljar_store::TENANT)]
         tenant: String,
-        /// What it may do
+        /// The rights of the key
         #[arg(long, value_enum)]
         scope: ScopeArg,
-        /// What you will recognise it by
+        /// A name that you will recognise it by
         #[arg(long)]
         name: String,
     },
@@ -139,7 +139,7 @@ pub(crate) enum KeysCommand {
     },
 }
 
-/// What a key may do, each with all that those after it may.
+/// The rights of a key, each with all that those after it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeArg {
     /// Change agents, delete all sessions, read the audit log

@@ -28,7 +28,7 @@ pub(super) fn read(root: &Path, gather: &mut Gather) -> Result<(), Failure> {
 struct Walk<'a> {
     gather: &'a mut Gather,
     until: Deadline,
-    /// What a failure is that ends the reading.
+    /// The failure that a fault is which ends the reading.
     failed: &'a dyn Fn(std::io::Error) -> Failure,
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 
-/// What is said of everything that is neither a real folder nor a regular file.
+/// The words about everything that is neither a real folder nor a regular file.
 pub(super) const UNFIT: &str = "it is a link or no regular file";
 
 /// How long one source may take to be read. The largest public library takes two seconds.
@@ -33,7 +33,7 @@ impl Deadline {
         Self { began: Instant::now(), limit }
     }
 
-    /// What is left of it.
+    /// The rest of it.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl Folder {
         }
     }
 
-    /// What a name in this folder stands for; `None` = nothing.
+    /// The kind of thing that a name in this folder stands for; `None` = nothing.
     pub(super) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileType>> {
         match statat(&self.0, name.as_ref().as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(about) => Ok(Some(FileType::from_raw_mode(about.st_mode))),
@@ -113,7 +113,7 @@ pub(super) fn file(path: &Path) -> io::Result<(File, Metadata)> {
     regular(rustix::fs::open(path, flags(), Mode::empty())?)
 }
 
-/// What was opened, if it is a regular file.
+/// The opened file, if it is a regular one.
 fn regular(opened: OwnedFd) -> io::Result<(File, Metadata)> {
     let file = File::from(opened);
     let meta = file.metadata()?;

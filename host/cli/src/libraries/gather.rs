@@ -37,7 +37,7 @@ pub(crate) struct File {
     /// Below the source, with `/` between its parts: no part is empty, `.`, `..` or holds what a
     /// screen does not show.
     pub(crate) path: String,
-    /// What is in it.
+    /// The content.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct LeftOut {
     pub(crate) why: String,
 }
 
-/// What a source holds.
+/// The content of a source.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     /// In the order of their paths.
@@ -76,7 +76,7 @@ pub(super) struct Gather {
     total: usize,
 }
 
-/// What a path says about its file.
+/// The verdict of a path about its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It may be an agent: it is read.

@@ -27,7 +27,7 @@ const MAX_TIME: Duration = Duration::from_secs(300);
 /// Characters of git's own words that are shown.
 const MAX_WORDS: usize = 400;
 
-/// What git is told before its command.
+/// Settings that git is given before its command.
 const CONFIG: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -53,7 +53,7 @@ const AS_COMMITTED: &str =
 const BOUNDED: &str = "ulimit -c 0; ulimit -v 3145728 2>/dev/null; ulimit -f 8388608 2>/dev/null; \
     exec git \"$@\"";
 
-/// What the shell ends with where there is no such program.
+/// The status that the shell ends with where there is no such program.
 const NO_PROGRAM: i32 = 127;
 
 /// A commit of which everything is there.
@@ -118,12 +118,12 @@ struct Git<'a> {
     until: Deadline,
 }
 
-/// What git did.
+/// The result of a git command.
 struct Done {
     status: ExitStatus,
     /// At its beginning.
     output: File,
-    /// What it complained of; escaped.
+    /// The complaints of git; escaped.
     words: String,
 }
 

@@ -89,7 +89,7 @@ impl Lock {
         Self::parse(&text).map_err(bad)
     }
 
-    /// What a text says, if all of it is as belljar would write it.
+    /// The lock that a text states, if all of it is as belljar would write it.
     fn parse(text: &str) -> Result<Self, String> {
         let of_toml = |error: toml::de::Error| {
             Shown::clipped(error.to_string().trim(), 300).to_string().replace("\\n", " ")

@@ -27,14 +27,14 @@ pub(super) struct Members<R> {
     fill: u64,
 }
 
-/// What a header, and those about it, say of a member.
+/// The facts about a member that a header, and those about it, state.
 pub(super) struct Member {
     /// As it is written there.
     pub(super) path: Vec<u8>,
     pub(super) kind: EntryType,
 }
 
-/// What was said of the next member.
+/// The facts about the next member.
 #[derive(Default)]
 struct About {
     path: Option<Vec<u8>>,

@@ -30,8 +30,8 @@ const MAX_LIST: u64 = 16 << 20;
 /// Folders of references below `refs/heads` and `refs/tags`.
 const MAX_DEPTH: usize = 16;
 
-/// What git is told in the copy. It is not the stranger's, and the process that serves a clone
-/// heeds nothing but this.
+/// The configuration of git in the copy. It is not the stranger's, and the process that serves a
+/// clone heeds nothing but this.
 const CONFIG: &str = "\
 \tbare = true
 \tpackedGitWindowSize = 32m
@@ -64,7 +64,7 @@ impl From<io::Error> for Unfit {
     }
 }
 
-/// What only a repository has that takes something from elsewhere, or that is not read.
+/// The names that only a repository has which takes something from elsewhere, or that are not read.
 const ELSEWHERE_BY: &[(&str, &str)] = &[
     ("commondir", "has its objects in another one (`commondir`)"),
     ("objects/info/alternates", "borrows objects of another one (`objects/info/alternates`)"),
@@ -148,7 +148,7 @@ fn below(folder: &Folder, path: &str, start: usize) -> Result<bool, Unfit> {
     }
 }
 
-/// What `HEAD` names, as the copy says it.
+/// The commit that `HEAD` names, as the copy says it.
 fn head(folder: &Folder) -> Result<String, Unfit> {
     let head = text(folder.read("HEAD", MAX_REF).map_err(at("HEAD"))?);
     let head = head.trim_end();
@@ -284,7 +284,7 @@ impl Copier {
     }
 }
 
-/// What is wrong with a part that is there.
+/// The fault of a part that is there.
 fn at(path: &str) -> impl Fn(io::Error) -> Unfit {
     move |error| {
         use rustix::io::Errno;

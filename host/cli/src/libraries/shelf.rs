@@ -31,7 +31,7 @@ const DIGITS: usize = 12;
 /// The libraries' directory, held by this process.
 pub(crate) struct Shelf {
     dir: PathBuf,
-    /// What is installed.
+    /// The libraries that are installed.
     pub(crate) lock: Lock,
     /// Let go when it is closed.
     _busy: File,

@@ -43,12 +43,12 @@ pub(crate) enum Taken {
     Directory(PathBuf),
     /// A compressed archive.
     Archive(PathBuf),
-    /// What git gave of one commit.
+    /// The files that git gave of one commit.
     Git(git::Commit),
 }
 
 impl Source {
-    /// What the operator named.
+    /// The source that the operator named.
     pub(crate) fn of(given: &Path, rev: Option<&str>) -> Result<Self, Failure> {
         let shown = Shown::new(&given.to_string_lossy()).to_string();
         if looks_remote(given) {
@@ -131,7 +131,7 @@ impl Source {
 }
 
 impl Taken {
-    /// What has to be readable behind the OS sandbox.
+    /// The paths that have to be readable behind the OS sandbox.
     pub(crate) fn reads(&self) -> Vec<PathBuf> {
         match self {
             Self::Directory(path) | Self::Archive(path) => vec![path.clone()],

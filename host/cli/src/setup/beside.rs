@@ -19,7 +19,7 @@ pub(crate) struct File {
     name: &'static str,
     /// How many bytes it has.
     bytes: usize,
-    /// What was found, once somebody has looked.
+    /// The file that was found, once somebody has looked.
     mapped: OnceLock<Option<&'static [u8]>>,
 }
 

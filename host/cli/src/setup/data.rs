@@ -45,7 +45,8 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// What the command line says, else the settings, else where `chat` keeps its sessions.
+    /// The data root that the command line names, else the settings, else where `chat` keeps its
+    /// sessions.
     pub(crate) fn find(
         arg: &DataArg,
         settings: &Settings,
@@ -94,7 +95,7 @@ impl Data {
         self.root.join("tenants")
     }
 
-    /// What the agents of all tenants work on, but for what an older program has made.
+    /// The workspaces of the agents of all tenants, but for what an older program has made.
     pub(crate) fn workspaces(&self) -> PathBuf {
         self.root.join(WORKSPACES)
     }
@@ -104,7 +105,7 @@ impl Data {
         vec![self.tenants(), self.workspaces()]
     }
 
-    /// What a tenant has on disk beside its workspace, by its id.
+    /// The directory of a tenant beside its workspace, by its id.
     pub(crate) fn tenant(&self, tenant: &Tenant) -> PathBuf {
         self.root.join("tenants").join(&tenant.id)
     }
@@ -139,7 +140,7 @@ pub(crate) fn with_store<T>(
     })
 }
 
-/// What the store says, as a failure of the command.
+/// The store's error, as a failure of the command.
 pub(crate) fn failed(error: StoreError) -> Failure {
     match error {
         StoreError::NotFound { .. }

@@ -13,7 +13,7 @@ pub(crate) fn raise() -> u64 {
     now.current.unwrap_or(u64::MAX)
 }
 
-/// What the system's runtime lets a process have.
+/// The number of descriptors that the system's runtime lets a process have.
 #[cfg(not(unix))]
 pub(crate) fn raise() -> u64 {
     8_192

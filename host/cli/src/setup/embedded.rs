@@ -1,5 +1,5 @@
-//! What the binary carries: stock agents, stock tools, the demo, the SDK for tool authors.
-//! `build.rs` writes the tables.
+//! The files that the binary carries: stock agents, stock tools, the demo, the SDK for tool
+//! authors. `build.rs` writes the tables.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -48,7 +48,7 @@ impl StockTool {
     }
 }
 
-/// What the build has deflated; `None` = these are not its bytes.
+/// The bytes that the build has deflated; `None` = these are not its bytes.
 fn inflated(packed: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     DeflateDecoder::new(packed).read_to_end(&mut whole).ok()?;
@@ -70,7 +70,7 @@ pub(crate) fn open_what_lies_beside() {
 #[allow(dead_code, reason = "a release keeps such code in a file")]
 struct OnAPage<T>(T);
 
-/// What a stock component offers, as it says itself.
+/// The tools that a stock component offers, as it says itself.
 #[derive(serde::Deserialize)]
 pub(crate) struct Described {
     /// SHA-256 of the component, in hexadecimal.

@@ -176,7 +176,7 @@ pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure
     }
 }
 
-/// What to do about a full disk.
+/// Advice about a full disk.
 pub(crate) const FULL: &str = "make room there, or name another home with `BELLJAR_HOME=DIR`";
 
 /// Makes a directory that only its owner may enter, with its parents.

@@ -1,4 +1,4 @@
-//! What a process needs to work with: the runtime, the sandbox, and the session's host put
+//! The means that a process works with: the runtime, the sandbox, and the session's host put
 //! together from the places.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +89,7 @@ impl<'a> Assembly<'a> {
         self
     }
 
-    /// What a person waits for is shown between the lines of a run.
+    /// The same, with everything that a person waits for shown between the lines of a run.
     pub(crate) fn showing(mut self, progress: &Progress) -> Self {
         if self.out.explains_waiting() {
             let progress = progress.clone();
@@ -111,7 +111,7 @@ impl<'a> Assembly<'a> {
         self
     }
 
-    /// What is kept here is written by no agent either, as the home is not.
+    /// The same, with a directory that no agent writes either, as it does not the home.
     pub(crate) fn keeping(mut self, directory: &Path) -> Self {
         self.closed.push(directory.to_path_buf());
         self

@@ -1,5 +1,5 @@
-//! What is logged, and to whom: lines on stderr, and for a server the spans that go to the
-//! operator's collector.
+//! The log, and its readers: lines on stderr, and for a server the spans that go to the operator's
+//! collector.
 //!
 //! The two never mix. Lines are no part of a span, and spans print nothing: where there is no
 //! collector, nobody is interested in them, so that they are never made.

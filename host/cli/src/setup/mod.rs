@@ -1,4 +1,4 @@
-//! What a process needs before it does anything: places, settings, the host, the OS sandbox.
+//! The needs of a process before it does anything: places, settings, the host, the OS sandbox.
 
 pub(crate) mod beside;
 pub(crate) mod config_lock;

@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::setup::exit::Failure;
 use crate::setup::home::Places;
 
-/// What of the home decides what agents are and may do, beside `belljar.toml`. Who can write
-/// such a directory can put anything there.
+/// The parts of the home that decide what agents are and may do, beside `belljar.toml`. Who can
+/// write such a directory can put anything there.
 const DECIDES: [&str; 6] = ["", "agents", "skills", "teams", "tools", "libraries"];
 
 /// Refuses a home where others could have written what is obeyed. What is not there is no reason.

@@ -38,7 +38,7 @@ const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_
 const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 const PROTOCOL: &str = "http/protobuf";
 
-/// What is added to an address that is for everything.
+/// The path that is added to an address that is for everything.
 const TRACES_PATH: &str = "v1/traces";
 
 /// The service's name where nothing else is said.

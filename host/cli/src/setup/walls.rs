@@ -68,7 +68,7 @@ pub(crate) struct Walls<'a> {
     out: &'a Out,
 }
 
-/// What a command needs beside what every one does.
+/// The gaps in the wall that a command needs beside those of every one.
 #[derive(Debug, Default)]
 pub(crate) struct Through {
     /// Files and directories that are read.
@@ -118,7 +118,7 @@ impl<'a> Walls<'a> {
         Ok(raised.all)
     }
 
-    /// What stands of it. Says nothing but that it is switched off.
+    /// The part of it that stands. Says nothing but that it is switched off.
     pub(crate) fn look(&self, places: &Places, through: &Through) -> Raised {
         let settings = host::settings(places).unwrap_or_default();
         self.raise(places, &settings, through).all
@@ -193,7 +193,7 @@ pub(crate) fn be_broker() -> ExitCode {
     belljar_os_sandbox::serve(&[KEEPER.into()], &Outside(vault))
 }
 
-/// What the broker keeps, and the operator's settings.
+/// The files that the broker keeps, and the operator's settings.
 struct Outside(Vault);
 
 impl belljar_os_sandbox::Vault for Outside {
@@ -310,8 +310,8 @@ fn configured(places: &Places, settings: &Settings, wall: &mut Wall) {
     }
 }
 
-/// What links in the home lead to: agents that a person keeps elsewhere, for example. A
-/// directory is looked at as it is; other links of the home are the operator's own too.
+/// The targets of links in the home: agents that a person keeps elsewhere, for example. A directory
+/// is looked at as it is; other links of the home are the operator's own too.
 fn linked(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         *entries += 1;

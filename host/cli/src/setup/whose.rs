@@ -81,7 +81,7 @@ impl TenantArg {
         Data::find(&self.data, &host::settings(operator)?, operator)
     }
 
-    /// What looking there needs of the OS sandbox besides.
+    /// The gaps in the OS sandbox that looking there needs besides.
     pub(crate) fn through(&self, operator: &Places) -> Result<Through, Failure> {
         let data = self.root(operator)?;
         if !data.store().is_file() {

@@ -1,4 +1,4 @@
-//! What changes in a text, as lines that are taken away and lines that are added.
+//! The changes of a text, as lines that are taken away and lines that are added.
 
 use belljar_policy::Shown;
 use similar::TextDiff;

@@ -1,4 +1,4 @@
-//! What a person sees: text, tables, progress, questions.
+//! The view of a person: text, tables, progress, questions.
 
 pub(crate) mod asker;
 pub(crate) mod diff;

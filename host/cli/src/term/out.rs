@@ -49,9 +49,9 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// What a terminal is sent for it. The colours are fixed ones of middling brightness, out of
-    /// the table of 256: the yellow and cyan of many palettes cannot be read on white, nor their
-    /// red on black. A style never says anything that the text does not say too.
+    /// The code that a terminal is sent for it. The colours are fixed ones of middling brightness,
+    /// out of the table of 256: the yellow and cyan of many palettes cannot be read on white, nor
+    /// their red on black. A style never says anything that the text does not say too.
     fn code(self) -> &'static str {
         match self {
             Self::Bold => "1",
@@ -78,8 +78,8 @@ impl Out {
         }
     }
 
-    /// What goes to stderr from now on is a log: unless a person watches it, each line is a JSON
-    /// object, in the form of the lines that libraries log.
+    /// Makes a log of all that goes to stderr from now on: unless a person watches it, each line is
+    /// a JSON object, in the form of the lines that libraries log.
     pub(crate) fn keep_log(&self) {
         self.log.store(!io::stderr().is_terminal(), Ordering::Relaxed);
     }
@@ -274,8 +274,8 @@ impl Out {
         (read > 0).then_some(answer)
     }
 
-    /// What the process ends with: a result that could not be written is a failure, except
-    /// where the reader simply stopped reading.
+    /// The exit of the process: a result that could not be written is a failure, except where the
+    /// reader simply stopped reading.
     pub(crate) fn finish(&self, exit: Exit) -> Exit {
         match self.broken.get().copied() {
             None | Some(io::ErrorKind::BrokenPipe) => exit,

@@ -78,7 +78,7 @@ struct Held {
 struct State {
     /// Arguments of calls that run, by agent and call.
     calls: HashMap<(Arc<str>, String), String>,
-    /// What each agent has said since its last step.
+    /// The words of each agent since its last step.
     said: HashMap<Arc<str>, String>,
     /// The agent at the root, whose last words are the result.
     root: Option<Arc<str>>,
@@ -400,7 +400,7 @@ impl Inner {
         self.line(&format!("{from}{mark} {} {arguments}{ending}  {cost}", Shown::new(tool)));
     }
 
-    /// What an agent said beside its calls.
+    /// The words of an agent beside its calls.
     fn say(&self, state: &mut State, agent: &Arc<str>) {
         let Some(said) = state.said.remove(agent) else { return };
         let said = said.trim();

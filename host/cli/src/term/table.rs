@@ -137,7 +137,7 @@ fn one_line(text: &str) -> String {
     if groups { text.replace(GROUP, "") } else { text }
 }
 
-/// What stands between groups of thousands.
+/// The space between groups of thousands.
 const GROUP: char = '\u{a0}';
 
 /// A cell without style.

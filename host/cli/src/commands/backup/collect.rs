@@ -1,4 +1,4 @@
-//! What goes into a backup: the files of a home and of a data root, found and digested.
+//! The files that go into a backup: those of a home and of a data root, found and digested.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -28,14 +28,14 @@ fn has_room(found: usize, what: &str) -> Result<(), Failure> {
         .hint("leave out `--workspaces`, or move away what agents do not work on"))
 }
 
-/// What was found.
+/// The files that were found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Directories, each after those that hold it.
     pub(super) directories: Vec<String>,
     /// Where each file is, and as what it goes in.
     pub(super) files: Vec<(PathBuf, Entry)>,
-    /// What is left out, and why: links and special files, and what no archive can name.
+    /// The files that are left out, and why: links and special files, and what no archive can name.
     pub(super) left_out: Vec<(PathBuf, &'static str)>,
 }
 

@@ -30,7 +30,7 @@ pub(super) const MAX_NAMES: usize = 500_000;
 /// Most parts of a path.
 const MAX_PARTS: usize = 64;
 
-/// What a path begins with, and where that goes.
+/// The beginning of a path, and where that goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     /// The home, without `sessions` and `cache`.

@@ -191,7 +191,7 @@ fn append(archive: &mut Archive, name: &str, size: u64, from: impl io::Read) -> 
     archive.append_data(&mut header, name, from)
 }
 
-/// What is in it, and what is not.
+/// The words about what is in it, and what is not.
 fn say(target: &Path, manifest: &Manifest, found: &Found, out: &Out) {
     let packed = File::open(target).and_then(|file| file.metadata()).map_or(0, |it| it.len());
     out.line(format_args!(

@@ -21,7 +21,7 @@ use crate::setup::host;
 use crate::term::out::Out;
 use crate::term::table;
 
-/// What every file of SQLite begins with.
+/// The beginning of every file of SQLite.
 const HEADER: &[u8] = b"SQLite format 3\0";
 
 /// Most bytes behind the last file: the end of a tar archive, and what fills its last block.
@@ -137,7 +137,7 @@ fn is_file_called<R: Read>(entry: &tar::Entry<'_, R>, name: &str) -> bool {
     header.entry_type() == EntryType::Regular && *header.path_bytes() == *name.as_bytes()
 }
 
-/// What is behind the last file: nothing, to the end of the file.
+/// A check that nothing is behind the last file, to the end of the archive.
 fn ends(mut packed: Packed) -> Result<(), Failure> {
     let mut rest = Vec::new();
     let mut end = io::Read::take(&mut packed, MAX_END);

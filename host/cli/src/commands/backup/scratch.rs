@@ -24,7 +24,7 @@ pub(super) const OF_RESTORE: &str = ".belljar-restore-";
 /// The file in it by which it is known: locked while its command lives.
 const MARK: &str = "in-use";
 
-/// What is in that file.
+/// The content of that file.
 const TEXT: &[u8] = b"belljar works here, and deletes this directory\n";
 
 /// Entries of a directory among which leftovers are looked for.
@@ -33,7 +33,7 @@ const MAX_ENTRIES: usize = 100_000;
 /// Tries at a directory in which somebody still makes files.
 const MAX_TRIES: usize = 100;
 
-/// What a signal takes away.
+/// The directories that a signal takes away.
 static LEFT: Mutex<Left> = Mutex::new(Left { directories: Vec::new(), finishing: false });
 
 struct Left {

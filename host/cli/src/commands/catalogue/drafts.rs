@@ -36,7 +36,7 @@ pub(crate) fn run(args: &DraftsArgs, operator: &Places, out: &Out) -> Result<Exi
     }
 }
 
-/// What the checks need.
+/// The inputs of the checks.
 struct Desk<'a> {
     host: &'a Host,
     of: &'a TenantArg,
@@ -59,7 +59,7 @@ impl Draft {
         self.findings.iter().all(|found| found.severity < Severity::Error)
     }
 
-    /// What is moved: for a skill in a folder of its own, the folder.
+    /// The path that is moved: for a skill in a folder of its own, the folder.
     fn unit(&self) -> &Path {
         let is_skill =
             self.file.file_name().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"));
@@ -271,7 +271,7 @@ fn taken<D: Filed + PartialEq>(live: &Library<D>, draft: &CatalogEntry<D>) -> Op
     })
 }
 
-/// What is checked of a kind besides its text.
+/// The checks of a kind besides its text.
 trait Check: Sized {
     fn more(desk: &Desk<'_>, draft: &CatalogEntry<Self>) -> Result<Vec<Diagnostic>, Failure>;
 }

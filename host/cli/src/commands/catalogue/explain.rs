@@ -144,7 +144,7 @@ fn headline(args: &ExplainArgs, agent: &str, permission: Permission, out: &Out) 
     out.line("");
 }
 
-/// What would allow it, where the grants are what is missing.
+/// The remedy that would allow it, where the grants are what is missing.
 pub(crate) fn missing(
     agent: &ResolvedAgent,
     tool: &str,
@@ -173,7 +173,7 @@ fn mount(path: &str, access: Access) -> Option<MountSpec> {
     Some(MountSpec { guest, host: Some(HOST_PLACEHOLDER.into()), access })
 }
 
-/// What the operator can do about a refusal.
+/// Advice to the operator about a refusal.
 fn advise(decided_by: Option<Source>, command: Option<&str>, out: &Out) {
     let Some(source) = decided_by else { return };
     out.line("");

@@ -1,4 +1,4 @@
-//! What exists: agents, teams, skills, drafts, and what each may do.
+//! The catalogue on the command line: agents, teams, skills, drafts, and what each may do.
 
 pub(crate) mod agents;
 pub(crate) mod check;

@@ -6,7 +6,7 @@ use belljar_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What has ended: its number, what it was, its outcome.
+/// An agent that has ended: its number, what it was, its outcome.
 pub(super) type Ended = (u32, RunSpec, Result<Saved, JournalError>);
 
 /// The runs, the oldest first.

@@ -1,4 +1,4 @@
-//! What Tab completes: the commands, the agents behind `/agent`, the teams behind `/team`.
+//! Completions of Tab: the commands, the agents behind `/agent`, the teams behind `/team`.
 
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;

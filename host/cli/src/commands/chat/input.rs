@@ -1,5 +1,5 @@
-//! What a person types, line by line: with editing and a history on a terminal, as plain
-//! lines elsewhere; and what they interrupt.
+//! Lines that a person types: with editing and a history on a terminal, as plain lines elsewhere;
+//! and interruptions.
 
 use std::io::{self, BufRead, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use crate::commands::run::task::MAX_TASK_BYTES;
 /// Lines that are kept in the history.
 const MAX_HISTORY: usize = 1_000;
 
-/// What stands before the line on a terminal.
+/// The prompt before the line on a terminal.
 const PROMPT: &str = "> ";
 
 /// Lines that wait to be taken: one, because the next one is asked for.
 const WAITING: usize = 1;
 
-/// What came in.
+/// The input that came in.
 #[derive(Debug)]
 pub(super) enum Heard {
     /// A line, without its end.

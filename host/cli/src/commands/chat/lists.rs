@@ -1,4 +1,4 @@
-//! What the commands of a chat list.
+//! The lists that the commands of a chat show.
 
 use belljar_agent::{Host, ResolvedAgent, resolve_all, resolve_all_teams};
 use belljar_definition::Visibility;

@@ -1,8 +1,7 @@
 //! `belljar chat`: a conversation with one agent, saved as it goes.
 //!
-//! What the agent says goes to stdout as it comes, everything about it to stderr. On a
-//! terminal lines are edited; elsewhere each line of stdin is one turn, so that a chat can be
-//! scripted.
+//! The agent's words go to stdout as they come, everything about it to stderr. On a terminal lines
+//! are edited; elsewhere each line of stdin is one turn, so that a chat can be scripted.
 
 mod background;
 mod complete;

@@ -8,7 +8,7 @@ const MAX_EDITS: usize = 2;
 /// Characters of an unknown command that are repeated.
 const MAX_SHOWN: usize = 40;
 
-/// What a command does.
+/// The action of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Help,
@@ -72,7 +72,7 @@ pub(super) const COMMANDS: &[Row] = &[
     Row { name: "quit", action: Action::Quit, arguments: "", help: "leave; Ctrl-D does the same" },
 ];
 
-/// What a line means.
+/// The meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input<'a> {
     /// Nothing.

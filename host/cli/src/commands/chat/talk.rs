@@ -40,7 +40,7 @@ pub(super) struct Chat<'a> {
     worst: Exit,
 }
 
-/// What follows a line.
+/// The step after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Line,

@@ -1,5 +1,5 @@
-//! What `belljar doctor` says of the operator's files: agents, libraries, teams, skills, names,
-//! hooks, tools.
+//! The part of `belljar doctor` about the operator's files: agents, libraries, teams, skills,
+//! names, hooks, tools.
 
 use std::path::Path;
 

@@ -27,7 +27,7 @@ use belljar_guest_build::Toolchain;
 /// The tool that the self-test calls.
 const PROBE: &str = "file_read";
 
-/// What the self-test's file holds.
+/// The content of the self-test's file.
 const PROBE_TEXT: &str = "belljar doctor was here";
 
 /// The outcome of one check.

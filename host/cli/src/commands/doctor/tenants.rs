@@ -19,7 +19,7 @@ pub(super) fn data(arg: &DataArg, places: &Places) -> Option<Data> {
     data.store().is_file().then_some(data)
 }
 
-/// What looking at tenants needs of the OS sandbox besides.
+/// The gaps in the OS sandbox that looking at tenants needs besides.
 pub(super) fn through(data: Option<&Data>, mut through: Through) -> Through {
     if let Some(data) = data {
         through.read.extend(data.of_tenants());

@@ -7,14 +7,14 @@ use belljar_policy::{Access, GuestPath, HostRule, Permission, Shown, ToolName, W
 use super::writes;
 use crate::term::out::Out;
 
-/// What an agent asks for, sorted by what becomes of it.
+/// The requests of an agent, sorted by what becomes of them.
 #[derive(Debug, Default)]
 pub(super) struct Asks {
-    /// What is granted: tools that it names, the workspace's mount, hosts.
+    /// The tools that it names and that are granted, the workspace's mount, hosts.
     pub(super) tools: Vec<ToolName>,
     pub(super) workspace: Option<Access>,
     pub(super) hosts: Vec<HostRule>,
-    /// What `--read-only` leaves out.
+    /// The requests that `--read-only` leaves out.
     pub(super) left_out: Vec<String>,
     /// Tools that the operator's own grant denies it by name.
     denied: Vec<ToolName>,
@@ -75,7 +75,7 @@ impl Asks {
         }
     }
 
-    /// What is granted, as what the agent may do then; one thing each.
+    /// The granted rights, as what the agent may do then; one thing each.
     pub(super) fn deeds(&self) -> Vec<String> {
         let tools = self.tools.iter().map(|tool| format!("call {tool}"));
         let hosts =
@@ -99,7 +99,7 @@ impl Asks {
         }
     }
 
-    /// What is left to be granted otherwise.
+    /// Hints about what is left to be granted otherwise.
     pub(super) fn hints(&self) -> Vec<String> {
         let mut hints = Vec::new();
         if !self.left_out.is_empty() {

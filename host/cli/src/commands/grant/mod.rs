@@ -91,7 +91,7 @@ fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Completed)
 }
 
-/// What all grants of a command have in common.
+/// The common part of all grants of a command.
 #[derive(Clone, Copy)]
 struct Writer<'a> {
     args: &'a GrantArgs,
@@ -118,7 +118,7 @@ impl Writer<'_> {
         places
     }
 
-    /// What is to be written; `None` where nothing changes.
+    /// The text to be written; `None` where nothing changes.
     fn changed(
         &self,
         changes: &[(AgentId, Visibility, GrantChange)],
@@ -273,7 +273,7 @@ fn unchanged(
     Err(asks.hints().into_iter().fold(failure.exit(Exit::NotAllowed), Failure::hint))
 }
 
-/// What the agent is after the grant, and what its new tools still lack.
+/// The state of the agent after the grant, and what its new tools still lack.
 fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &Out) {
     let id = &agent.id;
     if agent.status.is_ready() {

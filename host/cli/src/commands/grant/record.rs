@@ -45,8 +45,8 @@ pub(super) fn check(whose: &Whose, change: &GrantChange) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What a server that runs cannot give of the new settings before it is started again, and could of
-/// the old ones.
+/// The parts of the new settings that a running server cannot give before it is started again, and
+/// could of the old ones.
 pub(super) fn say_what_waits(
     of: &TenantArg,
     operator: &Places,
@@ -74,7 +74,7 @@ pub(super) fn say_what_waits(
     }
 }
 
-/// What was given, as the audit log has it.
+/// The addition, as the audit log has it.
 pub(super) fn detail(change: &GrantChange) -> Value {
     let tools: Map<String, Value> =
         change.tools.iter().map(|(tool, word)| (tool.to_string(), json!(word))).collect();
@@ -91,7 +91,7 @@ pub(super) fn detail(change: &GrantChange) -> Value {
     })
 }
 
-/// What was taken back, as the audit log has it.
+/// The removal, as the audit log has it.
 pub(super) fn taken(removal: &GrantRemoval) -> Value {
     if removal.all {
         return json!({ "all": true });

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
     Ok(Exit::Completed)
 }
 
-/// What an agent has under some settings: its rights, or what one that is not there would be granted.
+/// An agent's rights under some settings, or those that one that is not there would be granted.
 struct Held {
     id: AgentId,
     tools: BTreeMap<ToolName, Permission>,
@@ -143,7 +143,7 @@ fn has_by_default(id: &AgentId, tool: &ToolName, host: &Host) -> String {
     format!("`{id}` has `{tool}` by default all the same; to take it away: `{command}`")
 }
 
-/// What the options name.
+/// The removal that the options name.
 fn removal(args: &RevokeArgs) -> Result<GrantRemoval, Failure> {
     let mut removal =
         GrantRemoval { all: args.all || args.library.is_some(), ..GrantRemoval::default() };
@@ -277,7 +277,7 @@ fn refused(
     }
 }
 
-/// What a grant still gives, in one line.
+/// The rest that a grant still gives, in one line.
 fn left(id: &AgentId, grant: Option<&GrantSpec>) -> String {
     let Some(grant) = grant else {
         return format!("`{id}` has no grant of its own; what all agents have by default holds");

@@ -41,7 +41,7 @@ pub(super) struct Provider {
     pub(super) key_env: &'static str,
     kind: &'static str,
     base_url: Option<&'static str>,
-    /// What is written until the person chooses another.
+    /// The model that is written until the person chooses another.
     model: &'static str,
 }
 
@@ -80,7 +80,8 @@ pub(super) struct Candidate {
     pub(super) context_tokens: Option<u64>,
 }
 
-/// What was found, the preferred first, and what a server that answered said instead of models.
+/// The models that were found, the preferred first, and the words of a server that answered with
+/// something else.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) candidates: Vec<Candidate>,

@@ -20,7 +20,7 @@ use belljar_policy::ShownPath as _;
 const HOME_CONFIG: &str = include_str!("../../templates/belljar.toml");
 const WORKSPACE_CONFIG: &str = include_str!("../../templates/workspace.toml");
 
-/// What became of one file.
+/// The end of one file.
 enum Done {
     Written,
     Kept,

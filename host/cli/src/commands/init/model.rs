@@ -141,7 +141,7 @@ fn tell(chosen: &Candidate, found: &Found, path: &Path, out: &Out) {
     out.note("to change it, edit that section, or take it out and repeat `belljar init`");
 }
 
-/// What to do where there is no model, in three lines.
+/// Advice where there is no model, in three lines.
 fn advise(places: &Places, out: &Out) {
     let keys = PROVIDERS.map(|provider| provider.key_env).join(", ");
     let servers = SERVERS.map(|(_, name, port)| format!("{name} ({port})")).join(", ");

@@ -1,4 +1,4 @@
-//! What was done, what is stored, and what holds.
+//! Views of what was done, what is stored, and what holds.
 
 pub(crate) mod export;
 pub(crate) mod prove;

@@ -237,13 +237,13 @@ fn failures(outcome: &Outcome, out: &Out) {
     table.print(out);
 }
 
-/// What the tool itself said of its crash.
+/// The tool's own words about its crash.
 fn crashed(call: &CallReceipt) -> Option<String> {
     let Ending::Trapped(_) = &call.receipt.ending else { return None };
     Some(format!("the tool crashed: {}", crash::panic(&call.receipt.stderr)?))
 }
 
-/// What the sandbox refused, with the facts that only the operator sees.
+/// The refusals of the sandbox, with the facts that only the operator sees.
 pub(crate) fn denials(outcome: &Outcome, out: &Out) {
     let denials: Vec<_> = outcome
         .all_receipts()
@@ -281,7 +281,7 @@ fn ways(outcome: &Outcome, of: &TenantArg, out: &Out) {
     }
 }
 
-/// What a run used, on one line.
+/// The use of a run, on one line.
 pub(crate) fn usage(outcome: &Outcome) -> String {
     let total = outcome.total;
     let time = outcome.ended.duration_since(outcome.started);

@@ -175,7 +175,7 @@ fn show(
     }
 }
 
-/// What the subagents of a turn have come to that has no answer yet.
+/// The results so far of the subagents of a turn that has no answer yet.
 fn kept<'a>(subagents: impl Iterator<Item = &'a SubagentRecord>, out: &Out) {
     for subagent in subagents {
         let name = Shown::clipped(&subagent.display_name, MAX_TITLE);

@@ -128,7 +128,7 @@ fn show(vetted: &Vetted, source: &Source, revision: Option<&str>, out: &Out) {
     out.line(report::count(vetted));
 }
 
-/// What to do about blocked agents; said once, with the first one for an example.
+/// Advice about blocked agents; said once, with the first one for an example.
 fn next_step(vetted: &Vetted, of: &TenantArg, out: &Out) {
     let blocked = vetted.agents.iter().filter(|agent| !agent.resolved.status.is_ready());
     let number = blocked.clone().count();

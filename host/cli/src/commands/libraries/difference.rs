@@ -1,4 +1,4 @@
-//! What an update changes, agent by agent: rights first.
+//! The changes that an update makes, agent by agent: rights first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::term::out::{Out, Style};
 /// Bytes of two prompts whose lines are compared; longer ones are only said to differ.
 const MAX_COMPARED: usize = 200_000;
 
-/// What is different between what is installed and what its source has now.
+/// The difference between what is installed and what its source has now.
 pub(super) struct Difference<'a> {
     pub(super) added: Vec<&'a Agent>,
     pub(super) removed: Vec<&'a Agent>,
@@ -99,7 +99,7 @@ fn by_name(vetted: &Vetted) -> BTreeMap<&Slug, &Agent> {
     vetted.agents.iter().map(|agent| (&agent.resolved.id.slug, agent)).collect()
 }
 
-/// What is different, rights before words.
+/// The differences, rights before words.
 fn lines(old: &Agent, new: &Agent) -> Vec<String> {
     let mut lines = Vec::new();
     signed("asks", &old.asks(), &new.asks(), &mut lines);

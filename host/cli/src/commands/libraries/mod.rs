@@ -69,7 +69,7 @@ pub(super) fn installed(name: &str, of: &TenantArg, lock: &Lock) -> Result<Slug,
     })
 }
 
-/// What a person says to a change; `None` = it is not made.
+/// A person's answer to a change; `None` = it is not made.
 fn agreed(question: &str, yes: bool, out: &Out) -> Result<bool, Failure> {
     if yes {
         return Ok(true);

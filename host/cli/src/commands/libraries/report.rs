@@ -1,4 +1,4 @@
-//! What was found in a source, for a person and for a program.
+//! The findings about a source, for a person and for a program.
 
 use belljar_definition::builtin_tools::SPAWN_AGENT;
 use belljar_definition::suspicion::RULES;
@@ -18,7 +18,7 @@ const MAX_CELL: usize = 120;
 /// Files left out that a person is shown one by one.
 const MAX_SHOWN: usize = 30;
 
-/// What each agent asks for, would get, and lacks.
+/// The requests of each agent, what it would get, and what it lacks.
 pub(super) fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &Out) {
     let mut table = Table::new(out, &["agent", "status", "asks", "gets", "missing"]);
     for agent in agents {
@@ -35,7 +35,7 @@ pub(super) fn agents<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &Out)
     table.print(out);
 }
 
-/// What a person should look at before they say yes. Each rule is explained once.
+/// The signs that a person should look at before they say yes. Each rule is explained once.
 pub(super) fn suspicions<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &Out) {
     let agents: Vec<&Agent> = agents.into_iter().collect();
     let all = || agents.iter().flat_map(|agent| &agent.suspicions);
@@ -56,7 +56,7 @@ pub(super) fn suspicions<'a>(agents: impl IntoIterator<Item = &'a Agent>, out: &
     }
 }
 
-/// What of the source is not installed, and why.
+/// The parts of the source that are not installed, and why.
 pub(super) fn left_out(vetted: &Vetted, out: &Out) {
     let number = vetted.left_out.len() + vetted.unnamed;
     if number > 0 {

@@ -124,7 +124,7 @@ fn is_agreed(library: &Installed, file: &File) -> bool {
     digest.is_some_and(|digest| *digest == Digest::of(&file.bytes))
 }
 
-/// What a person agreed to, as far as it is still there unchanged.
+/// The files that a person agreed to, as far as they are still there unchanged.
 fn on_disk(library: &Installed, places: &Places) -> Collected {
     let dir = places.libraries().join(&library.directory);
     let mut collected = Collected::default();

@@ -1,4 +1,4 @@
-//! What the agents of a source would be if they were installed.
+//! The agents of a source as they would be if they were installed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(super) struct Vetted {
 /// One agent of it.
 pub(super) struct Agent {
     pub(super) file: File,
-    /// What it would be under the grants as they stand.
+    /// The agent as it would be under the grants as they stand.
     pub(super) resolved: ResolvedAgent,
     pub(super) suspicions: Vec<Suspicion>,
 }
@@ -104,7 +104,7 @@ impl Vetted {
 }
 
 impl Agent {
-    /// What its file asks for, one thing each. A file that names no tools asks for whatever it is
+    /// The requests of its file, one thing each. A file that names no tools asks for whatever it is
     /// given.
     pub(super) fn asks(&self) -> Vec<String> {
         let definition = &self.resolved.definition;
@@ -129,7 +129,7 @@ impl Agent {
         asks
     }
 
-    /// What it would get, one thing each.
+    /// The rights that it would get, one thing each.
     pub(super) fn gets(&self) -> Vec<String> {
         let rights = &self.resolved.rights;
         let tools = rights.tools().map(|(tool, permission)| match permission {
@@ -157,7 +157,7 @@ impl Agent {
         gets
     }
 
-    /// What it asks for and does not get, in a few words each.
+    /// The requests that it does not get, in a few words each.
     pub(super) fn missing(&self) -> Vec<String> {
         let definition = &self.resolved.definition;
         let shown = |name: &str| Shown::clipped(name, 60).to_string();

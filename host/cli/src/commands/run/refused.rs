@@ -1,5 +1,6 @@
-//! What would let a run reach the hosts that its tools were refused: said to the operator at the
-//! terminal, at the end of the run. No event, no answer of a model and no reply of the server has it.
+//! The remedies that would let a run reach the hosts that its tools were refused: said to the
+//! operator at the terminal, at the end of the run. No event, no answer of a model and no reply of
+//! the server has it.
 
 use std::collections::BTreeSet;
 

@@ -32,7 +32,7 @@ use crate::term::asker::Terminal;
 use crate::term::out::{Out, Style};
 use crate::term::progress::{Progress, To, status_style};
 
-/// What is run on a task.
+/// The agent or team that is run on a task.
 pub(crate) enum Work {
     Agent(Box<RunSpec>),
     Team(Box<TeamSpec>),
@@ -252,8 +252,8 @@ pub(crate) fn no_model(places: &Places) -> Failure {
         .hint("without a model, `belljar demo` shows agents, tools and the sandbox at work")
 }
 
-/// What a run needs of the OS sandbox. The attachments' directory is made here: behind it, it could
-/// not be.
+/// The gaps in the OS sandbox that a run needs. The attachments' directory is made here: behind it,
+/// it could not be.
 pub(crate) fn through(
     transcript: Option<&Path>,
     attachments: Option<&Path>,

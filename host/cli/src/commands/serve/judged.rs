@@ -1,4 +1,4 @@
-//! What is found of a tenant's files, as it is said.
+//! Findings about a tenant's files, as they are said.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a running server does not take over of new settings: it says so by name, and goes on as
+//! New settings that a running server does not take over: it says so by name, and continues as
 //! before in that part until it is started again.
 
 use std::path::{Path, PathBuf};
@@ -70,14 +70,14 @@ pub(crate) fn mounts(
     narrowed.into_iter().map(line).collect()
 }
 
-/// What a server can give of a tenant's mount: it reads all that is a tenant's own.
+/// The access to a tenant's mount that a server can give: it reads all that is a tenant's own.
 pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
     let writes = reach.is_none_or(|reach| reach.writes(&mount.host));
     Some(if writes { Access::ReadWrite } else { Access::Read })
 }
 
-/// What a server can give of a mount of the operator's: no more than its OS sandbox let through;
-/// `reach` is that, `None` = anywhere.
+/// The access to a mount of the operator's that a server can give: no more than its OS sandbox let
+/// through; `reach` is that, `None` = anywhere.
 pub(crate) fn most(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
     match reach {
         None => Some(Access::ReadWrite),

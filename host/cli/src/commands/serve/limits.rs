@@ -1,4 +1,4 @@
-//! What each tenant may have: by the operator's settings, and by its own.
+//! Limits of each tenant: by the operator's settings, and by its own.
 
 use belljar_definition::ServerSetting;
 use belljar_session::ServiceLimits;
@@ -7,11 +7,11 @@ use belljar_session::ServiceLimits;
 const DEFAULT_TENANT_TURNS: u32 = 64;
 const DEFAULT_TENANT_QUEUE: u32 = 256;
 
-/// What one tenant may have stored where nothing is said: some hundred thousand turns, or a few
-/// thousand of the largest.
+/// The storage of one tenant where nothing is said: some hundred thousand turns, or a few thousand
+/// of the largest.
 const DEFAULT_STORAGE_MIB: u32 = 4_096;
 
-/// What each tenant may have where its own file says nothing.
+/// The limits of each tenant whose own file says nothing.
 pub(crate) fn limits(server: &ServerSetting) -> ServiceLimits {
     ServiceLimits {
         concurrent_turns: count(server.tenant_turns, DEFAULT_TENANT_TURNS),
@@ -27,7 +27,7 @@ pub(crate) fn count(stated: Option<u32>, default: u32) -> usize {
     usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
 }
 
-/// What a tenant's own `belljar.toml` says of its limits, else what holds for all.
+/// The limits that a tenant's own `belljar.toml` states, else those that hold for all.
 pub(crate) fn limits_of(own: &ServerSetting, all: ServiceLimits) -> ServiceLimits {
     let count = |own: Option<u32>, all| own.and_then(|n| usize::try_from(n).ok()).unwrap_or(all);
     ServiceLimits {

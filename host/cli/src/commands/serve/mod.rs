@@ -128,7 +128,8 @@ pub(crate) fn run(
     served
 }
 
-/// What a server needs of the wall: it writes its store, and `tenants` of what is its tenants'.
+/// The gaps in the wall that a server needs: it writes its store, and `tenants` of what is its
+/// tenants'.
 pub(crate) fn through(data: &Data, tenants: Vec<PathBuf>) -> Through {
     Through {
         read: data.of_tenants(),
@@ -247,7 +248,8 @@ async fn refuse_command_hooks(tenancy: &Tenancy, store: &Store) -> Result<(), Fa
         .hint("or serve the operator alone: `belljar tenants disable NAME`"))
 }
 
-/// What a person should know of a server that has no key: anybody is let in, or nobody.
+/// The words that a person should hear about a server that has no key: anybody is let in, or
+/// nobody.
 fn say_who_is_let_in(keys: bool, needed: bool, out: &Out) {
     match (keys, needed) {
         (true, _) => {}
@@ -333,7 +335,7 @@ fn reload_on_hangup(_app: &App) -> Result<AbortOnDropHandle<()>, Failure> {
     Ok(AbortOnDropHandle::new(tokio::spawn(async {})))
 }
 
-/// What runs here, in one line.
+/// The server that runs here, in one line.
 fn started(address: SocketAddr, tenants: usize, not_served: usize, raised: &Raised) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let plural = if tenants == 1 { "" } else { "s" };

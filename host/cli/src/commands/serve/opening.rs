@@ -1,9 +1,9 @@
 //! Opens tenants for the server: each a host of its own over one sandbox, with a home and a
 //! workspace below the data root.
 //!
-//! What a tenant has is what the operator put into its home. Where its `belljar.toml` has no
-//! models, the operator's models and roles serve it; the operator's hooks see its calls too, and
-//! it has none of its own. Secrets are never shared.
+//! A tenant has nothing but what the operator put into its home. Where its `belljar.toml` has no
+//! models, the operator's models and roles serve it; the operator's hooks see its calls too, and it
+//! has none of its own. Secrets are never shared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,30 +31,30 @@ use crate::setup::host::{self, Assembly};
 use crate::setup::walls;
 use crate::term::out::Out;
 
-/// What tenants are opened with.
+/// The means to open tenants with.
 pub(crate) struct Opener {
     /// The operator's own.
     pub(crate) own: Arc<Own>,
     /// Where the OS sandbox lets this process reach; `None` = anywhere.
     pub(crate) reach: Option<Reach>,
-    /// What commands of this machine are told of this server.
+    /// The words of this server to the commands of this machine.
     pub(crate) running: Option<Running>,
-    /// What waits for a restart of tenants that have such, by their ids.
+    /// The settings that wait for a restart of tenants that have such, by their ids.
     pub(crate) late: Mutex<BTreeMap<String, Vec<String>>>,
     pub(crate) store: Store,
     pub(crate) out: Out,
-    /// What all tenants share.
+    /// The admission that all tenants share.
     pub(crate) admission: Arc<Admission>,
 }
 
-/// What a tenant works with.
+/// The means that a tenant works with.
 pub(crate) struct Opened {
     pub(crate) host: Host,
     pub(crate) workspace: PathBuf,
     pub(crate) limits: ServiceLimits,
 }
 
-/// What tenants have of the operator's settings.
+/// The part of the operator's settings that tenants have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Inherited {
     models: BTreeMap<String, ModelSetting>,
@@ -75,17 +75,18 @@ impl Inherited {
 /// others that is read until it starts anew with fewer.
 const MAX_TENANTS: usize = 10_000;
 
-/// What the OS sandbox lets a server write of its tenants: the directory of their workspaces, for
-/// those that are made later too, and of what lies beside a tenant's home its workspace of an older
-/// program and what its grants name. Who may write there is decided for each agent. INV-133: a
-/// tenant's home is never among it, since what it says there is what its agents may do.
+/// The places of its tenants that the OS sandbox lets a server write: the directory of their
+/// workspaces, for those that are made later too, and of what lies beside a tenant's home its
+/// workspace of an older program and what its grants name. Who may write there is decided for each
+/// agent. INV-133: a tenant's home is never among it, since what it says there is what its agents
+/// may do.
 pub(crate) fn written(data: &Data) -> Vec<PathBuf> {
     let tenants = std::fs::read_dir(data.tenants()).into_iter().flatten().flatten();
     let beside = tenants.take(MAX_TENANTS).flat_map(|tenant| written_beside(&tenant.path()));
     beside.chain(data.workspaces().canonicalize().ok()).collect()
 }
 
-/// What a tenant's agents write of the directory that its home is in.
+/// The places in the directory of a tenant's home that its agents write.
 fn written_beside(own: &Path) -> Vec<PathBuf> {
     let found = |path: PathBuf| path.canonicalize().ok();
     let (Some(own), Some(home)) = (found(own.to_path_buf()), found(own.join("home"))) else {
@@ -187,7 +188,7 @@ fn open(opener: &Arc<Opener>, tenant: &Tenant) -> Result<(Opened, Arc<dyn Renew>
 }
 
 impl Opener {
-    /// What all tenants have in common, by the operator's settings in force.
+    /// The common part of all tenants, by the operator's settings in force.
     pub(crate) fn tenancy(&self) -> Tenancy {
         Tenancy {
             settings: self.own.now().settings.clone(),

@@ -40,7 +40,7 @@ struct State {
     now: Arc<OwnVersion>,
     /// Why those of the last read are not in force.
     invalid: Option<String>,
-    /// What waits for a restart, as the log has it.
+    /// The settings that wait for a restart, as the log has them.
     late: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct OwnVersion {
     pub(crate) host: Host,
 }
 
-/// What a look found.
+/// The findings of a look.
 pub(crate) struct Looked {
     pub(crate) now: Arc<OwnVersion>,
     reads: u64,

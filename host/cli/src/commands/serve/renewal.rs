@@ -23,7 +23,7 @@ struct Inner {
     seen: Mutex<Seen>,
 }
 
-/// What the version in force was made of.
+/// The files that the version in force was made from.
 pub(crate) struct Seen {
     watched: Watched,
     inherited: Inherited,

@@ -1,4 +1,4 @@
-//! What a server that runs tells the commands of the same machine: where its OS sandbox lets it
+//! The words of a running server to the commands of the same machine: where its OS sandbox lets it
 //! reach, and which tenants it has opened. One file for each server, in the directory of the store,
 //! locked for as long as the server lives. Commands make hints of it and decide nothing by it: who
 //! has taken over a server can write it.
@@ -40,7 +40,7 @@ struct Head {
     reach: Option<Reach>,
 }
 
-/// What this server tells, until it is dropped.
+/// The words of this server, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     path: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) struct Running {
     file: File,
 }
 
-/// What a server that runs has told.
+/// The words that a running server has left.
 #[derive(Debug)]
 pub(crate) struct Told {
     workspace: PathBuf,
@@ -100,8 +100,8 @@ impl Drop for Running {
 }
 
 impl Told {
-    /// What it cannot give of these settings before it is started again, a line each: of a
-    /// tenant's with these places, or of the operator's own.
+    /// The settings that it cannot give before it is started again, a line each: of a tenant's with
+    /// these places, or of the operator's own.
     pub(crate) fn late(&self, tenant: &str, mut settings: Settings, of: &Places) -> Vec<String> {
         let reach = self.reach.as_ref();
         match tenant == TENANT {
@@ -119,7 +119,7 @@ impl Told {
     }
 }
 
-/// What the servers tell that run on this data root. Empty = there are none, or none that can be
+/// The words of the servers that run on this data root. Empty = there are none, or none that can be
 /// read.
 pub(crate) fn told(data: &Data) -> Vec<Told> {
     files(&directory(data)).iter().filter_map(|path| read(path)).collect()

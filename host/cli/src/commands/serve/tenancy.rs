@@ -19,7 +19,7 @@ use crate::setup::host;
 /// Characters of a hook command that a message repeats.
 const MAX_COMMAND: usize = 120;
 
-/// What all tenants of a server have in common: the operator's settings and the data root.
+/// The common part of all tenants of a server: the operator's settings and the data root.
 #[derive(Debug, Clone)]
 pub(crate) struct Tenancy {
     /// The operator's own.
@@ -31,12 +31,12 @@ pub(crate) struct Tenancy {
     pub(crate) reach: Option<Reach>,
 }
 
-/// What a tenant has, checked.
+/// The settings of a tenant, checked.
 pub(crate) struct Checked {
     pub(crate) places: Places,
     /// As far as the server can give it.
     pub(crate) settings: Settings,
-    /// What waits for a restart, a line each.
+    /// The settings that wait for a restart, a line each.
     pub(crate) late: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ impl Tenancy {
         })
     }
 
-    /// What a tenant's `belljar.toml` may not say.
+    /// A check for what a tenant's `belljar.toml` may not say.
     fn allows(&self, settings: &Settings, places: &Places, tenant: &str) -> Result<(), OpenError> {
         let file = places.config();
         let refused = |why: &str| {

@@ -152,7 +152,7 @@ struct Listed {
     /// Why a server that opens it now would not serve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_served: Option<String>,
-    /// What it has been granted and a server that runs cannot give.
+    /// The grants to it that a running server cannot give.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for_restart: Vec<String>,
 }

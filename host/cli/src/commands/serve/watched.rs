@@ -19,7 +19,7 @@ const MAX_BESIDES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Watched {
     always: Vec<(PathBuf, Found)>,
-    /// What these files name.
+    /// The files that these files name.
     besides: Vec<(PathBuf, Found)>,
 }
 
@@ -35,7 +35,7 @@ enum Found {
     },
 }
 
-/// What is different when a file was written, replaced, or given to somebody.
+/// The marks that are different when a file was written, replaced, or given to somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     size: u64,
@@ -144,7 +144,7 @@ impl Stamp {
     }
 }
 
-/// What is in it, in short; `None` = it cannot be read here.
+/// The content, in short; `None` = it cannot be read here.
 fn content(path: &Path) -> Option<u64> {
     let bytes = read_bounded(path, MAX_CONFIG_BYTES).ok()?;
     let mut hasher = DefaultHasher::new();

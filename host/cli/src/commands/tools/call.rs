@@ -43,7 +43,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What is called.
+/// The tool that is called.
 struct Found {
     wasm: Wasm,
     ask: ToolAsk,
@@ -163,7 +163,7 @@ fn find(
     Ok((found, host.sandbox.clone()))
 }
 
-/// What the `tool.toml` beside a component asks for; without one, nothing.
+/// The requests of the `tool.toml` beside a component; without one, nothing.
 fn manifest_beside(component: &Path, out: &Out) -> Result<ToolAsk, Failure> {
     let path = component.with_file_name("tool.toml");
     if !path.exists() {
@@ -196,7 +196,7 @@ async fn only_tool(
     }
 }
 
-/// What the command line gave the call.
+/// The rights that the command line gave the call.
 struct Given<'a> {
     hosts: &'a [HostRule],
     access: Access,
@@ -236,8 +236,8 @@ fn print(result: &CallResult, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
     ));
 }
 
-/// What was refused, and under the first refusal of each host, and the first of a write, what would
-/// let the call do it.
+/// The refusals, and under the first refusal of each host, and the first of a write, what would let
+/// the call do it.
 fn denials(receipt: &Receipt, ask: &ToolAsk, given: &Given<'_>, out: &Out) {
     let mut advised = BTreeSet::new();
     let hint =

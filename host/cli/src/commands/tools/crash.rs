@@ -1,4 +1,4 @@
-//! What a tool printed, for its author: the streams of a call, and the message of a panic in them.
+//! The output of a tool, for its author: the streams of a call, and the message of a panic in them.
 
 use belljar_policy::Shown;
 use belljar_sandbox::Receipt;
@@ -40,7 +40,7 @@ pub(crate) fn panic(stderr: &str) -> Option<String> {
     Some(Shown::clipped(&text, MAX_PANIC).to_string())
 }
 
-/// What stands before the place.
+/// The words before the place.
 const PANICKED: &str = " panicked at ";
 
 #[cfg(test)]

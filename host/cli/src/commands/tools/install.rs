@@ -32,7 +32,7 @@ const COMPONENT: &str = "tool.wasm";
 /// Its manifest.
 const MANIFEST: &str = "tool.toml";
 
-/// What is to be installed.
+/// The tool that is to be installed.
 pub(super) struct New<'a> {
     /// The name of its directory in the home.
     pub(super) name: &'a str,
@@ -49,7 +49,7 @@ pub(super) struct New<'a> {
 struct Version {
     wasm: Wasm,
     manifest: String,
-    /// What it imports and offers.
+    /// The imports and the tools that it offers.
     offers: String,
 }
 
@@ -160,7 +160,7 @@ pub(super) fn manifest(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// What the component says of its tools, if that can be used here.
+/// The component's words about its tools, if they can be used here.
 fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, Failure> {
     let refused = |why: String| Failure::new(format!("`{name}` is not installed: {why}"));
     let tools = host::small_runtime()?.block_on(sandbox.describe(wasm));
@@ -176,7 +176,7 @@ fn offered(name: &str, wasm: &Wasm, sandbox: &Sandbox) -> Result<Vec<ToolInfo>, 
     }
 }
 
-/// What is installed under the name. `None` = nothing that can be read.
+/// The version that is installed under the name. `None` = nothing that can be read.
 fn installed(dir: &Path, sandbox: &Sandbox) -> Option<Version> {
     let wasm = Wasm::new(read_bounded(&dir.join(COMPONENT), MAX_COMPONENT_BYTES).ok()?);
     let manifest = read_bounded(&dir.join(MANIFEST), MAX_MANIFEST_BYTES).unwrap_or_default();
@@ -214,7 +214,7 @@ fn offers(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<String, 
     Ok(text)
 }
 
-/// What another version imports, offers and asks for.
+/// The changes in what another version imports, offers and asks for.
 fn changes(old: &Version, new: &Version, out: &Out) {
     let offers = old.offers != new.offers;
     let manifest = old.manifest != new.manifest;
@@ -229,7 +229,7 @@ fn changes(old: &Version, new: &Version, out: &Out) {
     }
 }
 
-/// What a tool offers and asks for that was not there.
+/// The tools and requests that were not there.
 fn first(tools: &[ToolInfo], manifest: &str, out: &Out) {
     for tool in tools {
         let description = Shown::new(&tool.description);

@@ -89,7 +89,7 @@ fn call(
     tools_call::run(call, &whose, out)
 }
 
-/// What a tool's manifest asks for. Host-provided tools have none and ask for nothing.
+/// The requests of a tool's manifest. Host-provided tools have none and ask for nothing.
 pub(crate) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
     match host.tools.owner(tool) {
         Some(component) => Ok(component.manifest.ask.clone()),

@@ -1,5 +1,6 @@
-//! What an operator would write so that a refused request may pass: for the person at the terminal
-//! alone. Agents, models and callers of the server are told the refusal and no way around it.
+//! The lines that an operator would write so that a refused request may pass: for the person at the
+//! terminal alone. Agents, models and callers of the server are told the refusal and no way around
+//! it.
 
 use belljar_policy::{Access, DenyCode, HostRule, HostScope, Source, Target, TargetHost, ToolAsk};
 use belljar_sandbox::Denial;
@@ -32,7 +33,8 @@ pub(crate) fn rule(target: &Target) -> Option<HostRule> {
     target.to_string().parse().ok()
 }
 
-/// What lets one `tools call` reach the target: a line of the manifest, an option, or both.
+/// The remedy that lets one `tools call` reach the target: a line of the manifest, an option, or
+/// both.
 pub(super) fn for_call(target: &Target, ask: &ToolAsk, hosts: &[HostRule]) -> Vec<String> {
     let Some(rule) = rule(target) else { return Vec::new() };
     let covered =
@@ -47,8 +49,8 @@ pub(super) fn for_call(target: &Target, ask: &ToolAsk, hosts: &[HostRule]) -> Ve
     lines
 }
 
-/// What lets one `tools call` write where it was refused because its mount is read-only: a line of
-/// the manifest, an option, or both.
+/// The remedy that lets one `tools call` write where it was refused because its mount is read-only:
+/// a line of the manifest, an option, or both.
 pub(super) fn for_write(denial: &Denial, ask: &ToolAsk, given: Access) -> Vec<String> {
     let mut lines = Vec::new();
     if denial.code == DenyCode::ReadOnly {

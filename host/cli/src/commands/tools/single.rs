@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::setup::exit::Failure;
 
-/// What is called, with what it gets.
+/// The tool that is called, with what it gets.
 pub(crate) struct Single<'a> {
     pub(crate) wasm: &'a Wasm,
     pub(crate) ask: ToolAsk,

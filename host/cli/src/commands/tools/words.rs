@@ -1,9 +1,9 @@
-//! What a tool asks for and says of itself, in a few words.
+//! A tool's requests and its description of itself, in a few words.
 
 use belljar_policy::ToolAsk;
 use belljar_sandbox::ToolInfo;
 
-/// What a manifest asks for.
+/// The requests of a manifest.
 pub(super) fn asks(ask: &ToolAsk) -> String {
     let mut words = Vec::new();
     if let Some(access) = ask.mounts {
@@ -17,7 +17,7 @@ pub(super) fn asks(ask: &ToolAsk) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
-/// What a tool says of how it may be called.
+/// A tool's words about how it may be called.
 pub(super) fn hints(info: &ToolInfo) -> String {
     let hints = [
         (info.hints.read_only, "read-only"),

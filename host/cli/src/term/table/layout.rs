@@ -40,7 +40,7 @@ const GAP: usize = 2;
 /// Where a word that is too long is best broken: after one of these.
 const JOINTS: &[char] = &['-', '/', '_', '.', ':', ',', ';', '=', '@', '?', '&'];
 
-/// What there is to lay out.
+/// The rows and columns to lay out.
 pub(crate) struct Layout<'a> {
     pub(crate) headings: &'a [String],
     /// Which columns are set flush right.

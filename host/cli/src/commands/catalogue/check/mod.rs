@@ -105,7 +105,7 @@ fn named<'a>(path: &Path, catalog: &'a Catalog) -> Option<&'a CatalogEntry> {
     if path.exists() { None } else { catalog.find(path.to_str()?).ok() }
 }
 
-/// What is wrong with folders and links, and so stands in no file's verdict.
+/// Faults of folders and links, which stand in no file's verdict.
 fn other_problems(problems: &[Diagnostic], verdicts: &[Verdict], out: &Out) {
     let told = |found: &Diagnostic| verdicts.iter().any(|verdict| verdict.path == found.path);
     let left: Vec<_> = problems.iter().filter(|found| !told(found)).cloned().collect();

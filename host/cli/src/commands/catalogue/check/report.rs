@@ -1,4 +1,4 @@
-//! What `agents check` prints: a line a file, a table of libraries, a summary.
+//! The output of `agents check`: a line a file, a table of libraries, a summary.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a file is, and what its agent would get under the operator's policy.
+//! The verdict on a file, and the rights of its agent under the operator's policy.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::catalogue::agents;
 use crate::setup::home::read_bounded;
 
-/// What a file turned out to be; the order is that of the table.
+/// The kind of a file, as it turned out; the order is that of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Ready,
