@@ -138,7 +138,7 @@ struct Inner {
     sockets: Bounded,
 }
 
-/// What a handler works with: who calls, and the sessions of that tenant.
+/// The context of a handler: who calls, and the sessions of that tenant.
 pub(crate) struct Ctx {
     pub(crate) app: App,
     pub(crate) caller: Caller,

@@ -5,7 +5,7 @@
 //!                                 └ audit, metrics            └ problem: every failure
 //! ```
 //!
-//! What this crate promises:
+//! Promises of this crate:
 //!
 //! - [`ROUTES`] is the one list of what can be called: the router, the OpenAPI document and the
 //!   test of who may do what are made of it.

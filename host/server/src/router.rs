@@ -58,7 +58,7 @@ fn method(verb: Verb) -> MethodFilter {
     }
 }
 
-/// What does a route's work.
+/// The handler of a route.
 fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
     match op {
         Op::Chat => on(method, chat::chat),

@@ -8,7 +8,7 @@ use crate::http::in_flight::PAGE_BYTES;
 /// One route.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// Its method.
     pub verb: Verb,
@@ -16,7 +16,7 @@ pub struct Route {
     pub path: &'static str,
     /// The least that its caller needs.
     pub needs: Needs,
-    /// What its path names, which has to be the caller's own.
+    /// The object that its path names, which has to be the caller's own.
     pub object: Object,
 }
 
@@ -45,7 +45,7 @@ pub enum Needs {
     Operator,
 }
 
-/// What a path names.
+/// The object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
     /// Nothing.
@@ -60,7 +60,7 @@ pub enum Object {
     Agent,
 }
 
-/// What a route does.
+/// The operation of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the table says it, and the OpenAPI document explains it")]
 pub enum Op {

@@ -40,7 +40,7 @@ pub trait Tenants: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What [`Tenants::open`] would say.
+    /// The answer that [`Tenants::open`] would give.
     async fn check(&self, _tenant: &Tenant) -> Result<(), OpenError> {
         Ok(())
     }
@@ -94,9 +94,9 @@ enum Opening {
 #[derive(Clone)]
 struct NotServed {
     at: Instant,
-    /// What the log has of it.
+    /// The reason, as the log has it.
     why: String,
-    /// What a caller is told of it.
+    /// The answer to a caller.
     problem: Problem,
 }
 
@@ -161,7 +161,7 @@ impl Services {
         }
     }
 
-    /// What a caller is told of a tenant that did not open just now.
+    /// The answer to a caller about a tenant that did not open just now.
     fn recently(&self, id: &str) -> Option<Problem> {
         let before = self.not_served_before(id)?;
         (before.at.elapsed() < OPENED_AGAIN).then_some(before.problem)

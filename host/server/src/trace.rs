@@ -49,7 +49,7 @@ pub(crate) fn request(route: &Route, caller: &Caller, headers: &HeaderMap) -> Sp
     span
 }
 
-/// What a request was answered with. A failure of the caller's own is none of the server's.
+/// The answer to a request. A failure of the caller's own is none of the server's.
 pub(crate) fn answered(span: &Span, status: StatusCode) {
     if span.is_disabled() {
         return;

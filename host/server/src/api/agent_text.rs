@@ -1,5 +1,5 @@
-//! What the text of an agent says: read by the same rules as a file, and judged by what the
-//! tenant's operator grants.
+//! The text of an agent: read by the same rules as a file, and judged by what the tenant's operator
+//! grants.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,21 +18,21 @@ use crate::http::problem::Problem;
 
 /// A text that was read.
 pub(crate) struct AgentText {
-    /// What its agent is called; `None` = it is no agent that can be used.
+    /// The name of its agent; `None` = it is no agent that can be used.
     pub(crate) slug: Option<Slug>,
-    /// What it says, and what it would be given.
+    /// The definition in it, with what it would be given.
     pub(crate) definition: Option<DefinitionBody>,
     /// Its system prompt.
     pub(crate) body: Option<String>,
     pub(crate) diagnostics: Vec<DiagnosticBody>,
 }
 
-/// What an agent's file says, and what it is given. Its texts are its author's.
+/// The definition of an agent, with what it is given. Its texts are its author's.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DefinitionBody {
     /// Its name for people.
     name: String,
-    /// What it is for.
+    /// The purpose of the agent.
     description: String,
     /// `user-facing` or `internal`.
     visibility: String,
@@ -46,12 +46,12 @@ pub(crate) struct DefinitionBody {
     reasons: Vec<String>,
     /// The tools that it is given: `allow` or `ask`.
     tools: BTreeMap<String, String>,
-    /// What it says about delegating; absent where it says nothing.
+    /// Its words about delegating; absent where it says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     subagents: Option<SubagentsBody>,
 }
 
-/// What an agent says about delegating. It narrows what is granted.
+/// The words of an agent about delegating. It narrows what is granted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SubagentsBody {
     /// Whether it may delegate at all.
@@ -75,9 +75,9 @@ pub(crate) struct DiagnosticBody {
     severity: String,
     /// A stable word for programs.
     code: String,
-    /// What is wrong.
+    /// The fault.
     message: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -183,7 +183,7 @@ fn is_for_the_operator(text: &str) -> bool {
     names.iter().any(|name| text.contains(name)) || text.split("`--").skip(1).any(option)
 }
 
-/// What callers can do in place of what only the operator can, by a part of the hint.
+/// The remedies of callers in place of what only the operator can, by a part of the hint.
 const INSTEAD: [(&str, &str); 3] = [
     ("`belljar tools list`", "`GET /v1/tools` shows all tools"),
     ("remove `host`", "remove `host`: the operator of this server grants directories"),

@@ -43,7 +43,7 @@ pub(crate) struct AgentTextBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ValidateBody {
-    /// What it would be called. Absent: what its text says.
+    /// The name that it would have. Absent: what its text says.
     slug: Option<String>,
     /// The markdown file.
     text: String,
@@ -53,8 +53,8 @@ pub(crate) struct ValidateBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Agents {
     agents: Vec<AgentSummary>,
-    /// What to send as `after` for the next ones; absent where there are none. A page ends behind 2
-    /// MiB.
+    /// The value to send as `after` for the next ones; absent where there are none. A page ends
+    /// behind 2 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct AgentSummary {
     /// When it was last changed, in milliseconds since 1970; of those that are kept here.
     #[serde(skip_serializing_if = "Option::is_none")]
     updated: Option<i64>,
-    /// What its file says, and what it is given; absent where its text cannot be used.
+    /// The definition in its file, with what it is given; absent where its text cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition: Option<DefinitionBody>,
 }
@@ -93,19 +93,19 @@ pub(crate) struct AgentBody {
     /// The system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// What its author should know.
+    /// Findings that its author should know.
     diagnostics: Vec<DiagnosticBody>,
 }
 
-/// What a text would be as an agent.
+/// The agent that a text would be.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Validated {
     /// Whether it could be kept.
     valid: bool,
-    /// What it says, and what it would be given.
+    /// The definition in it, with what it would be given.
     #[serde(skip_serializing_if = "Option::is_none")]
     definition: Option<DefinitionBody>,
-    /// What its author should know.
+    /// Findings that its author should know.
     diagnostics: Vec<DiagnosticBody>,
 }
 

@@ -26,7 +26,7 @@ const HARMLESS: [&str; 8] = [
     "text/plain",
 ];
 
-/// What all others are.
+/// The media type of all others.
 const BYTES: &str = "application/octet-stream";
 
 /// Most bytes of a file's name in a header.

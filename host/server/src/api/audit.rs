@@ -25,8 +25,8 @@ pub(crate) struct AuditQuery {
 pub(crate) struct AuditPage {
     /// The lines.
     entries: Vec<AuditLine>,
-    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
-    /// MiB, with fewer than `limit`.
+    /// The value to send as `before` for older ones; absent where there are none. A page ends
+    /// behind 2 MiB, with fewer than `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct AuditLine {
     action: String,
     /// On what.
     object: String,
-    /// What else is known.
+    /// Everything else that is known.
     detail: Value,
 }
 

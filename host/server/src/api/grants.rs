@@ -39,7 +39,7 @@ pub(crate) struct GrantsBody {
     secrets: Vec<String>,
     /// Its limits.
     limits: BTreeMap<String, u64>,
-    /// What it asks for and does not get.
+    /// The requests that it does not get.
     withheld: Vec<WithheldBody>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct HostsBody {
 pub(crate) struct WithheldBody {
     /// Who withholds it.
     by: String,
-    /// What it is, for a person.
+    /// The request, for a person.
     wanted: String,
 }
 

@@ -22,7 +22,7 @@ const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
 /// others' turns count together, as those of no name.
 const MAX_TENANTS: usize = 500;
 
-/// What is counted.
+/// The counts.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// Answers by route and status.

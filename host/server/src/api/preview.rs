@@ -11,7 +11,7 @@ use crate::app::Ctx;
 use crate::http::problem::Problem;
 use crate::http::respond::{Json, JsonBody};
 
-/// What would be said to which agent.
+/// The message that would be sent, and the agent.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PreviewBody {
@@ -21,7 +21,7 @@ pub(crate) struct PreviewBody {
     agent: Option<String>,
     /// Of a new session: a model or a role.
     model: Option<String>,
-    /// What would be said.
+    /// The text that would be sent.
     text: String,
     /// How much of the session's past would be sent, as in a turn. Default: `compacted`.
     #[serde(default)]
@@ -29,14 +29,14 @@ pub(crate) struct PreviewBody {
     history: History,
 }
 
-/// What the model would be sent.
+/// The request that the model would be sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Previewed {
     /// The model.
     model: String,
     /// The request: `system`, `messages`, `tools` and settings.
     request: Value,
-    /// What a person should know about it.
+    /// Notes that a person should know about it.
     notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What agents ask a person, and what the person answers.
+//! Questions of agents to a person, and the person's answers.
 
 use belljar_agent::Approval;
 use belljar_policy::Shown;
@@ -36,7 +36,7 @@ pub(crate) struct QuestionBody {
     what: What,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum What {
@@ -62,7 +62,7 @@ enum What {
 pub(crate) struct AnswerBody {
     /// Whether the tool may be called: this once, in the whole turn, or not.
     pub(crate) answer: Option<Permission>,
-    /// What the person says; blank = nothing.
+    /// The person's words; blank = none.
     pub(crate) text: Option<String>,
 }
 

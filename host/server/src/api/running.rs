@@ -1,4 +1,4 @@
-//! What runs now, and ending it.
+//! The work that runs now, and ending it.
 
 use belljar_policy::Shown;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub(crate) struct RunningBody {
     started: i64,
 }
 
-/// What is to end. No body: the whole turn.
+/// The work that is to end. No body: the whole turn.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CancelBody {

@@ -15,7 +15,7 @@ use crate::http::respond::{Json, PathOf, QueryOf};
 /// Most messages of a page with all that was said: each may be as large as a model's context.
 const MAX_FULL: u32 = 20;
 
-/// What is seen of a message's metadata; a field is shown once it stands here.
+/// Fields of a message's metadata that are seen; a field is shown once it stands here.
 const OF_MESSAGES: &[&str] = &[
     // Of what a person said: with what the turn began.
     "actor",
@@ -34,7 +34,7 @@ const OF_MESSAGES: &[&str] = &[
     "batches",
 ];
 
-/// What is seen of a subagent's result.
+/// Fields of a subagent's result that are seen.
 const OF_SUBAGENTS: &[&str] = &[
     "path",
     "spawn_index",
@@ -88,7 +88,7 @@ pub(crate) struct ReceiptsQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Sessions {
     sessions: Vec<SessionBody>,
-    /// What to send as `before` for the next ones; absent where there are none.
+    /// The value to send as `before` for the next ones; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -104,7 +104,7 @@ pub(crate) struct SessionBody {
     agent: String,
     /// The model; empty = the agent's own choice.
     model: String,
-    /// What began it: `chat`, `run` or `team` on the command line, `api` here.
+    /// The beginning of it: `chat`, `run` or `team` on the command line, `api` here.
     kind: String,
     /// Whether a turn of it runs now.
     running: bool,
@@ -118,11 +118,12 @@ pub(crate) struct SessionBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Messages {
     messages: Vec<MessageBody>,
-    /// What the model is sent in the place of the older ones; absent where none was summarised.
+    /// The summary that the model is sent in the place of the older ones; absent where none was
+    /// summarised.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<SummaryBody>,
-    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
-    /// MiB of what is stored, with fewer messages than `limit`.
+    /// The value to send as `before` for older ones; absent where there are none. A page ends
+    /// behind 2 MiB of what is stored, with fewer messages than `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<i64>,
 }
@@ -132,7 +133,7 @@ pub(crate) struct Messages {
 pub(crate) struct SummaryBody {
     /// The place of the last message that it stands for.
     upto: i64,
-    /// What it says.
+    /// The text of the summary.
     text: String,
     /// When it was made, in milliseconds since 1970.
     created: i64,
@@ -149,12 +150,12 @@ pub(crate) struct MessageBody {
     role: String,
     /// `in_flight`, `completed`, `partial`, `failed`, `cancelled` or `interrupted`.
     status: String,
-    /// What the person said, or what the agent concluded.
+    /// The words of the person, or the conclusion of the agent.
     text: String,
     /// With `full`: all that the turn added to the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages: Option<Value>,
-    /// What is known about it: model, usage, counts of subagents.
+    /// Known facts about it: model, usage, counts of subagents.
     metadata: Value,
     /// When it was added, in milliseconds since 1970.
     created: i64,
@@ -166,8 +167,8 @@ pub(crate) struct MessageBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Subagents {
     subagents: Vec<SubagentBody>,
-    /// What to send as `after` for the next ones; absent where there are none. A page ends behind
-    /// 2 MiB of what is stored, with fewer than `limit`.
+    /// The value to send as `after` for the next ones; absent where there are none. A page ends
+    /// behind 2 MiB of what is stored, with fewer than `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -209,13 +210,13 @@ pub(crate) struct SubagentBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Receipts {
     receipts: Vec<ReceiptBody>,
-    /// What to send as `before` for older ones; absent where there are none. A page ends behind 2
-    /// MiB of what is stored, with fewer than `limit`.
+    /// The value to send as `before` for older ones; absent where there are none. A page ends
+    /// behind 2 MiB of what is stored, with fewer than `limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
 
-/// What one tool call did.
+/// The record of one tool call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReceiptBody {
     message: String,

@@ -15,7 +15,7 @@ use crate::http::respond::Json;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Tools {
     tools: Vec<ToolBody>,
-    /// What is wrong with tools that are left out.
+    /// Faults of tools that are left out.
     problems: Vec<String>,
 }
 
@@ -28,17 +28,17 @@ pub(crate) struct ToolBody {
     component: Option<String>,
     /// `stock`, `home` or `host`.
     origin: &'static str,
-    /// What a model reads of it.
+    /// The description that a model reads.
     description: String,
     /// JSON Schema of its arguments.
     schema: Value,
     /// Whether it says that it only reads.
     read_only: bool,
-    /// What its manifest asks for.
+    /// The requests of its manifest.
     asks: AsksBody,
 }
 
-/// What a manifest asks for.
+/// The requests of a manifest.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct AsksBody {
     /// `read` or `read-write`; absent = no files.

@@ -18,7 +18,7 @@ use crate::routes::Op;
 /// Most characters of the name of an agent or a model.
 const MAX_NAME: usize = 200;
 
-/// What is said to an agent.
+/// A message to an agent.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatBody {
@@ -28,7 +28,7 @@ pub(crate) struct ChatBody {
     pub(crate) agent: Option<String>,
     /// Of a new session: a model or a role. Absent: the agent's own choice.
     pub(crate) model: Option<String>,
-    /// What is said.
+    /// The text of the message.
     pub(crate) text: String,
     /// How much of the session's past the model is sent: `compacted` puts a summary in the place
     /// of older turns that are too large for it, `whole` sends all of them. Default: `compacted`.
@@ -69,17 +69,17 @@ pub(crate) struct Answered {
     /// Why it did not complete, or not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// What the turn used, subagents included.
+    /// The usage of the turn, subagents included.
     usage: Used,
     /// How its subagents ended.
     subagents: Counted,
 }
 
-/// What was used.
+/// The usage.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub(crate) struct Used {
-    /// Model turns.
+    /// Steps.
     steps: u64,
     /// Input tokens, cached ones included.
     input_tokens: u64,
@@ -167,7 +167,7 @@ pub(crate) async fn note_begun(ctx: &Ctx, turn: &RunningTurn, by: &str) {
 }
 
 impl Answered {
-    /// What the row of the agent's message says now.
+    /// The row of the agent's message as it is now.
     pub(crate) async fn of(turn: &RunningTurn, store: &Store) -> Result<Self, Problem> {
         let row = store.message(&turn.session, &turn.message).await?;
         let StoredMessage { status, mut content, mut metadata, .. } = row;
@@ -198,7 +198,7 @@ impl Answered {
     }
 }
 
-/// What is said of a turn that the server stopped before its end.
+/// The words about a turn that the server stopped before its end.
 fn unfinished(session: &str) -> String {
     format!(
         "the server stopped before this turn had ended; it is stored, and resumed when the server \

@@ -1,4 +1,4 @@
-//! What a tenant has used, by day.
+//! The usage of a tenant, by day.
 
 use belljar_store::UsageRow;
 use jiff::civil::Date;
@@ -20,7 +20,7 @@ pub(crate) struct UsageQuery {
     since: Option<String>,
 }
 
-/// What was used, the oldest day first. Days without use have no row.
+/// The usage, the oldest day first. Days without use have no row.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Usage {
     /// The first day that counts.
@@ -29,7 +29,7 @@ pub(crate) struct Usage {
     days: Vec<UsageRow>,
 }
 
-/// What was used on a day.
+/// The usage of a day.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "the schema of a row of the store")]
 pub(crate) struct DayBody {

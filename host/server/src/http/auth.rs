@@ -14,8 +14,7 @@ use crate::http::keys::Presented;
 use crate::http::problem::{Kind, Problem};
 use crate::routes::Needs;
 
-/// What stands before a key in a WebSocket's list of subprotocols: a browser can send it no
-/// other way.
+/// The prefix of a key in a WebSocket's list of subprotocols: a browser can send it no other way.
 pub(crate) const SUBPROTOCOL: &str = "bearer.";
 
 /// For how long a server that needs no keys believes that it still needs none.
@@ -43,7 +42,7 @@ pub(crate) struct Stranger {
     pub(crate) tried: bool,
 }
 
-/// What somebody who is not let in says of itself.
+/// The claims of somebody who is not let in about itself.
 pub(crate) struct Claim {
     /// The tenant of the key that it names.
     pub(crate) tenant: Whose,
@@ -88,7 +87,7 @@ pub(crate) struct Gatekeeper {
     /// Whether callers without a key may be let in at all: on a loopback address alone.
     open: AtomicBool,
     checked: Mutex<Option<Instant>>,
-    /// What was found of keys whose streams are open, and when: all streams of a key share a look.
+    /// The findings about keys whose streams are open, and when: all streams of a key share a look.
     looks: Mutex<HashMap<Arc<str>, (Instant, bool)>>,
     /// How long a look counts.
     fresh: Duration,

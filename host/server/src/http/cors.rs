@@ -1,4 +1,4 @@
-//! What browsers are told of pages that may call from elsewhere: the origins that the operator
+//! The answer to browsers about pages that may call from elsewhere: the origins that the operator
 //! lists, and no others. Those are refused before this is reached (`guard.rs`).
 
 use std::time::Duration;

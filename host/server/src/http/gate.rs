@@ -1,5 +1,5 @@
-//! What every request passes before its handler: its names, its caller, that caller's scope and
-//! rate; and what is noted of it after.
+//! The gate that every request passes before its handler: its names, its caller, that caller's
+//! scope and rate; and what is noted of it after.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -231,7 +231,7 @@ pub(crate) fn spend(app: &App, caller: &Caller) -> Result<(), Problem> {
     }
 }
 
-/// What a caller is told whose key is not enough.
+/// The answer to a caller whose key is not enough.
 pub(crate) fn out_of_scope(caller: &Caller, needs: Needs) -> Problem {
     let needed = match needs {
         Needs::Nothing | Needs::ReadOnly => "a key",
@@ -257,7 +257,7 @@ async fn call(route: &Route, request: Request, next: Next) -> Response {
     }
 }
 
-/// What a request is about: its method and path, escaped and cut. The query may hold anything.
+/// The subject of a request: its method and path, escaped and cut. The query may hold anything.
 fn object_of(request: &Request) -> String {
     let text = format!("{} {}", request.method(), request.uri().path());
     Shown::clipped(&text, MAX_OBJECT).to_string()

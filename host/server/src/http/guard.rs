@@ -1,6 +1,6 @@
-//! What is looked at before anything else: under which name the server was called, and from
-//! which page. A page of a stranger reaches a server on this machine through the person's own
-//! browser; it can choose neither of the two.
+//! Checks before anything else: under which name the server was called, and from which page. A page
+//! of a stranger reaches a server on this machine through the person's own browser; it can choose
+//! neither of the two.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
@@ -68,7 +68,7 @@ impl Names {
         Ok(self)
     }
 
-    /// What browsers are told of the origins that may call; `None` = there are none but its own.
+    /// The answer to browsers about the origins that may call; `None` = there are none but its own.
     pub(crate) fn cors(&self) -> Option<CorsLayer> {
         (!self.origins.is_empty()).then(|| cors::layer(self.origins.clone()))
     }

@@ -15,7 +15,7 @@ const PIECE: usize = 16 << 10;
 /// A body, in pieces, with what it keeps until its last one.
 pub(crate) struct Holding<T> {
     body: Body,
-    /// What is left of a frame.
+    /// The rest of a frame.
     rest: Bytes,
     held: Option<T>,
 }

@@ -22,14 +22,14 @@ pub const DEFAULT_BYTES_IN_FLIGHT: u64 = 512 << 20;
 /// Bytes in flight of one tenant where nothing is said: a quarter.
 pub const DEFAULT_TENANT_BYTES_IN_FLIGHT: u64 = 128 << 20;
 
-/// What a stream of events holds: what waits between the store and its client. As many of one
-/// tenant at a time as its bytes hold, a thousand by default.
+/// The bytes of a stream of events: those that wait between the store and its client. As many of
+/// one tenant at a time as its bytes hold, a thousand by default.
 pub(crate) const STREAM_BYTES: u64 = 128 << 10;
 
-/// What a WebSocket holds: its buffers, and what belongs to it.
+/// The bytes of a WebSocket: its buffers, and what belongs to it.
 pub(crate) const SOCKET_BYTES: u64 = 32 << 10;
 
-/// What a route holds that reads much before it answers: a page of rows as they are read, as they
+/// The bytes of a route that reads much before it answers: a page of rows as they are read, as they
 /// are parsed and as they are written.
 pub(crate) const PAGE_BYTES: u64 = 16 << 20;
 
@@ -39,7 +39,7 @@ const WAIT: Duration = Duration::from_secs(5);
 /// When it is worth another try.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// What a permit of the semaphores stands for.
+/// The bytes behind one permit of the semaphores.
 const UNIT: u64 = 1 << 10;
 
 /// The bytes of all.

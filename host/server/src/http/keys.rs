@@ -20,11 +20,11 @@ const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000
 
 /// A key that was just made. Its text is shown once and not kept.
 pub struct NewSecret {
-    /// What the key is looked up by.
+    /// The id that the key is looked up by.
     pub id: String,
     /// The whole key.
     pub text: String,
-    /// What is stored of its secret.
+    /// The stored hash of its secret.
     pub hash: String,
 }
 

@@ -12,7 +12,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// How long the store may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the store said last.
+/// The last answer of the store.
 #[derive(Debug, Default)]
 pub(crate) struct LastCheck(Mutex<Option<(Instant, bool)>>);
 

@@ -1,4 +1,4 @@
-//! What goes over a connection: how fast its client takes what it is sent, and the bytes of a
+//! The traffic of a connection: how fast its client takes what it is sent, and the bytes of a
 //! WebSocket's message that is not whole yet. Those lie in a buffer that nobody here sees, so they
 //! are counted where they arrive, against what their tenant may have in flight.
 

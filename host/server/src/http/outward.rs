@@ -1,5 +1,5 @@
-//! What leaves: every JSON answer, event and message, the metrics and the name of a file, as a
-//! [`Public`] text.
+//! Everything that leaves: each JSON answer, event and message, the metrics and the name of a file,
+//! as a [`Public`] text.
 //!
 //! A [`Public`] text names no place of the host that this server knows of. Only [`Outward`] makes
 //! one, and answers, streams and sockets take nothing else: what did not pass it is not sent. Two
@@ -34,7 +34,7 @@ const MIN_PLACE: usize = 3;
 pub struct HiddenPlace {
     /// The directory or file, absolute.
     pub path: PathBuf,
-    /// What stands in its stead: `/workspace`. Empty = what lies below it is named from there on,
+    /// The name in its stead: `/workspace`. Empty = what lies below it is named from there on,
     /// `agents/scout.md`.
     pub name: String,
 }

@@ -51,7 +51,7 @@ pub(crate) fn page_of<T>(
     (rows, next)
 }
 
-/// What names the row at the end of a page, where there are more behind it.
+/// The name of the row at the end of a page, where there are more behind it.
 pub(crate) fn next_of<T, N>(last: Option<&T>, more: bool, name: impl Fn(&T) -> N) -> Option<N> {
     last.filter(|_| more).map(name)
 }

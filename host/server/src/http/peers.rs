@@ -68,7 +68,7 @@ struct Line {
     work: Mutex<Work>,
 }
 
-/// What a connection does.
+/// The work of a connection.
 #[derive(Debug, Clone, Copy)]
 struct Work {
     /// Requests that are being answered; 1 for a WebSocket.

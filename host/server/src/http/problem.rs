@@ -25,7 +25,7 @@ const MAX_SHOWN: usize = 200;
 /// The longest that a caller is told to wait.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 
-/// What kind of problem it is.
+/// The kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the table says it")]
 pub enum Kind {
@@ -60,7 +60,7 @@ pub(crate) struct KindRow {
     pub(crate) name: &'static str,
     /// Its status.
     pub(crate) status: u16,
-    /// What it is in general.
+    /// The kind in general.
     pub(crate) title: &'static str,
 }
 
@@ -109,13 +109,13 @@ pub(crate) struct ProblemBody {
     #[serde(rename = "type")]
     #[schema(example = "/problems/not-found")]
     kind: String,
-    /// What the kind means.
+    /// The meaning of the kind.
     title: &'static str,
     /// The status of the response.
     status: u16,
-    /// What is wrong with this request. Escaped for a person's eyes.
+    /// The fault of this request. Escaped for a person's eyes.
     detail: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     /// Of `day-limit`: which limit it is, and when there is as much again.
@@ -130,7 +130,7 @@ pub(crate) struct ReachedLimit {
     name: &'static str,
     /// How much may be used in a day.
     most: u64,
-    /// What is left of it.
+    /// The rest of it.
     left: u64,
     /// When there is as much again, in RFC 3339.
     resets: String,
@@ -326,7 +326,16 @@ impl From<ServiceError> for Problem {
     }
 }
 
-/// What is answered where no agent, or several, have the name. The file that may hold it is the
+impl Problem {
+    /// A session that does one thing at a time.
+    pub(crate) fn busy(session: &str) -> Self {
+        let id = Shown::clipped(session, MAX_SHOWN);
+        Self::new(Kind::Busy, format!("session `{id}` is already answering"))
+            .hint("wait for its end, or cancel it")
+    }
+}
+
+/// The answer where no agent, or several, have the name. The file that may hold it is the
 /// operator's to correct.
 fn no_agent(found: &NotFound) -> Problem {
     let detail = match found.ambiguous {

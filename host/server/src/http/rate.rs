@@ -13,7 +13,7 @@ const MAX_BUCKETS: usize = 10_000;
 /// How often the use of a key is noted in the store: seconds would cost a write for each request.
 pub(crate) const NOTE_EVERY: Duration = Duration::from_secs(60);
 
-/// What each key, or each address, may do: so much in a time, and at once as much as a bucket holds.
+/// The rate of each key, or each address: so much in a time, and at once as much as a bucket holds.
 #[derive(Debug)]
 pub(crate) struct Rates {
     per_second: f64,

@@ -152,7 +152,7 @@ async fn collect(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> 
     Ok(pieces.concat())
 }
 
-/// What stands behind the `?`.
+/// The parameters behind the `?`.
 pub(crate) struct QueryOf<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {

@@ -1,5 +1,5 @@
-//! What is refused, in the audit log: each refusal of a caller whose key was proven by itself, and
-//! what strangers do as counts.
+//! Refusals in the audit log: each one of a caller whose key was proven by itself, and what
+//! strangers do as counts.
 //!
 //! A stranger costs no line of its own, so it can neither fill the log nor use up what is kept for
 //! others; and it is nobody's name that stands there, since it has proven none. A caller that is

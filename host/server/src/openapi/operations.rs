@@ -1,4 +1,4 @@
-//! What each operation takes and gives, for the OpenAPI document.
+//! Inputs and outputs of each operation, for the OpenAPI document.
 
 use utoipa::ToSchema;
 use utoipa::openapi::schema::Type;
@@ -13,9 +13,9 @@ use crate::routes::{Op, Route, Verb};
 /// Adds schemas of a type, and gives its name.
 type Named = fn(&mut crate::openapi::document::Schemas) -> String;
 
-/// What an operation takes and gives.
+/// The inputs and outputs of an operation.
 pub(crate) struct Doc {
-    /// What it does, in a line.
+    /// The effect of it, in a line.
     pub(crate) summary: &'static str,
     /// Its group.
     pub(crate) tag: &'static str,
@@ -23,9 +23,9 @@ pub(crate) struct Doc {
     pub(crate) body: Option<Named>,
     /// Its answer.
     pub(crate) gives: Gives,
-    /// What stands behind the `?`.
+    /// The parameters behind the `?`.
     pub(crate) query: &'static [Query],
-    /// What can go wrong beside what can with all.
+    /// Problems beside those of all routes.
     pub(crate) problems: &'static [Kind],
 }
 
@@ -98,7 +98,7 @@ const SINCE: &[Query] =
 const AGENT: &[Query] =
     &[Query { name: "agent", kind: Type::String, required: true, about: "the agent's name" }];
 
-/// What an operation takes and gives.
+/// The inputs and outputs of an operation.
 pub(crate) fn doc(op: Op) -> Doc {
     use Gives::{Any, Bytes, Events, Json, JsonAs, JsonOrEvents, Text, Upgrade};
     const NONE: &[Kind] = &[];
@@ -205,7 +205,7 @@ pub(crate) fn doc(op: Op) -> Doc {
     }
 }
 
-/// What can go wrong with every route that takes this.
+/// The problems of every route that takes this.
 pub(crate) fn common(route: &Route, has_body: bool) -> Vec<Kind> {
     use crate::routes::{Needs, Object};
     let mut kinds = Vec::new();

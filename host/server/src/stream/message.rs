@@ -1,4 +1,4 @@
-//! What the two sides of a WebSocket say to each other: JSON, one object in each text frame.
+//! Messages of the two sides of a WebSocket to each other: JSON, one object in each text frame.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::api::turn::{Answered, ChatBody, HistoryWord};
 use crate::http::problem::{Problem, ProblemBody};
 use crate::routes::Op;
 
-/// What a client says. `id` is its own and comes back in what answers it.
+/// A message of a client. `id` is its own and comes back in what answers it.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ClientMessage {
@@ -47,7 +47,7 @@ pub(crate) enum ClientMessage {
     Ping { id: Option<String> },
 }
 
-/// What the server says. Events come as `{"type": "event", "event": …}` beside these.
+/// A message of the server. Events come as `{"type": "event", "event": …}` beside these.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerMessage {
@@ -91,7 +91,7 @@ pub(crate) enum ServerMessage {
         session: String,
         question: u64,
     },
-    /// What was asked for cannot be done.
+    /// A request that cannot be met.
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
@@ -104,7 +104,7 @@ pub(crate) enum ServerMessage {
     },
 }
 
-/// What a client wants, without its `id`.
+/// The wish of a client, without its `id`.
 pub(crate) enum Wish {
     Subscribe { session: String, after: Option<i64> },
     Unsubscribe { session: String },

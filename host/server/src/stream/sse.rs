@@ -25,7 +25,7 @@ const MAX_WAITING_BYTES: u32 = 64 << 10;
 /// How often an idle stream says that it is there, so that no proxy closes it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What an idle stream says: a comment.
+/// The comment that an idle stream sends.
 const ALIVE: &[u8] = b": alive\n\n";
 
 /// Where the frames of one stream are put.
@@ -95,7 +95,7 @@ pub(crate) struct Pulse {
     looks: Interval,
 }
 
-/// What it is time for.
+/// The thing that it is time for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Due {
     /// A word, so that no proxy closes the stream.

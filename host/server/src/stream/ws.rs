@@ -127,7 +127,7 @@ impl Drop for Place {
     }
 }
 
-/// What is put into the outbox.
+/// A thing that is put into the outbox.
 enum Out {
     Text(Public),
     /// With its part of the outbox's bytes.
@@ -386,7 +386,7 @@ impl Connection {
         self.watched.insert(session, Watched { task: task.abort_handle(), sent });
     }
 
-    /// What events of one more session take on their way.
+    /// The room that events of one more session take on their way.
     fn stream_flight(&self) -> Result<InFlight, Problem> {
         let flight = self.ctx.app.flights().of(&self.ctx.caller.tenant);
         flight.try_hold(STREAM_BYTES)?;
