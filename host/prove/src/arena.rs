@@ -1,5 +1,5 @@
-//! What an attack runs in: directories, addresses, a secret and a neighbour of its own, in the
-//! one sandbox of the process.
+//! The place of an attack: directories, addresses, a secret and a neighbour of its own, in the one
+//! sandbox of the process.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ struct Picture {
     resident: Option<u64>,
 }
 
-/// What the process's size did.
+/// The growth of the process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Growth {
     pub(crate) left: u64,
@@ -110,8 +110,8 @@ impl Arena {
         Ok(Peer::start(script).await?)
     }
 
-    /// What a name resolves to: each answer in turn, the last one from then on. Names of
-    /// other attacks are in the same list: use one of its own, such as `rebind.test`.
+    /// The addresses that a name resolves to: each answer in turn, the last one from then on. Names
+    /// of other attacks are in the same list: use one of its own, such as `rebind.test`.
     pub fn name(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
         self.suite.names().set(name, answers);
     }
@@ -230,7 +230,7 @@ impl Arena {
         faults
     }
 
-    /// What the attack did to the rest, besides the neighbour: one sentence for each thing.
+    /// The effects of the attack on the rest, besides the neighbour: one sentence for each thing.
     pub(crate) async fn effects(&self) -> Vec<String> {
         let mut effects = Vec::new();
         let mut note = |what: Result<Option<String>>| match what {

@@ -1,4 +1,4 @@
-//! What an attack is, and what comes of one.
+//! An attack, and its verdict.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::Serialize;
 
-/// What an attack goes for.
+/// The target of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -14,7 +14,7 @@ pub enum Kind {
     Cpu,
     /// Memory and the host's tables.
     Memory,
-    /// What a tool says and returns.
+    /// The words and the results of a tool.
     Output,
     /// Files.
     Files,
@@ -56,13 +56,13 @@ impl fmt::Display for Kind {
 pub struct Attack<S: 'static> {
     /// Its name: the kind, then what it does. Unique.
     pub id: &'static str,
-    /// What it goes for.
+    /// Its target.
     pub kind: Kind,
-    /// What it tries; completes "the attacker ...".
+    /// The attempt; completes "the attacker ...".
     pub tries: &'static str,
-    /// What stops it: the mechanism, and the invariant of `host/SECURITY.md` where there is one.
+    /// The mechanism that stops it, and the invariant of `host/SECURITY.md` where there is one.
     pub stopped_by: &'static str,
-    /// What the attacker is told: this text must occur in [`Verdict::told`].
+    /// The answer to the attacker: this text must occur in [`Verdict::told`].
     pub told: &'static str,
     /// Whether it needs nothing but this library and ends within about a second.
     pub embedded: bool,
@@ -87,7 +87,7 @@ impl<S> fmt::Debug for Attack<S> {
 /// The attack was stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// What the attacker was told, in its own words. Foreign text may stand in it.
+    /// The answer to the attacker, in its own words. Foreign text may stand in it.
     pub told: String,
 }
 
@@ -130,9 +130,9 @@ impl From<std::io::Error> for Escape {
 pub struct Report {
     /// The attack.
     pub id: &'static str,
-    /// What it went for.
+    /// Its target.
     pub kind: Kind,
-    /// What stopped it.
+    /// The mechanism that stopped it.
     pub stopped_by: &'static str,
     /// How long it took, with its jars but without the arena around it.
     #[serde(rename = "elapsed_us", serialize_with = "micros")]
@@ -149,7 +149,7 @@ pub struct Report {
     /// The neighbour's slowest call.
     #[serde(rename = "neighbour_worst_us", serialize_with = "micros")]
     pub neighbour_worst: Duration,
-    /// What the attacker was told, or what got through.
+    /// The answer to the attacker, or that which got through.
     #[serde(serialize_with = "result")]
     pub result: Result<String, String>,
 }

@@ -29,7 +29,7 @@ mod made {
 
 pub(crate) use made::*;
 
-/// What the neighbour calls, and the manifest that it is installed with.
+/// The tool that the neighbour calls, and the manifest that it is installed with.
 pub(crate) const FILE_READ: Guest =
     Guest { name: "file_read", wasm: include_bytes!("../../../tools/prebuilt/file_read.wasm") };
 

@@ -20,7 +20,7 @@ use crate::arena::Arena;
 use crate::attack::{Escape, Stopped, Verdict};
 use crate::guests::Guest;
 
-/// What a jar gets. The start: the workspace read-only, no hosts, no secret, default limits.
+/// The builder of a jar. The start: the workspace read-only, no hosts, no secret, default limits.
 #[must_use = "a jar is made by `open`"]
 pub struct JarBuilder<'a> {
     arena: &'a Arena,
@@ -54,7 +54,7 @@ pub struct OpenJar {
 pub struct Call {
     /// The result and its receipt.
     pub result: CallResult,
-    /// What the caller was told.
+    /// The answer to the caller.
     pub told: String,
 }
 

@@ -45,7 +45,7 @@
 //!    than [`GROWTH_BOUND`]; the neighbour's every answer was right, during and after.
 //!    Set up files before the first jar is made: that is when the picture is taken.
 //!
-//! What attacks the real program is a [`Part`] of its own, with a stage in place of the arena:
+//! Attacks on the real program are a [`Part`] of their own, with a stage in place of the arena:
 //! [`Libraries`].
 //!
 //! The suite runs one attack at a time, so that times and memory are each attack's own.

@@ -1,4 +1,4 @@
-//! What names resolve to: nothing but what an attack has said, so that none leaves the machine.
+//! The addresses of names: nothing but what an attack has said, so that none leaves the machine.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -40,7 +40,7 @@ struct Inner {
     peak: AtomicU64,
 }
 
-/// What it saw in some time.
+/// Its observations in some time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     pub(crate) calls: usize,

@@ -23,7 +23,7 @@ pub struct Asked {
     pub body: Vec<u8>,
 }
 
-/// What a peer does next on a connection.
+/// The next act of a peer on a connection.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// Sends these bytes.
@@ -36,7 +36,7 @@ pub enum Act {
     Hold,
 }
 
-/// What a peer does with a request. Afterwards it closes the connection.
+/// The acts of a peer on a request. Afterwards it closes the connection.
 pub type Script = Arc<dyn Fn(&Asked) -> Vec<Act> + Send + Sync>;
 
 /// A peer on a loopback address, until it is dropped.

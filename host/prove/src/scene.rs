@@ -24,10 +24,10 @@ use crate::witness::Witness;
 /// The manifest of a guest that asks for nothing.
 pub const BARE: &str = "manifest = 1\ndescription = \"test\"\n";
 
-/// What a scene is made of.
+/// The plan of a scene.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plan<'a> {
-    /// What the models say, in the form of the scripted model; empty = nothing.
+    /// The answers of the models, in the form of the scripted model; empty = none.
     pub transcript: &'a str,
     /// The operator's `belljar.toml`.
     pub settings: &'a str,
@@ -168,19 +168,19 @@ impl Scene {
         outcome
     }
 
-    /// What the models were sent, in order.
+    /// The requests that the models were sent, in order.
     pub fn sent(&self) -> Vec<ChatRequest> {
         lock(&self.model.sent).iter().map(|(_, _, request)| request.clone()).collect()
     }
 
-    /// What one agent's model was sent.
+    /// The requests that one agent's model was sent.
     pub fn sent_by(&self, agent: &str, spawn: u32) -> Vec<ChatRequest> {
         let sent = lock(&self.model.sent);
         let own = sent.iter().filter(|(name, index, _)| name == agent && *index == spawn);
         own.map(|(_, _, request)| request.clone()).collect()
     }
 
-    /// What happened.
+    /// The events.
     pub fn events(&self) -> Vec<Event> {
         lock(&self.events).clone()
     }

@@ -112,7 +112,7 @@ impl Suite {
     }
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Default)]
 struct Tally {
     asked: AtomicU64,

@@ -1,4 +1,4 @@
-//! What all attacks of a process share, and how one is run.
+//! The things that all attacks of a process share, and how one is run.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
-/// What stands in the canary file.
+/// The content of the canary file.
 pub(crate) const CANARY: &str = "nobody may read this or change it\n";
 
 /// A fresh tree per attack. `workspace` is the attacker's mount, `second` another one where an

@@ -296,7 +296,7 @@ pub(super) const ATTACKS: &[Attack<Stage>] = &[
     ),
 ];
 
-/// What is taken of each archive that is taken.
+/// The file that is taken of each archive that is taken.
 fn honest() -> Vec<u8> {
     agent("agents/guest.md", "guest", "Read.")
 }

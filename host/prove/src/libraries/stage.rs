@@ -18,7 +18,7 @@ use walkdir::WalkDir;
 use super::{MEMORY_BOUND, TIME_BOUND};
 use crate::attack::{Escape, Stopped, Verdict};
 
-/// What stands in every file that is nobody's to install.
+/// The content of every file that is nobody's to install.
 pub(super) const CANARY: &str = "this is somebody else's and is not to be installed";
 
 /// The library that is there before an attack.
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(4);
 /// Bytes of a file that its picture is made of. The rest of a larger one is its length.
 const MAX_PICTURE: u64 = 1 << 20;
 
-/// What every stage begins as, made once.
+/// The beginning of every stage, made once.
 pub(super) struct Template {
     program: PathBuf,
     dir: TempDir,
@@ -48,13 +48,13 @@ pub(super) struct Stage {
     _dir: TempDir,
     root: PathBuf,
     seen: Mutex<Seen>,
-    /// What was outside the home, taken when the source was ready.
+    /// The picture of everything outside the home, taken when the source was ready.
     before: Mutex<Option<Picture>>,
-    /// What the honest library was.
+    /// The honest library as it was.
     honest: Picture,
 }
 
-/// What was measured meanwhile.
+/// The measurements meanwhile.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     /// The largest memory of a program that was attacked, in bytes.
@@ -262,7 +262,7 @@ impl Stage {
         done
     }
 
-    /// What lies on the stage beside the home.
+    /// The files on the stage beside the home.
     fn outside(&self) -> anyhow::Result<Picture> {
         picture(&self.root, &["home"])
     }
@@ -322,7 +322,7 @@ impl Stage {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What an attack did that it may not have done, whatever it was told.
+    /// The forbidden effects of an attack, whatever it was told.
     pub(super) async fn faults(&self, took: Duration) -> Vec<String> {
         self.look().await;
         let mut faults = self.seen().wrong;

@@ -38,7 +38,7 @@ pub(crate) struct Ask {
     body: Vec<u8>,
 }
 
-/// What came back.
+/// The answer that came back.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -146,7 +146,7 @@ impl Client {
         Ok(wire)
     }
 
-    /// What the server says first to a message on a WebSocket of its own.
+    /// The server's first answer to a message on a WebSocket of its own.
     pub(crate) async fn on_socket(&self, message: &Value) -> Result<String> {
         let mut wire = self.socket().await?;
         wire.say(&message.to_string()).await?;

@@ -105,7 +105,7 @@ async fn judged(attack: &Attack<Stage>, stage: &Stage) -> Result<Report> {
     Ok(report(attack, elapsed, grown, &seen, verdict(attack, stopped, faults)))
 }
 
-/// What the attack did to others, or what it should not have learned.
+/// The effects of the attack on others, and the things that it should not have learned.
 async fn faults(stage: &Stage, before: (Vec<String>, Vec<String>)) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     let alive = stage.caller("").send(&get("/healthz")).await;

@@ -18,7 +18,7 @@ pub(crate) struct Neighbour {
     task: JoinHandle<Seen>,
 }
 
-/// What it saw.
+/// Its observations.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) calls: usize,

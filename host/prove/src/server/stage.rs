@@ -201,7 +201,7 @@ impl Stage {
         self.belljar(&args).await
     }
 
-    /// What a tenant has on disk: what its `home` lies in, and its workspace.
+    /// The directories of a tenant: the one that its `home` lies in, and its workspace.
     pub(crate) async fn directories(&self, tenant: &str) -> Result<[PathBuf; 2]> {
         let listed: Value =
             serde_json::from_str(&self.belljar(&["tenants", "list", "--json"]).await?)?;
@@ -335,7 +335,7 @@ impl Stage {
     }
 }
 
-/// What was started ends before its files are removed.
+/// Started processes end before their files are removed.
 impl Drop for Stage {
     fn drop(&mut self) {
         let child = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();

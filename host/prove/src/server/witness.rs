@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// Characters around what was found.
 const AROUND: usize = 120;
 
-/// What must stand in no answer, and whether it did.
+/// The texts that must stand in no answer, and whether one did.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
     places: Vec<String>,
@@ -33,7 +33,7 @@ impl Witness {
         }
     }
 
-    /// What was found since this was last asked.
+    /// The finding since this was last asked.
     pub(crate) fn found(&self) -> Option<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -18,17 +18,17 @@ use super::stage::Targets;
 pub(crate) struct Act {
     /// Its name. Unique; begins with `wall`.
     pub(crate) id: &'static str,
-    /// What stops it.
+    /// The part of the wall that stops it.
     pub(crate) by: By,
     /// The version of landlock without which nothing stops it.
     pub(crate) landlock: u32,
-    /// What shows that it is the wall.
+    /// The proof that it is the wall.
     pub(crate) control: Control,
     /// Makes it. What works is an error of the OS sandbox.
     pub(crate) run: fn(&Targets) -> Done,
 }
 
-/// What stops an attack, and the answers that are its own.
+/// The part of the wall that stops an attack, and the answers that are its own.
 #[derive(Debug)]
 pub(crate) struct By {
     pub(crate) text: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct By {
     pub(crate) errors: &'static [i32],
 }
 
-/// What shows that an attack was stopped by the wall, and by nothing else.
+/// The proof that an attack was stopped by the wall, and by nothing else.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Control {
     /// The same works without the wall, for everybody; where it does not, the row proves nothing.
@@ -71,7 +71,7 @@ const PATHS: By = By {
     errors: &[libc::EACCES, libc::EXDEV],
 };
 
-/// What decides about later processes.
+/// The rule about later processes.
 const KEPT: By = By {
     text: "landlock: neither the cache nor any settings are let through (INV-132)",
     errors: &[libc::EACCES, libc::EXDEV],

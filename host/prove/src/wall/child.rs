@@ -11,7 +11,7 @@ use super::acts::{Control, all};
 use super::raw::Done;
 use super::stage::Targets;
 
-/// What a child says, a line of JSON each.
+/// The report of a child, a line of JSON each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Line {
@@ -23,7 +23,7 @@ pub(super) enum Line {
     Failed(String),
     /// It worked.
     Worked(i64),
-    /// What has to work: an error's text, or nothing.
+    /// The result of the granted acts, which have to work: an error's text, or nothing.
     Granted(Option<String>),
 }
 
@@ -82,7 +82,7 @@ fn line(came: &Done) -> Line {
     }
 }
 
-/// What goes on to work: the workspace, the store, a thread of this process's own.
+/// The acts that still have to work: on the workspace, the store, a thread of this process's own.
 fn granted(targets: &Targets) -> Result<()> {
     let note = std::fs::read_to_string(targets.at("workspace/note.txt"))?;
     anyhow::ensure!(note == "the workspace's", "the workspace reads otherwise: {note}");

@@ -67,7 +67,7 @@ impl Part for WallPart {
     }
 }
 
-/// What an attack is made with.
+/// The setting of an attack.
 struct Setting {
     program: PathBuf,
     child: Vec<OsString>,
@@ -146,7 +146,7 @@ impl Setting {
         Ok((if faults.is_empty() { Ok(told) } else { Err(faults.join("; ")) }, answers))
     }
 
-    /// What was told, with what shows that it was the wall.
+    /// The answer to the attacker, with the proof that it was the wall.
     fn controlled(&self, act: &Act, told: &str) -> Result<String, String> {
         let failed = match act.control {
             Control::Ends => return Ok(format!("{told}, as no error does")),

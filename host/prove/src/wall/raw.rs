@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// What a call gives.
+/// The result of a call.
 pub(crate) type Done = io::Result<i64>;
 
 /// An argument that names memory keeps it alive until the call is over.

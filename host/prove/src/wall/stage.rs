@@ -1,5 +1,5 @@
-//! What the attacks go for: a home with a cache and tenants, files outside, a daemon's sockets, a
-//! process of the same user, and memory that processes share by number.
+//! The targets of the attacks: a home with a cache and tenants, files outside, a daemon's sockets,
+//! a process of the same user, and memory that processes share by number.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::raw::{Arg, Done, call};
 
-/// What an attack knows of the stage; an attacker would find it out.
+/// An attack's knowledge of the stage; an attacker would find it out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Targets {
     /// All lies below it.
@@ -30,7 +30,7 @@ pub(crate) struct Targets {
     pub(crate) name: String,
     /// A TCP port that nobody listens on.
     pub(crate) port: u16,
-    /// What shows that it is the wall is made, and not the attack behind it.
+    /// The proof that it is the wall is made, and not the attack behind it.
     pub(super) control: bool,
     #[serde(skip)]
     pub(crate) held: Held,
@@ -167,7 +167,7 @@ impl Stage {
         Ok(Self { _dir: dir, targets, victim, stream, nameless, datagrams })
     }
 
-    /// What can be told of everything outside that an attack could change.
+    /// The picture of everything outside that an attack could change.
     pub(super) fn picture(&mut self) -> Result<BTreeMap<String, Seen>> {
         let mut seen = BTreeMap::new();
         for part in ["home", "outside"] {

@@ -1,4 +1,4 @@
-//! What a child's report says of its attack.
+//! A child's report about its attack.
 
 use std::io::BufRead as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,7 +12,7 @@ fn lines(output: &Output) -> Vec<Line> {
     lines.filter_map(|line| serde_json::from_str(&line).ok()).collect()
 }
 
-/// What the attacker was told behind the wall; an error says what got through, or why nothing is
+/// The answer to the attacker behind the wall; an error says what got through, or why nothing is
 /// proven.
 pub(super) fn told(act: &Act, output: &Output) -> Result<String, String> {
     let mut lines = lines(output).into_iter();

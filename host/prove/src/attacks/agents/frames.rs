@@ -176,7 +176,7 @@ async fn description(arena: &Arena) -> Stopped {
     }
 }
 
-/// What an agent is told of those below it.
+/// An agent's block about those below it.
 fn block(scene: &Scene) -> Result<String, Escape> {
     let sent = scene.sent_by("boss", 0);
     let system = sent.first().map(|request| request.system.clone()).unwrap_or_default();

@@ -45,7 +45,7 @@ fn all_refused(results: Vec<(String, bool)>, expected: usize) -> Stopped {
     Ok(Verdict::told(told.join(", ")))
 }
 
-/// What one agent's calls of its first step were answered with.
+/// The answers to the calls of one agent's first step.
 fn answers(scene: &Scene, agent: &str) -> Result<Vec<(String, bool)>, Escape> {
     let sent = scene.sent_by(agent, 0);
     let second = sent.get(1).ok_or_else(|| Escape::new(format!("`{agent}` made no call")))?;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::results;
 use crate::scene::Scene;
 
-/// What it says on one turn, from 0 and counted over all agents: text and calls.
+/// Its answer on one turn, from 0 and counted over all agents: text and calls.
 pub(super) type Lines = fn(usize) -> Vec<(&'static str, String)>;
 
 /// It never comes to an end by itself.
@@ -21,7 +21,7 @@ pub(super) struct Puppet {
     heard: Mutex<Heard>,
 }
 
-/// What it was told so far.
+/// The messages to it so far.
 #[derive(Default)]
 struct Heard {
     turns: usize,
@@ -44,7 +44,7 @@ impl Puppet {
         self.heard().turns
     }
 
-    /// What its calls were answered with: text, and whether it is an error.
+    /// The results of its calls: text, and whether it is an error.
     pub(super) fn results(&self) -> Vec<(String, bool)> {
         self.heard().results.clone()
     }

@@ -60,7 +60,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// What the greedy ask for.
+/// The requests of the greedy.
 const GREED: &str = "tools: [file_read, plain]
 mounts: [{path: /workspace, access: read-write}]
 hosts: ['http://*', 'https://*']

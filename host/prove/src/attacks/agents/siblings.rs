@@ -1,4 +1,4 @@
-//! What one subagent should not learn of another.
+//! Things that one subagent should not learn of another.
 
 use belljar_model::Message;
 

@@ -1,9 +1,9 @@
 //! Components put together byte by byte, in ways that no compiler would.
 
-/// What a component starts with.
+/// The first bytes of a component.
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// What a core module starts with.
+/// The first bytes of a core module.
 pub(super) const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
 /// Sections of a component, and of a core module.

@@ -84,7 +84,7 @@ async fn install(arena: &Arena, name: &str, guest: Guest) -> Result<(), Escape> 
     Ok(fs::write(folder.join("tool.wasm"), guest.wasm)?)
 }
 
-/// What the operator is told, when the reader is still the built-in one.
+/// The operator's message, when the reader is still the built-in one.
 fn told(catalogue: &ToolCatalogue) -> Stopped {
     let origin = catalogue.owner(FILE_READ.name).map(|owner| owner.origin);
     if origin != Some(Origin::Stock) {

@@ -125,7 +125,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 
 /// Any host, any port, in clear text: the widest rule there is.
 const ANY: &str = "http://*:*";
-/// What a request is told whose address is refused.
+/// The answer to a request whose address is refused.
 const PROHIBITED: &str = "DestinationIpProhibited";
 
 const IPV4_IN_IPV6: [&str; 10] = [

@@ -130,9 +130,9 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// What a request is told that the gate refuses.
+/// The answer to a request that the gate refuses.
 const DENIED: &str = "HttpRequestDenied";
-/// What the interface says of an authority that is none.
+/// The interface's answer about an authority that is none.
 const UNUSABLE: &str = "authority refused";
 
 fn loopback() -> Vec<IpAddr> {

@@ -133,7 +133,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 
 /// Bytes that these jars may receive.
 const INGRESS: u64 = 1 << 20;
-/// What one read of a connection may bring in past the budget.
+/// The bytes that one read of a connection may bring in past the budget.
 const ONE_READ: u64 = 512 << 10;
 
 fn does(acts: Vec<Act>) -> Script {
@@ -192,7 +192,7 @@ async fn sparing(arena: &Arena, peer: &Peer) -> Result<OpenJar, Escape> {
     builder.limits(|limits| limits.ingress_bytes = INGRESS).open().await
 }
 
-/// What came in is within the budget, but for the read that passed it.
+/// A check that the bytes that came in are within the budget, but for the read that passed it.
 fn within(received: u64) -> Result<(), Escape> {
     if received > INGRESS + ONE_READ {
         return Err(Escape::new(format!("{received} bytes came in, of {INGRESS} granted")));

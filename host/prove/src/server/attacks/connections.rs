@@ -8,7 +8,7 @@ use super::super::stage::Stage;
 use super::{Row, check, row};
 use crate::attack::{Escape, Stopped, Verdict};
 
-/// What one address may have on the server of these attacks.
+/// The connections that one address may have on the server of these attacks.
 const BOUND: usize = 24;
 
 /// How many the attacker opens.

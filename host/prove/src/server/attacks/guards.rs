@@ -1,4 +1,4 @@
-//! What is refused before anything is looked at: names, origins, forms and sizes.
+//! Requests that are refused before anything is looked at: names, origins, forms and sizes.
 
 use serde_json::json;
 

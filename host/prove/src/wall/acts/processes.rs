@@ -10,10 +10,11 @@ fn of_victim<const N: usize>(number: i64, targets: &Targets, rest: [Arg; N]) -> 
     call(number, [targets.victim.into(), next(), next(), next(), next(), next()])
 }
 
-/// What ends a process.
+/// The signal that ends a process.
 const KILL: i32 = libc::SIGKILL;
 
-/// What the kernel is told of a signal that a process queues: any other origin is refused anyway.
+/// The kernel's information about a signal that a process queues: any other origin is refused
+/// anyway.
 fn queued() -> Arg {
     let (signal, origin) = (KILL, libc::SI_QUEUE);
     let mut told = [signal.to_le_bytes(), [0; 4], origin.to_le_bytes()].concat();

@@ -1,9 +1,10 @@
-//! What processes share by a number or a name: memory, semaphores, messages, keys.
+//! Things that processes share by a number or a name: memory, semaphores, messages, keys.
 
 use super::{Act, CALLS, ENDS, INTRUDERS, WORKS, act, may};
 use crate::wall::raw::{Arg, Done, call};
 
-/// What is made for nobody, where no wall stops it, is removed again: it would outlive its maker.
+/// The result of making a thing for nobody, which is removed again where no wall stops it: it would
+/// outlive its maker.
 fn made(made: Done, remove: impl FnOnce(i64) -> Done) -> Done {
     let id = made?;
     remove(id)?;
