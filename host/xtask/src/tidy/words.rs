@@ -36,8 +36,9 @@ const OURS: &[&str] = &["host/", "tests/", "README.md", "Cargo.toml"];
 /// Where the words of others stand; and a guest, whose component is built from every byte of it.
 const FOREIGN: &[&str] = &["tests/fuzz/", "tests/oracle/", "tests/peers/", "host/prove/guests/"];
 
-/// Crates whose documentation opens with the noun itself, and not with a question's word.
-const OPENED: &[&str] = &["host/agent/", "host/session/", "host/store/"];
+/// Where documentation may still open with a question's word.
+const ASKS_STILL: &[&str] =
+    &["host/sandbox/src/overlay/", "host/sandbox/src/imports/files/tests/overlay/"];
 
 pub(super) fn breaches(files: &[File]) -> Vec<String> {
     let ours = files.iter().filter(|file| {
@@ -58,18 +59,23 @@ pub(super) fn breaches(files: &[File]) -> Vec<String> {
     .collect()
 }
 
-/// Documentation that opens with a question's word.
+/// Documentation that opens with a question's word, in any of its paragraphs.
 fn openings(file: &File) -> Vec<String> {
-    let is_opened = OPENED.iter().any(|folder| file.path.starts_with(folder));
-    let asks = |line: &str| {
-        let line = line.trim_start();
-        let begun = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
-        begun.is_some_and(|begun| begun.starts_with("What "))
-    };
-    let lines = file.text.lines().zip(1..).filter(|(line, _)| is_opened && asks(line));
-    lines
-        .map(|(_, at)| format!("{}:{at}: a comment opens with `What`: say the noun", file.path))
-        .collect()
+    if ASKS_STILL.iter().any(|folder| file.path.starts_with(folder)) {
+        return Vec::new();
+    }
+    let (mut breaches, mut begins) = (Vec::new(), true);
+    for (line, at) in file.text.lines().zip(1..) {
+        let marked = line.trim_start();
+        let said = marked.strip_prefix("///").or_else(|| marked.strip_prefix("//!"));
+        let said = said.map(str::trim_start).filter(|said| !said.is_empty());
+        if begins && said.is_some_and(|said| said.starts_with("What ")) {
+            let path = &file.path;
+            breaches.push(format!("{path}:{at}: a comment opens with `What`: say the noun"));
+        }
+        begins = said.is_none();
+    }
+    breaches
 }
 
 /// The text in small letters and as one line, without the marks that comments begin with; and where
@@ -97,8 +103,19 @@ mod tests {
         let found = breaches(&[File { path: "host/a/src/b.rs".into(), text: in_two }]);
         assert!(found.len() == 1 && found[0].starts_with("host/a/src/b.rs:1:"), "{found:?}");
         assert!(breaches(&[file("tests/fuzz/corpus/a.md"), file("agents/a.md")]).is_empty());
-        let asks = concat!("    /// Wh", "at it is.\n").to_owned();
-        let found = breaches(&[File { path: "host/store/src/b.rs".into(), text: asks }]);
-        assert!(found.len() == 1 && found[0].contains("say the noun"), "{found:?}");
+    }
+
+    #[test]
+    fn documentation_that_asks_is_a_breach_and_a_line_amid_it_is_none() {
+        let found = |text: &str| {
+            breaches(&[File { path: "tests/a/src/b.rs".into(), text: text.to_owned() }])
+        };
+        for asks in ["    /// What it is.\n", "//! A file.\n//!\n//! What it is.\n"] {
+            let found = found(asks);
+            assert!(found.len() == 1 && found[0].contains("say the noun"), "{found:?}");
+        }
+        let amid = "/// The noun, and the rest of it.\n/// What it is not.\nstruct A;\n";
+        assert_eq!(found(amid), [""; 0]);
+        assert_eq!(found("// What nobody reads in the documentation.\n"), [""; 0]);
     }
 }
