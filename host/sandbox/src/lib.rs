@@ -58,6 +58,7 @@ pub use component::vault::{Vault, describe_child, prepare_cache};
 pub use component::wasm::{Digest, Wasm};
 pub use config::{Compiler, PoolConfig, SandboxConfig, SlowCompile};
 pub use error::{DescribeError, JarError, LoadError, SandboxError};
+pub use imports::files::names::is_protected;
 pub use imports::http;
 pub use imports::http::{HttpOptions, SecretStore};
 pub use jar::builder::{JarBuildError, JarBuilder};
@@ -65,7 +66,10 @@ pub use jar::hook::{HookError, HookVerdict};
 pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
 pub use jar::progress::{Progress, ProgressSink};
 pub use jar::{Jar, JarSpec, JarTool};
-pub use overlay::{Change, ChangeKind, Original, Overlay, OverlayError, OverlayPool, OverlayQuota};
+pub use overlay::{
+    Change, ChangeKind, Original, Overlay, OverlayError, OverlayPool, OverlayQuota, Settled,
+    Unsettled, UnsettledFile,
+};
 pub use receipt::{Bytes, Denial, Ending, LogLine, RECEIPT_VERSION, Receipt, Times};
 pub use sandbox::{Component, Sandbox};
 /// Ends calls and runs: what [`JarBuilder::cancelled_by`] takes.

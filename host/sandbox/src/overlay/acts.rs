@@ -264,11 +264,21 @@ impl View<'_> {
         let hidden = self.hides(new.at(), new_name)?;
         self.has_room(2)?;
         let replaced = target.filter(|target| is_file(&target.stat) && found.names == 1);
-        let mode = replaced.map(|target| self.mode(&target));
+        let mode = replaced.as_ref().map(|target| self.mode(target));
         if found.child == Child::Lower && !is_dir {
             self.take_in(old, &from, found)?;
         }
-        self.commit(Act::Moved { from, to, left, hidden, mode })
+        let below = new.at().lower.as_ref();
+        let replaced = below.zip(replaced).and_then(|(lower, target)| {
+            let opened = (target.child == Child::Lower).then(|| lower.open(new_name));
+            opened.and_then(Result::ok)
+        });
+        self.commit(Act::Moved { from, to, left, hidden, mode })?;
+        // Tools that write beside and rename change a file so.
+        if let Some((file, stat)) = replaced {
+            self.shared.digests.add(Seen::of(&stat), file);
+        }
+        Ok(())
     }
 
     /// The permissions that a file has.

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::Overlay;
 use super::digests::digest;
+use super::host::place_at;
 use super::record::{Act, Kind, Seen, Time, Times};
 use super::rel::Rel;
 use super::tree::{Entry, FileNode, Node, ROOT};
@@ -72,6 +73,9 @@ pub struct Original {
     pub mode: u32,
     /// Whether it was a directory.
     pub directory: bool,
+    /// When it was hidden, or the first of what it held: of what was deleted. Whatever changed from
+    /// then on was never seen by the agent.
+    pub hidden: Option<SystemTime>,
     /// Hard links. A file with several must not be changed in place: another one may lie anywhere.
     pub links: u64,
     /// The SHA-256 of its content, of a file that was copied. `None` where it was not, where it is
@@ -101,17 +105,10 @@ impl Overlay {
     ///
     /// When there is none, or it is no regular file.
     pub fn open_file(&self, path: impl AsRef<Path>) -> io::Result<File> {
-        use crate::imports::files::walk::{Place, Steps as _};
         let rel = Rel::from_bytes(path.as_ref().as_os_str().as_bytes());
         let rel = rel.ok_or(io::ErrorKind::InvalidInput)?;
         let mut view = self.view();
-        let mut dir = view.dir(&View::root(), Some(self.lower()));
-        let mut names: Vec<&OsStr> = rel.names().collect();
-        let last = names.pop().ok_or(io::ErrorKind::IsADirectory)?;
-        for name in names {
-            dir = view.enter(&dir, name)?;
-        }
-        let place = Place::of_name(dir, last.to_owned());
+        let place = place_at(&view, self, &rel)?;
         let found = view.find(&place)?;
         match view.open_to_read(&place, &found)? {
             ReadFile::Lower(_, file) | ReadFile::Upper(_, file) => Ok(file),
@@ -133,7 +130,7 @@ impl View<'_> {
         for (rel, seen) in origins {
             let opened = self.shared.lower.place(&rel).and_then(|(dir, name)| dir.open(name));
             if let Ok((file, _)) = opened
-                && let Some(digest) = digest(&seen, &file)
+                && let Some(digest) = digest(&seen, &file, &self.shared.bases)
             {
                 let _ = self.write_down(Act::Digest { seen, digest });
             }
@@ -216,6 +213,10 @@ impl<'a> Changes<'a> {
         if own.is_none_or(|own| !self.moved.contains(own)) {
             let directory = hidden.kind == Kind::Directory;
             self.tell(path, ChangeKind::Deleted, directory, hidden.mode, Some(&hidden));
+            let original = self.found.last_mut().and_then(|told| told.original.as_mut());
+            if let Some(original) = original {
+                original.hidden = entry.since.map(system_time);
+            }
         }
     }
 
@@ -298,6 +299,7 @@ impl<'a> Changes<'a> {
             changed: system_time(seen.changed),
             mode: seen.mode,
             directory: seen.kind == Kind::Directory,
+            hidden: None,
             links: seen.links,
             digest: digest.map(Digest::from_bytes),
         }

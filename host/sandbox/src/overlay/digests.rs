@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
+use super::bases::{self, Bases};
 use super::record::Seen;
 
 /// Files that wait, each held open. The next one is not put off.
@@ -17,15 +18,16 @@ const LARGEST: u64 = 256 << 20;
 const STEP: usize = 256 << 10;
 
 /// Files of which digests are wanted, and those that are made.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     idle: Condvar,
+    bases: Arc<Bases>,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +39,11 @@ struct State {
 }
 
 impl Queue {
+    pub(super) fn new(bases: Arc<Bases>) -> Self {
+        let (state, idle) = (Mutex::default(), Condvar::new());
+        Self { shared: Arc::new(Shared { state, idle, bases }) }
+    }
+
     /// Wants the digest of a file that was this when it was opened.
     pub(super) fn add(&self, seen: Seen, file: File) {
         if seen.size > LARGEST {
@@ -93,14 +100,14 @@ impl Shared {
     }
 
     fn make(&self, seen: Seen, file: &File) {
-        if let Some(digest) = digest(&seen, file) {
+        if let Some(digest) = digest(&seen, file, &self.bases) {
             self.lock().made.push((seen, digest));
         }
     }
 }
 
-/// The SHA-256 of a file, if it was the same before and after.
-pub(super) fn digest(seen: &Seen, file: &File) -> Option<[u8; 32]> {
+/// The SHA-256 of a file, if it was the same before and after. A text is kept under it.
+pub(super) fn digest(seen: &Seen, file: &File, bases: &Bases) -> Option<[u8; 32]> {
     let same = || rustix::fs::fstat(file).is_ok_and(|stat| Seen::of(&stat) == *seen);
     if seen.size > LARGEST || !same() {
         return None;
@@ -108,16 +115,25 @@ pub(super) fn digest(seen: &Seen, file: &File) -> Option<[u8; 32]> {
     let mut sum = Sha256::new();
     let mut buffer = vec![0; STEP];
     let mut at = 0;
+    let mut base = Vec::new();
     while at <= seen.size {
         match file.read_at(&mut buffer, at) {
             Ok(0) => break,
             Ok(read) => {
-                sum.update(buffer.get(..read)?);
+                let part = buffer.get(..read)?;
+                sum.update(part);
+                if seen.size <= bases::LARGEST {
+                    base.extend_from_slice(part);
+                }
                 at += read as u64;
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(_) => return None,
         }
     }
-    same().then(|| sum.finalize().into())
+    let digest = same().then(|| sum.finalize().into())?;
+    if seen.size <= bases::LARGEST {
+        bases.keep(digest, &base);
+    }
+    Some(digest)
 }

@@ -93,6 +93,12 @@ impl Journal {
         (self.file, self.len, self.compact) = (file, len, len);
         Ok(())
     }
+
+    /// Waits until it is on the disk, under its name.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        Ok(rustix::fs::fsync(&self.layer)?)
+    }
 }
 
 /// Writes an index anew, beside the old one, and puts it in its place.

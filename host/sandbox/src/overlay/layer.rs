@@ -49,8 +49,8 @@ impl Layer {
             ),
             errno => errno.into(),
         })?;
-        let files = below(&dir, FILES)?;
-        let empty = Arc::new(File::from(below(&dir, EMPTY)?));
+        let files = below(dir.as_fd(), FILES)?;
+        let empty = Arc::new(File::from(below(dir.as_fd(), EMPTY)?));
         Ok(Self { dir, files, empty, _lock: lock })
     }
 
@@ -114,7 +114,7 @@ impl Layer {
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn below(dir: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+pub(super) fn below(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     match mkdirat(dir, name, Mode::from_raw_mode(0o700)) {
         Err(errno) if errno != Errno::EXIST => return Err(errno),
         _ => {}

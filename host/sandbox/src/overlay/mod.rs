@@ -8,6 +8,7 @@
 //! - [`lower`] and [`layer`] are the two directories;
 //! - [`view`] finds things in both as one, [`acts`] changes them, [`changes`] tells the host what
 //!   was changed;
+//! - [`bases`] are the texts that a merge begins with, [`host`] is for who applies changes;
 //! - [`room`] is the quota, [`state`] what all clones of an overlay share.
 //!
 //! A content is written before the record that gives it a name, and removed after the record that
@@ -19,8 +20,10 @@
 //! copied first, and its other names keep the old content.
 
 mod acts;
+mod bases;
 mod changes;
 mod digests;
+mod host;
 mod journal;
 mod layer;
 mod lower;
@@ -42,7 +45,9 @@ use belljar_policy::ShownPath as _;
 use rustix::fs::{AtFlags, statat};
 
 pub(crate) use self::acts::Fault;
+use self::bases::Bases;
 pub use self::changes::{Change, ChangeKind, Original};
+pub use self::host::{Settled, Unsettled, UnsettledFile};
 use self::journal::Journal;
 use self::layer::Layer;
 use self::lower::Root;
@@ -126,7 +131,7 @@ impl Overlay {
     }
 
     /// The lower directory, held open.
-    pub(crate) fn lower(&self) -> &Arc<File> {
+    pub fn lower(&self) -> &Arc<File> {
         self.shared.lower.handle()
     }
 
@@ -169,6 +174,8 @@ impl Shared {
         for record in &records {
             tree.apply(record).map_err(|_| misfit())?;
         }
+        let bases = Arc::new(Bases::open(layer.dir(), &room)?);
+        bases.retain(&tree.digests());
         let uppers = adopt(&layer, &room, &mut tree)?;
         room.opens_with(tree.count());
         let state = State { tree, journal, uppers, readers: HashMap::new(), live_readers: 0 };
@@ -178,7 +185,8 @@ impl Shared {
             layer,
             room,
             state: Mutex::new(state),
-            digests: digests::Queue::default(),
+            digests: digests::Queue::new(Arc::clone(&bases)),
+            bases,
         })
     }
 }

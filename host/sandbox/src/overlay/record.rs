@@ -79,6 +79,9 @@ pub(crate) enum Act {
     Times { path: Rel, times: Times },
     /// The SHA-256 of what was seen.
     Digest { seen: Seen, digest: [u8; 32] },
+    /// The host has changed the lower directory by what this index said, and the index with it.
+    /// The number says which time it was.
+    Settled { number: u64 },
 }
 
 /// A change and its time.
@@ -220,6 +223,10 @@ impl Record {
                 out.seen(seen);
                 out.0.extend_from_slice(digest);
             }
+            Act::Settled { number } => {
+                out.byte(8);
+                out.number(*number);
+            }
         }
         out.0
     }
@@ -262,6 +269,7 @@ impl Record {
                 Act::Times { path, times: Times { accessed, modified } }
             }
             7 => Act::Digest { seen: from.seen()?, digest: from.take()? },
+            8 => Act::Settled { number: from.number()? },
             _ => return None,
         };
         from.0.is_empty().then_some(Self { at, act })
@@ -438,6 +446,7 @@ mod tests {
             any::<u64>().prop_map(|id| Act::CopiedUp { id }),
             (rel(), times).prop_map(|(path, times)| Act::Times { path, times }),
             (seen(), any::<[u8; 32]>()).prop_map(|(seen, digest)| Act::Digest { seen, digest }),
+            any::<u64>().prop_map(|number| Act::Settled { number }),
         ]
     }
 

@@ -133,13 +133,18 @@ impl Room {
         self.used.load(Ordering::Relaxed)
     }
 
-    fn take(&self, bytes: u64) -> Result<(), Full> {
+    pub(super) fn take(&self, bytes: u64) -> Result<(), Full> {
         taken(&self.used, bytes, self.quota.bytes, "the overlay holds")?;
         let Some(pool) = &self.pool else { return Ok(()) };
         pool.take(bytes).inspect_err(|_| less(&self.used, bytes))
     }
 
-    fn give(&self, bytes: u64) {
+    /// Takes what is there already, whether there is room for it or not; its pool has counted it.
+    pub(super) fn holds(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn give(&self, bytes: u64) {
         if self.closing.load(Ordering::Relaxed) {
             return;
         }
@@ -178,7 +183,7 @@ impl Upper {
     /// Takes what is there already, whether there is room for it or not.
     pub(super) fn holds(&self, bytes: u64) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        self.room.used.fetch_add(bytes, Ordering::Relaxed);
+        self.room.holds(bytes);
         *held = held.saturating_add(bytes);
     }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use super::bases::Bases;
 use super::digests::Queue;
 use super::journal::Journal;
 use super::layer::Layer;
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     pub(super) room: Arc<Room>,
     pub(super) state: Mutex<State>,
     pub(super) digests: Queue,
+    pub(super) bases: Arc<Bases>,
 }
 
 /// What changes.

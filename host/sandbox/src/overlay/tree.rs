@@ -6,9 +6,12 @@
 //! directory. The one way to change a tree is [`Tree::apply`], for a change that is made now and
 //! for one that is read from the index.
 
+mod settle;
+
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 
+pub(super) use self::settle::{Done, Taken};
 use super::record::{Act, FileRecord, MODE, Origin, Record, Seen, Time, Times};
 use super::rel::Rel;
 
@@ -16,7 +19,7 @@ use super::rel::Rel;
 pub(super) const ROOT: u64 = 0;
 
 /// All that differs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Tree {
     dirs: HashMap<u64, Directory>,
     files: HashMap<u64, FileNode>,
@@ -29,10 +32,12 @@ pub(super) struct Tree {
     next_file: u64,
     /// Entries that count for the quota: all but directories in their own places.
     count: u64,
+    /// The number of what the host did last to the lower directory: see [`Act::Settled`].
+    settled: u64,
 }
 
 /// A directory in which something differs, or which leads to one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Directory {
     parent: Option<(u64, OsString)>,
     /// Its path below. `None` = nothing of the lower directory is seen through it.
@@ -45,7 +50,7 @@ pub(super) struct Directory {
 }
 
 /// The directory below that is seen through one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Lower {
     pub(super) rel: Rel,
     /// What it was when it was moved.
@@ -53,12 +58,14 @@ pub(super) struct Lower {
 }
 
 /// A name that a directory knows.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Entry {
     /// `None` = nothing has this name.
     pub(super) node: Option<Node>,
     /// What the name means in the lower directory.
     pub(super) hidden: Option<Seen>,
+    /// When that was hidden; of a directory: the first of what it held.
+    pub(super) since: Option<Time>,
 }
 
 /// What a name means.
@@ -69,7 +76,7 @@ pub(super) enum Node {
 }
 
 /// A file that was changed, moved, linked or made.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FileNode {
     pub(super) names: u32,
     pub(super) record: FileRecord,
@@ -101,6 +108,7 @@ impl Tree {
             next_dir: ROOT + 1,
             next_file: 1,
             count: 0,
+            settled: 0,
         }
     }
 
@@ -186,7 +194,7 @@ impl Tree {
                 }
                 let (record, times) = (file.clone(), Times::default());
                 self.files.insert(*id, FileNode { names: 1, record, times });
-                let gone = self.put(dir, name, Some(Node::File(*id)), *hidden)?;
+                let gone = self.put(dir, name, Some(Node::File(*id)), (*hidden, at))?;
                 if *new {
                     self.touch(dir, at);
                 }
@@ -195,7 +203,7 @@ impl Tree {
             Act::Link { path, id, hidden } => {
                 let (dir, name) = self.place(path)?;
                 self.files.get_mut(id).ok_or(Misfit)?.names += 1;
-                let gone = self.put(dir, name, Some(Node::File(*id)), *hidden)?;
+                let gone = self.put(dir, name, Some(Node::File(*id)), (*hidden, at))?;
                 self.touch(dir, at);
                 Ok(gone)
             }
@@ -210,13 +218,13 @@ impl Tree {
                     new.times = Times { accessed: Some(at), modified: Some(at) };
                     new.changed = Some(at);
                 }
-                let gone = self.put(dir, name, Some(Node::Directory(id)), *hidden)?;
+                let gone = self.put(dir, name, Some(Node::Directory(id)), (*hidden, at))?;
                 self.touch(dir, at);
                 Ok(gone)
             }
             Act::Gone { path, hidden } => {
                 let (dir, name) = self.place(path)?;
-                let gone = self.put(dir, name, None, *hidden)?;
+                let gone = self.put(dir, name, None, (*hidden, at))?;
                 self.touch(dir, at);
                 Ok(gone)
             }
@@ -235,6 +243,10 @@ impl Tree {
             }
             Act::Digest { seen, digest } => {
                 self.digests.insert(*seen, *digest);
+                Ok(None)
+            }
+            Act::Settled { number } => {
+                self.settled = *number;
                 Ok(None)
             }
         }
@@ -260,9 +272,10 @@ impl Tree {
         };
         self.uncount(old, &old_name);
         let from_entries = &mut self.dirs.get_mut(&old).ok_or(Misfit)?.entries;
-        from_entries.remove(&old_name);
+        let earlier = from_entries.remove(&old_name).and_then(|entry| entry.since);
         if left.is_some() {
-            from_entries.insert(old_name, Entry { node: None, hidden: left });
+            let since = Some(earlier.unwrap_or(at));
+            from_entries.insert(old_name, Entry { node: None, hidden: left, since });
             self.count += 1;
         }
         if let Node::Directory(id) = node {
@@ -278,7 +291,7 @@ impl Tree {
                 self.by_lower.remove(&lower.rel);
             }
         }
-        let gone = self.put(new, new_name, Some(node), hidden)?;
+        let gone = self.put(new, new_name, Some(node), (hidden, at))?;
         if let (Node::File(id), Some(mode)) = (node, mode) {
             self.files.get_mut(&id).ok_or(Misfit)?.record.mode = mode;
         }
@@ -337,7 +350,7 @@ impl Tree {
                 let id = self.add_dir(dir, name.to_owned(), lower, MODE);
                 let entries = &mut self.dirs.get_mut(&dir).ok_or(Misfit)?.entries;
                 let node = Some(Node::Directory(id));
-                entries.insert(name.to_owned(), Entry { node, hidden: None });
+                entries.insert(name.to_owned(), Entry { node, hidden: None, since: None });
                 Ok(id)
             }
         }
@@ -362,13 +375,14 @@ impl Tree {
         dir: u64,
         name: OsString,
         node: Option<Node>,
-        hidden: Option<Seen>,
+        (hidden, at): (Option<Seen>, Time),
     ) -> Result<Option<u64>, Misfit> {
         self.uncount(dir, &name);
+        let since = hidden.map(|_| self.hidden_since(dir, &name).unwrap_or(at));
         let entries = &mut self.dirs.get_mut(&dir).ok_or(Misfit)?.entries;
         let before = entries.remove(&name).and_then(|entry| entry.node);
         if node.is_some() || hidden.is_some() {
-            entries.insert(name.clone(), Entry { node, hidden });
+            entries.insert(name.clone(), Entry { node, hidden, since });
             if self.counts(dir, &name) {
                 self.count += 1;
             }
@@ -381,6 +395,17 @@ impl Tree {
             }
             None => None,
         })
+    }
+
+    /// Since when a name is hidden, or the first of what it holds.
+    fn hidden_since(&self, dir: u64, name: &OsStr) -> Option<Time> {
+        let entry = self.dirs.get(&dir)?.entries.get(name)?;
+        let held = match entry.node {
+            Some(Node::Directory(id)) => self.dirs.get(&id),
+            Some(Node::File(_)) | None => None,
+        };
+        let held = held.into_iter().flat_map(|held| held.entries.values());
+        held.filter_map(|entry| entry.since).chain(entry.since).min()
     }
 
     fn lose_name(&mut self, id: u64) -> Option<u64> {
@@ -432,6 +457,9 @@ impl Tree {
         let mut dump = Dump::of(self);
         dump.dir(ROOT, &Rel::default());
         dump.digests();
+        if self.settled > 0 {
+            dump.tell(Act::Settled { number: self.settled });
+        }
         let Dump { records, times, .. } = dump;
         records.into_iter().chain(times).collect()
     }
@@ -443,6 +471,8 @@ struct Dump<'a> {
     told: HashMap<u64, ()>,
     seen: Vec<Seen>,
     records: Vec<Record>,
+    /// Since when the name is hidden that is told.
+    at: Time,
     /// Last: telling an entry touches its directory.
     times: Vec<Record>,
 }
@@ -454,6 +484,7 @@ impl<'a> Dump<'a> {
             told: HashMap::new(),
             seen: Vec::new(),
             records: Vec::new(),
+            at: Time::default(),
             times: Vec::new(),
         }
     }
@@ -465,6 +496,7 @@ impl<'a> Dump<'a> {
         for (name, entry) in names {
             let path = path.join(name);
             self.seen.extend(entry.hidden);
+            self.at = entry.since.unwrap_or_default();
             match entry.node {
                 None => self.tell(Act::Gone { path, hidden: entry.hidden }),
                 Some(Node::File(id)) => self.file(id, path, entry.hidden),
@@ -516,6 +548,6 @@ impl<'a> Dump<'a> {
     }
 
     fn tell(&mut self, act: Act) {
-        self.records.push(Record { at: Time::default(), act });
+        self.records.push(Record { at: self.at, act });
     }
 }

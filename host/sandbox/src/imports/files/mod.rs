@@ -22,7 +22,7 @@ mod disk;
 mod host;
 mod ledger;
 mod mount;
-mod names;
+pub(crate) mod names;
 mod open;
 mod over;
 mod paths;

@@ -6,7 +6,7 @@ use belljar_policy::PROTECTED_NAMES;
 /// could stand on. Letter case is folded, characters that HFS+ ignores are dropped, and so
 /// are the endings that Windows ignores: `AGENTS.md::$DATA`, `AGENTS.md.`. Too much is
 /// protected rather than too little.
-pub(crate) fn is_protected(name: &str) -> bool {
+pub fn is_protected(name: &str) -> bool {
     let name = name.split(':').next().unwrap_or(name);
     let name = name.trim_end_matches(['.', ' ']);
     // The names themselves are ASCII, so folding is needed only for a spelling that is not.

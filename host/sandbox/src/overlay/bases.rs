@@ -1,0 +1,113 @@
+//! Contents that texts had before they were changed first: what both sides began with, when a file
+//! was changed in the overlay and below.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::layer::below;
+use super::room::Room;
+
+/// Bytes of a text that is kept. Nobody merges larger ones.
+pub(super) const LARGEST: u64 = 4 << 20;
+/// Bytes in which a zero says that it is no text, as git has it.
+const LOOKED_AT: usize = 8000;
+/// The part of the quota that bases may take: the agent's own files come first.
+const PART: u64 = 4;
+
+const NEW: &str = "new";
+
+/// The directory of the layer that has them, named by their SHA-256.
+#[derive(Debug)]
+pub(super) struct Bases {
+    dir: OwnedFd,
+    room: Arc<Room>,
+    held: Mutex<HashMap<[u8; 32], u64>>,
+}
+
+impl Bases {
+    pub(super) fn open(layer: BorrowedFd<'_>, room: &Arc<Room>) -> io::Result<Self> {
+        let dir = below(layer, "bases")?;
+        let mut held = HashMap::new();
+        for entry in Dir::read_from(&dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_bytes() == b"." || name.to_bytes() == b".." {
+                continue;
+            }
+            match name.to_str().ok().and_then(digest_of) {
+                Some(digest) => {
+                    let stat = statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                    let size = u64::try_from(stat.st_size).unwrap_or(0);
+                    room.holds(size);
+                    held.insert(digest, size);
+                }
+                None => unlinkat(&dir, name, AtFlags::empty())?,
+            }
+        }
+        Ok(Self { dir, room: Arc::clone(room), held: Mutex::new(held) })
+    }
+
+    /// Keeps a content, if it is a text and there is room. Without it there is no merge, and no harm.
+    pub(super) fn keep(&self, digest: [u8; 32], content: &[u8]) {
+        let mut held = self.lock();
+        let size = content.len() as u64;
+        let most = self.room.quota().bytes / PART;
+        let looked_at = content.get(..LOOKED_AT).unwrap_or(content);
+        let fits = held.values().sum::<u64>().saturating_add(size) <= most;
+        if held.contains_key(&digest) || looked_at.contains(&0) || !fits {
+            return;
+        }
+        if self.room.take(size).is_err() {
+            return;
+        }
+        match self.write(digest, content) {
+            Ok(()) => drop(held.insert(digest, size)),
+            Err(_) => self.room.give(size),
+        }
+    }
+
+    fn write(&self, digest: [u8; 32], content: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o600);
+        let mut file = File::from(openat(&self.dir, NEW, flags | OFlags::CLOEXEC, mode)?);
+        file.write_all(content)?;
+        Ok(renameat(&self.dir, NEW, &self.dir, name(digest))?)
+    }
+
+    pub(super) fn open_file(&self, digest: [u8; 32]) -> Result<File, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(self.dir.as_fd(), name(digest), flags, Mode::empty()).map(File::from)
+    }
+
+    /// Removes those that nobody asks for any more.
+    pub(super) fn retain(&self, wanted: &HashSet<[u8; 32]>) {
+        self.lock().retain(|digest, size| {
+            let stays = wanted.contains(digest)
+                || unlinkat(&self.dir, name(*digest), AtFlags::empty()).is_err();
+            if !stays {
+                self.room.give(*size);
+            }
+            stays
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], u64>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn name(digest: [u8; 32]) -> String {
+    crate::Digest::from_bytes(digest).to_string()
+}
+
+fn digest_of(name: &str) -> Option<[u8; 32]> {
+    crate::Digest::from_hex(name)
+        .filter(|digest| digest.to_string() == name)
+        .map(|it| *it.as_bytes())
+}

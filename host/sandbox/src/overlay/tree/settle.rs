@@ -1,0 +1,428 @@
+//! Changes to the index that are the host's: it has done to the lower directory what the index says,
+//! took that back, or gives up what the index says.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+
+use super::super::record::{FileRecord, MODE, Origin, Seen, Time, Times};
+use super::super::rel::{Rel, split};
+use super::{Entry, FileNode, Lower, Node, ROOT, Tree};
+
+/// What the lower directory has by now. Places in the lower directory are those before all moves;
+/// the others are where guests see things.
+#[derive(Debug, Default)]
+pub(in super::super) struct Done {
+    /// Places at which the lower directory has nothing any more.
+    pub(in super::super) gone: Vec<Rel>,
+    /// From a place in the lower directory to where guests see it.
+    pub(in super::super) moved: Vec<(Rel, Rel)>,
+    pub(in super::super) directories: Vec<Rel>,
+    pub(in super::super) files: Vec<Rel>,
+}
+
+/// What the lower directory has no longer, or has again, with what is there now.
+#[derive(Debug, Default)]
+pub(in super::super) struct Taken {
+    pub(in super::super) gone: Vec<(Rel, Seen)>,
+    pub(in super::super) moved: Vec<(Rel, Rel, Seen)>,
+    pub(in super::super) directories: Vec<Rel>,
+    /// Where guests see it, its number in the layer, and its permissions and origin.
+    pub(in super::super) files: Vec<(Rel, u64, u32, Option<Origin>)>,
+}
+
+impl Tree {
+    /// The number of the last time that the host did something.
+    pub(in super::super) fn settled(&self) -> u64 {
+        self.settled
+    }
+
+    /// Sees the lower directory where it has what the index says. Gives the files that have no name
+    /// any more.
+    pub(in super::super) fn settle(&mut self, number: u64, done: &Done) -> Vec<u64> {
+        let mut lost = Vec::new();
+        for lower in done.gone.iter().chain(done.moved.iter().map(|(from, _)| from)) {
+            self.vacate(lower);
+        }
+        let moves = done.moved.iter().map(|(from, to)| (from.clone(), to.clone()));
+        self.relocate(&moves.collect());
+        for path in &done.directories {
+            if let Some(Node::Directory(id)) = self.node_at(path) {
+                self.set_origin(id, Some(Lower { rel: path.clone(), seen: None }));
+            }
+        }
+        for path in &done.files {
+            lost.extend(self.let_through(path));
+        }
+        for (_, to) in &done.moved {
+            match self.node_at(to) {
+                Some(Node::Directory(id)) => {
+                    let lower = Lower { rel: to.clone(), seen: None };
+                    self.set_origin(id, Some(lower));
+                }
+                // Its other names are links to it.
+                Some(Node::File(id)) if self.file(id).is_some_and(|file| file.names > 1) => {}
+                Some(Node::File(_)) => lost.extend(self.let_through(to)),
+                None => {}
+            }
+        }
+        self.settled = number;
+        self.tidy_up();
+        lost
+    }
+
+    /// Forgets what differs at these paths and below. Gives the files that have no name any more.
+    pub(in super::super) fn discard(&mut self, paths: &[Rel]) -> Vec<u64> {
+        let (mut lost, mut back) = (Vec::new(), Vec::new());
+        for path in paths {
+            if path.as_bytes().is_empty() {
+                self.drop_below(ROOT, &mut lost, &mut back);
+            } else if let Some((dir, name)) = self.find(path) {
+                self.drop_name(dir, &name, &mut lost, &mut back);
+            }
+        }
+        for lower in &back {
+            let known = self.dir_of(lower);
+            if let Some(entries) = known.and_then(|(id, _)| self.dirs.get_mut(&id))
+                && let Some((_, name)) = split(lower.as_bytes())
+                && entries.entries.get(name).is_some_and(|entry| entry.node.is_none())
+            {
+                entries.entries.remove(name);
+            }
+        }
+        self.hide_moved();
+        self.tidy_up();
+        lost
+    }
+
+    /// The contrary of [`Self::settle`].
+    pub(in super::super) fn unsettle(&mut self, number: u64, taken: &Taken) {
+        let moves = taken.moved.iter().map(|(from, to, _)| (to.clone(), from.clone()));
+        self.relocate(&moves.collect());
+        let made = taken.directories.iter().map(|path| (path, None));
+        let moved = taken.moved.iter().map(|(from, to, seen)| (to, Some((from, *seen))));
+        let mut all: Vec<_> = made.chain(moved).collect();
+        all.sort_by_key(|(path, _)| *path);
+        for (path, from) in all {
+            self.show_again(path, from);
+        }
+        for (path, id, mode, origin) in &taken.files {
+            let hidden = origin.as_ref().map(|origin| origin.seen);
+            let file = FileRecord { copied: true, mode: *mode, origin: origin.clone() };
+            self.show_file(path, *id, file, hidden);
+        }
+        let moved = taken.moved.iter().map(|(from, _, seen)| (from, seen));
+        for (lower, seen) in taken.gone.iter().map(|(lower, seen)| (lower, seen)).chain(moved) {
+            self.hide(lower, *seen);
+        }
+        self.settled = number;
+        self.tidy_up();
+    }
+
+    /// The same content stands at a place of the lower directory, as another file.
+    pub(in super::super) fn see_again(&mut self, lower: &Rel, now: Seen) {
+        let mut olds = Vec::new();
+        if let Some((dir, name)) = self.dir_of(lower)
+            && let Some(entry) = self.dirs.get_mut(&dir).and_then(|dir| dir.entries.get_mut(&name))
+            && let Some(hidden) = &mut entry.hidden
+        {
+            olds.push(std::mem::replace(hidden, now));
+        }
+        if let Some(file) = self.file_below(lower.as_bytes()).and_then(|id| self.files.get_mut(&id))
+            && let Some(origin) = &mut file.record.origin
+        {
+            olds.push(std::mem::replace(&mut origin.seen, now));
+        }
+        if let Some(digest) = olds.iter().find_map(|old| self.digests.get(old)).copied() {
+            self.digests.insert(now, digest);
+        }
+    }
+
+    /// The digests of all that is named.
+    pub(in super::super) fn digests(&self) -> HashSet<[u8; 32]> {
+        let hidden = self.dirs.values().flat_map(|dir| dir.entries.values());
+        let hidden = hidden.filter_map(|entry| entry.hidden);
+        let origins = self.files.values().filter_map(|file| file.record.origin.as_ref());
+        let seen = hidden.chain(origins.map(|origin| origin.seen));
+        seen.filter_map(|seen| self.digest(&seen)).collect()
+    }
+
+    /// The directory of the index that a place of the lower directory lies in, and the name there.
+    fn dir_of(&self, lower: &Rel) -> Option<(u64, OsString)> {
+        let (above, name) = lower.split()?;
+        Some((self.dir_below(above)?, name.to_owned()))
+    }
+
+    /// The name that the index has at a path.
+    fn find(&self, path: &Rel) -> Option<(u64, OsString)> {
+        let mut dir = ROOT;
+        let mut names = path.names();
+        let last = names.next_back()?;
+        for name in names {
+            match self.dirs.get(&dir)?.entries.get(name)?.node? {
+                Node::Directory(id) => dir = id,
+                Node::File(_) => return None,
+            }
+        }
+        self.dirs.get(&dir)?.entries.get(last)?;
+        Some((dir, last.to_owned()))
+    }
+
+    fn node_at(&self, path: &Rel) -> Option<Node> {
+        let (dir, name) = self.find(path)?;
+        self.dirs.get(&dir)?.entries.get(&name)?.node
+    }
+
+    /// The lower directory has nothing at a place any more.
+    fn vacate(&mut self, lower: &Rel) {
+        let Some((id, name)) = self.dir_of(lower) else { return };
+        let Some(dir) = self.dirs.get_mut(&id) else { return };
+        if let Some(entry) = dir.entries.get_mut(&name) {
+            (entry.hidden, entry.since) = (None, None);
+            if entry.node.is_none() {
+                dir.entries.remove(&name);
+            }
+        }
+    }
+
+    /// Things of the lower directory have other places there.
+    fn relocate(&mut self, moves: &HashMap<Rel, Rel>) {
+        let place = |rel: &Rel| {
+            let mut above = rel.as_bytes();
+            loop {
+                if let Some(to) = moves.get(above) {
+                    let rest = rel.as_bytes().get(above.len()..).unwrap_or_default();
+                    return Rel::from_bytes(&[to.as_bytes(), rest].concat());
+                }
+                above = split(above)?.0;
+            }
+        };
+        for dir in self.dirs.values_mut() {
+            if let Some(lower) = &mut dir.origin
+                && let Some(rel) = place(&lower.rel)
+            {
+                lower.rel = rel;
+            }
+        }
+        for file in self.files.values_mut() {
+            if let Some(origin) = &mut file.record.origin
+                && let Some(rel) = place(&origin.rel)
+            {
+                origin.rel = rel;
+            }
+        }
+        self.by_lower.clear();
+        let dirs = self.dirs.iter();
+        let below = dirs.filter_map(|(id, dir)| Some((dir.origin.as_ref()?.rel.clone(), *id)));
+        self.by_lower.extend(below);
+        self.files_by_lower.clear();
+        let files = self.files.iter();
+        let below =
+            files.filter_map(|(id, file)| Some((file.record.origin.as_ref()?.rel.clone(), *id)));
+        self.files_by_lower.extend(below);
+    }
+
+    fn set_origin(&mut self, id: u64, lower: Option<Lower>) {
+        let Some(dir) = self.dirs.get_mut(&id) else { return };
+        if let Some(old) = dir.origin.take() {
+            self.by_lower.remove(&old.rel);
+        }
+        if let Some(lower) = lower {
+            self.by_lower.insert(lower.rel.clone(), id);
+            dir.origin = Some(lower);
+        }
+    }
+
+    /// Takes the index's file away from a path, so that the lower directory's is seen.
+    fn let_through(&mut self, path: &Rel) -> Option<u64> {
+        let Some(Node::File(id)) = self.node_at(path) else { return None };
+        let (dir, name) = self.find(path)?;
+        self.dirs.get_mut(&dir)?.entries.remove(&name);
+        self.let_go(id)
+    }
+
+    /// A file loses a name. Its other names have nothing to do with the lower directory from now on,
+    /// if it was copied.
+    fn let_go(&mut self, id: u64) -> Option<u64> {
+        let lost = self.lose_name(id);
+        if let Some(file) = self.files.get_mut(&id)
+            && file.record.copied
+            && let Some(origin) = file.record.origin.take()
+        {
+            self.files_by_lower.remove(&origin.rel);
+        }
+        lost
+    }
+
+    fn drop_below(&mut self, id: u64, lost: &mut Vec<u64>, back: &mut Vec<Rel>) {
+        let names = self.dirs.get(&id).map(|dir| dir.entries.keys().cloned().collect());
+        let names: Vec<OsString> = names.unwrap_or_default();
+        for name in names {
+            self.drop_name(id, &name, lost, back);
+        }
+    }
+
+    fn drop_name(&mut self, dir: u64, name: &OsStr, lost: &mut Vec<u64>, back: &mut Vec<Rel>) {
+        let known = self.dirs.get(&dir);
+        let own = known.and_then(|dir| Some(dir.origin.as_ref()?.rel.join(name)));
+        let Some(entry) = known.and_then(|dir| dir.entries.get(name)) else { return };
+        match entry.node {
+            None => {}
+            Some(Node::Directory(id)) => {
+                self.drop_below(id, lost, back);
+                if self.is_own_place(id) {
+                    return;
+                }
+                back.extend(
+                    self.dirs.get(&id).and_then(|dir| Some(dir.origin.as_ref()?.rel.clone())),
+                );
+                self.purge(id);
+            }
+            Some(Node::File(id)) => {
+                let Some(file) = self.files.get_mut(&id) else { return };
+                let origin = file.record.origin.as_ref().map(|origin| origin.rel.clone());
+                let at_home = origin.is_some() && origin == own;
+                if at_home && !file.record.copied && file.names > 1 {
+                    // It is as below, and its other names are links to it.
+                    file.times = Times::default();
+                    return;
+                }
+                back.extend(origin.filter(|_| !at_home));
+                match at_home {
+                    true => lost.extend(self.let_go(id)),
+                    false => lost.extend(self.lose_name(id)),
+                }
+            }
+        }
+        if let Some(dir) = self.dirs.get_mut(&dir) {
+            dir.entries.remove(name);
+        }
+    }
+
+    /// Forgets a directory with those below that are the lower one's own.
+    fn purge(&mut self, id: u64) {
+        let Some(dir) = self.dirs.remove(&id) else { return };
+        if let Some(lower) = &dir.origin {
+            self.by_lower.remove(&lower.rel);
+        }
+        for entry in dir.entries.values() {
+            if let Some(Node::Directory(id)) = entry.node {
+                self.purge(id);
+            }
+        }
+    }
+
+    /// What is seen elsewhere is not seen where it was.
+    fn hide_moved(&mut self) {
+        let dirs = self.dirs.iter().filter(|(id, _)| !self.is_own_place(**id));
+        let dirs = dirs.filter_map(|(_, dir)| dir.origin.as_ref());
+        let dirs = dirs.filter_map(|lower| Some((lower.rel.clone(), lower.seen?)));
+        let files = self.files.iter().filter_map(|(id, file)| {
+            let origin = file.record.origin.as_ref()?;
+            let (dir, name) = self.dir_of(&origin.rel).unzip();
+            let here = dir.and_then(|dir| self.dirs.get(&dir)?.entries.get(&name?)?.node);
+            (here != Some(Node::File(*id))).then(|| (origin.rel.clone(), origin.seen))
+        });
+        let moved: Vec<_> = dirs.chain(files).collect();
+        for (lower, seen) in moved {
+            self.hide(&lower, seen);
+        }
+    }
+
+    /// Hides a place of the lower directory, if it is seen.
+    fn hide(&mut self, lower: &Rel, seen: Seen) {
+        let mut below: Vec<&OsStr> = Vec::new();
+        let mut path = lower.as_bytes();
+        let mut dir = loop {
+            let Some((above, name)) = split(path) else { return };
+            below.push(name);
+            if let Some(id) = self.dir_below(above) {
+                break id;
+            }
+            path = above;
+        };
+        while let Some(name) = below.pop() {
+            let Some(known) = self.dirs.get_mut(&dir) else { return };
+            let entry = known.entries.get_mut(name);
+            if below.is_empty() {
+                match entry {
+                    Some(entry) => entry.hidden = entry.hidden.or(Some(seen)),
+                    None => {
+                        let since = Some(Time::now());
+                        let entry = Entry { node: None, hidden: Some(seen), since };
+                        known.entries.insert(name.to_owned(), entry);
+                    }
+                }
+                return;
+            }
+            if entry.is_some() {
+                // Something else is seen there.
+                return;
+            }
+            match self.enter(dir, name) {
+                Ok(id) => dir = id,
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// A directory is the index's own again: an empty one, or one that was moved.
+    fn show_again(&mut self, path: &Rel, from: Option<(&Rel, Seen)>) {
+        use super::super::record::Kind;
+        let is_dir = from.is_none_or(|(_, seen)| seen.kind == Kind::Directory);
+        let lower = from.map(|(rel, seen)| Lower { rel: rel.clone(), seen: Some(seen) });
+        match (self.node_at(path), lower) {
+            (Some(Node::Directory(id)), lower) if is_dir => self.set_origin(id, lower),
+            (Some(_), _) => {}
+            (None, lower) if is_dir => {
+                let Ok((dir, name)) = self.place(path) else { return };
+                let id = self.add_dir(dir, name.clone(), lower, MODE);
+                if let Some(dir) = self.dirs.get_mut(&dir) {
+                    let node = Some(Node::Directory(id));
+                    dir.entries.entry(name).or_default().node = node;
+                }
+            }
+            (None, None) => {}
+            (None, Some(Lower { rel, seen })) => {
+                let Some(seen) = seen else { return };
+                let id = self.next_file();
+                let origin = Some(Origin { rel, seen });
+                let file = FileRecord { copied: false, mode: seen.mode, origin };
+                self.show_file(path, id, file, None);
+            }
+        }
+    }
+
+    fn show_file(&mut self, path: &Rel, id: u64, record: FileRecord, hidden: Option<Seen>) {
+        let Ok((dir, name)) = self.place(path) else { return };
+        let own = self.dirs.get(&dir).and_then(|dir| Some(dir.origin.as_ref()?.rel.join(&name)));
+        let Some(dir) = self.dirs.get_mut(&dir) else { return };
+        let entry = dir.entries.entry(name).or_default();
+        if entry.node.is_some() {
+            return;
+        }
+        entry.node = Some(Node::File(id));
+        let origin = record.origin.as_ref().map(|origin| &origin.rel);
+        if hidden.is_some() && origin == own.as_ref() {
+            entry.hidden = hidden;
+        }
+        if let Some(origin) = &record.origin {
+            self.files_by_lower.insert(origin.rel.clone(), id);
+        }
+        self.passes(id);
+        self.files.insert(id, FileNode { names: 1, record, times: Times::default() });
+    }
+
+    /// Counts anew, and forgets digests of what has no name.
+    fn tidy_up(&mut self) {
+        let tree = &*self;
+        let names =
+            tree.dirs.iter().flat_map(|(id, dir)| dir.entries.keys().map(move |it| (*id, it)));
+        let count = names.filter(|(dir, name)| tree.counts(*dir, name)).count();
+        self.count = count as u64;
+        let hidden = self.dirs.values().flat_map(|dir| dir.entries.values());
+        let hidden = hidden.filter_map(|entry| entry.hidden);
+        let origins = self.files.values().filter_map(|file| file.record.origin.as_ref());
+        let named: HashSet<Seen> = hidden.chain(origins.map(|origin| origin.seen)).collect();
+        self.digests.retain(|seen, _| named.contains(seen));
+    }
+}
