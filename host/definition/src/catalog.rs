@@ -258,21 +258,6 @@ impl<D: Filed> Catalog<D> {
         }
     }
 
-    /// One warning for each agent that `before` had and that is gone or broken now.
-    pub fn lost_since(&self, before: &Self) -> Vec<Diagnostic> {
-        let gone = before.entries.iter().filter(|entry| self.get(&entry.id).is_none());
-        gone.flat_map(|entry| {
-            let path = entry.definition.path();
-            let mut findings = Findings::new(path);
-            let broken = self.skipped.iter().any(|skipped| skipped.path == path);
-            let why = if broken { "its file can no longer be used" } else { "its file is gone" };
-            let message = format!("{} `{}` is no longer there: {why}", D::KIND.noun, entry.id);
-            findings.warning(Place::default(), "agent-lost", message, None);
-            findings.finish()
-        })
-        .collect()
-    }
-
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
         let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
         let broken = slug.and_then(|slug| self.broken(slug));

@@ -8,13 +8,6 @@ use belljar_policy::Permission;
 use super::{GrantChange, HOST_PLACEHOLDER};
 use crate::AgentId;
 
-impl GrantChange {
-    /// Whether it has a mount whose directory only the operator can know.
-    pub fn needs_directories(&self) -> bool {
-        self.mounts.iter().any(|mount| is_unknown(mount.host.as_deref()))
-    }
-}
-
 /// The command that gives `change` to `id`. With `asked` it leaves to belljar what the agent's own
 /// file asks for, and names only directories that belljar cannot know; else it names every right.
 pub fn grant_command(id: &AgentId, change: &GrantChange, asked: bool) -> String {

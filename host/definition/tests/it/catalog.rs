@@ -145,18 +145,6 @@ fn a_name_finds_home_then_workspace_then_the_only_library() {
 }
 
 #[test]
-fn an_edit_that_breaks_a_file_removes_its_agent_aloud() {
-    let before = build(vec![home("a.md", &agent("a")), home("b.md", &agent("b"))]);
-    let after = build(vec![home("a.md", "---\nname: [\n---\n"), home("c.md", &agent("c"))]);
-    assert_eq!(ids(&after), ["home/c"]);
-    let lost: Vec<_> = after.lost_since(&before).iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(lost.join("\n"), @r#"
-    /drafts/home/agents/a.md: warning: agent `home/a` is no longer there: its file can no longer be used
-    /drafts/home/agents/b.md: warning: agent `home/b` is no longer there: its file is gone
-    "#);
-}
-
-#[test]
 fn a_library_stands_back_for_a_file_that_cannot_be_understood() {
     let files = |broken: SourceFile| vec![broken, library("one", "a.md", &agent("a"))];
     let bad = "---\nname: [\n---\nb";
