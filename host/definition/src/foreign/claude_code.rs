@@ -1,7 +1,7 @@
 //! Claude Code's tools.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, argument};
+use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, argument};
 
 const FILE_PATH: Argument =
     argument("file_path", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -58,13 +58,7 @@ const OUTPUT_MODES: &[(&str, &str)] =
 const TASK: &[Argument] = &[
     argument("description", Text, "", "The task in a few words.")
         .becomes(Becomes::Nothing("a person sees the task itself")),
-    argument(
-        "prompt",
-        Text,
-        "task",
-        "The task, complete in itself: the subagent knows nothing of this conversation.",
-    )
-    .required(),
+    PROMPT,
     argument(
         "subagent_type",
         Text,
@@ -179,10 +173,7 @@ pub(super) const TOOLS: &[ForeignTool] = &[
     ForeignTool {
         name: "Bash",
         tool: "shell",
-        description: "Runs a command in a POSIX shell inside the sandbox, at `/workspace` to \
-            begin with; the working directory and variables last from call to call. The usual \
-            text and file utilities are there; git, compilers, package managers and interpreters \
-            are not, nor is the network.",
+        description: SHELL,
         arguments: &[
             argument("command", Text, "command", "The command.").required(),
             argument("description", Text, "", "What it does, in a few words.")

@@ -2,7 +2,7 @@
 //! know them by the names here.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, argument};
+use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, agent, argument};
 
 const FILE_PATH: Argument =
     argument("filePath", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -105,10 +105,7 @@ pub(super) const TOOLS: &[ForeignTool] = &[
     ForeignTool {
         name: "run_in_terminal",
         tool: "shell",
-        description: "Runs a command in a POSIX shell inside the sandbox, at `/workspace` to \
-            begin with; the working directory and variables last from call to call. The usual \
-            text and file utilities are there; git, compilers, package managers and interpreters \
-            are not, nor is the network.",
+        description: SHELL,
         arguments: &[
             argument("command", Text, "command", "The command.").required(),
             argument("explanation", Text, "", "What it does, in a sentence.")
@@ -137,21 +134,10 @@ pub(super) const TOOLS: &[ForeignTool] = &[
         description: "Hands a task to a subagent and waits for its conclusion, which is all that \
             comes back.",
         arguments: &[
-            argument(
-                "prompt",
-                Text,
-                "task",
-                "The task, complete in itself: the subagent knows nothing of this conversation.",
-            )
-            .required(),
+            PROMPT,
             argument("description", Text, "", "The task in a few words.")
                 .becomes(Becomes::Nothing("a person sees the task itself")),
-            argument(
-                "agentName",
-                Text,
-                "agent",
-                "The name of the agent, from the list in your instructions.",
-            ),
+            agent("agentName"),
         ],
         given: &[],
     },

@@ -1,7 +1,7 @@
 //! Gemini CLI's tools.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, argument};
+use super::{Argument, Becomes, ForeignTool, Given, SHELL, argument};
 
 const FILE_PATH: Argument =
     argument("file_path", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -141,10 +141,7 @@ pub(super) const TOOLS: &[ForeignTool] = &[
     ForeignTool {
         name: "run_shell_command",
         tool: "shell",
-        description: "Runs a command in a POSIX shell inside the sandbox, at `/workspace` to \
-            begin with; the working directory and variables last from call to call. The usual \
-            text and file utilities are there; git, compilers, package managers and interpreters \
-            are not, nor is the network.",
+        description: SHELL,
         arguments: &[
             argument("command", Text, "command", "The command.").required(),
             argument("description", Text, "", "What it does, in a few words.")

@@ -141,6 +141,27 @@ impl ForeignTool {
 /// of such objects becomes a list of these members.
 pub const SELF: &str = ".";
 
+/// The description of each shell.
+const SHELL: &str = "Runs a command in a POSIX shell inside the sandbox, at `/workspace` to begin \
+    with; the working directory and variables last from call to call. The usual text and file \
+    utilities are there; git, compilers, package managers and interpreters are not, nor is the \
+    network.";
+
+/// The task of a subagent.
+const PROMPT: Argument = argument(
+    "prompt",
+    ArgumentKind::Text,
+    "task",
+    "The task, complete in itself: the subagent knows nothing of this conversation.",
+)
+.required();
+
+/// The agent that is to be the subagent.
+const fn agent(name: &'static str) -> Argument {
+    let names = "The name of the agent, from the list in your instructions.";
+    argument(name, ArgumentKind::Text, "agent", names)
+}
+
 /// An argument that is only renamed.
 const fn argument(
     name: &'static str,

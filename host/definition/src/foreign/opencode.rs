@@ -1,7 +1,7 @@
 //! OpenCode's tools.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, argument};
+use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, agent, argument};
 
 const FILE_PATH: Argument =
     argument("filePath", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -128,10 +128,7 @@ pub(super) const TOOLS: &[ForeignTool] = &[
     ForeignTool {
         name: "bash",
         tool: "shell",
-        description: "Runs a command in a POSIX shell inside the sandbox, at `/workspace` to \
-            begin with; the working directory and variables last from call to call. The usual \
-            text and file utilities are there; git, compilers, package managers and interpreters \
-            are not, nor is the network.",
+        description: SHELL,
         arguments: &[
             argument("command", Text, "command", "The command.").required(),
             argument("description", Text, "", "What it does, in a few words.")
@@ -173,19 +170,8 @@ pub(super) const TOOLS: &[ForeignTool] = &[
         arguments: &[
             argument("description", Text, "", "The task in a few words.")
                 .becomes(Becomes::Nothing("a person sees the task itself")),
-            argument(
-                "prompt",
-                Text,
-                "task",
-                "The task, complete in itself: the subagent knows nothing of this conversation.",
-            )
-            .required(),
-            argument(
-                "subagent_type",
-                Text,
-                "agent",
-                "The name of the agent, from the list in your instructions.",
-            ),
+            PROMPT,
+            agent("subagent_type"),
         ],
         given: &[],
     },

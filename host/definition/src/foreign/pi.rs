@@ -1,7 +1,7 @@
 //! pi's tools.
 
 use super::ArgumentKind::{Flag, Items, Number, Text};
-use super::{Argument, Becomes, ForeignTool, Given, argument};
+use super::{Argument, Becomes, ForeignTool, Given, SHELL, argument};
 
 const FILE: Argument =
     argument("path", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -51,10 +51,7 @@ pub(super) const TOOLS: &[ForeignTool] = &[
     ForeignTool {
         name: "bash",
         tool: "shell",
-        description: "Runs a command in a POSIX shell inside the sandbox, at `/workspace` to \
-            begin with; the working directory and variables last from call to call. The usual \
-            text and file utilities are there; git, compilers, package managers and interpreters \
-            are not, nor is the network.",
+        description: SHELL,
         arguments: &[
             argument("command", Text, "command", "The command.").required(),
             argument("timeout", Number, "", "Seconds it may take.")
