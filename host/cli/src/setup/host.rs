@@ -386,11 +386,19 @@ pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
 /// INV-178: what agents may write under these settings: the workspace, whoever is granted it in the
 /// end, and every mount to be written.
 fn written(settings: &Settings, places: &Places) -> Vec<PathBuf> {
-    let mounts = settings.mounts(&places.workspace).into_iter();
-    let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite).map(|mount| mount.host);
-    let paths = mounts.chain([places.workspace.clone()]);
-    let paths: BTreeSet<PathBuf> = paths.filter_map(|path| path.canonicalize().ok()).collect();
+    let mounted = mounted_to_write(settings, places);
+    let paths: BTreeSet<PathBuf> = mounted.chain(places.workspace.canonicalize()).collect();
     paths.into_iter().collect()
+}
+
+/// The directories that these settings let agents write, links followed.
+pub(crate) fn mounted_to_write(
+    settings: &Settings,
+    places: &Places,
+) -> impl Iterator<Item = PathBuf> {
+    let mounts = settings.mounts(&places.workspace).into_iter();
+    let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite);
+    mounts.filter_map(|mount| mount.host.canonicalize().ok())
 }
 
 /// INV-155: where belljar keeps what decides about agents, the program included. What is not there is

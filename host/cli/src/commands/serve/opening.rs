@@ -13,7 +13,6 @@ use async_trait::async_trait;
 use belljar_agent::{Hooks, Host};
 use belljar_definition::{HookSetting, ModelSetting, Settings};
 use belljar_os_sandbox::Reach;
-use belljar_policy::Access;
 use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
 use belljar_session::{Admission, Look, Renew, Service, ServiceLimits};
@@ -103,9 +102,7 @@ fn written_beside(own: &Path) -> Vec<PathBuf> {
 /// The directories that a home lets agents write, links followed; none where it is not valid.
 fn granted(places: &Places) -> Vec<PathBuf> {
     let Ok(settings) = host::settings(places) else { return Vec::new() };
-    let mounts = settings.mounts(&places.workspace).into_iter();
-    let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite);
-    mounts.filter_map(|mount| mount.host.canonicalize().ok()).collect()
+    host::mounted_to_write(&settings, places).collect()
 }
 
 /// INV-151: the directories of a tenant in which its agents may write, wherever the data root lies:
