@@ -3,8 +3,12 @@
 //! than they are sent. What was billed says how much the next step takes at the least.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use belljar_definition::AgentId;
+use belljar_model::Reply;
+
+use crate::agent_loop::machine::counted;
 use crate::limits::MAX_BYTES_PER_TOKEN;
 
 /// Steps of an agent that are remembered: about those of one turn.
@@ -13,9 +17,13 @@ const MAX_STEPS: usize = 8;
 /// Agents with their models that are remembered; past it all are forgotten and learnt anew.
 const MAX_AGENTS: usize = 1_024;
 
-/// The last steps of each agent with each model. Process-wide for one tenant, and not stored.
+/// The bills of each agent with each model. Process-wide for one tenant, and not stored.
 #[derive(Debug, Default)]
-pub(crate) struct Billed(Mutex<HashMap<(String, String), VecDeque<Step>>>);
+pub(crate) struct Billed(Mutex<HashMap<(AgentId, String), Arc<Bills>>>);
+
+/// The last steps of one agent with one model.
+#[derive(Debug, Default)]
+pub(crate) struct Bills(Mutex<VecDeque<Step>>);
 
 /// The bill of one step.
 #[derive(Debug, Clone, Copy)]
@@ -27,26 +35,33 @@ struct Step {
 }
 
 impl Billed {
-    /// Remembers a step.
-    pub(crate) fn note(&self, agent: &str, model: &str, bytes: u64, (input, output): (u64, u64)) {
+    /// The bills of this agent with this model: looked up once for a run, and not at each step.
+    pub(crate) fn of(&self, agent: &AgentId, model: &str) -> Arc<Bills> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (agent.to_owned(), model.to_owned());
+        let key = (agent.clone(), model.to_owned());
         if all.len() >= MAX_AGENTS && !all.contains_key(&key) {
             all.clear();
         }
-        let steps = all.entry(key).or_default();
+        Arc::clone(all.entry(key).or_default())
+    }
+}
+
+impl Bills {
+    /// Remembers a step with a prompt of so many bytes.
+    pub(crate) fn note(&self, bytes: u64, reply: &Reply) {
+        let used = counted(bytes, reply);
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if steps.len() >= MAX_STEPS {
             steps.pop_front();
         }
-        steps.push_back(Step { bytes, input, output });
+        steps.push_back(Step { bytes, input: used.input_tokens, output: used.output_tokens });
     }
 
     /// The fewest tokens that a step with a prompt of so many bytes takes, by what was billed; 0 =
     /// nothing is known. A longer prompt is billed no less than a shorter one.
-    pub(crate) fn least(&self, agent: &str, model: &str, bytes: u64) -> u64 {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let steps = all.get(&(agent.to_owned(), model.to_owned()));
-        steps.map_or(0, |steps| least(steps, bytes))
+    pub(crate) fn least(&self, bytes: u64) -> u64 {
+        let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if steps.is_empty() { 0 } else { least(&steps, bytes) }
     }
 }
 
@@ -76,25 +91,37 @@ fn least(steps: &VecDeque<Step>, bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_loop::machine::cut_off;
+
+    fn bills(of: &Billed, agent: &str, model: &str) -> Arc<Bills> {
+        of.of(&agent.parse().unwrap(), model)
+    }
+
+    fn reply(input_tokens: u64, output_tokens: u64) -> Reply {
+        let usage = belljar_model::Usage { input_tokens, output_tokens, ..Default::default() };
+        Reply { usage, ..cut_off(0, 0) }
+    }
 
     #[test]
     fn a_step_takes_at_least_what_one_like_it_was_billed() {
         let billed = Billed::default();
-        let least = |bytes| billed.least("a", "m", bytes);
+        let it = bills(&billed, "a", "m");
+        let least = |bytes| bills(&billed, "a", "m").least(bytes);
         assert_eq!(least(1_000), 0, "nothing is known");
-        billed.note("a", "m", 1_000, (900, 20));
+        it.note(1_000, &reply(900, 20));
         assert_eq!((least(1_000), least(1_160)), (920, 930));
         assert_eq!(least(100), 110, "a part of it, and an answer");
         assert_eq!(least(100_000), 900 + 99_000 / 16 + 20, "a text that nobody knows");
         // The cheaper of two that are alike, and the shortest answer.
-        billed.note("a", "m", 900, (300, 5));
+        it.note(900, &reply(300, 5));
         assert_eq!(least(1_000), 300 + 100 / 16 + 5);
-        billed.note("a", "m", 8_000, (7_000, 9));
+        it.note(8_000, &reply(7_000, 9));
         assert_eq!(least(8_000), 7_005, "its own prompt so far");
         // Others know nothing of it, and what is long ago is forgotten.
-        assert_eq!((billed.least("b", "m", 1_000), billed.least("a", "n", 1_000)), (0, 0));
+        let others = [bills(&billed, "b", "m"), bills(&billed, "a", "n")];
+        assert_eq!(others.map(|other| other.least(1_000)), [0, 0]);
         for _ in 0..MAX_STEPS {
-            billed.note("a", "m", 1_000, (10, 1));
+            it.note(1_000, &reply(10, 1));
         }
         assert_eq!(least(1_000), 11);
     }
@@ -103,9 +130,9 @@ mod tests {
     fn what_is_remembered_is_bounded_and_huge_numbers_do_not_wrap() {
         let billed = Billed::default();
         for agent in 0..=MAX_AGENTS {
-            billed.note(&agent.to_string(), "m", 0, (u64::MAX, u64::MAX));
+            bills(&billed, &format!("a{agent}"), "m").note(0, &reply(u64::MAX, u64::MAX));
         }
         assert!(billed.0.lock().unwrap().len() <= MAX_AGENTS);
-        assert_eq!(billed.least(&MAX_AGENTS.to_string(), "m", u64::MAX), u64::MAX);
+        assert_eq!(bills(&billed, &format!("a{MAX_AGENTS}"), "m").least(u64::MAX), u64::MAX);
     }
 }

@@ -48,7 +48,9 @@ mod subagent;
 mod tools;
 pub mod trace;
 
-pub use agent_loop::machine::{Partial, counted, cut_off, hold_tokens, message_bytes};
+pub use agent_loop::machine::{
+    Partial, counted, cut_off, hold_tokens, message_bytes, prompt_bytes,
+};
 /// Types that the builder of an agent takes, so that a program of one's own needs no other crate for it.
 pub use belljar_catalogue::StockTool;
 pub use builder::{Agent, AgentBuildError, AgentBuilder};

@@ -14,7 +14,7 @@ use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::not_started;
 use crate::agent_loop::job::{Job, Shared, SpawnCount};
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::machine::least_tokens;
+use crate::agent_loop::machine::{least_tokens, prompt_bytes};
 use crate::agent_loop::prepare::prepare;
 use crate::clock::RunId;
 use crate::events::{EventKind, EventSink, Events};
@@ -170,9 +170,10 @@ pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
     let ledger = Ledger::default();
     ledger.entries().warnings.extend(job.notes.iter().cloned());
     let request = prepare(&job, &ledger, &stop).await?.machine.request().clone();
+    let prompt = prompt_bytes(&request);
     Ok(Preview {
         model: job.model.model.id().to_owned(),
-        least_tokens: least_tokens(&request).max(job.billed(&request)),
+        least_tokens: least_tokens(prompt).max(job.bills.least(prompt)),
         request: Arc::unwrap_or_clone(request),
         notes: ledger.take().warnings,
     })
@@ -230,6 +231,7 @@ pub(crate) fn job(
             .child(Level::Subagent, caps),
         // A time limit beyond the clock's range is none.
         deadline: now.checked_add(time).unwrap_or_else(|| now + FAR_FUTURE),
+        bills: shared.host.billed.of(&agent.id, model.model.id()),
         rights,
         agent,
         model,

@@ -303,7 +303,7 @@ impl Agent<'_> {
             Asked::Reply(Ok(reply)) => {
                 trace::answered(&span, &reply);
                 self.bill_tokens(machine, &reply);
-                self.job.note_billed(machine.request(), &reply);
+                job.bills.note(machine.bytes(), &reply);
                 let answer = || StepKind::Said { notes, reply: reply.clone() };
                 job.persist_step(step, 0, answer).await;
                 return Input::Replied(reply);
@@ -324,7 +324,7 @@ impl Agent<'_> {
         // Its provider has counted what it read and wrote, and says neither. Of an answer
         // that had not begun nothing is known.
         if partial.begun {
-            self.bill_tokens(machine, &cut_off(machine.request(), partial.bytes));
+            self.bill_tokens(machine, &cut_off(machine.bytes(), partial.bytes));
         }
         Input::Interrupted { partial: partial.text, answers: Vec::new(), ending }
     }
@@ -334,12 +334,12 @@ impl Agent<'_> {
     async fn room(&self, machine: &Loop, timer: &mut Timer) -> Result<Hold, Ending> {
         let budget = &self.job.budget;
         loop {
-            let billed = self.job.billed(machine.request());
-            if let Ok(held) = hold_tokens(budget, machine.request(), billed) {
+            let billed = self.job.bills.least(machine.bytes());
+            if let Ok(held) = hold_tokens(budget, machine.bytes(), billed) {
                 return Ok(held);
             }
             budget
-                .fits(Meter::Tokens, least_tokens(machine.request()))
+                .fits(Meter::Tokens, least_tokens(machine.bytes()))
                 .map_err(|exhausted| Ending::partial(RunError::Budget { exhausted }))?;
             tokio::select! {
                 biased;
@@ -352,7 +352,7 @@ impl Agent<'_> {
 
     /// Bills an answer.
     pub(crate) fn bill_tokens(&self, machine: &Loop, reply: &Reply) {
-        let usage = counted(machine.request(), reply);
+        let usage = counted(machine.bytes(), reply);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         // As with steps: the gauge tells.
         let _ = self.job.budget.bill(Meter::Tokens, tokens);

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_definition::AgentId;
-use belljar_model::{ChatRequest, Message, Reply, Resolved};
+use belljar_model::{ChatRequest, Message, Resolved};
 use belljar_policy::{Budget, Rights, ToolName};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use crate::agent_loop::ledger::Ledger;
-use crate::agent_loop::machine::{Ending, counted, prompt_bytes};
+use crate::agent_loop::machine::Ending;
+use crate::billed::Bills;
 use crate::clock::RunId;
 use crate::events::{EventKind, Events};
 use crate::host::Host;
@@ -82,6 +83,8 @@ pub(crate) struct Job {
     pub(crate) model: Resolved,
     /// Where its overlays lie; its rights have none without.
     pub(crate) layers: Option<Layers>,
+    /// The bills of that model for this agent lately.
+    pub(crate) bills: Arc<Bills>,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
     /// The first user message after them.
@@ -112,21 +115,6 @@ impl Job {
     pub(crate) fn warn(&self, ledger: &Ledger, message: String) {
         self.emit(|| EventKind::Warning { message: message.clone() });
         ledger.entries().warnings.push(message);
-    }
-
-    /// The fewest tokens that a step with this request takes, by what its model has billed for this
-    /// agent lately; 0 = nothing is known.
-    pub(crate) fn billed(&self, request: &ChatRequest) -> u64 {
-        let (agent, model) = (self.agent.id.to_string(), self.model.model.id());
-        self.shared.host.billed.least(&agent, model, prompt_bytes(request))
-    }
-
-    /// Remembers what a step was billed.
-    pub(crate) fn note_billed(&self, request: &ChatRequest, reply: &Reply) {
-        let used = counted(request, reply);
-        let (agent, model) = (self.agent.id.to_string(), self.model.model.id());
-        let billed = (used.input_tokens, used.output_tokens);
-        self.shared.host.billed.note(&agent, model, prompt_bytes(request), billed);
     }
 
     /// How the agent ends when its time is up.

@@ -161,6 +161,11 @@ impl Loop {
         &self.request
     }
 
+    /// Bytes of that request, as far as a model reads them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The calls of the step that runs now, as the model made them.
     pub(crate) fn asked(&self) -> &[ToolCall] {
         self.request.messages.last().map_or(&[], calls_of)
@@ -252,6 +257,7 @@ impl Loop {
             NextStep::Last(exhausted) if self.step > 0 => {
                 self.last_step = Some(exhausted);
                 Arc::make_mut(&mut self.request).tools = Vec::new();
+                self.bytes = prompt_bytes(&self.request);
                 self.push(Message::User { text: LAST_STEP.to_owned() });
             }
             // With no step at all, nothing was found that a last one could tell.
@@ -410,10 +416,10 @@ fn calls_of(message: &Message) -> &[ToolCall] {
 
 /// The usage of an answer. A server that counts nothing does not make tokens free: then a token for
 /// every four bytes counts.
-pub fn counted(request: &ChatRequest, reply: &Reply) -> Usage {
+pub fn counted(prompt: u64, reply: &Reply) -> Usage {
     let belljar_model::Usage { mut input_tokens, cached_tokens, mut output_tokens } = reply.usage;
     if input_tokens == 0 && output_tokens == 0 {
-        input_tokens = prompt_bytes(request) / 4;
+        input_tokens = prompt / 4;
         output_tokens = len(reply.text.len()) / 4;
     }
     Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
@@ -442,16 +448,16 @@ impl Partial {
 
 /// An answer that broke off after so many bytes, by what it used: a token for every four bytes of
 /// the prompt and of the answer.
-pub fn cut_off(request: &ChatRequest, bytes: u64) -> Reply {
+pub fn cut_off(prompt: u64, bytes: u64) -> Reply {
     let stop = StopReason::Other("cut off".to_owned());
-    let (input_tokens, output_tokens) = (prompt_bytes(request) / 4, bytes / 4);
+    let (input_tokens, output_tokens) = (prompt / 4, bytes / 4);
     let usage = belljar_model::Usage { input_tokens, output_tokens, ..Default::default() };
     Reply { text: String::new(), calls: Vec::new(), usage, stop }
 }
 
 /// The fewest tokens that a model can count this request as.
-pub(crate) fn least_tokens(request: &ChatRequest) -> u64 {
-    prompt_bytes(request) / MAX_BYTES_PER_TOKEN
+pub(crate) fn least_tokens(prompt: u64) -> u64 {
+    prompt / MAX_BYTES_PER_TOKEN
 }
 
 /// Reserves room for a request that is about to be sent, so that agents side by side do not each find
@@ -461,13 +467,13 @@ pub(crate) fn least_tokens(request: &ChatRequest) -> u64 {
 /// # Errors
 ///
 /// The budget in which not even the fewest tokens are left that the prompt can count as.
-pub fn hold_tokens(budget: &Budget, request: &ChatRequest, billed: u64) -> Result<Hold, Exhausted> {
-    let likely = (prompt_bytes(request) / 4).max(billed);
-    budget.hold(Meter::Tokens, least_tokens(request), likely)
+pub fn hold_tokens(budget: &Budget, prompt: u64, billed: u64) -> Result<Hold, Exhausted> {
+    let likely = (prompt / 4).max(billed);
+    budget.hold(Meter::Tokens, least_tokens(prompt), likely)
 }
 
 /// Bytes of a prompt, as far as a model reads them.
-pub(crate) fn prompt_bytes(request: &ChatRequest) -> u64 {
+pub fn prompt_bytes(request: &ChatRequest) -> u64 {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
     let messages: u64 = request.messages.iter().map(message_bytes).sum();

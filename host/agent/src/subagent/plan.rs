@@ -152,6 +152,7 @@ impl Agent<'_> {
             agent: Arc::clone(agent),
             budget: job.budget.child(Level::Subagent, Caps::of(rights.limits())),
             rights,
+            bills: job.shared.host.billed.of(&agent.id, model.model.id()),
             model,
             layers: job.layers.clone(),
             history: Vec::new(),

@@ -27,7 +27,7 @@ use belljar_agent::events::{EventKind, Events};
 use belljar_agent::limits::cut;
 use belljar_agent::model_of;
 use belljar_agent::trace;
-use belljar_agent::{Partial, counted, cut_off, hold_tokens};
+use belljar_agent::{Partial, counted, cut_off, hold_tokens, prompt_bytes};
 
 /// The share of the context, in percent, above which a history is summarised where the operator
 /// says nothing: the rest is for instructions, tools, the turn itself and its answer.
@@ -239,7 +239,8 @@ impl Work<'_> {
     ) -> Result<String, Problem> {
         let budget = self.conversation.budget();
         let is_over = budget.exhausted(Meter::Tokens).is_some();
-        let Ok(held) = hold_tokens(budget, request, 0) else { return Err(Problem::Budget) };
+        let prompt = prompt_bytes(request);
+        let Ok(held) = hold_tokens(budget, prompt, 0) else { return Err(Problem::Budget) };
         if is_over || budget.reserve(Meter::Steps, 1).is_err() {
             return Err(Problem::Budget);
         }
@@ -266,19 +267,19 @@ impl Work<'_> {
                 match partial.begun {
                     false => budget.refund(Meter::Steps, 1),
                     // Its provider has counted what it read and wrote.
-                    true => self.bill(request, &cut_off(request, partial.bytes), used),
+                    true => self.bill(prompt, &cut_off(prompt, partial.bytes), used),
                 }
                 return Err(Problem::Model { model: model.model.id().to_owned(), source });
             }
         };
         trace::answered(&span, &reply);
-        self.bill(request, &reply, used);
+        self.bill(prompt, &reply, used);
         let text = text_of(reply, request.max_output_tokens);
         text.ok_or_else(|| Problem::NoSummary(model.model.id().to_owned()))
     }
 
-    fn bill(&self, request: &ChatRequest, reply: &Reply, used: &mut Usage) {
-        let usage = counted(request, reply);
+    fn bill(&self, prompt: u64, reply: &Reply, used: &mut Usage) {
+        let usage = counted(prompt, reply);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         // Passing a limit here ends the turn before it begins.
         let _ = self.conversation.budget().bill(Meter::Tokens, tokens);
