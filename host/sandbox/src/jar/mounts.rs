@@ -37,9 +37,10 @@ struct Looked {
     closed: Closed,
 }
 
-/// Also by what else decides of writing: who has other work directories or other closed ones may
-/// write less. What stays the same directory was led to by a way that was checked (INV-178).
-type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed);
+/// Also by what else decides of it: who has other work directories or other closed ones may write
+/// less, and a way that was checked against other written directories (INV-178) was not checked.
+/// What stays the same directory was led to by a way that was checked.
+type Key = (GuestPath, PathBuf, Access, Arc<[PathBuf]>, Closed, Arc<[PathBuf]>);
 
 /// One open directory.
 pub(crate) struct Held {
@@ -56,7 +57,7 @@ impl Mounts {
         overlays: &BTreeMap<GuestPath, Overlay>,
         work_directories: &Arc<[PathBuf]>,
         closed_directories: &Arc<[PathBuf]>,
-        written_directories: &[PathBuf],
+        written_directories: &Arc<[PathBuf]>,
     ) -> Result<Vec<Arc<Held>>, JarError> {
         let closed = self.closed(closed_directories);
         let open = |mount: &Mount| {
@@ -95,10 +96,10 @@ impl Mounts {
         mount: &Mount,
         work: &Arc<[PathBuf]>,
         closed: &Closed,
-        written: &[PathBuf],
+        written: &Arc<[PathBuf]>,
     ) -> io::Result<Arc<Held>> {
         let Mount { guest, host, access } = mount.clone();
-        let key = (guest, host, access, Arc::clone(work), closed.clone());
+        let key = (guest, host, access, Arc::clone(work), closed.clone(), Arc::clone(written));
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = open.get(&key).and_then(Weak::upgrade) {
             let now = fs::metadata(&mount.host)?;
@@ -117,7 +118,7 @@ impl Mounts {
 
 impl Held {
     fn of(mount: OpenMount, named: &Mount, written: &[PathBuf]) -> io::Result<Arc<Self>> {
-        way::check(&named.host, mount.real(), written)?;
+        let mount = way::check(&named.host, mount, written)?;
         let identity = mount.identity()?;
         Ok(Arc::new(Self { mount, identity }))
     }
@@ -126,5 +127,41 @@ impl Held {
 impl std::fmt::Debug for Mounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Mounts")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// Whoever came first says nothing of the ways of others.
+    #[test]
+    fn a_mount_is_shared_only_with_who_has_the_same_written_directories() {
+        let temporary = tempfile::tempdir().unwrap();
+        let top = temporary.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("work")).unwrap();
+        fs::create_dir_all(top.join("secret")).unwrap();
+        symlink(top.join("secret"), top.join("work/out")).unwrap();
+        let guest = GuestPath::new("/out").unwrap();
+        let mount = |host: &str| {
+            let host = top.join(host);
+            [Mount { guest: guest.clone(), host, access: Access::Read }]
+        };
+        let (nothing, written): (Arc<[PathBuf]>, Arc<[PathBuf]>) =
+            (Arc::default(), [top.join("work")].into());
+        let mounts = Mounts::default();
+        let open = |host: &str, written: &Arc<[PathBuf]>| {
+            mounts.open(&mount(host), &BTreeMap::new(), &nothing, &nothing, written)
+        };
+        let first = open("work/out", &nothing).unwrap();
+        let Err(JarError::Mount { source, .. }) = open("work/out", &written) else {
+            panic!("it was taken over, unchecked");
+        };
+        assert_eq!(source.kind(), io::ErrorKind::PermissionDenied);
+        // Others share what they have open, each among themselves.
+        assert!(Arc::ptr_eq(&first[0], &open("work/out", &nothing).unwrap()[0]));
+        let fine = open("secret", &written).unwrap();
+        assert!(Arc::ptr_eq(&fine[0], &open("secret", &written).unwrap()[0]));
     }
 }

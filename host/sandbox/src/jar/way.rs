@@ -5,16 +5,23 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use crate::imports::files::OpenMount;
+
 /// The most links on a way; more are a ring.
 const MAX_LINKS: usize = 40;
 
-/// Refuses a way on which a link lies in a directory that agents write: they make no links, but they
-/// move directories in which somebody else's links are. `real` is where the way has led.
+/// The mount that the path `host` led to, if no link on the way lies in a directory that agents write:
+/// they make no links, but they move directories in which somebody else's links are.
 ///
 /// # Errors
 ///
 /// Also when the way leads elsewhere by now.
-pub(super) fn check(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
+pub(super) fn check(host: &Path, mount: OpenMount, written: &[PathBuf]) -> io::Result<OpenMount> {
+    leads(host, mount.real(), written).map(|()| mount)
+}
+
+/// As [`check`], for where the way has led.
+fn leads(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
     if written.is_empty() {
         return Ok(());
     }
@@ -84,7 +91,7 @@ mod tests {
         symlink(top.join("secret"), top.join("aside/beside")).unwrap();
         let opens = |path: &str| {
             let host = top.join(path);
-            check(&host, &host.canonicalize().unwrap(), &written)
+            leads(&host, &host.canonicalize().unwrap(), &written)
         };
         // Links beside what agents write are the operator's own.
         for fine in ["work", "work/d/out", "aside/into/out", "aside/beside", "work/d/../d/out"] {
@@ -96,8 +103,8 @@ mod tests {
         opens("work/d/out").unwrap_err();
         opens("aside/into/out").unwrap_err();
         // One that was opened before it was looked at is not where it leads now.
-        check(&top.join("aside"), &top.join("secret"), &written).unwrap_err();
+        leads(&top.join("aside"), &top.join("secret"), &written).unwrap_err();
         // Nobody writes: every way is the operator's.
-        check(&top.join("work/d/out"), &top.join("secret"), &[]).unwrap();
+        leads(&top.join("work/d/out"), &top.join("secret"), &[]).unwrap();
     }
 }
