@@ -21,6 +21,9 @@ use crate::imports::files::walk::{Place, kind};
 const MAX_LEVELS: usize = 256;
 const MAX_PATH: usize = 16 << 10;
 
+/// Bytes of a name, as on most file systems: what is made here is to be made below some day.
+const MAX_NAME: usize = 255;
+
 /// What files and directories that a guest makes are allowed.
 const NEW_FILE: u32 = 0o644;
 const NEW_DIRECTORY: u32 = 0o755;
@@ -220,7 +223,7 @@ impl View<'_> {
             Child::Dir(id) => self.known_dir(dir, name, id)?,
             _ => self.enter(dir, name)?,
         };
-        Ok(self.list(&found, 0)?.is_empty())
+        Ok(self.list_all(&found, 0)?.is_empty())
     }
 
     /// Moves a name, as the operating system would. A file gets the permissions of the one that it
@@ -373,7 +376,11 @@ impl View<'_> {
     }
 
     /// What a name means in the lower directory. What was hidden once stays as it was seen then.
+    /// Nothing takes the place of what nobody sees.
     fn hides(&self, dir: &DirAt, name: &OsStr) -> Result<Option<Seen>, Errno> {
+        if dir.lower.as_ref().is_some_and(|lower| lower.veils(name)) {
+            return Err(Errno::PERM);
+        }
         if let At::Known(id) = dir.at
             && let Some(entry) = self.state.tree.dir(id).and_then(|known| known.entries.get(name))
             && entry.hidden.is_some()
@@ -390,6 +397,9 @@ impl View<'_> {
     pub(super) fn path_at(&self, place: &Place<DirAt>) -> Result<Rel, Errno> {
         let dir = self.path_of(place.at())?.ok_or(Errno::NOENT)?;
         let path = place.name.as_deref().map_or_else(|| dir.clone(), |name| dir.join(name));
+        if place.name.as_ref().is_some_and(|name| name.len() > MAX_NAME) {
+            return Err(Errno::NAMETOOLONG);
+        }
         if path.as_bytes().len() > MAX_PATH || path.names().count() > MAX_LEVELS {
             return Err(Errno::NAMETOOLONG);
         }

@@ -2,6 +2,9 @@
 //!
 //! Whoever owns it may swap any name for a link meanwhile; no step from one handle to the next
 //! leads out then, it fails.
+//!
+//! A layer may lie in the directory that it changes, below a directory with a protected name: a home
+//! directory with belljar's own in it. That one is veiled (INV-179): no step leads into it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,6 +17,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
+use super::record::identity;
 use super::rel::Rel;
 
 /// A directory that is only passed through.
@@ -24,10 +28,14 @@ const PASS: OFlags = OFlags::RDONLY;
 
 const STAY: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
+/// Device and inode of a directory that nobody sees, if there is one.
+pub(crate) type Veil = Option<(u64, u64)>;
+
 /// The lower directory.
 #[derive(Debug)]
 pub(super) struct Root {
     dir: Arc<File>,
+    veil: Veil,
 }
 
 /// A directory of the lower directory, open, with its path there.
@@ -35,6 +43,7 @@ pub(super) struct Root {
 pub(crate) struct LowerDir {
     handle: Handle,
     pub(super) rel: Rel,
+    veil: Veil,
 }
 
 #[derive(Debug)]
@@ -47,7 +56,17 @@ impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = Arc::new(File::from(rustix::fs::open(path, flags, Mode::empty())?));
-        Ok(Self { dir })
+        Ok(Self { dir, veil: None })
+    }
+
+    /// From now on nobody sees this directory in it.
+    pub(super) fn veil(&mut self, directory: (u64, u64)) {
+        self.veil = Some(directory);
+    }
+
+    /// Whether there is something that nobody sees.
+    pub(super) fn is_veiled(&self) -> bool {
+        self.veil.is_some()
     }
 
     pub(super) fn handle(&self) -> &Arc<File> {
@@ -56,7 +75,12 @@ impl Root {
 
     /// The root itself.
     pub(super) fn top(&self) -> LowerDir {
-        LowerDir::of(Arc::clone(&self.dir), Rel::default())
+        self.known(Arc::clone(&self.dir), Rel::default())
+    }
+
+    /// A directory that was opened before, by its handle.
+    pub(super) fn known(&self, dir: Arc<File>, rel: Rel) -> LowerDir {
+        LowerDir { handle: Handle::Shared(dir), rel, veil: self.veil }
     }
 
     /// A directory by its path. `None` = there is none any more.
@@ -80,14 +104,13 @@ impl Root {
 }
 
 impl LowerDir {
-    pub(super) fn of(dir: Arc<File>, rel: Rel) -> Self {
-        Self { handle: Handle::Shared(dir), rel }
-    }
-
     /// A directory in this one.
     pub(super) fn enter(&self, name: &OsStr) -> Result<Self, Errno> {
         let dir = openat(self.as_fd(), name, PASS | OFlags::DIRECTORY | STAY, Mode::empty())?;
-        Ok(Self { handle: Handle::Own(dir), rel: self.rel.join(name) })
+        if self.veil.is_some() && self.is_veil(&rustix::fs::fstat(&dir)?) {
+            return Err(Errno::NOENT);
+        }
+        Ok(Self { handle: Handle::Own(dir), rel: self.rel.join(name), veil: self.veil })
     }
 
     /// As [`Self::enter`]; `None` = it is not there, or no directory any more.
@@ -100,7 +123,23 @@ impl LowerDir {
     }
 
     pub(super) fn stat(&self, name: &OsStr) -> Result<Stat, Errno> {
-        statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
+        let stat = statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if self.is_veil(&stat) { Err(Errno::NOENT) } else { Ok(stat) }
+    }
+
+    /// Whether a name means what nobody sees here. It is not free either.
+    pub(super) fn veils(&self, name: &OsStr) -> bool {
+        let stat = || statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+        self.veil.is_some() && stat().is_ok_and(|stat| self.is_veil(&stat))
+    }
+
+    /// Whether an entry of this number may be what nobody sees: most are not, and need no second look.
+    pub(super) fn may_veil(&self, inode: u64) -> bool {
+        self.veil.is_some_and(|(_, veiled)| veiled == inode)
+    }
+
+    fn is_veil(&self, stat: &Stat) -> bool {
+        self.veil.is_some_and(|veiled| veiled == identity(stat))
     }
 
     /// As [`Self::stat`]; `None` = nothing is there.
@@ -132,6 +171,9 @@ impl LowerDir {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | STAY;
         let file = openat(self.as_fd(), name, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
+        if self.is_veil(&stat) {
+            return Err(Errno::NOENT);
+        }
         Ok((file.into(), stat))
     }
 

@@ -9,6 +9,7 @@
 //! - [`view`] finds things in both as one, [`acts`] changes them, [`changes`] tells the host what
 //!   was changed;
 //! - [`bases`] are the texts that a merge begins with, [`host`] is for who applies changes;
+//! - [`veil`] says whether the layer lies in the lower directory, and in what there;
 //! - [`room`] is the quota, [`state`] what all clones of an overlay share.
 //!
 //! A content is written before the record that gives it a name, and removed after the record that
@@ -32,17 +33,17 @@ mod rel;
 mod room;
 mod state;
 mod tree;
+mod veil;
 mod view;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use belljar_policy::ShownPath as _;
-use rustix::fs::{AtFlags, statat};
 
 pub(crate) use self::acts::Fault;
 use self::bases::Bases;
@@ -57,6 +58,7 @@ pub(crate) use self::room::{Full, Growing, Upper};
 pub(crate) use self::state::Reader;
 use self::state::{Shared, State};
 use self::tree::Tree;
+use self::veil::Between;
 pub(crate) use self::view::{DirAt, DirRef, Found, ReadFile, View};
 
 /// A directory that is read, and a layer that takes all changes to it.
@@ -85,10 +87,13 @@ impl Overlay {
     /// if it is not there, but not the directories above it. It has to be private to the host:
     /// nothing checks what another program writes there.
     ///
+    /// INV-179: a layer that lies in `lower` does so below a directory with a protected name, such
+    /// as `.belljar`; nothing of that directory is seen through the overlay then.
+    ///
     /// # Errors
     ///
-    /// When a directory cannot be used, one of them lies in the other, the layer is open already,
-    /// or its index is not what was written.
+    /// When a directory cannot be used, the layer lies elsewhere in `lower`, `lower` lies in the
+    /// layer, the layer is open already, or its index is not what was written.
     pub fn open(
         lower: impl AsRef<Path>,
         layer: impl AsRef<Path>,
@@ -154,19 +159,30 @@ impl std::fmt::Debug for Overlay {
 
 impl Shared {
     fn open(path: &Path, layer: &Path, room: Arc<Room>) -> io::Result<Self> {
-        let lower = Root::open(path)?;
+        let mut lower = Root::open(path)?;
         let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
         // Before anything is made there.
-        let place = std::path::absolute(layer)?;
-        let place = File::open(&place).or_else(|_| match place.parent() {
+        let named = std::path::absolute(layer)?;
+        let place = File::open(&named).or_else(|_| match named.parent() {
             Some(above) => File::open(above),
             None => Err(io::ErrorKind::NotFound.into()),
         })?;
-        if lies_in(place.as_fd(), lower.handle().as_fd())? {
-            return Err(outside("the layer lies in the directory that it would change"));
+        let between = veil::between(lower.handle(), &place)?;
+        match between {
+            Between::Outside => {}
+            Between::Below(Some(veiled)) => lower.veil(veiled),
+            Between::Below(None) => {
+                let why = "the layer lies in the directory that it would change, and in no directory \
+                           there with a protected name";
+                return Err(outside(why));
+            }
         }
         let layer = Layer::open(layer)?;
-        if lies_in(lower.handle().as_fd(), layer.dir())? {
+        if veil::between(lower.handle(), &File::from(layer.dir().try_clone_to_owned()?))? != between
+        {
+            return Err(outside("the layer was moved meanwhile"));
+        }
+        if veil::lies_in(lower.handle().as_fd(), layer.dir())? {
             return Err(outside("the directory lies in its own layer"));
         }
         let (journal, records) = Journal::open(layer.dir().try_clone_to_owned()?)?;
@@ -226,23 +242,5 @@ fn adopt(layer: &Layer, room: &Arc<Room>, tree: &mut Tree) -> io::Result<HashMap
             Err(io::Error::new(io::ErrorKind::InvalidData, why))
         }
         None => Ok(uppers),
-    }
-}
-
-/// Whether a directory is another one or lies below it, by what they are and not by their paths.
-fn lies_in(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<bool> {
-    let sought = rustix::fs::fstat(above)?;
-    let mut up = String::from(".");
-    let mut below = None;
-    loop {
-        let stat = statat(dir, up.as_str(), AtFlags::empty())?;
-        let here = (stat.st_dev, stat.st_ino);
-        if here == (sought.st_dev, sought.st_ino) {
-            return Ok(true);
-        }
-        if below.replace(here) == Some(here) {
-            return Ok(false);
-        }
-        up.push_str("/..");
     }
 }

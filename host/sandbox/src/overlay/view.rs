@@ -175,7 +175,8 @@ impl<'a> View<'a> {
 
     /// The directory of a descriptor. `dir`: the directory below as it was opened, if any.
     pub(crate) fn dir(&self, remembered: &DirRef, dir: Option<&Arc<File>>) -> DirAt {
-        let lower = |rel: &Rel| dir.map(|dir| LowerDir::of(Arc::clone(dir), rel.clone()));
+        let below = &self.shared.lower;
+        let lower = |rel: &Rel| dir.map(|dir| below.known(Arc::clone(dir), rel.clone()));
         match remembered {
             DirRef::Known(id) => match self.state.tree.dir(*id) {
                 Some(known) => {
@@ -450,13 +451,31 @@ impl<'a> View<'a> {
         self.shared.layer.empty()
     }
 
-    /// Whether a directory is the lower one's own with nothing changed in it.
-    pub(crate) fn is_unchanged(dir: &DirAt) -> bool {
-        dir.at == At::Lower
+    /// Whether a directory is the lower one's own with nothing changed in it, nor anything veiled.
+    pub(crate) fn is_unchanged(&self, dir: &DirAt) -> bool {
+        dir.at == At::Lower && !self.shared.lower.is_veiled()
     }
 
     /// The names in a directory with their types, at most one more than `bound`.
     pub(crate) fn list(&self, dir: &DirAt, bound: u64) -> Result<Vec<(OsString, FileType)>, Errno> {
+        self.list_with(dir, bound, false)
+    }
+
+    /// As [`Self::list`], with what nobody sees: a directory that holds it is not empty, nor moved.
+    pub(crate) fn list_all(
+        &self,
+        dir: &DirAt,
+        bound: u64,
+    ) -> Result<Vec<(OsString, FileType)>, Errno> {
+        self.list_with(dir, bound, true)
+    }
+
+    fn list_with(
+        &self,
+        dir: &DirAt,
+        bound: u64,
+        veiled: bool,
+    ) -> Result<Vec<(OsString, FileType)>, Errno> {
         let id = match dir.at {
             // As of a directory of the host that was removed.
             At::Gone => return Ok(Vec::new()),
@@ -485,6 +504,9 @@ impl<'a> View<'a> {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 if name == "." || name == ".." || id.is_some_and(|id| id.entries.contains_key(name))
                 {
+                    continue;
+                }
+                if !veiled && lower.may_veil(entry.ino()) && lower.veils(name) {
                     continue;
                 }
                 let file_type = match entry.file_type() {

@@ -155,7 +155,7 @@ fn search(
     {
         return Ok(Content::Protected);
     }
-    for (name, file_type) in view.list(dir, *left as u64)? {
+    for (name, file_type) in view.list_all(dir, *left as u64)? {
         if is_protected(&name.to_string_lossy()) {
             return Ok(Content::Protected);
         }
@@ -248,7 +248,7 @@ impl FilesView<'_> {
         let free = MAX_LISTED.saturating_sub(self.ctx.listed);
         let view = overlay.view();
         let dir = view.first(base);
-        if View::is_unchanged(&dir) {
+        if view.is_unchanged(&dir) {
             return Ok(None);
         }
         let names = view.list(&dir, free).map_err(error)?;

@@ -370,6 +370,72 @@ async fn protected_names_are_not_changed_in_an_overlay_either() {
     assert_writes(&mut rig, top).await;
 }
 
+/// The home of whoever runs belljar is the workspace, and the layers lie in belljar's own there.
+#[tokio::test]
+async fn a_layer_in_a_protected_directory_is_not_seen_through_its_overlay() {
+    for linked in [false, true] {
+        let mut rig = Rig::new();
+        let own = if linked { "low/dotfiles/own" } else { "low/me/.belljar" };
+        rig.put(&format!("{own}/layers/other/files/1"), "another's");
+        rig.put("low/me/note.txt", NOTE);
+        rig.put("low/dotfiles/other", "other");
+        if linked {
+            rig.symlink("dotfiles/own", "low/.belljar");
+        }
+        let (low, layer) = (rig.host("low"), rig.host(&format!("{own}/layers/mine")));
+        let (overlay, top) = overlaid_at(&mut rig, &low, &layer, plenty());
+        let own = own.strip_prefix("low/").unwrap();
+        let above = own.split('/').next().unwrap();
+        rig.write(top, "me/note.txt", "mine").await.unwrap();
+        for path in ["", "/layers", "/layers/mine/index", "/layers/mine/files/1"] {
+            let path = format!("{own}{path}");
+            for how in [How::Read, How::Write, How::Replace] {
+                let opened = code(rig.open(top, &path, how).await);
+                let hidden = matches!(opened, ErrorCode::NoEntry | ErrorCode::NotPermitted);
+                assert!(hidden, "{path} {how:?}: {opened:?}");
+            }
+        }
+        assert_eq!(
+            code(rig.read(top, &format!("{own}/layers/other/files/1")).await),
+            ErrorCode::NoEntry
+        );
+        if linked {
+            assert!(rig.read(top, ".belljar/layers/other/files/1").await.is_err());
+        }
+        let dir = rig.open(top, above, How::Read).await.unwrap().rep();
+        let seen = if linked { "other" } else { "note.txt" };
+        assert_eq!(names(&mut rig, dir).await, [seen]);
+        // Nothing takes its place, and what holds it is neither moved nor empty.
+        let mut view = rig.view();
+        assert!(view.create_directory_at(fd(top), own.into()).await.is_err());
+        let moved = view.rename_at(fd(top), above.into(), fd(top), "x".into()).await;
+        assert!(matches!(code(moved), ErrorCode::NotPermitted | ErrorCode::NoEntry));
+        view.unlink_file_at(fd(top), format!("{above}/{seen}")).await.unwrap();
+        assert!(view.remove_directory_at(fd(top), above.into()).await.is_err());
+        assert!(overlay.open_file(format!("{own}/layers/other/files/1")).is_err());
+        rig.denials();
+        assert_writes(&mut rig, top).await;
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_no_file_system_has_is_not_made_in_an_overlay() {
+    let mut rig = Rig::new();
+    rig.put("low/note.txt", NOTE);
+    let (overlay, top) = overlaid(&mut rig, "low", plenty());
+    rig.view().create_directory_at(fd(top), "made".into()).await.unwrap();
+    let long = format!("made/{}", "x".repeat(256));
+    let mut view = rig.view();
+    let made = view.create_directory_at(fd(top), long.clone()).await;
+    assert_eq!(code(made), ErrorCode::NameTooLong);
+    let moved = view.rename_at(fd(top), "note.txt".into(), fd(top), long.clone()).await;
+    assert_eq!(code(moved), ErrorCode::NameTooLong);
+    assert_eq!(code(rig.open(top, &long, How::Create).await), ErrorCode::NameTooLong);
+    rig.write(top, &long[..long.len() - 1], "fine").await.unwrap();
+    assert_eq!(overlay.used().files, 2);
+    assert_writes(&mut rig, top).await;
+}
+
 #[tokio::test]
 async fn a_closed_directory_is_closed_in_an_overlay() {
     let mut rig = Rig::new();
