@@ -5,10 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use belljar_policy::{Access, HostRule, Mount};
 use belljar_sandbox::http::Secret;
-use belljar_sandbox::{Compiler, PoolConfig, Sandbox, SandboxConfig, SandboxError, Wasm};
+use belljar_sandbox::{
+    Compiler, Overlay, OverlayQuota, PoolConfig, Sandbox, SandboxConfig, SandboxError, Wasm,
+};
 
 use crate::attack::Escape;
 use crate::canary::Forbidden;
@@ -94,6 +96,16 @@ impl Arena {
             std::fs::create_dir_all(folder)?;
         }
         Ok(std::fs::write(path, text)?)
+    }
+
+    /// An overlay of the workspace, with its layer beside it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be opened.
+    pub fn overlay(&self, quota: OverlayQuota) -> Result<Overlay, Escape> {
+        let overlay = Overlay::open(self.workspace(), self.path("layer"), quota);
+        Ok(overlay.context("no overlay")?)
     }
 
     /// A loopback address that listens and must never be reached.

@@ -35,6 +35,7 @@ pub struct JarBuilder<'a> {
     parent: Option<Budget>,
     config: BTreeMap<String, String>,
     overlay: Option<OverlayQuota>,
+    shared: Option<Overlay>,
 }
 
 /// A jar with its rights at hand.
@@ -97,6 +98,7 @@ impl<'a> JarBuilder<'a> {
             parent: None,
             config: BTreeMap::new(),
             overlay: None,
+            shared: None,
         }
     }
 
@@ -106,6 +108,23 @@ impl<'a> JarBuilder<'a> {
             mount.access = Access::Overlay;
         }
         self.overlay = Some(quota);
+        self
+    }
+
+    /// As [`Self::overlaid`], with an overlay that others have too.
+    pub fn over(mut self, overlay: &Overlay) -> Self {
+        for mount in &mut self.mounts {
+            mount.access = Access::Overlay;
+        }
+        self.shared = Some(overlay.clone());
+        self
+    }
+
+    /// Takes the workspace's access down to this.
+    pub fn at_most(mut self, access: Access) -> Self {
+        for mount in &mut self.mounts {
+            mount.access = mount.access.min(access);
+        }
         self
     }
 
@@ -241,12 +260,9 @@ impl<'a> JarBuilder<'a> {
             Some(parent) => parent.child(Level::Subagent, caps),
             None => Budget::root(Level::Subagent, caps),
         };
-        let mut overlays = BTreeMap::new();
-        if let Some(quota) = self.overlay {
-            let (lower, layer) = (arena.workspace(), arena.path("layer"));
-            let overlay = Overlay::open(lower, layer, quota).context("no overlay")?;
-            overlays.insert(GuestPath::workspace(), overlay);
-        }
+        let opened = self.overlay.map(|quota| arena.overlay(quota)).transpose()?;
+        let overlay = self.shared.or(opened).map(|overlay| (GuestPath::workspace(), overlay));
+        let overlays = overlay.into_iter().collect();
         let cancel = CancellationToken::new();
         let spec = JarSpec {
             rights: rights.clone(),

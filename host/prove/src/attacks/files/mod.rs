@@ -12,8 +12,19 @@ use crate::Arena;
 use crate::attack::{Attack, Escape};
 use crate::jar::OpenJar;
 
-pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 5] =
-    [paths::ATTACKS, writes::ATTACKS, special::ATTACKS, floods::ATTACKS, overlays::ATTACKS];
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 11] = [
+    paths::ATTACKS,
+    writes::ATTACKS,
+    special::ATTACKS,
+    floods::ATTACKS,
+    overlays::ATTACKS,
+    overlays::names::ATTACKS,
+    overlays::hidden::ATTACKS,
+    overlays::links::ATTACKS,
+    overlays::protected::ATTACKS,
+    overlays::quota::ATTACKS,
+    overlays::shared::ATTACKS,
+];
 
 /// A place below `/workspace`, links followed.
 fn at(path: &str) -> Value {

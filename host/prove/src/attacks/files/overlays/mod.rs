@@ -1,13 +1,21 @@
 //! Overlays: what is written goes to a layer, and the workspace below is compared afterwards.
 
+pub(super) mod hidden;
+pub(super) mod links;
+pub(super) mod names;
+pub(super) mod protected;
+pub(super) mod quota;
+pub(super) mod shared;
+
 use belljar_sandbox::OverlayQuota;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::{at, itself, read};
 use crate::Arena;
 use crate::attack::{Attack, Escape, Kind, Stopped};
 use crate::guests;
-use crate::jar::OpenJar;
+use crate::jar::{OpenJar, Steps};
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     Attack {
@@ -48,6 +56,28 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+type Run = for<'a> fn(&'a Arena) -> BoxFuture<'a, Stopped>;
+
+/// An attack on an overlay. What lies below is compared afterwards, as of every sealed mount.
+const fn attack(
+    id: &'static str,
+    tries: &'static str,
+    stopped_by: &'static str,
+    told: &'static str,
+    run: Run,
+) -> Attack<Arena> {
+    Attack { id, kind: Kind::Files, tries, stopped_by, told, embedded: true, run }
+}
+
+async fn plenty(arena: &Arena) -> Result<OpenJar, Escape> {
+    overlaid(arena, OverlayQuota::default()).await
+}
+
+/// One whose owner changes the workspace meanwhile; the attack compares itself.
+async fn unsealed(arena: &Arena) -> Result<OpenJar, Escape> {
+    arena.jar(&[guests::PROBE]).overlaid(OverlayQuota::default()).unsealed().open().await
+}
+
 async fn overlaid(arena: &Arena, quota: OverlayQuota) -> Result<OpenJar, Escape> {
     let most = u64::MAX / 4;
     let builder = arena.jar(&[guests::PROBE]).overlaid(quota);
@@ -62,13 +92,45 @@ fn rename(from: &str, to: &str) -> Value {
     json!({ "do": "rename", "place": itself(from), "to": itself(to) })
 }
 
+fn open(path: &str, open: &str, mode: &str) -> Value {
+    json!({ "do": "open", "place": at(path), "open": open, "mode": mode })
+}
+
+fn hard_link(from: &str, to: &str) -> Value {
+    json!({ "do": "link", "place": itself(from), "to": itself(to) })
+}
+
+fn repeat(times: u64, step: Value) -> Value {
+    json!({ "do": "repeat", "times": times, "step": step })
+}
+
+/// A place seen from a descriptor that is held.
+fn held(number: usize, path: &str) -> Value {
+    json!({ "held": number, "path": path })
+}
+
+/// The first steps went well, all others were refused with one of these words.
+fn after(steps: &Steps, fine: usize, words: &[&str]) -> Stopped {
+    (0..fine).try_for_each(|step| steps.ok(step).map(drop))?;
+    steps.all_refused(fine, words)
+}
+
+/// A step gave this.
+fn gave(steps: &Steps, step: usize, expected: &Value) -> Result<(), Escape> {
+    let said = steps.ok(step)?;
+    if said == expected {
+        return Ok(());
+    }
+    Err(Escape::new(format!("step {step} gave {said}, not {expected}")))
+}
+
 fn step(what: &str, path: &str) -> Value {
     json!({ "do": what, "place": itself(path) })
 }
 
 async fn to_the_layer(arena: &Arena) -> Stopped {
     arena.write("a.txt", "text of a")?;
-    let jar = overlaid(arena, OverlayQuota::default()).await?;
+    let jar = plenty(arena).await?;
     let steps = json!([
         write("a.txt"),
         step("mkdir", "files"),
@@ -81,16 +143,15 @@ async fn to_the_layer(arena: &Arena) -> Stopped {
         write("files/../../layer/index"),
         read("../layer/index"),
         rename("index", "../layer/index"),
-        { "do": "link", "place": itself("index"), "to": itself("../layer/files/9") },
+        hard_link("index", "../layer/files/9"),
     ]);
     let steps = jar.steps(steps).await?;
-    (0..6).try_for_each(|step| steps.ok(step).map(drop))?;
-    steps.all_refused(6, &["not-permitted"])
+    after(&steps, 6, &["not-permitted"])
 }
 
 async fn shown_again(arena: &Arena) -> Stopped {
     arena.write("d/f", "text of f")?;
-    let jar = overlaid(arena, OverlayQuota::default()).await?;
+    let jar = plenty(arena).await?;
     let steps = json!([
         step("unlink", "d/f"),
         rename("d", "e"),
@@ -104,15 +165,14 @@ async fn shown_again(arena: &Arena) -> Stopped {
         read("x/e/f"),
     ]);
     let steps = jar.steps(steps).await?;
-    (0..6).try_for_each(|step| steps.ok(step).map(drop))?;
-    steps.all_refused(6, &["no-entry"])
+    after(&steps, 6, &["no-entry"])
 }
 
 async fn protected(arena: &Arena) -> Stopped {
     arena.write(".belljar/agents/it.md", "theirs")?;
     arena.write("AGENTS.md", "theirs")?;
     arena.write("a.txt", "text of a")?;
-    let jar = overlaid(arena, OverlayQuota::default()).await?;
+    let jar = plenty(arena).await?;
     let steps = json!([
         write("a.txt"),
         write("AGENTS.md"),
@@ -124,11 +184,9 @@ async fn protected(arena: &Arena) -> Stopped {
         rename(".belljar", "b"),
         step("unlink", "AGENTS.md"),
         step("set-times-at", "AGENTS.md"),
-        { "do": "link", "place": itself("a.txt"), "to": itself("belljar.toml") },
+        hard_link("a.txt", "belljar.toml"),
     ]);
-    let steps = jar.steps(steps).await?;
-    steps.ok(0)?;
-    steps.all_refused(1, &["not-permitted"])
+    after(&jar.steps(steps).await?, 1, &["not-permitted"])
 }
 
 async fn holes(arena: &Arena) -> Stopped {
