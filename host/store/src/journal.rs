@@ -1,5 +1,6 @@
 //! The journal of turns in flight: their steps so far, for whoever resumes them after their process
-//! has died. Deleted with the end of the turn.
+//! has died. Deleted with the end of the turn; of a run its answers and results stay, for whoever
+//! replays it.
 
 use belljar_policy::Shown;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::statement::{Nothing, Statement, json};
-use crate::words::JournalKind;
+use crate::words::{JournalKind, SessionKind};
 
 /// One step of a turn that was taken.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,17 +58,25 @@ pub(crate) fn add(
     )
 }
 
-/// The turn is over.
+/// The turn is over. Conversations keep their answers and results in their messages; of a run those
+/// of its subagents stand here alone. How a subagent ended has a row of its own.
 pub(crate) fn delete(tenant: &str, session: &str, message: &str) -> Result<Statement, StoreError> {
     let delete = "DELETE FROM journal WHERE session_id = $2 AND message_id = $3 \
-        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1)";
-    let args = [tenant.into(), session.into(), message.into()];
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = $2 AND s.tenant = $1 \
+        AND (s.kind <> $4 OR journal.kind = $5))";
+    let args = [
+        tenant.into(),
+        session.into(),
+        message.into(),
+        SessionKind::Run.as_str().into(),
+        JournalKind::Child.as_str().into(),
+    ];
     Statement::new("delete a journal", Nothing::Fine, delete, args)
 }
 
 impl Store {
-    /// The steps of a turn in flight, in the order in which they were written. Empty for a
-    /// turn that is finished, and for one of another tenant.
+    /// The steps of a turn in flight or of a run, in the order in which they were written. Empty for
+    /// the finished turn of a conversation, and for one of another tenant.
     pub async fn journal_of(
         &self,
         session: &str,

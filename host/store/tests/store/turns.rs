@@ -1,10 +1,13 @@
 //! A turn in flight: its journal, and how it is found again.
 
-use belljar_store::{Finished, JournalEntry, JournalKind, MessageStatus, Role, StoreError, Write};
+use belljar_store::{
+    Finished, JournalEntry, JournalKind, MessageStatus, Role, SessionKind, StoreError,
+    StoredSession, Write,
+};
 use serde_json::json;
 
 use crate::support::Writes as _;
-use crate::support::{Home, entry, filled, full, message};
+use crate::support::{Home, entry, filled, full, message, session};
 
 fn journal(entries: Vec<JournalEntry>) -> Vec<Write> {
     vec![Write::Journal { session: "s".into(), message: "m2".into(), entries }]
@@ -60,6 +63,28 @@ async fn the_end_of_a_turn_is_the_end_of_its_journal() {
 
     assert_eq!(store.interrupt_in_flight("s", 40).await.unwrap(), 1);
     assert!(store.journal_of("s", "m3").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_keeps_its_answers_and_results() {
+    let home = Home::new();
+    let store = filled(&home).await;
+    let run = StoredSession { id: "r".into(), kind: SessionKind::Run, ..session("r", 2) };
+    store.create_session(&run).await.unwrap();
+    store
+        .append_message("r", &message("r2", Role::Assistant, MessageStatus::InFlight))
+        .await
+        .unwrap();
+    let kinds = [JournalKind::Said, JournalKind::Begun, JournalKind::Result, JournalKind::Child];
+    let entries = kinds.map(|kind| entry(kind, 0)).to_vec();
+    let steps = Write::Journal { session: "r".into(), message: "r2".into(), entries };
+    store.enqueue(vec![steps]).await.unwrap();
+    store.finish_message("r", "r2", &finished()).await.unwrap();
+    let left = store.journal_of("r", "r2").await.unwrap();
+    let left: Vec<_> = left.into_iter().map(|entry| entry.kind).collect();
+    assert_eq!(left, kinds[..3], "how a subagent ended has a row of its own");
+    assert!(store.delete_run("r").await.unwrap());
+    assert!(store.journal_of("r", "r2").await.unwrap().is_empty());
 }
 
 #[tokio::test]
