@@ -53,6 +53,7 @@ const LINES: &[&[&str]] = &[
     &["sessions", "list"],
     &["sessions", "show", "nothing"],
     &["receipts", "nothing"],
+    &["replay", "nothing"],
     &["keys", "create", "--tenant", "nobody", "--scope", "admin", "--name", "x"],
     &["keys", "revoke", "nothing"],
     &["keys", "open-to-this-machine", "--yes"],
@@ -69,8 +70,8 @@ const LINES: &[&[&str]] = &[
 /// Words behind `belljar` that make a command of it.
 const SUBCOMMANDS: &[&str] = &[
     "agents", "backup", "chat", "demo", "doctor", "drafts", "explain", "grant", "init", "keys",
-    "limits", "prove", "receipts", "restore", "revoke", "run", "serve", "sessions", "skills",
-    "teams", "tenants", "tools",
+    "limits", "prove", "receipts", "replay", "restore", "revoke", "run", "serve", "sessions",
+    "skills", "teams", "tenants", "tools",
 ];
 
 fn world() -> World {

@@ -60,6 +60,8 @@ const COMMANDS: &[&[&str]] = &[
     &["run", "--agent", "{id}", "hi"],
     &["chat"],
     &["receipts"],
+    &["replay", "latest"],
+    &["replay", "latest", "--record", "{w}/no/x"],
     &["sessions", "list"],
     &["keys", "list"],
     &["tenants", "add", "acme"],

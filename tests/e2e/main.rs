@@ -43,6 +43,7 @@ mod owners;
 mod prove;
 #[cfg(target_os = "linux")]
 mod reload;
+mod replay;
 mod revoke;
 mod run;
 mod runs;

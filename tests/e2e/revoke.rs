@@ -142,6 +142,7 @@ fn the_data_root_is_named_where_a_command_reads_it() {
     assert_eq!(status, 200, "{body}");
     with(&["receipts"]).exits(0).says("library/api/helper").says("completed");
     with(&["receipts", "latest"]).exits(0).says("file_write");
+    with(&["replay", "latest"]).exits(0).says("file_write").complains("of a conversation");
     world.run(&["receipts"]).exits(0).complains("no runs");
     world.run(&["receipts", "--tenant", "acme"]).exits(2).complains("no tenant `acme`");
     let listed = world.run(&[&["doctor"], &data[..]].concat());

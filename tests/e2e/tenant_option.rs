@@ -42,6 +42,7 @@ const TAKE: &[Row] = &[
     (&["explain", "reds-agent", "probe"], 0, "allowed"),
     (&["revoke", "reds-agent", "--tool", "probe", "--yes"], 0, "-probe = \"allow\""),
     (&["receipts"], 0, "no runs in"),
+    (&["replay", "0192"], 2, "there is no run"),
     (&["sessions", "list"], 0, "there are no sessions"),
     (&["sessions", "show", "0192"], 2, "session"),
     (&["sessions", "export", "0192"], 2, "session"),

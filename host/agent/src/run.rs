@@ -24,6 +24,7 @@ use crate::outcome::{Outcome, RunError, Status};
 use crate::prompt::frame::first_message;
 use crate::prompt::skills;
 use crate::replay::log::Replay;
+use crate::replay::rerun::Rerun;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::control::Control;
@@ -56,6 +57,9 @@ pub struct RunSpec {
     /// The steps of this run from before its process died. `None` = it begins now. The rest
     /// of the spec has to be what it was then.
     pub replay: Option<Arc<Replay>>,
+    /// The finished run that is replayed: nothing that the agents do has an effect outside their overlays,
+    /// so `layers` has to be a place for overlays of its own. The rest of the spec is as it was then.
+    pub rerun: Option<Arc<Rerun>>,
     /// The number of the run's next event: how many there were before its process died.
     pub first_event: u64,
     /// Ends single subagents. Default: one that nobody else has.
@@ -79,6 +83,7 @@ impl RunSpec {
             budget: None,
             run: None,
             replay: None,
+            rerun: None,
             first_event: 0,
             control: Arc::default(),
             layers: None,
@@ -121,14 +126,20 @@ pub async fn run(
     let run = spec.run.take().unwrap_or_else(|| RunId::new(&*host.clock));
     let replay = spec.replay.take().unwrap_or_default();
     let slug = spec.agent.id.slug.as_str();
-    let spawned = SpawnCount::after(&replay, slug);
+    let rerun = spec.rerun.take();
+    let own = host.for_run([&*spec.agent]);
+    let (host, spawned) = match &rerun {
+        Some(rerun) => (rerun.host(own), rerun.spawned(slug)),
+        None => (own, SpawnCount::after(&replay, slug)),
+    };
     let shared = Arc::new(Shared {
-        host: host.for_run([&*spec.agent]),
+        host,
         run: run.clone(),
         events: Events::new(events, run, spec.first_event),
         workspace: spec.workspace.clone(),
         spawned,
         replay: Arc::clone(&replay),
+        rerun,
         control: Arc::clone(&spec.control),
         allowed: Mutex::default(),
     });
@@ -161,6 +172,7 @@ pub async fn preview(host: &Host, spec: RunSpec) -> Result<Preview, RunError> {
         workspace: spec.workspace.clone(),
         spawned: SpawnCount::default(),
         replay: Arc::default(),
+        rerun: None,
         control: Arc::default(),
         allowed: Mutex::default(),
     });
@@ -211,6 +223,10 @@ pub(crate) fn job(
     let mut notes = agent.notes();
     notes.extend(model.notes.iter().cloned());
     let rights = agent.rights.clone().limited(&limits);
+    let rights = match &shared.rerun {
+        Some(rerun) => rerun.rights(rights),
+        None => rights,
+    };
     let rights = if layers.is_some() { rights } else { rights.without_overlays() };
     let depth = Depth::top(shared.host.settings.subagents.max_depth)
         .bounded(agent.definition.subagents.as_ref());

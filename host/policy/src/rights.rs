@@ -356,6 +356,20 @@ impl Rights {
         self
     }
 
+    /// The same rights, whose use leaves no trace in any mount: what could be written is written in an
+    /// overlay. Unless `network`, no host is reached either, and no secret is used.
+    #[must_use]
+    pub fn rehearsed(mut self, network: bool) -> Self {
+        for mount in &mut self.mounts {
+            mount.access = mount.access.min(Access::Overlay);
+        }
+        if !network {
+            self.hosts = HostScope::none();
+            self.secrets.clear();
+        }
+        self
+    }
+
     /// Whether a tool may be called, and who decided: the one answer behind every refusal.
     pub fn decision(&self, tool: &str) -> Explanation {
         let ToolLists { asked, granted, parent, bars } = &*self.lists;

@@ -25,6 +25,7 @@ pub use record::rows::History;
 pub use record::runs::{find_run, newest_runs, note_files, shown_status};
 pub use record::saved_run::{KEEP_RUNS, prune_runs, run_saved, run_team_saved};
 pub use record::session_journal::{JournalError, Saved, SessionJournal};
+pub use record::steps::stored_steps;
 pub use record::turn::{Open, RECORD_VERSION, Recorded, Turn};
 pub use service::{
     Admission, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed, RunningTurn,

@@ -33,6 +33,7 @@ use crate::limits::{
 use crate::outcome::{Outcome, RunError, Status};
 use crate::replay::log::StepKind;
 use crate::replay::replaying::Replaying;
+use crate::replay::rerunning::Rerunning;
 use crate::subagent::background::Background;
 use crate::tools::hooks::state::HookState;
 use crate::trace;
@@ -110,9 +111,10 @@ async fn run_life(
         Ok(prepared) => prepared,
         Err(error) => return Ending::failed(error),
     };
-    let effects: Box<dyn Effects> = match job.shared.replay.is_empty() {
-        true => Box::new(Live),
-        false => Box::new(Replaying::of(job, Live)),
+    let effects: Box<dyn Effects> = match &job.shared.rerun {
+        Some(rerun) => Box::new(Rerunning::of(job, rerun, Live)),
+        None if job.shared.replay.is_empty() => Box::new(Live),
+        None => Box::new(Replaying::of(job, Live)),
     };
     *jar_slot = jar;
     let agent = Agent {

@@ -21,6 +21,7 @@ use crate::layers::Layers;
 use crate::limits::MAX_CHILDREN_PER_RUN;
 use crate::outcome::RunError;
 use crate::replay::log::Replay;
+use crate::replay::rerun::Rerun;
 use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::control::Control;
 use crate::tools::approval::pause::Pause;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) spawned: SpawnCount,
     /// The steps of the run from before its process died.
     pub(crate) replay: Arc<Replay>,
+    /// The finished run that this one replays.
+    pub(crate) rerun: Option<Arc<Rerun>>,
     /// Ends single subagents.
     pub(crate) control: Arc<Control>,
     /// The calls that a person has allowed for the whole run.

@@ -159,6 +159,26 @@ impl Replay {
         (self.children, self.spawned.clone())
     }
 
+    /// The calls that have a result, each with the agent's address, the step and the position.
+    pub(crate) fn results(&self) -> Vec<(Arc<str>, u64, usize, LoggedResult)> {
+        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::new();
+        for (address, past) in &*agents {
+            let of = past.results.iter().map(|((step, position), result)| {
+                (Arc::clone(address), *step, *position, result.clone())
+            });
+            all.extend(of);
+        }
+        all
+    }
+
+    /// The name by which the model called this one.
+    pub(crate) fn called(&self, agent: &str, step: u64, position: usize) -> Option<String> {
+        let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, reply) = agents.get(agent)?.said(step)?;
+        reply.calls.get(position).map(|call| call.name.clone())
+    }
+
     /// The log of one agent; once.
     pub(crate) fn take(&self, agent: &str) -> Option<Arc<AgentPast>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(agent)

@@ -1,6 +1,7 @@
 //! The command line. Doc comments here are what `--help` says.
 
 pub(crate) mod library;
+pub(crate) mod replay;
 pub(crate) mod server;
 pub(crate) mod tools;
 
@@ -10,6 +11,7 @@ use belljar_policy::LimitsRequest;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::args::library::LibraryCommand;
+use crate::args::replay::ReplayArgs;
 use crate::args::server::{
     BackupArgs, DataArg, KeysArgs, NoTenant, RestoreArgs, ServeArgs, SessionsArgs, TenantArg,
     TenantsArgs,
@@ -68,6 +70,16 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// List saved runs, or show what the tool calls of one did
     Receipts(ReceiptsArgs),
+    /// Show what a run, or a session, changed in its overlay of the workspace
+    Changes(ChangesArgs),
+    /// Put what a run changed in its overlay into the workspace: all of it, or some paths
+    Apply(ApplyArgs),
+    /// Throw away what a run changed in its overlay: all of it, or some paths
+    Discard(DiscardArgs),
+    /// Take the last `apply` of a run back, as long as nothing else has changed those files
+    Undo(UndoArgs),
+    /// Run a saved run again on an overlay of its workspace, and say which results of its calls differ
+    Replay(ReplayArgs),
     /// Write a configuration, the stock agents and an AGENTS.md, and set up the model that this
     /// machine has; never overwrites. With
     /// `--workspace`, write what belongs into that workspace instead

@@ -13,6 +13,7 @@ pub(crate) enum Exit {
     Partial,
     NotAllowed,
     NoModel,
+    Differs,
     Cancelled,
 }
 
@@ -43,6 +44,7 @@ pub(crate) const EXITS: &[ExitRow] = &[
         meaning: "a right is missing: an agent is blocked, or `explain` says no",
     },
     ExitRow { exit: Exit::NoModel, code: 5, meaning: "no model is configured" },
+    ExitRow { exit: Exit::Differs, code: 6, meaning: "a replay differs from its run" },
     ExitRow { exit: Exit::Cancelled, code: 130, meaning: "cancelled" },
 ];
 
@@ -165,6 +167,7 @@ mod tests {
             Exit::Partial,
             Exit::NotAllowed,
             Exit::NoModel,
+            Exit::Differs,
             Exit::Cancelled,
         ];
         for exit in all {

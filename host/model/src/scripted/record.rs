@@ -70,6 +70,12 @@ impl Recording {
         yaml.map_err(|error| RecordingError::Yaml(error.to_string()))
     }
 
+    /// Adds an answer that a model has given to this request, without a model that is asked.
+    pub fn replied(&self, cx: &CallContext<'_>, request: &ChatRequest, reply: &Reply) {
+        let (turn, bytes) = replied(request, reply);
+        self.add(cx, turn, bytes);
+    }
+
     fn add(&self, cx: &CallContext<'_>, turn: file::Turn, bytes: usize) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = state.bytes.saturating_add(bytes);
@@ -137,28 +143,39 @@ impl ChatModel for Recorder {
             };
             self.inner.chat(request, cx, &mut listen).await
         };
-        let mut turn = file::Turn { expect: Some(expected(request)), ..file::Turn::default() };
-        let mut bytes = said.len();
-        match &result {
-            Ok(reply) => {
-                turn.say =
-                    (!reply.text.is_empty() || reply.calls.is_empty()).then(|| reply.text.clone());
-                bytes += reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
-                turn.calls = reply.calls.iter().map(call).collect();
-                turn.stop = Some(reply.stop.clone().into());
-                turn.usage = Some(reply.usage.into());
-            }
+        let (turn, bytes) = match &result {
+            Ok(reply) => replied(request, reply),
             // Not an answer of the model but a fault of the transcript being played.
             Err(ModelError::Script(_)) => return result,
             Err(error) => {
-                turn.say = (!said.is_empty()).then_some(said);
-                turn.fail = failure(error);
-                turn.hang = turn.fail.is_none();
+                let (bytes, fail) = (said.len(), failure(error));
+                let turn = file::Turn {
+                    expect: Some(expected(request)),
+                    say: (!said.is_empty()).then_some(said),
+                    hang: fail.is_none(),
+                    fail,
+                    ..file::Turn::default()
+                };
+                (turn, bytes)
             }
-        }
+        };
         self.recording.add(cx, turn, bytes);
         result
     }
+}
+
+/// An answer as a turn, and how many bytes it has.
+fn replied(request: &ChatRequest, reply: &Reply) -> (file::Turn, usize) {
+    let arguments: usize = reply.calls.iter().map(|call| call.arguments.len()).sum();
+    let turn = file::Turn {
+        expect: Some(expected(request)),
+        say: (!reply.text.is_empty() || reply.calls.is_empty()).then(|| reply.text.clone()),
+        calls: reply.calls.iter().map(call).collect(),
+        stop: Some(reply.stop.clone().into()),
+        usage: Some(reply.usage.into()),
+        ..file::Turn::default()
+    };
+    (turn, reply.text.len() + arguments)
 }
 
 fn expected(request: &ChatRequest) -> Expect {

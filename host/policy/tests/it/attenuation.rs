@@ -59,6 +59,31 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
     #[test]
+    fn a_rehearsal_writes_nowhere_and_reaches_nothing(
+        asked in asked(), grants in grants(), children in tree(), network in any::<bool>(),
+    ) {
+        let (rights, _) = Rights::effective(&asked, &grants, None);
+        let rehearsed = rights.clone().rehearsed(network);
+        assert_within(&rehearsed, &rights);
+        let mut all = vec![rehearsed];
+        for (_, asked, grants) in &children {
+            let (child, _) = all[all.len() - 1].attenuate(asked, grants);
+            all.push(child);
+        }
+        for rights in &all {
+            assert!(rights.mounts().iter().all(|mount| mount.access <= Access::Overlay));
+            if !network {
+                assert!(targets().iter().all(|target| rights.hosts().check(target).is_err()));
+                assert!(rights.secrets().is_empty());
+            }
+        }
+        // What it may call and read is what it was.
+        let tools = |rights: &Rights| rights.tools().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(tools(&all[0]), tools(&rights));
+        assert_eq!(all[0].mounts().len(), rights.mounts().len());
+    }
+
+    #[test]
     fn no_tree_of_spawns_yields_a_right_that_an_ancestor_lacks(nodes in tree()) {
         let mut rights: Vec<(Option<usize>, Rights)> = Vec::new();
         for (at, asked, grants) in &nodes {

@@ -13,4 +13,5 @@ pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod saved_run;
 pub(crate) mod session_journal;
+pub(crate) mod steps;
 pub(crate) mod turn;

@@ -13,7 +13,6 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
         &[
             "AgentBuildError",
             "ListedAgent",
-            "LoggedResult",
             "MemberOutcome",
             "NoAsker",
             "NoJournal",

@@ -80,6 +80,7 @@ pub async fn run_team_as(
         workspace: spec.workspace.clone(),
         spawned: SpawnCount::default(),
         replay: Arc::default(),
+        rerun: None,
         control: Arc::default(),
         allowed: Mutex::default(),
     });

@@ -16,6 +16,9 @@ use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Reason, Refusal};
 
+/// The facts of a call that a person did not allow.
+pub(crate) const SAID_NO: &str = "the person who was asked said no";
+
 impl Agent<'_> {
     /// Asks the person at the root where the grant says so, unless they have said already that
     /// it holds for the run.
@@ -41,7 +44,7 @@ impl Agent<'_> {
                 allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
                 return Ok(permit.answered());
             }
-            Some(Approval::No) => (DenyCode::ToolNotAllowed, "the person who was asked said no"),
+            Some(Approval::No) => (DenyCode::ToolNotAllowed, SAID_NO),
             Some(Approval::Nobody) => {
                 (DenyCode::NobodyToAsk, "a person has to say yes, as the grant or a hook wants it")
             }

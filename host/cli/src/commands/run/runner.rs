@@ -2,6 +2,7 @@
 //! code. What an agent and a team differ in stands in [`Work`] and [`Ended`].
 
 use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -204,7 +205,15 @@ async fn perform(
     out: &Out,
 ) -> Result<(Ended, Option<Saved>), Failure> {
     if no_save {
-        let place = layers_for_once(places, out);
+        let place = match layers_for_once(&places.store_directory()) {
+            Ok(place) => Some(place),
+            Err(error) => {
+                out.warning(format_args!(
+                    "there is no place for overlays, so nothing is written: {error}"
+                ));
+                None
+            }
+        };
         let layers = place.as_ref().map(|(layers, _)| layers.clone());
         let ended = work.alone(layers.clone(), host, events, cancel.clone()).await;
         if layers.is_some_and(|layers| layers.has_changes()) {
@@ -218,19 +227,13 @@ async fn perform(
     Ok((outcome, Some(Saved::new(store, unsaved, out))))
 }
 
-/// A place for the overlays of a run of which nothing is kept. Without one its workspace is read.
-fn layers_for_once(places: &Places, out: &Out) -> Option<(Layers, tempfile::TempDir)> {
-    match tempfile::Builder::new().prefix("overlays-").tempdir_in(places.store_directory()) {
-        Ok(dir) => {
-            let none = OverlayQuota { bytes: 0, files: 0 };
-            let pool = OverlayPool::new(OverlayQuota::default(), none);
-            Some((Layers::at(dir.path().join("run"), pool), dir))
-        }
-        Err(error) => {
-            out.warning(format_args!("there is no place for overlays, so nothing is written: {error}"));
-            None
-        }
-    }
+/// A place for the overlays of a run of which nothing is kept, in this directory. It is gone when
+/// the second is dropped.
+pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<(Layers, tempfile::TempDir)> {
+    let dir = tempfile::Builder::new().prefix("overlays-").tempdir_in(in_dir)?;
+    let none = OverlayQuota { bytes: 0, files: 0 };
+    let pool = OverlayPool::new(OverlayQuota::default(), none);
+    Ok((Layers::at(dir.path().join("run"), pool), dir))
 }
 
 /// Agents of a tenant run in the server alone: there are its limits, its store and its callers.

@@ -1,0 +1,278 @@
+//! A finished run that is replayed: its model's answers are given again, its calls are made anew, and
+//! their results are compared with those that are stored.
+//!
+//! ```text
+//! StepEntry (stored) ──> Rerun ──Rerunning──> the same agent, with overlays ──> ReplayedCall
+//! ```
+//!
+//! A replay has no effect outside its own overlays (INV-200): every mount that could be written is an
+//! overlay, no host is reached unless the operator says so (INV-201), no hook runs and no person is asked
+//! (INV-202). What cannot be done again that way is answered from the record, and said to be.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar_model::Recording;
+use belljar_policy::Rights;
+use serde::Serialize;
+
+use crate::agent_loop::job::SpawnCount;
+use crate::host::Host;
+use crate::outcome::CallReceipt;
+use crate::replay::journal::NoJournal;
+use crate::replay::log::{Replay, StepEntry};
+use crate::tools::approval::asker::NoAsker;
+use crate::tools::call::Answer;
+use crate::tools::hooks::Hooks;
+use crate::tools::result::ending_word;
+
+/// A run that is replayed, and how its calls compare.
+#[derive(Debug)]
+pub struct Rerun {
+    past: Replay,
+    asks_model: bool,
+    network: bool,
+    recording: Option<Recording>,
+    calls: Mutex<Vec<ReplayedCall>>,
+    /// The calls that have a stored result and were not come to yet.
+    left: Mutex<BTreeMap<CallPlace, LeftCall>>,
+    ended: Mutex<Vec<String>>,
+}
+
+/// The address of an agent, its step, the position of the call in there.
+type CallPlace = (Arc<str>, u64, usize);
+
+/// A call that was not come to.
+#[derive(Debug)]
+struct LeftCall {
+    agent: String,
+    call_id: String,
+    tool: String,
+    then: CallText,
+}
+
+/// One call of a replayed run.
+#[derive(Debug, Clone, Serialize)]
+pub struct ReplayedCall {
+    /// Who called: the agent's name, for a subagent behind its parent's.
+    pub agent: String,
+    /// The step that asked for it, from 1.
+    pub step: u64,
+    /// Its position in the step, from 0.
+    pub position: usize,
+    /// The call's id in the conversation.
+    pub call_id: String,
+    /// The name that the model called. Foreign text.
+    pub tool: String,
+    /// How its result compares with the stored one.
+    pub result: Comparison,
+    /// Why, where the result alone does not say. Foreign text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The stored result, where the two are not the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub then: Option<CallText>,
+    /// The new result, where the two are not the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<CallText>,
+}
+
+/// How a call of a replay compares with the stored one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Comparison {
+    /// It was made anew, and the model would read the same.
+    Same,
+    /// It was made anew, and the model would read something else.
+    Differs,
+    /// It was not made: the stored result stands for it.
+    FromRecord,
+    /// It was made anew or left out, and there is nothing to compare it with.
+    NotCompared,
+    /// The model that was asked again called something else than the stored one.
+    Added,
+    /// The replay did not come to it.
+    Missing,
+}
+
+/// The result of a call as a model reads it. Foreign text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallText {
+    /// The text.
+    pub content: String,
+    /// Whether it is an error.
+    pub is_error: bool,
+    /// How the call ended; absent where it started subagents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<String>,
+}
+
+impl Rerun {
+    /// Replays the run of these steps. The entries are in the order in which they were persisted.
+    pub fn of(steps: Vec<StepEntry>) -> Self {
+        let past = Replay::of(steps);
+        let left = past.results().into_iter().map(|(agent, step, position, result)| {
+            let receipt = result.receipt.as_ref();
+            let named = past.called(&agent, step, position);
+            let left = LeftCall {
+                agent: receipt.map_or_else(|| agent.to_string(), |receipt| receipt.agent.clone()),
+                call_id: receipt.map(|receipt| receipt.call_id.clone()).unwrap_or_default(),
+                tool: named.unwrap_or_default(),
+                then: CallText::of(&result.answer(), receipt),
+            };
+            ((agent, step, position), left)
+        });
+        let left = Mutex::new(left.collect());
+        Self {
+            past,
+            asks_model: false,
+            network: false,
+            recording: None,
+            calls: Mutex::default(),
+            left,
+            ended: Mutex::default(),
+        }
+    }
+
+    /// Asks the model again, in the place of the stored answers.
+    #[must_use]
+    pub fn asking_the_model(self) -> Self {
+        Self { asks_model: true, ..self }
+    }
+
+    /// Lets tools reach the hosts that they are granted, with their secrets. What they send there is
+    /// done a second time.
+    #[must_use]
+    pub fn with_network(self) -> Self {
+        Self { network: true, ..self }
+    }
+
+    /// Records the stored answers that are given again.
+    #[must_use]
+    pub fn recorded(self, recording: Recording) -> Self {
+        Self { recording: Some(recording), ..self }
+    }
+
+    /// The calls, in the order in which their results were there; behind them those that the replay did
+    /// not come to.
+    pub fn calls(&self) -> Vec<ReplayedCall> {
+        let mut calls = self.made().clone();
+        let why = match self.asks_model {
+            true => "the model did not ask for it this time",
+            false => "the replay ended before it",
+        };
+        let left = self
+            .left()
+            .iter()
+            .map(|((_, step, position), left)| ReplayedCall {
+                agent: left.agent.clone(),
+                step: *step,
+                position: *position,
+                call_id: left.call_id.clone(),
+                tool: left.tool.clone(),
+                result: Comparison::Missing,
+                reason: Some(why.to_owned()),
+                then: Some(left.then.clone()),
+                now: None,
+            })
+            .collect::<Vec<_>>();
+        calls.extend(left);
+        calls
+    }
+
+    /// The agents of which no further answer is stored, although they had not concluded.
+    pub fn ended_early(&self) -> Vec<String> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// INV-202: the host that a replay runs on asks nobody, runs no hook and persists nothing.
+    pub(crate) fn host(&self, mut host: Host) -> Host {
+        host.hooks = Arc::new(Hooks::default());
+        host.asker = Arc::new(NoAsker);
+        host.journal = Arc::new(NoJournal);
+        host
+    }
+
+    /// INV-200, INV-201: the rights of an agent in a replay.
+    pub(crate) fn rights(&self, rights: Rights) -> Rights {
+        rights.rehearsed(self.network)
+    }
+
+    /// Counts the agents of the run.
+    pub(crate) fn spawned(&self, top: &str) -> SpawnCount {
+        match self.asks_model {
+            true => SpawnCount::after(&Replay::default(), top),
+            false => SpawnCount::after(&self.past, top),
+        }
+    }
+
+    pub(crate) fn past(&self) -> &Replay {
+        &self.past
+    }
+
+    pub(crate) fn asks_model(&self) -> bool {
+        self.asks_model
+    }
+
+    pub(crate) fn has_network(&self) -> bool {
+        self.network
+    }
+
+    pub(crate) fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
+    }
+
+    /// Notes a call of the agent with this address.
+    pub(crate) fn note(&self, address: &Arc<str>, call: ReplayedCall) {
+        // Another call in the same place leaves the stored one without a counterpart.
+        if call.result != Comparison::Added {
+            self.left().remove(&(Arc::clone(address), call.step, call.position));
+        }
+        self.made().push(call);
+    }
+
+    /// Notes that an agent has no further stored answer.
+    pub(crate) fn note_ended(&self, agent: &str) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(agent.to_owned());
+    }
+
+    fn made(&self) -> MutexGuard<'_, Vec<ReplayedCall>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn left(&self) -> MutexGuard<'_, BTreeMap<CallPlace, LeftCall>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Comparison {
+    /// Whether the replay differs from the run by it.
+    pub fn is_difference(self) -> bool {
+        match self {
+            Self::Differs | Self::Added | Self::Missing => true,
+            Self::Same | Self::FromRecord | Self::NotCompared => false,
+        }
+    }
+
+    /// In a word or two.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Differs => "differs",
+            Self::FromRecord => "from the record",
+            Self::NotCompared => "not compared",
+            Self::Added => "added",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+impl CallText {
+    pub(crate) fn of(answer: &Answer, receipt: Option<&CallReceipt>) -> Self {
+        Self {
+            content: answer.content.clone(),
+            is_error: answer.is_error,
+            ending: receipt.map(|call| ending_word(&call.receipt.ending)),
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! The effects of an agent that is replayed: the model's answers are those that are stored, unless it is
+//! to be asked again; calls are made anew and compared, or answered from the record.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_model::{CallContext, Reply};
+use belljar_policy::{DenyCode, Meter, ToolName, ToolPermit};
+use belljar_sandbox::Receipt;
+use futures::future::BoxFuture;
+
+use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
+use crate::agent_loop::job::Job;
+use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
+use crate::outcome::CallReceipt;
+use crate::prompt::frame::INTERRUPTED;
+use crate::replay::log::{AgentPast, LoggedResult};
+use crate::replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
+use crate::replay::times::without_times;
+use crate::subagent::background::Ended;
+use crate::subagent::planned::{Planned, Starting};
+use crate::subagent::progress::Batch;
+use crate::tools::approval::questions::SAID_NO;
+use crate::tools::builtin::arguments::BuiltinCall;
+use crate::tools::call::{Answer, Call, arguments};
+use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::result::Executed;
+
+const NETWORK: &str =
+    "its tool asks for hosts, and a replay makes no requests; `--network` has it make them";
+const ASKED: &str = "its tool asks for hosts, and the grant has a person asked before";
+const PERSON: &str = "it is a person's answer";
+const REFUSED: &str = "a person, or nobody, was asked then and did not allow it";
+const HOOK: &str = "a hook refused it then, and hooks do not run in a replay";
+const CUT_SHORT: &str = "the run ended during it, so it has no stored result; it was not made";
+const NO_SUBAGENTS: &str =
+    "no answers of its subagents are stored; runs keep them, and older programs kept none";
+const TIMING: &str = "it depends on the timing of a subagent in the background";
+
+const BUT_TIMES: &str = "but for times and dates";
+
+/// The one stock tool whose results have times in them: `date`, `ls -l`, `diff`.
+const SHELL: &str = "shell";
+
+/// Replays one agent; `after` does what is done anew.
+pub(crate) struct Rerunning<E> {
+    rerun: Arc<Rerun>,
+    past: Arc<AgentPast>,
+    after: E,
+}
+
+/// How a call that the stored model asked for is answered.
+enum Way {
+    /// It is made.
+    Anew,
+    /// The stored result, for this reason.
+    Record(&'static str),
+    /// Not at all.
+    CutShort,
+}
+
+impl<E: Effects> Rerunning<E> {
+    /// Takes what is stored of an agent; once for each.
+    pub(crate) fn of(job: &Job, rerun: &Arc<Rerun>, after: E) -> Self {
+        let past = rerun.past().take(&job.address).unwrap_or_default();
+        Self { rerun: Arc::clone(rerun), past, after }
+    }
+
+    /// Whether the stored model asked for this very call.
+    fn is_stored(&self, call: Call<'_>, machine: &Loop) -> bool {
+        let asked = machine.asked().get(call.position).unwrap_or(call.call);
+        let stored = self.past.said(call.step);
+        let stored = stored.and_then(|(_, reply)| reply.calls.get(call.position));
+        stored.is_some_and(|it| it.name == asked.name && it.arguments == asked.arguments)
+    }
+
+    fn way(&self, agent: &Agent<'_>, call: Call<'_>, decision: &Decision) -> Way {
+        let begun = self.past.begun(call.step, call.position);
+        let Some(then) = self.past.result(call.step, call.position) else {
+            // Its subagents have stored answers of their own.
+            let spawned = begun.is_some_and(|children| !children.is_empty());
+            return if spawned { Way::Anew } else { Way::CutShort };
+        };
+        if let Some(why) = refused_by(then) {
+            return Way::Record(why);
+        }
+        match decision {
+            Decision::Builtin(_, BuiltinCall::Clarify(_)) => Way::Record(PERSON),
+            Decision::Builtin(_, builtin)
+                if builtin.spawns()
+                    && !then.is_error
+                    && !self.rerun.asks_model()
+                    && begun.is_none() =>
+            {
+                Way::Record(NO_SUBAGENTS)
+            }
+            Decision::Builtin(..) | Decision::Refuse(_) => Way::Anew,
+            Decision::Tool(permit) => {
+                let reached = then.receipt.as_ref().is_some_and(|it| !it.receipt.hosts.is_empty());
+                match reached || asks_for_hosts(agent, permit.tool()) {
+                    false => Way::Anew,
+                    true if !self.rerun.has_network() => Way::Record(NETWORK),
+                    true if permit.needs_answer() => Way::Record(ASKED),
+                    true => Way::Anew,
+                }
+            }
+        }
+    }
+
+    /// Makes a call. A person does not have to allow what has no effect.
+    async fn make(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> Answer {
+        let decision = match decision {
+            Decision::Tool(permit)
+                if self.rerun.has_network() && asks_for_hosts(agent, permit.tool()) =>
+            {
+                Decision::Tool(permit)
+            }
+            Decision::Tool(permit) => Decision::Tool(permit.answered()),
+            Decision::Builtin(permit, builtin) => Decision::Builtin(permit.answered(), builtin),
+            Decision::Refuse(refusal) => Decision::Refuse(refusal),
+        };
+        self.after.call(agent, call, decision, machine).await
+    }
+
+    /// How a call that was made anew compares with the stored one.
+    fn compare(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        answer: &Answer,
+        timed: bool,
+    ) -> (Comparison, Option<String>) {
+        let Some(then) = self.past.result(call.step, call.position) else {
+            return (Comparison::NotCompared, Some(CUT_SHORT.to_owned()));
+        };
+        let (now, files) = agent.ledger.of_call(call.step, call.position);
+        if then.answer() == *answer {
+            let digest = |call: Option<&CallReceipt>| {
+                call.map(|call| call.receipt.output_digest.clone()).unwrap_or_default()
+            };
+            let other_file =
+                !files.is_empty() && digest(then.receipt.as_ref()) != digest(now.as_ref());
+            return match other_file {
+                true => (
+                    Comparison::Differs,
+                    Some("it handed over a file with another content".to_owned()),
+                ),
+                false => (Comparison::Same, None),
+            };
+        }
+        let is_shell = then.receipt.as_ref().is_some_and(|call| call.receipt.tool == SHELL);
+        if is_shell
+            && then.is_error == answer.is_error
+            && without_times(&then.content) == without_times(&answer.content)
+        {
+            return (Comparison::Same, Some(BUT_TIMES.to_owned()));
+        }
+        if timed {
+            return (Comparison::NotCompared, Some(TIMING.to_owned()));
+        }
+        (Comparison::Differs, by_rights(then.receipt.as_ref(), now.as_ref()))
+    }
+
+    /// Puts an answer into the transcript, where one is written.
+    fn record(&self, agent: &Agent<'_>, machine: &Loop, reply: &Reply) {
+        let Some(recording) = self.rerun.recording() else { return };
+        let cx = CallContext {
+            spawn_index: agent.job.spawn_index,
+            step: machine.current_step(),
+            ..CallContext::new(&agent.job.agent.definition.name)
+        };
+        recording.replied(&cx, machine.request(), reply);
+    }
+
+    fn note(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        machine: &Loop,
+        answer: &Answer,
+        (result, reason): (Comparison, Option<String>),
+    ) {
+        let asked = machine.asked().get(call.position).unwrap_or(call.call);
+        let then = self.past.result(call.step, call.position);
+        let (receipt, _) = agent.ledger.of_call(call.step, call.position);
+        let same = matches!(result, Comparison::Same | Comparison::FromRecord);
+        let then = then.filter(|_| !same && result != Comparison::Added);
+        self.rerun.note(
+            &agent.job.address,
+            ReplayedCall {
+                agent: agent.job.path.to_string(),
+                step: call.step,
+                position: call.position,
+                call_id: asked.id.clone(),
+                tool: asked.name.clone(),
+                result,
+                reason,
+                then: then.map(|then| CallText::of(&then.answer(), then.receipt.as_ref())),
+                now: (!same).then(|| CallText::of(answer, receipt.as_ref())),
+            },
+        );
+    }
+}
+
+/// Answers a call without making it.
+fn stand_in(agent: &Agent<'_>, call: Call<'_>, then: Option<&LoggedResult>) -> Answer {
+    agent.started(call);
+    let receipt = then.and_then(|then| then.receipt.as_ref()).map(|call| call.receipt.clone());
+    let empty = || Receipt::empty(&call.call.name, "", arguments(call.call));
+    let answer = then.map_or_else(
+        || Answer { content: INTERRUPTED.to_owned(), is_error: true },
+        LoggedResult::answer,
+    );
+    let receipt = receipt.unwrap_or_else(empty);
+    agent.note(call, Executed { answer, attachments: Vec::new(), receipt })
+}
+
+/// Why a person or a hook kept the stored call from being made.
+fn refused_by(then: &LoggedResult) -> Option<&'static str> {
+    let denial = then.receipt.as_ref()?.receipt.denials.first()?;
+    match denial.code {
+        DenyCode::NobodyToAsk => Some(REFUSED),
+        DenyCode::DeniedByHook => Some(HOOK),
+        DenyCode::ToolNotAllowed if denial.facts.contains(SAID_NO) => Some(REFUSED),
+        DenyCode::ToolNotAllowed
+        | DenyCode::PathNotAllowed
+        | DenyCode::ReadOnly
+        | DenyCode::SpecialFile
+        | DenyCode::HostNotAllowed
+        | DenyCode::AddressNotAllowed
+        | DenyCode::RequestNotAllowed
+        | DenyCode::SecretInReply
+        | DenyCode::InterfaceNotGranted
+        | DenyCode::LimitReached => None,
+    }
+}
+
+/// The right that one of the two calls lacked and the other did not.
+fn by_rights(then: Option<&CallReceipt>, now: Option<&CallReceipt>) -> Option<String> {
+    let facts = |call: Option<&CallReceipt>| {
+        let denials = call.map(|call| call.receipt.denials.as_slice()).unwrap_or_default();
+        denials.first().map(|denial| denial.facts.clone())
+    };
+    match (facts(then), facts(now)) {
+        (None, Some(facts)) => Some(format!("refused now: {facts}")),
+        (Some(facts), None) => Some(format!("refused then: {facts}")),
+        (Some(then), Some(now)) if then != now => Some(format!("refused now: {now}")),
+        (Some(_), Some(_)) | (None, None) => None,
+    }
+}
+
+/// Whether the component of a tool asks for the network at all.
+fn asks_for_hosts(agent: &Agent<'_>, tool: &ToolName) -> bool {
+    let owner = agent.job.shared.host.tools.owner(tool.as_str());
+    owner.is_some_and(|component| !component.manifest.ask.hosts.is_empty())
+}
+
+#[async_trait]
+impl<E: Effects> Effects for Rerunning<E> {
+    fn begin(&self, agent: &Agent<'_>, machine: &Loop) {
+        self.after.begin(agent, machine);
+    }
+
+    async fn start(&self, agent: &Agent<'_>, timer: &mut Timer) -> Result<String, Ending> {
+        self.after.start(agent, timer).await
+    }
+
+    fn take_step(&self, agent: &Agent<'_>, machine: &Loop) -> NextStep {
+        if self.rerun.asks_model() || self.past.said(machine.current_step() + 1).is_none() {
+            return self.after.take_step(agent, machine);
+        }
+        let budget = &agent.job.budget;
+        let before = budget.exhausted(Meter::Steps);
+        let _ = budget.bill(Meter::Steps, 1);
+        before.map_or(NextStep::Whole, NextStep::Last)
+    }
+
+    async fn ask_model(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        last: bool,
+        notes: &mut Notes,
+        timer: &mut Timer,
+    ) -> Input {
+        if self.rerun.asks_model() {
+            let input = self.after.ask_model(agent, machine, last, notes, timer).await;
+            if let Input::Replied(reply) = &input {
+                self.record(agent, machine, reply);
+            }
+            return input;
+        }
+        let Some((before, reply)) = self.past.said(machine.current_step()) else {
+            self.rerun.note_ended(&agent.job.path);
+            let ending = Ending::cancelled();
+            return Input::Interrupted { partial: String::new(), answers: Vec::new(), ending };
+        };
+        for text in before {
+            agent.background.announced(text);
+            machine.add_note(text.clone());
+        }
+        self.record(agent, machine, reply);
+        agent.ledger.entries().usage.steps += 1;
+        agent.bill_tokens(machine, reply);
+        Input::Replied(reply.clone())
+    }
+
+    async fn call(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> Answer {
+        if !self.is_stored(call, machine) {
+            let answer = self.make(agent, call, decision, machine).await;
+            let reason = "the model asked for something else then".to_owned();
+            self.note(agent, call, machine, &answer, (Comparison::Added, Some(reason)));
+            return answer;
+        }
+        let then = self.past.result(call.step, call.position);
+        let (answer, compared) = match self.way(agent, call, &decision) {
+            Way::Anew => {
+                let timed = is_timed(&decision);
+                let answer = self.make(agent, call, decision, machine).await;
+                let compared = self.compare(agent, call, &answer, timed);
+                (answer, compared)
+            }
+            Way::Record(why) => {
+                (stand_in(agent, call, then), (Comparison::FromRecord, Some(why.to_owned())))
+            }
+            Way::CutShort => {
+                (stand_in(agent, call, None), (Comparison::NotCompared, Some(CUT_SHORT.to_owned())))
+            }
+        };
+        self.note(agent, call, machine, &answer, compared);
+        answer
+    }
+
+    async fn finish(
+        &self,
+        agent: &Agent<'_>,
+        machine: &mut Loop,
+        notes: &mut Notes,
+        ending: Ending,
+        again: &mut bool,
+        timer: &mut Timer,
+    ) -> Result<Input, Ending> {
+        if self.rerun.asks_model() {
+            return self.after.finish(agent, machine, notes, ending, again, timer).await;
+        }
+        if self.past.said(machine.current_step() + 1).is_none() {
+            // They have stored answers too.
+            tokio::select! {
+                biased;
+                () = agent.stop.cancelled() => {}
+                () = agent.time_up(timer) => {}
+                () = agent.background.all() => {}
+            }
+            return Err(ending);
+        }
+        *again = true;
+        Ok(machine.reopen())
+    }
+
+    fn spawn_index(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        place: usize,
+        slug: &str,
+    ) -> Option<u32> {
+        let begun = self.past.begun(call.step, call.position).filter(|_| !self.rerun.asks_model());
+        let before = begun.and_then(|begun| {
+            begun.iter().find(|child| child.place == place && child.slug == slug)
+        });
+        match before {
+            Some(child) => Some(child.spawn_index),
+            None => self.after.spawn_index(agent, call, place, slug),
+        }
+    }
+
+    async fn permit_spawn(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        permit: ToolPermit,
+    ) -> Result<(), Refusal> {
+        self.after.permit_spawn(agent, call, permit.answered()).await
+    }
+
+    async fn announce(
+        &self,
+        agent: &Agent<'_>,
+        call: Call<'_>,
+        children: &[&Planned],
+        background: bool,
+    ) -> Arc<Batch> {
+        self.after.announce(agent, call, children, background).await
+    }
+
+    fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
+        let before =
+            self.past.result(call.step, call.position).filter(|_| !self.rerun.asks_model());
+        match before.and_then(|stored| stored.background.clone()) {
+            Some(id) => id,
+            None => self.after.background_id(agent, call),
+        }
+    }
+
+    fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
+        self.after.run_child(agent, child)
+    }
+}
+
+/// Whether the result of a call depends on how far a subagent in the background is.
+fn is_timed(decision: &Decision) -> bool {
+    match decision {
+        Decision::Builtin(_, builtin) => match builtin {
+            BuiltinCall::Status { .. }
+            | BuiltinCall::Result { .. }
+            | BuiltinCall::Cancel { .. } => true,
+            BuiltinCall::Spawn(_)
+            | BuiltinCall::Parallel(_)
+            | BuiltinCall::Skill { .. }
+            | BuiltinCall::Todo(_)
+            | BuiltinCall::Clarify(_) => false,
+        },
+        Decision::Tool(_) | Decision::Refuse(_) => false,
+    }
+}

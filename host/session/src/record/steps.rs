@@ -1,0 +1,70 @@
+//! The steps of a stored turn, for whoever replays it.
+
+use belljar_agent::{LoggedResult, StepEntry, StepKind};
+use belljar_model::{Message, Reply, StopReason, Usage};
+use belljar_store::{MessageStatus, Store, StoreError};
+
+use crate::record::rows;
+use crate::record::turn::Turn;
+
+/// The answers of the models of a turn and the results of its calls, in the order in which they were
+/// persisted. A run has those of its subagents too, also one whose process died; the turn of a
+/// conversation, and a run of an older program, those of the agent at the top alone. Empty where
+/// nothing is stored.
+///
+/// # Errors
+///
+/// When the store cannot be read, or a row in it not be understood.
+pub async fn stored_steps(store: &Store, turn: &Turn) -> Result<Vec<StepEntry>, StoreError> {
+    let rows = store.journal_of(&turn.state.session.id, &turn.message).await?;
+    if !rows.is_empty() {
+        return rows.into_iter().map(|row| rows::step_entry(store, &turn.message, row)).collect();
+    }
+    Ok(match turn.state.status {
+        // Its messages say that it was lost.
+        MessageStatus::InFlight | MessageStatus::Interrupted => Vec::new(),
+        MessageStatus::Completed
+        | MessageStatus::Partial
+        | MessageStatus::Failed
+        | MessageStatus::Cancelled => of_messages(turn),
+    })
+}
+
+/// The steps of the agent at the top, as its conversation has them. What each answer was billed is not
+/// in there.
+fn of_messages(turn: &Turn) -> Vec<StepEntry> {
+    let outcome = &turn.state.outcome;
+    let slug = outcome.agent.rsplit('/').next().unwrap_or_default();
+    let entry = |step, position, kind| StepEntry { agent: slug.into(), step, position, kind };
+    let (mut steps, mut step) = (Vec::new(), 0);
+    for message in turn.messages() {
+        match message {
+            Message::User { .. } => {}
+            Message::Assistant { text, calls } => {
+                step += 1;
+                let stop = match calls.is_empty() {
+                    true => StopReason::EndTurn,
+                    false => StopReason::ToolUse,
+                };
+                let (text, calls, usage) = (text.clone(), calls.clone(), Usage::default());
+                let reply = Reply { text, calls, usage, stop };
+                steps.push(entry(step, 0, StepKind::Said { notes: Vec::new(), reply }));
+            }
+            Message::Tool { results } => {
+                for (position, result) in results.iter().enumerate() {
+                    let of = outcome.receipts.iter();
+                    let mut of = of.filter(|call| call.step == step && call.call_id == result.id);
+                    let logged = LoggedResult {
+                        content: result.content.clone(),
+                        is_error: result.is_error,
+                        receipt: of.next().cloned(),
+                        attachments: Vec::new(),
+                        background: None,
+                    };
+                    steps.push(entry(step, position, StepKind::Result(Box::new(logged))));
+                }
+            }
+        }
+    }
+    steps
+}
