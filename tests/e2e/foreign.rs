@@ -88,6 +88,82 @@ fn the_model_calls_tools_by_the_names_of_its_author_and_receipts_know_belljars()
     assert!(!outcome.to_string().contains("root:x:"));
 }
 
+/// Keeps its list as newer models of Claude Code do.
+const PLANNER: &str = "---
+name: planner
+description: Plans.
+tools: Read, TaskCreate, TaskGet, TaskList, TaskUpdate
+---
+You keep a list of tasks.
+";
+
+const PLANS: &str = r##"
+transcript: 1
+agents:
+  - agent: planner
+    turns:
+      - expect: {tools: [Read, TaskCreate, TaskGet, TaskList, TaskUpdate]}
+        calls:
+          - {name: TaskList}
+          - {name: TaskCreate, arguments: {subject: look, description: at everything, activeForm: looking}}
+          - {name: TaskCreate, arguments: {subject: write, description: it down, metadata: {kind: text}}}
+          - {name: TaskUpdate, arguments: {taskId: "2", addBlockedBy: ["1"], owner: planner}}
+          - {name: TaskUpdate, arguments: {taskId: "1", status: in_progress}}
+      - expect:
+          results:
+            - {name: TaskList, contains: the list is empty, is_error: false}
+            - {name: TaskCreate, contains: "task #1", is_error: false}
+            - {name: TaskCreate, contains: "task #2", is_error: false}
+            - {name: TaskUpdate, contains: "#2 [pending] write (blocked by #1)", is_error: false}
+            - {name: TaskUpdate, contains: "#1 [in_progress] look", is_error: false}
+        calls:
+          - {name: TaskGet, arguments: {taskId: "1"}}
+          - {name: TaskUpdate, arguments: {taskId: "3", status: completed}}
+          - {name: TaskUpdate, arguments: {taskId: "1"}}
+          - {name: TaskUpdate, arguments: {taskId: "1", status: done}}
+          - {name: TaskCreate, arguments: {title: x}}
+          - {name: TaskUpdate, arguments: {taskId: "1", status: deleted}}
+          - {name: TaskList, arguments: {}}
+      - expect:
+          results:
+            - {name: TaskGet, contains: ["at everything", "blocks #2"], is_error: false}
+            - {name: TaskUpdate, contains: "there are #1, #2", is_error: true}
+            - {name: TaskUpdate, contains: "`subject`", is_error: true}
+            - {name: TaskUpdate, contains: "`in_progress`", is_error: true}
+            - {name: TaskCreate, contains: "`subject` is missing", is_error: true}
+            - {name: TaskUpdate, contains: removed, is_error: false}
+            - {name: TaskList, contains: "#2 [pending] write", is_error: false}
+        say: Planned.
+"##;
+
+#[test]
+fn a_list_of_tasks_is_kept_by_the_calls_of_claude_code() {
+    let world = World::new();
+    world.home_file("agents/planner.md", PLANNER);
+    world.file("a", "");
+    let shown = world.run(&["agents", "check", "planner", "--json"]).exits(0).json();
+    assert_eq!(shown[0]["unavailable"].as_array().map(Vec::len), Some(0), "{shown:#}");
+    let transcript = world.other("transcript.yaml", PLANS.as_bytes());
+    let run = ["run", "--agent", "planner", "--transcript", transcript.to_str().unwrap(), "go"];
+    assert_eq!(world.run(&run).exits(0).stdout, "Planned.\n");
+    // In a conversation the next turn has the list.
+    let more = r##"
+transcript: 1
+agents:
+  - agent: planner
+    turns:
+      - calls: [{name: TaskCreate, arguments: {subject: look}}]
+      - say: Kept.
+      - calls: [{name: TaskUpdate, arguments: {taskId: "1", status: completed}}]
+      - expect: {results: [{name: TaskUpdate, contains: "#1 [completed] look", is_error: false}]}
+        say: Done.
+"##;
+    let transcript = world.other("chat.yaml", more.as_bytes());
+    let chat = ["chat", "--agent", "planner", "--transcript", transcript.to_str().unwrap()];
+    let done = world.run_with_stdin(&chat, "one\ntwo\n").exits(0);
+    assert_eq!(done.stdout, "Kept.\nDone.\n");
+}
+
 #[test]
 fn the_table_of_names_is_printed() {
     let world = World::new();

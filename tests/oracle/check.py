@@ -50,9 +50,10 @@ MEANS = {
     "webfetch": {"web_fetch"}, "fetch": {"web_fetch"}, "websearch": {"web_search"}, "web": WEB,
     "bash": SHELL, "shell": SHELL, "terminal": SHELL, "runcommands": SHELL, "execute": SHELL,
     "runinterminal": SHELL, "terminalcommand": SHELL, "runtests": SHELL, "runtasks": SHELL,
-    "task": AGENT, "agent": AGENT, "runsubagent": AGENT,
+    "task": AGENT, "agent": AGENT, "runsubagent": AGENT, "invoke_agent": AGENT,
     "todo": {"todo_write"}, "todos": {"todo_write"}, "todowrite": {"todo_write"},
-    "todoread": {"todo_write"}, "skill": {"use_skill"}, "askuserquestion": {"clarify"},
+    "todoread": {"todo_write"}, "taskcreate": {"todo_write"}, "taskget": {"todo_write"},
+    "tasklist": {"todo_write"}, "taskupdate": {"todo_write"}, "skill": {"use_skill"}, "askuserquestion": {"clarify"},
     "question": {"clarify"}, "askquestions": {"clarify"},
 }
 # Fields only belljar's own form has.

@@ -48,6 +48,9 @@ pub const MAX_TODOS: usize = 100;
 /// Bytes of one of them: a line, not a document.
 pub const MAX_TODO_BYTES: usize = 1_000;
 
+/// Bytes of all that is to be known of one item: some pages.
+pub const MAX_TODO_DETAIL_BYTES: usize = 20_000;
+
 /// Bytes of a question to the person, and of one option.
 pub const MAX_QUESTION_BYTES: usize = 4_000;
 

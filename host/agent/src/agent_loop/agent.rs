@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_policy::{ToolName, ToolPermit};
@@ -21,6 +21,7 @@ use crate::rights::delegates::Delegates;
 use crate::subagent::background::{Background, Ended};
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
+use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::{Answer, Call};
 use crate::tools::dispatch::{Decision, Refusal};
 use crate::tools::hooks::state::HookState;
@@ -38,6 +39,8 @@ pub(crate) struct Agent<'a> {
     pub(crate) slots: Arc<Semaphore>,
     /// The results of this agent's hooks.
     pub(crate) hooked: HookState,
+    /// Its list of what is to be done, once a call has asked for it.
+    pub(crate) todos: Mutex<Option<TodoList>>,
     /// Its effects: done now, or replayed from before its process died.
     pub(crate) effects: Box<dyn Effects>,
     /// The tools whose calls may be made again: belljar's own that only read.

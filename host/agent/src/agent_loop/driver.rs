@@ -2,7 +2,7 @@
 //! decides. A panic in here ends this agent, with all it did until then, and nothing else.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use belljar_model::{CallContext, ModelError, Reply, StreamEvent, Timeouts};
@@ -126,6 +126,7 @@ async fn run_life(
         delegates: &delegates,
         stop,
         hooked: HookState::default(),
+        todos: Mutex::default(),
         effects,
         repeatable,
     };

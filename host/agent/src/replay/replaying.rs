@@ -63,6 +63,10 @@ impl<E: Effects> Replaying<E> {
                 let request = machine.request();
                 agent.spawn(call, permit.clone(), asked.clone(), request).await;
             }
+            Decision::Builtin(_, BuiltinCall::Todo(todo)) if !persisted.is_error => {
+                // The calls behind it find the list as it was.
+                let _ = agent.listed(todo, machine);
+            }
             Decision::Builtin(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
                 if self.past.ended_in_background(id) {
                     agent.background.known(id);

@@ -161,10 +161,8 @@ fn members(
         Some(unknown) => {
             let names: Vec<_> = arguments.iter().map(|argument| quoted(argument.name)).collect();
             let unknown = Shown::clipped(unknown, 60);
-            Err(format!(
-                "invalid arguments: there is no `{unknown}`; there are {}",
-                names.join(", ")
-            ))
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            Err(format!("invalid arguments: there is no `{unknown}`; there are {known}"))
         }
     }
 }
@@ -294,6 +292,7 @@ fn property(argument: &Argument) -> Value {
             json!({"type": "string", "enum": words})
         }
         ArgumentKind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        ArgumentKind::Object => json!({"type": "object"}),
         ArgumentKind::Items(members) => json!({"type": "array", "items": schema(members)}),
     };
     if let Value::Object(property) = &mut property {

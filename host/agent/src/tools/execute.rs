@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use belljar_model::{ChatRequest, ToolCall};
+use belljar_model::ToolCall;
 use belljar_policy::{Shown, ToolPermit};
 use belljar_sandbox::{Progress, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
@@ -140,7 +140,7 @@ impl Agent<'_> {
         let call = Call { call: changed.as_ref().unwrap_or(call.call), ..call };
         let answer = match decision {
             Decision::Builtin(permit, builtin) => {
-                self.builtin(call, permit, builtin, machine.request()).await
+                self.builtin(call, permit, builtin, machine).await
             }
             Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
             Decision::Tool(permit) => {
@@ -200,8 +200,9 @@ impl Agent<'_> {
         call: Call<'_>,
         permit: ToolPermit,
         builtin: BuiltinCall,
-        request: &Arc<ChatRequest>,
+        machine: &Loop,
     ) -> Answer {
+        let request = machine.request();
         let builtin = match builtin {
             BuiltinCall::Spawn(asked) => return self.spawn(call, permit, asked, request).await,
             BuiltinCall::Parallel(asked) => {
@@ -217,7 +218,7 @@ impl Agent<'_> {
             BuiltinCall::Status { id } => self.status(id.as_deref()),
             BuiltinCall::Result { id, wait } => self.result(id, *wait).await,
             BuiltinCall::Cancel { id } => self.cancel(id).await,
-            BuiltinCall::Todo(todos) => self.todo(todos),
+            BuiltinCall::Todo(todo) => self.todo(todo, machine),
             BuiltinCall::Clarify(asked) => self.clarify(asked).await,
             BuiltinCall::Skill { name } => match skills::load(&self.job.shared.host.skills, name) {
                 Ok(content) => Answer { content, is_error: false },

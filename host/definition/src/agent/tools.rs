@@ -148,7 +148,6 @@ const BACKGROUND: &str = "a command ends with its call: none goes on in the back
 const TASKS: &str = "it runs an editor's own tasks";
 const EDITOR: &str = "it belongs to an editor";
 const TODO: &str = "the list stands in the conversation: each write sends the whole of it";
-const LIST: &str = "the list is sent whole: ask for `TodoWrite`";
 const PLAN: &str = "there is no plan mode: what an agent may do is settled before it starts";
 const SERVER: &str = "no language server runs in the sandbox";
 const PATCH: &str = "patches are not read; `edit` and `write` change files";
@@ -156,6 +155,8 @@ const MEMORY: &str = "nothing is kept from one session to the next";
 const OWN_AGENT: &str = "it is an agent of that program; hand work to your own";
 const WORKTREE: &str = "an agent has no worktree of its own here";
 const SCHEDULE: &str = "nothing is started by a clock";
+const NOTIFIES: &str = "an agent's last message is what a person gets; nothing is sent elsewhere";
+const TRACKER: &str = "the list is sent whole: ask for `write_todos`";
 const INDEX: &str = "it asks a service that keeps an index of public code";
 
 macro_rules! aliases {
@@ -205,10 +206,10 @@ aliases! {
         "LSP" => Unavailable(SERVER);
         "Workflow" => Unavailable("a sequence of agents is a team, which a person starts");
         "SendMessage" => Unavailable("agents at work hear nothing from each other; conclusions go back");
-        "TaskCreate" => Unavailable(LIST);
-        "TaskGet" => Unavailable(LIST);
-        "TaskList" => Unavailable(LIST);
-        "TaskUpdate" => Unavailable(LIST);
+        "TaskCreate" => Works, "todo_write";
+        "TaskGet" => Works, "todo_write";
+        "TaskList" => Works, "todo_write";
+        "TaskUpdate" => Works, "todo_write";
         "TaskOutput" => Works, "agent_result";
         "TaskStop" => Works, "agent_cancel";
         "EnterWorktree" => Unavailable(WORKTREE);
@@ -222,6 +223,21 @@ aliases! {
         "TeamDelete" => Unavailable("a sequence of agents is a team, which a person starts");
         "ListMcpResourcesTool" => Unavailable("it is a tool of an MCP server");
         "ReadMcpResourceTool" => Unavailable("it is a tool of an MCP server");
+        "WaitForMcpServers" => Unavailable("it is a tool of an MCP server");
+        "MCPSearch" => Unavailable("it is a tool of an MCP server");
+        "ScheduleWakeup" => Unavailable(SCHEDULE);
+        "RemoteTrigger" => Unavailable(SCHEDULE);
+        "Sleep" => Unavailable(SCHEDULE);
+        "PushNotification" => Unavailable(NOTIFIES);
+        "SendUserMessage" => Unavailable(NOTIFIES);
+        "SendUserFile" => Unavailable("a file is handed over by `attach_file`");
+        "Artifact" => Unavailable("nothing is published from here; a file is handed over by `attach_file`");
+        "ReportFindings" => Unavailable("findings stand in an agent's conclusion: `emitStructuredFindings`");
+        "StructuredOutput" => Unavailable("an agent's last message is its conclusion");
+        "ShareOnboardingGuide" => Unavailable("it belongs to that program");
+        "Config" => Unavailable("it belongs to that program");
+        "REPL" => Unavailable("no interpreter runs in the sandbox: ask for `Bash`");
+        "AgentOutputTool" => Unavailable("it is called `TaskOutput` now");
     }
     OpenCode {
         "read" => Works, "file_read";
@@ -343,6 +359,16 @@ aliases! {
         "enter_plan_mode" => Unavailable(PLAN);
         "exit_plan_mode" => Unavailable(PLAN);
         "complete_task" => Unavailable("an agent's last message is its conclusion");
+        "invoke_agent" => Works, "spawn_agent";
+        "update_topic" => Unavailable("a person sees what an agent says and calls");
+        "list_mcp_resources" => Unavailable("it is a tool of an MCP server");
+        "read_mcp_resource" => Unavailable("it is a tool of an MCP server");
+        "tracker_create_task" => Unavailable(TRACKER);
+        "tracker_update_task" => Unavailable(TRACKER);
+        "tracker_get_task" => Unavailable(TRACKER);
+        "tracker_list_tasks" => Unavailable(TRACKER);
+        "tracker_add_dependency" => Unavailable(TRACKER);
+        "tracker_visualize" => Unavailable(TRACKER);
     }
     Pi {
         "read" => Works, "file_read";

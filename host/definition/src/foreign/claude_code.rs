@@ -1,6 +1,6 @@
 //! Claude Code's tools.
 
-use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
+use super::ArgumentKind::{Flag, Items, Number, Object, Text, Texts, Word};
 use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, argument};
 
 const FILE_PATH: Argument =
@@ -35,6 +35,21 @@ const STATUSES: &[(&str, &str)] = &[
     ("completed", "completed"),
     ("cancelled", "cancelled"),
 ];
+
+const TASK_STATUSES: &[(&str, &str)] = &[
+    ("pending", "pending"),
+    ("in_progress", "in_progress"),
+    ("completed", "completed"),
+    ("deleted", "deleted"),
+];
+
+const TODO_ID: Argument = argument("taskId", Text, "id", "The task's id.").required();
+
+const ACTIVE_FORM: Argument =
+    argument("activeForm", Text, "activeForm", "How it is called while it is worked on.");
+
+const METADATA: Argument = argument("metadata", Object, "", "Further facts.")
+    .becomes(Becomes::Nothing("nothing here reads them"));
 
 const QUESTIONS: &[Argument] = &[
     argument("question", Text, "question", "One question, complete in itself.").required(),
@@ -281,6 +296,52 @@ pub(super) const TOOLS: &[ForeignTool] = &[
         description: "Ends a subagent in the background. What it has found until then is kept.",
         arguments: &[TASK_ID],
         given: &[],
+    },
+    ForeignTool {
+        name: "TaskCreate",
+        tool: "todo_write",
+        description: "Adds a task to the list of what is to be done, and gives its id.",
+        arguments: &[
+            argument("subject", Text, "content", "The task in a few words: what is to be done.")
+                .required(),
+            argument("description", Text, "detail", "All that is to be known of it."),
+            ACTIVE_FORM,
+            METADATA,
+        ],
+        given: &[("action", Given::Text("create"))],
+    },
+    ForeignTool {
+        name: "TaskGet",
+        tool: "todo_write",
+        description: "Gives one task of the list with all that is known of it.",
+        arguments: &[TODO_ID],
+        given: &[("action", Given::Text("get"))],
+    },
+    ForeignTool {
+        name: "TaskList",
+        tool: "todo_write",
+        description: "Gives the list of what is to be done: a line for each task.",
+        arguments: &[],
+        given: &[("action", Given::Text("list"))],
+    },
+    ForeignTool {
+        name: "TaskUpdate",
+        tool: "todo_write",
+        description: "Changes a task of the list. Set `status` to `in_progress` before you begin \
+            with it and to `completed` when it is done; `deleted` removes it.",
+        arguments: &[
+            TODO_ID,
+            argument("status", Word(TASK_STATUSES), "status", "How far it is."),
+            argument("subject", Text, "content", "The task in a few words."),
+            argument("description", Text, "detail", "All that is to be known of it."),
+            ACTIVE_FORM,
+            argument("addBlocks", Texts, "blocks", "The ids of tasks that have to wait for it."),
+            argument("addBlockedBy", Texts, "blocked_by", "The ids of tasks it has to wait for."),
+            argument("owner", Text, "", "Whose it is.")
+                .becomes(Becomes::Nothing("the list is the agent's own")),
+            METADATA,
+        ],
+        given: &[("action", Given::Text("update"))],
     },
     ForeignTool {
         name: "AskUserQuestion",

@@ -1,7 +1,7 @@
 //! Gemini CLI's tools.
 
 use super::ArgumentKind::{Flag, Items, Number, Text, Texts, Word};
-use super::{Argument, Becomes, ForeignTool, Given, SHELL, argument};
+use super::{Argument, Becomes, ForeignTool, Given, PROMPT, SHELL, argument};
 
 const FILE_PATH: Argument =
     argument("file_path", Text, "path", "The file, absolute under `/workspace` or relative to it.")
@@ -164,6 +164,23 @@ pub(super) const TOOLS: &[ForeignTool] = &[
         tool: "todo_write",
         description: "Keeps the list of what is to be done. Send the whole list each time.",
         arguments: &[argument("todos", Items(TODOS), "todos", "The whole list.").required()],
+        given: &[],
+    },
+    ForeignTool {
+        name: "invoke_agent",
+        tool: "spawn_agent",
+        description: "Hands a task to a subagent and waits for its conclusion, which is all that \
+            comes back.",
+        arguments: &[
+            argument(
+                "agent_name",
+                Text,
+                "agent",
+                "The name of the agent, from the list in your instructions.",
+            )
+            .required(),
+            PROMPT,
+        ],
         given: &[],
     },
     ForeignTool {

@@ -58,6 +58,8 @@ pub enum ArgumentKind {
     Word(&'static [(&'static str, &'static str)]),
     /// A list of texts.
     Texts,
+    /// An object with any members.
+    Object,
     /// A list of objects with these members.
     Items(&'static [Argument]),
 }

@@ -126,6 +126,19 @@ fn arguments_are_renamed_defaulted_and_taken_apart() {
         claude("TaskOutput", json!({"task_id": "bg-1", "block": false, "timeout": 1})),
         json!({"id": "bg-1", "wait": false})
     );
+    assert_eq!(
+        claude(
+            "TaskCreate",
+            json!({"subject": "s", "description": "d", "activeForm": "a", "metadata": {"k": 1}})
+        ),
+        json!({"content": "s", "detail": "d", "activeForm": "a", "action": "create"})
+    );
+    assert_eq!(
+        claude("TaskUpdate", json!({"taskId": "1", "status": "deleted", "addBlockedBy": ["2"]})),
+        json!({"id": "1", "status": "deleted", "blocked_by": ["2"], "action": "update"})
+    );
+    assert_eq!(claude("TaskList", json!({})), json!({"action": "list"}));
+    assert_eq!(claude("TaskGet", json!({"taskId": "1"})), json!({"id": "1", "action": "get"}));
     let copilot = |name, arguments| own(Dialect::Copilot, name, arguments).unwrap();
     assert_eq!(
         copilot("grep_search", json!({"query": "a.b(", "isRegexp": false})),
@@ -253,6 +266,7 @@ fn example(arguments: &[Argument]) -> Value {
         ArgumentKind::Flag => json!(false),
         ArgumentKind::Word(words) => json!(words[0].0),
         ArgumentKind::Texts => json!(["a"]),
+        ArgumentKind::Object => json!({}),
         ArgumentKind::Items(members) => json!([example(members)]),
     };
     Value::Object(required.map(|it| (it.name.to_owned(), value(it))).collect())

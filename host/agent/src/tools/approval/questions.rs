@@ -7,10 +7,12 @@ use belljar_policy::{Denied, DenyCode, Source, ToolPermit};
 use tokio::time::timeout;
 
 use crate::agent_loop::agent::Agent;
+use crate::agent_loop::machine::Loop;
 use crate::events::{EventKind, MAX_SHOWN, TodoItem};
 use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, cut};
 use crate::tools::approval::asker::{Approval, Question};
-use crate::tools::builtin::arguments::{Clarify, Todo, TodoStatus};
+use crate::tools::builtin::arguments::{Clarify, TodoCall};
+use crate::tools::builtin::todos::TodoList;
 use crate::tools::call::Answer;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
@@ -117,27 +119,33 @@ impl Agent<'_> {
         }
     }
 
-    /// Shows the agent's list to whoever watches.
-    pub(crate) fn todo(&self, todos: &[Todo]) -> Answer {
-        self.job.emit(|| EventKind::Todos { items: todos.iter().map(item).collect() });
-        let count = |status| todos.iter().filter(|todo| todo.status == status).count();
-        let content = format!(
-            "kept {} items: {} completed, {} in progress, {} pending",
-            todos.len(),
-            count(TodoStatus::Completed),
-            count(TodoStatus::InProgress),
-            count(TodoStatus::Pending)
-        );
-        Answer { content, is_error: false }
+    /// Does what a call asks of the agent's list, and shows that to whoever watches.
+    pub(crate) fn todo(&self, call: &TodoCall, machine: &Loop) -> Answer {
+        match self.listed(call, machine) {
+            Ok((content, items)) => {
+                match call {
+                    TodoCall::Write(_) | TodoCall::Create { .. } | TodoCall::Update { .. } => {
+                        self.job.emit(|| EventKind::Todos { items });
+                    }
+                    TodoCall::Get { .. } | TodoCall::List => {}
+                }
+                Answer { content, is_error: false }
+            }
+            Err(content) => Answer { content, is_error: true },
+        }
     }
-}
 
-fn item(todo: &Todo) -> TodoItem {
-    let status = match todo.status {
-        TodoStatus::Pending => "pending",
-        TodoStatus::InProgress => "in_progress",
-        TodoStatus::Completed => "completed",
-        TodoStatus::Cancelled => "cancelled",
-    };
-    TodoItem { content: todo.content.clone(), status }
+    /// The same without a word to anybody. Gives what the model reads, and the list.
+    pub(crate) fn listed(
+        &self,
+        call: &TodoCall,
+        machine: &Loop,
+    ) -> Result<(String, Vec<TodoItem>), String> {
+        let mut todos = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
+        // The calls of this step have no answer yet: what they do is in the list that is kept.
+        let list = todos
+            .get_or_insert_with(|| TodoList::of(&machine.request().messages, machine.dispatcher()));
+        let content = list.apply(call)?;
+        Ok((content, list.items()))
+    }
 }

@@ -3,9 +3,11 @@
 
 use belljar_policy::Shown;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::limits::{MAX_BATCH, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES, MAX_TODOS};
+use crate::limits::{
+    MAX_BATCH, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES, MAX_TODO_DETAIL_BYTES, MAX_TODOS,
+};
 use crate::outcome::ChildOrigin;
 use crate::tools::builtin::tool::BuiltinTool;
 
@@ -18,7 +20,7 @@ pub(crate) enum BuiltinCall {
     Result { id: String, wait: bool },
     Cancel { id: String },
     Skill { name: String },
-    Todo(Vec<Todo>),
+    Todo(TodoCall),
     Clarify(Clarify),
 }
 
@@ -70,6 +72,35 @@ pub(crate) struct Todo {
     pub(crate) active_form: Option<String>,
 }
 
+/// A well-formed call that is about the agent's list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TodoCall {
+    /// This is the list from now on.
+    Write(Vec<Todo>),
+    /// One more.
+    Create { content: String, detail: Option<String> },
+    /// One with all that is known of it.
+    Get { id: String },
+    /// All.
+    List,
+    /// One is another.
+    Update { id: String, change: TodoChange },
+}
+
+/// A change to one thing to be done; what is absent stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TodoChange {
+    pub(crate) content: Option<String>,
+    pub(crate) detail: Option<String>,
+    pub(crate) status: Option<TodoStatus>,
+    /// It is removed.
+    pub(crate) delete: bool,
+    /// Those that wait for it.
+    pub(crate) blocks: Vec<String>,
+    /// Those that it waits for.
+    pub(crate) blocked_by: Vec<String>,
+}
+
 /// How far a thing to be done is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,6 +109,18 @@ pub(crate) enum TodoStatus {
     InProgress,
     Completed,
     Cancelled,
+}
+
+impl TodoStatus {
+    /// The word, as calls and events have it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// A question for the person at the root.
@@ -110,6 +153,61 @@ struct Task {
 #[serde(deny_unknown_fields)]
 struct Todos {
     todos: Vec<Todo>,
+}
+
+/// Whether a call is about one thing to be done.
+#[derive(Deserialize)]
+struct HasAction {
+    action: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+enum Action {
+    Create {
+        content: String,
+        #[serde(default)]
+        detail: Option<String>,
+        #[serde(default, rename = "activeForm")]
+        _active_form: Option<String>,
+    },
+    Get {
+        id: Id,
+    },
+    List {},
+    Update {
+        id: Id,
+        #[serde(default)]
+        content: Option<String>,
+        #[serde(default)]
+        detail: Option<String>,
+        #[serde(default, rename = "activeForm")]
+        _active_form: Option<String>,
+        #[serde(default)]
+        status: Option<NewStatus>,
+        #[serde(default)]
+        blocks: Vec<Id>,
+        #[serde(default)]
+        blocked_by: Vec<Id>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NewStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Cancelled,
+    Deleted,
+}
+
+/// Models write it as a text and as a number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Text(String),
+    Number(u64),
 }
 
 #[derive(Deserialize)]
@@ -154,7 +252,7 @@ impl BuiltinCall {
                 MaybeId { id: None } => Err(invalid("missing field `id`")),
             },
             BuiltinTool::Skill => read(arguments).map(|Name { name }| Self::Skill { name }),
-            BuiltinTool::Todo => read(arguments).and_then(todos).map(Self::Todo),
+            BuiltinTool::Todo => todo(arguments).map(Self::Todo),
             BuiltinTool::Clarify => read(arguments).and_then(Clarify::checked).map(Self::Clarify),
         }
     }
@@ -211,20 +309,69 @@ fn parallel(Tasks { tasks }: Tasks) -> Result<Vec<SpawnArguments>, String> {
     tasks.into_iter().enumerate().map(asked).collect()
 }
 
+fn todo(arguments: &str) -> Result<TodoCall, String> {
+    if read::<HasAction>(arguments)?.action.is_none() {
+        return read(arguments).and_then(todos).map(TodoCall::Write);
+    }
+    match read(arguments)? {
+        Action::Create { content, detail, .. } => {
+            bounded(Some(&content), detail.as_deref())?;
+            Ok(TodoCall::Create { content, detail })
+        }
+        Action::Get { id } => Ok(TodoCall::Get { id: id.text() }),
+        Action::List {} => Ok(TodoCall::List),
+        Action::Update { id, content, detail, status, blocks, blocked_by, .. } => {
+            bounded(content.as_deref(), detail.as_deref())?;
+            let (delete, status) = match status {
+                Some(NewStatus::Deleted) => (true, None),
+                Some(NewStatus::Pending) => (false, Some(TodoStatus::Pending)),
+                Some(NewStatus::InProgress) => (false, Some(TodoStatus::InProgress)),
+                Some(NewStatus::Completed) => (false, Some(TodoStatus::Completed)),
+                Some(NewStatus::Cancelled) => (false, Some(TodoStatus::Cancelled)),
+                None => (false, None),
+            };
+            let ids = |ids: Vec<Id>| ids.into_iter().map(Id::text).collect();
+            let (blocks, blocked_by) = (ids(blocks), ids(blocked_by));
+            let change = TodoChange { content, detail, status, delete, blocks, blocked_by };
+            if change == TodoChange::default() {
+                return Err(invalid("nothing is changed by it: give a `status` or a `content`"));
+            }
+            Ok(TodoCall::Update { id: id.text(), change })
+        }
+    }
+}
+
+impl Id {
+    fn text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
+
 fn todos(Todos { todos }: Todos) -> Result<Vec<Todo>, String> {
     if todos.len() > MAX_TODOS {
         return Err(invalid(&format!("{} items; at most {MAX_TODOS} are kept", todos.len())));
     }
     for (place, todo) in todos.iter().enumerate() {
-        if todo.content.trim().is_empty() {
-            return Err(invalid(&format!("item {} has no content", place + 1)));
-        }
-        if todo.content.len() > MAX_TODO_BYTES {
-            let text = format!("item {} is longer than {MAX_TODO_BYTES} bytes", place + 1);
-            return Err(invalid(&text));
-        }
+        bounded(Some(&todo.content), None).map_err(|why| format!("{why} (item {})", place + 1))?;
     }
     Ok(todos)
+}
+
+/// The texts of a thing to be done are neither blank nor endless.
+fn bounded(content: Option<&str>, detail: Option<&str>) -> Result<(), String> {
+    if content.is_some_and(|content| content.trim().is_empty()) {
+        return Err(invalid("`content` is empty"));
+    }
+    if content.is_some_and(|content| content.len() > MAX_TODO_BYTES) {
+        return Err(invalid(&format!("`content` is longer than {MAX_TODO_BYTES} bytes")));
+    }
+    if detail.is_some_and(|detail| detail.len() > MAX_TODO_DETAIL_BYTES) {
+        return Err(invalid(&format!("`detail` is longer than {MAX_TODO_DETAIL_BYTES} bytes")));
+    }
+    Ok(())
 }
 
 fn read<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
@@ -290,6 +437,17 @@ mod tests {
             r#"{"content":"a"}"#,
         ] {
             wrong(BuiltinTool::Todo, &todo(bad));
+        }
+        for bad in [
+            r#"{"action":"create"}"#,
+            r#"{"action":"create","content":" "}"#,
+            r#"{"action":"create","content":"a","status":"pending"}"#,
+            r#"{"action":"get"}"#,
+            r#"{"action":"update","id":"1"}"#,
+            r#"{"action":"update","id":"1","status":"someday"}"#,
+            r#"{"action":"forget","id":"1"}"#,
+        ] {
+            wrong(BuiltinTool::Todo, bad);
         }
         let good = r#"{"content":"a","status":"in_progress","activeForm":"doing a"}"#;
         assert!(BuiltinCall::parse(BuiltinTool::Todo, &todo(good)).is_ok());

@@ -2,4 +2,5 @@
 
 pub(crate) mod arguments;
 pub(crate) mod spec;
+pub(crate) mod todos;
 pub(crate) mod tool;
