@@ -5,6 +5,7 @@
 //! DIR/0/held    what the layer holds, as long as nobody has it open
 //! DIR/0/layer   what was changed
 //! DIR/0/journal what was applied of it, and how it was before
+//! DIR/forks/CHILD/0  the same layer as a subagent has it that works in its own, until it concludes
 //! ```
 //!
 //! A directory has one layer in a session, whoever of its agents asks for it: all see the same
@@ -20,12 +21,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_policy::{Access, GuestPath, Mount, Rights, ShownPath as _};
-use belljar_sandbox::{Overlay, OverlayError, OverlayPool, OverlayQuota};
+use belljar_sandbox::{
+    Digest, Fork, MergeConflict, Merged, Overlay, OverlayError, OverlayPool, OverlayQuota,
+};
 
 const MOUNT: &str = "mount";
 const HELD: &str = "held";
 const LAYER: &str = "layer";
 const JOURNAL: &str = "journal";
+const FORKS: &str = "forks";
 
 /// Layers of one session: more directories than any grant names.
 const MAX_LAYERS: usize = 256;
@@ -38,6 +42,9 @@ struct Inner {
     dir: PathBuf,
     pool: OverlayPool,
     open: Mutex<BTreeMap<PathBuf, Layer>>,
+    /// Of a subagent that works in its own: whose layers they begin as.
+    parent: Option<Layers>,
+    forks: Mutex<BTreeMap<PathBuf, (GuestPath, Fork)>>,
 }
 
 /// A directory with the changes to it.
@@ -80,7 +87,72 @@ impl Layers {
     /// The layers in a directory, which is made with the first of them. It has to be private to
     /// the host, and nobody else may work in it meanwhile. The pool has counted what lies there.
     pub fn at(dir: PathBuf, pool: OverlayPool) -> Self {
-        Self(Arc::new(Inner { dir, pool, open: Mutex::default() }))
+        Self::of_parent(dir, pool, None)
+    }
+
+    fn of_parent(dir: PathBuf, pool: OverlayPool, parent: Option<Self>) -> Self {
+        let (open, forks) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { dir, pool, open, parent, forks }))
+    }
+
+    /// Layers of its own for a subagent, over these: each begins as this one's is when the subagent
+    /// first asks for it. The same address finds them again after a restart.
+    pub(crate) fn fork(&self, address: &str) -> Self {
+        let name: String = Digest::of(address.as_bytes()).to_string().chars().take(32).collect();
+        let dir = self.0.dir.join(FORKS).join(name);
+        Self::of_parent(dir, self.0.pool.clone(), Some(self.clone()))
+    }
+
+    fn forked(&self, parent: &Self, mount: &Mount) -> Result<Overlay, LayersError> {
+        let mut forks = self.0.forks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, fork)) = forks.get(&mount.host) {
+            return Ok(fork.overlay().clone());
+        }
+        let of = parent.overlay(mount)?;
+        let fork = of.fork(self.0.dir.join(parent.number(mount).to_string()))?;
+        let overlay = fork.overlay().clone();
+        forks.insert(mount.host.clone(), (mount.guest.clone(), fork));
+        Ok(overlay)
+    }
+
+    /// The number of a layer that is open.
+    fn number(&self, mount: &Mount) -> usize {
+        match &self.0.parent {
+            Some(parent) => parent.number(mount),
+            None => {
+                let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+                open.get(&mount.host).map_or(0, |layer| layer.number)
+            }
+        }
+    }
+
+    /// Ends a subagent's own layers: what it changed is merged into its parent's, or dropped. Says
+    /// what came of it, a line for each directory. Nobody has an overlay of them any more.
+    pub(crate) fn end(&self, merge: bool, name: &str) -> Vec<String> {
+        let Some(parent) = &self.0.parent else { return Vec::new() };
+        let mut forks = self.0.forks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = Vec::new();
+        for (host, (guest, fork)) in std::mem::take(&mut *forks) {
+            let changed = fork.overlay().used();
+            let mount = Mount { guest: guest.clone(), host, access: Access::Overlay };
+            told.extend(match (merge, parent.overlay(&mount)) {
+                (false, _) => {
+                    let dropped = fork.discard();
+                    let line = "it did not conclude: what it changed there was dropped";
+                    let line = (changed.files > 0).then(|| format!("{guest}: {line}"));
+                    dropped.err().map(|error| failed_line(&guest, &error)).or(line)
+                }
+                (true, Ok(of)) => match fork.merge(&of, name) {
+                    Ok(merged) => line(&guest, &merged),
+                    Err(error) => Some(failed_line(&guest, &error)),
+                },
+                (true, Err(error)) => Some(failed_line(&guest, &error)),
+            });
+        }
+        // Only where nothing is left.
+        let _ = fs::remove_dir(&self.0.dir);
+        let _ = self.0.dir.parent().map(fs::remove_dir);
+        told
     }
 
     /// The overlay of a mount's directory: the one that is open, the one on disk, or a new one.
@@ -89,6 +161,9 @@ impl Layers {
     ///
     /// When its layer cannot be made or opened.
     pub fn overlay(&self, mount: &Mount) -> Result<Overlay, LayersError> {
+        if let Some(parent) = &self.0.parent {
+            return self.forked(parent, mount);
+        }
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(layer) = open.get(&mount.host) {
             return Ok(layer.overlay.clone());
@@ -171,6 +246,33 @@ impl Layers {
         let _ = fs::remove_file(dir.join(HELD));
         Ok(Layer { guest, lower, overlay, journal: dir.join(JOURNAL), number })
     }
+}
+
+/// The result of a merge, for the parent.
+fn line(guest: &GuestPath, merged: &Merged) -> Option<String> {
+    let Merged { changed, conflicts, more } = merged;
+    if *changed == 0 && conflicts.is_empty() {
+        return None;
+    }
+    let mut line = format!("{guest}: {changed} of its changes are yours now");
+    let told = |MergeConflict { path, beside }: &MergeConflict| match beside {
+        Some(beside) => format!("`{}` (its version is `{}`)", path.shown(), beside.shown()),
+        None => format!("`{}`", path.shown()),
+    };
+    if !conflicts.is_empty() {
+        let conflicts: Vec<String> = conflicts.iter().map(told).collect();
+        line.push_str("; both of you changed, and yours stays: ");
+        line.push_str(&conflicts.join(", "));
+    }
+    if *more > 0 {
+        line.push_str(&format!(", and {more} more"));
+    }
+    Some(line)
+}
+
+fn failed_line(guest: &GuestPath, error: &dyn std::error::Error) -> String {
+    tracing::warn!(target: "belljar::agent", "the overlay of a subagent at {guest}: {error}");
+    format!("{guest}: what it changed there could not be merged")
 }
 
 impl Inner {

@@ -33,6 +33,9 @@ pub struct Outcome {
     /// Files that tools handed over, in the order of the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// The host's lines about its changes, of a subagent that worked in overlays of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<String>,
     /// The usage of this agent, without its children.
     pub usage: Usage,
     /// The usage of this agent and its children.

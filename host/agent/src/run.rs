@@ -252,6 +252,7 @@ pub(crate) fn job(
         agent,
         model,
         layers,
+        isolated: false,
         history,
         first: first_message(&task, context.as_deref()),
         cancel,

@@ -35,6 +35,7 @@ pub(crate) fn outcome(
         (asked && definition.emit_structured_findings).then(|| Findings::read(&transcript.output));
     Outcome {
         status: ending.status,
+        merged: Vec::new(),
         findings,
         output: transcript.output,
         messages: transcript.messages,
@@ -66,6 +67,7 @@ pub(crate) fn not_started(
     Outcome {
         status,
         output: String::new(),
+        merged: Vec::new(),
         findings: None,
         messages: Vec::new(),
         error: Some(error),

@@ -88,6 +88,8 @@ pub(crate) struct Job {
     pub(crate) layers: Option<Layers>,
     /// The bills of that model for this agent lately.
     pub(crate) bills: Arc<Bills>,
+    /// Whether they are its own, to be merged when it concludes.
+    pub(crate) isolated: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<Message>,
     /// The first user message after them.

@@ -80,6 +80,9 @@ pub fn beside(agent: &str, task: &str, outcome: &Outcome) -> String {
     format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")
 }
 
+/// Characters of what a parent reads of a merge: some ten conflicts.
+const MAX_MERGED: usize = 2_000;
+
 /// The tag of the frame around a child's conclusion.
 const FRAME: &str = "subagent_result";
 
@@ -166,6 +169,10 @@ pub fn conclusion(agent: &str, outcome: &Outcome, limit: usize) -> String {
     if let Some(error) = &outcome.error {
         let why = escape_frame(&Shown::clipped(&error.short(), 300).to_string());
         text.push_str(&format!("ended early: {why}\n"));
+    }
+    for line in &outcome.merged {
+        let line = escape_frame(&Shown::clipped(line, MAX_MERGED).to_string());
+        text.push_str(&format!("worked in a copy of its own: {line}\n"));
     }
     let kept = cut(&outcome.output, limit);
     let is_cut = kept.len() < outcome.output.len();

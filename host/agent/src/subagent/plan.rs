@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use belljar_model::{ChatRequest, Resolved};
 use belljar_policy::{
-    Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, ToolName, Verdict, Vote,
+    Access, Asked, Caps, Denied, DenyCode, Level, Narrowing, Rights, Shown, Source, ToolName,
+    Verdict, Vote,
 };
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -131,7 +132,22 @@ impl Agent<'_> {
             notes.extend(narrowed.iter().map(Narrowing::to_string));
             rights
         };
+        let isolated = asked.isolation.is_some() || (!fork && agent.definition.isolated);
+        let layers = job.layers.as_ref();
+        let isolated = isolated && layers.is_some();
+        let layers = layers.map(|of| if isolated { of.fork(address) } else { of.clone() });
+        if isolated {
+            let direct = rights.mounts().iter().filter(|mount| mount.access == Access::ReadWrite);
+            notes.extend(direct.map(|mount| {
+                let guest = &mount.guest;
+                format!("`{guest}` is written directly: `isolation` copies only overlays")
+            }));
+        }
         let rights = if job.layers.is_some() { rights } else { rights.without_overlays() };
+        if let Some(own) = layers.as_ref().filter(|_| isolated) {
+            // They begin as its parent's are now. What fails does so again when its jar is made.
+            let _ = own.of(&rights);
+        }
         let model = if fork { Ok(job.model.clone()) } else { self.model_of_child(agent) };
         let model = model.map_err(|error| {
             let status = Status::Failed;
@@ -154,7 +170,8 @@ impl Agent<'_> {
             rights,
             bills: job.shared.host.billed.of(&agent.id, model.model.id()),
             model,
-            layers: job.layers.clone(),
+            layers,
+            isolated,
             history: Vec::new(),
             first,
             spawn_index: *spawn_index,

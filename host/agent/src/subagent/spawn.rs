@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::agent_loop::agent::Agent;
 use crate::agent_loop::job::Job;
 use crate::events::EventKind;
+use crate::layers::Layers;
 use crate::limits::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
 use crate::outcome::{ChildSummary, Outcome, Status};
 use crate::prompt::frame;
@@ -314,6 +315,8 @@ impl Starting {
     pub(crate) async fn run(self) -> Ended {
         let at = self.place();
         let Planned { path, spawn_index, asked, name, .. } = self.planned;
+        let own = self.job.as_ref().ok().filter(|job| job.isolated);
+        let own = own.and_then(|job| job.layers.clone());
         let mut outcome = match self.job {
             Ok(job) => run_in_slot(job, self.slots, self.batch).await,
             Err(outcome) => {
@@ -321,8 +324,11 @@ impl Starting {
                 *outcome
             }
         };
-        let conclusion = frame::conclusion(&name, &outcome, self.limit);
         let status = outcome.status;
+        if let Some(own) = own {
+            outcome.merged = end_layers(own, status, format!("{name}-{spawn_index}")).await;
+        }
+        let conclusion = frame::conclusion(&name, &outcome, self.limit);
         // Nobody reads a child's conversation, and a fork's is its parent's too.
         outcome.messages = Vec::new();
         let origin = asked.origin();
@@ -347,6 +353,17 @@ impl Starting {
         self.ledger.child(at, summary);
         Ended { status, conclusion }
     }
+}
+
+/// Merges what a subagent changed in layers of its own, if it concluded, and drops it otherwise.
+async fn end_layers(own: Layers, status: Status, name: String) -> Vec<String> {
+    let concluded = match status {
+        Status::Completed | Status::Partial => true,
+        Status::Failed | Status::Cancelled => false,
+    };
+    // It reads and writes files, for as long as that takes.
+    let ended = tokio::task::spawn_blocking(move || own.end(concluded, &name)).await;
+    ended.unwrap_or_else(|_| vec!["what it changed could not be merged".to_owned()])
 }
 
 fn answer_of(ended: Ended) -> Answer {

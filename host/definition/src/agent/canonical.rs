@@ -102,6 +102,9 @@ fn write(agent: &AgentDefinition) -> String {
     if let Some(subagents) = agent.subagents.as_ref().map(children).filter(|it| !it.is_empty()) {
         field("subagents", format!("{{ {} }}", subagents.join(", ")));
     }
+    if agent.isolated {
+        field("isolation", "worktree".to_owned());
+    }
     field("visibility", agent.visibility.to_string());
     format!("---\n{yaml}---\n{}", agent.body)
 }

@@ -76,6 +76,8 @@ pub struct AgentDefinition {
     pub visibility: Visibility,
     /// Whether its findings come as JSON beside the text.
     pub emit_structured_findings: bool,
+    /// Whether it changes files in a copy of its own as a subagent (`isolation: worktree`).
+    pub isolated: bool,
     /// Its words about delegating; `None` where it says nothing.
     pub subagents: Option<SubagentsAsk>,
     /// Which of its fields took tools away, in the order in which they were read.

@@ -179,6 +179,9 @@ fn read(
     let mut entries = shapes::nested(entries, shapes, findings)?;
     spell(&mut entries, findings);
     let dialect = Dialect::detect(path, &entries);
+    let isolated = entries.iter().any(|(key, value)| {
+        key.text == "isolation" && value.text().is_some_and(|text| text.trim() == "worktree")
+    });
     let mut fields = Fields::new(entries, opening, findings);
     if dialect != Dialect::Canonical {
         fields = fields.of_a_stranger();
@@ -220,6 +223,7 @@ fn read(
         model,
         visibility,
         emit_structured_findings,
+        isolated,
         subagents,
         deciders: tools.deciders,
         open_names: tools.open,

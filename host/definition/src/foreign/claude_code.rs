@@ -86,6 +86,12 @@ const TASK: &[Argument] = &[
         "background",
         "True: return at once with an id and go on; you are told when it has ended. Default: false.",
     ),
+    argument(
+        "isolation",
+        Text,
+        "isolation",
+        "`worktree`: it changes files in a copy of its own, merged into yours when it concludes.",
+    ),
 ];
 
 const TASK_ID: Argument =

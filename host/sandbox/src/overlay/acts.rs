@@ -198,6 +198,70 @@ impl View<'_> {
         Ok(id)
     }
 
+    /// Gives a place this content in one step; a file that is there loses the name. For the host.
+    pub(super) fn put_file(
+        &mut self,
+        place: &Place<DirAt>,
+        from: &File,
+        mode: u32,
+    ) -> Result<(), Fault> {
+        let path = self.path_at(place)?;
+        let name = place.name.as_deref().ok_or(Errno::EXIST)?;
+        let hidden = self.hides(place.at(), name)?;
+        self.has_room(1)?;
+        let (origin, original) = match self.look_up(place) {
+            Ok(found) => {
+                let source = self.source(place, &found)?;
+                (self.origin(place, &found), source.map(|source| source.file))
+            }
+            Err(Errno::NOENT) => (None, None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let identity = origin.as_ref().map(|origin| (origin.seen.device, origin.seen.inode));
+        let seen = origin.as_ref().map(|origin| origin.seen);
+        let id = self.state.tree.next_file();
+        let upper = Arc::new(Upper::new(&self.shared.room, id, identity));
+        let length = length(&rustix::fs::fstat(from).map_err(Fault::Errno)?);
+        let mut growing = upper.grow();
+        growing.to(length)?;
+        let to = self.shared.layer.create(id)?;
+        let copied = copy(from, &to, length).and_then(|copied| {
+            to.set_len(copied)?;
+            to.set_modified(from.metadata()?.modified()?)?;
+            Ok(copied)
+        });
+        let done = match copied {
+            Ok(copied) => {
+                growing.settle(copied);
+                let file = FileRecord { copied: true, mode, origin };
+                self.commit(Act::File { path, id, file, hidden, new: true })
+            }
+            Err(error) => {
+                drop(growing);
+                Err(error.into())
+            }
+        };
+        if let Err(fault) = done {
+            self.shared.layer.remove(id);
+            return Err(fault);
+        }
+        self.state.uppers.insert(id, upper);
+        if let (Some(seen), Some(original)) = (seen, original) {
+            self.shared.digests.add(seen, original);
+        }
+        Ok(())
+    }
+
+    /// Shows something of the lower directory that a guest cannot change at a place where nothing
+    /// is. For the host.
+    pub(super) fn put_other(&mut self, place: &Place<DirAt>, origin: Origin) -> Result<(), Fault> {
+        let (path, hidden) = self.free(place)?;
+        self.has_room(1)?;
+        let id = self.state.tree.next_file();
+        let file = FileRecord { copied: false, mode: origin.seen.mode, origin: Some(origin) };
+        self.commit(Act::File { path, id, file, hidden, new: true })
+    }
+
     /// Takes a name away: of a file, or of an empty directory.
     pub(crate) fn remove(&mut self, place: &Place<DirAt>, found: &Found) -> Result<(), Fault> {
         let name = place.name.as_deref().ok_or(Errno::INVAL)?;
@@ -285,7 +349,7 @@ impl View<'_> {
     }
 
     /// The permissions that a file has.
-    fn mode(&self, found: &Found) -> u32 {
+    pub(super) fn mode(&self, found: &Found) -> u32 {
         match found.child {
             Child::File(id) => self.state.tree.file(id).map_or(NEW_FILE, |file| file.record.mode),
             _ => mode(&found.stat),

@@ -56,6 +56,11 @@ impl Journal {
         Ok((Self { layer, file, len, compact, broken: false }, records))
     }
 
+    /// Begins the index of a layer with these records.
+    pub(super) fn begin(layer: &OwnedFd, records: &[Record]) -> io::Result<()> {
+        fresh(layer, records).map(drop)
+    }
+
     /// Appends one record: on disk for whoever reads after this process was killed. After an error
     /// nothing of it is there.
     pub(super) fn append(&mut self, record: &Record) -> io::Result<()> {

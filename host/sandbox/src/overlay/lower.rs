@@ -104,6 +104,15 @@ impl Root {
 }
 
 impl LowerDir {
+    /// The same once more.
+    pub(super) fn again(&self) -> io::Result<Self> {
+        let handle = match &self.handle {
+            Handle::Shared(file) => Handle::Shared(Arc::clone(file)),
+            Handle::Own(fd) => Handle::Own(fd.try_clone()?),
+        };
+        Ok(Self { handle, rel: self.rel.clone(), veil: self.veil })
+    }
+
     /// A directory in this one.
     pub(super) fn enter(&self, name: &OsStr) -> Result<Self, Errno> {
         let dir = openat(self.as_fd(), name, PASS | OFlags::DIRECTORY | STAY, Mode::empty())?;

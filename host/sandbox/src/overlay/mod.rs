@@ -10,6 +10,7 @@
 //!   was changed;
 //! - [`bases`] are the texts that a merge begins with, [`host`] is for who applies changes;
 //! - [`veil`] says whether the layer lies in the lower directory, and in what there;
+//! - [`fork`] is an overlay that begins as another one and is merged into it again;
 //! - [`room`] is the quota, [`state`] what all clones of an overlay share.
 //!
 //! A content is written before the record that gives it a name, and removed after the record that
@@ -24,6 +25,7 @@ mod acts;
 mod bases;
 mod changes;
 mod digests;
+mod fork;
 mod host;
 mod journal;
 mod layer;
@@ -48,6 +50,7 @@ use belljar_policy::ShownPath as _;
 pub(crate) use self::acts::Fault;
 use self::bases::Bases;
 pub use self::changes::{Change, ChangeKind, Original};
+pub use self::fork::{Fork, MergeConflict, Merged};
 pub use self::host::{Settled, Unsettled, UnsettledFile};
 use self::journal::Journal;
 use self::layer::Layer;

@@ -129,6 +129,41 @@ impl Room {
         self.closing.store(true, Ordering::Relaxed);
     }
 
+    /// The bounds of an overlay like this one.
+    pub(crate) fn bounds(&self) -> (OverlayQuota, Option<OverlayPool>) {
+        (self.quota, self.pool.clone())
+    }
+
+    /// Whether the pool has room for as much again as the overlay has.
+    pub(crate) fn doubles(&self, files: u64) -> Result<(), Full> {
+        let Some(pool) = &self.pool else { return Ok(()) };
+        self.tell(files);
+        let (all, most) = (pool.0.files.load(Ordering::Relaxed), pool.0.quota.files);
+        if all.saturating_add(files) > most {
+            return Err(Full(format!("all overlays together have {all} of at most {most} files")));
+        }
+        let bytes = self.used();
+        pool.take(bytes)?;
+        less(&pool.0.bytes, bytes);
+        Ok(())
+    }
+
+    /// The pool has not counted what the overlay has, and does so from now on.
+    pub(crate) fn joins(&self, files: u64) {
+        let Some(OverlayPool(pool)) = &self.pool else { return };
+        pool.bytes.fetch_add(self.used(), Ordering::Relaxed);
+        self.told.store(0, Ordering::Relaxed);
+        self.tell(files);
+    }
+
+    /// The pool counts it no more.
+    pub(crate) fn leaves(&self, files: u64) {
+        self.tell(files);
+        if let Some(pool) = &self.pool {
+            pool.removed(OverlayQuota { bytes: self.used(), files });
+        }
+    }
+
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }

@@ -415,7 +415,10 @@ impl Tree {
             return None;
         }
         let file = self.files.remove(&id)?;
-        if let Some(origin) = &file.record.origin {
+        // Another one may have taken its place there.
+        if let Some(origin) = &file.record.origin
+            && self.file_below(origin.rel.as_bytes()) == Some(id)
+        {
             self.files_by_lower.remove(&origin.rel);
         }
         Some(id)

@@ -10,7 +10,7 @@ use rustix::fs::{Dir, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::lower::{LowerDir, is_file};
-use super::record::{Time, Times, identity};
+use super::record::{Origin, Seen, Time, Times, identity};
 use super::rel::{Rel, split};
 use super::room::Upper;
 use super::state::{Reader, Shared, State};
@@ -118,6 +118,14 @@ impl DirAt {
             (At::Lower, Some(lower)) => DirRef::Lower(lower.rel.clone()),
             (At::Lower, None) | (At::Gone, _) => View::nowhere(),
         }
+    }
+}
+
+impl DirAt {
+    /// The same once more.
+    pub(super) fn again(&self) -> std::io::Result<Self> {
+        let lower = self.lower.as_ref().map(LowerDir::again).transpose()?;
+        Ok(Self { at: self.at, lower })
     }
 }
 
@@ -241,6 +249,35 @@ impl<'a> View<'a> {
             (Some(origin), _) => self.shared.lower.find(&origin.rel)?,
         };
         Ok(DirAt { at: At::Known(id), lower })
+    }
+
+    /// The names that the index knows in a directory, whatever they mean.
+    pub(super) fn known_names(&self, dir: &DirAt) -> impl Iterator<Item = OsString> {
+        let known = match dir.at {
+            At::Known(id) => self.state.tree.dir(id),
+            At::Lower | At::Gone => None,
+        };
+        known.into_iter().flat_map(|known| known.entries.keys().cloned())
+    }
+
+    /// Whether the same directory below is seen through two of them.
+    pub(super) fn is_of_one_place(one: &DirAt, other: &DirAt) -> bool {
+        match (&one.lower, &other.lower) {
+            (Some(one), Some(other)) => one.rel == other.rel,
+            (Some(_) | None, _) => false,
+        }
+    }
+
+    /// Where in the lower directory something comes from that a guest cannot change.
+    pub(super) fn origin(&self, place: &Place<DirAt>, found: &Found) -> Option<Origin> {
+        match found.child {
+            Child::File(id) => self.state.tree.file(id)?.record.origin.clone(),
+            Child::Lower => {
+                let rel = place.at().lower.as_ref()?.rel.join(place.name.as_deref()?);
+                Some(Origin { rel, seen: Seen::of(&found.stat) })
+            }
+            Child::Dir(_) | Child::Nothing => None,
+        }
     }
 
     /// Where below the content of a file lies that is not in the layer.

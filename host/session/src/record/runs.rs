@@ -197,6 +197,7 @@ impl Tree<'_> {
             attachments: rest.attachments,
             usage: result.usage.unwrap_or_default(),
             total: result.total.unwrap_or_default(),
+            merged: Vec::new(),
             findings: result.findings.flatten(),
             receipts,
             children,

@@ -185,6 +185,7 @@ impl Turn {
             attachments: rest.attachments,
             usage: known.usage.unwrap_or_default(),
             total: known.total.unwrap_or_else(|| used(subagents)),
+            merged: Vec::new(),
             findings: None,
             receipts: Vec::new(),
             children: Vec::new(),

@@ -38,6 +38,8 @@ pub(crate) struct SpawnArguments {
     pub(crate) background: bool,
     #[serde(default)]
     pub(crate) mode: Mode,
+    #[serde(default)]
+    pub(crate) isolation: Option<Isolation>,
 }
 
 impl SpawnArguments {
@@ -48,6 +50,14 @@ impl SpawnArguments {
             Mode::Fork => ChildOrigin::Fork,
         }
     }
+}
+
+/// Where a subagent changes files. Absent = where its parent does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Isolation {
+    /// In overlays of its own, merged into its parent's when it concludes.
+    Worktree,
 }
 
 /// The origin of a subagent.
@@ -303,7 +313,14 @@ fn parallel(Tasks { tasks }: Tasks) -> Result<Vec<SpawnArguments>, String> {
         return Err(invalid(&text));
     }
     let asked = |(place, Task { agent, task, context }): (usize, Task)| {
-        let asked = SpawnArguments { agent, task, context, background: false, mode: Mode::Fresh };
+        let asked = SpawnArguments {
+            agent,
+            task,
+            context,
+            background: false,
+            mode: Mode::Fresh,
+            isolation: None,
+        };
         asked.checked().map_err(|error| format!("{error} (task {})", place + 1))
     };
     tasks.into_iter().enumerate().map(asked).collect()

@@ -104,6 +104,12 @@ fn spawn() -> (&'static str, Value, Value) {
             "description": "`fresh`, the default, starts with an empty history. `fork`, without \
                 `agent`, starts a copy of yourself that knows this whole conversation.",
         },
+        "isolation": {
+            "type": "string",
+            "enum": ["worktree"],
+            "description": "`worktree`: it changes files in a copy of its own, which is merged into \
+                yours when it concludes. Default: it changes yours.",
+        },
     });
     (description, properties, json!(["task"]))
 }

@@ -5,6 +5,7 @@ mod basics;
 mod blocks;
 mod depth;
 mod fork;
+mod isolated;
 mod limits;
 mod parallel;
 mod person;

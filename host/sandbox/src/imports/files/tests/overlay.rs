@@ -2,5 +2,7 @@
 
 mod attacks;
 mod differential;
+mod forks;
 mod kept;
+mod killed;
 mod world;

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 
 use super::super::*;
-use super::world::{Fd, Op, Random, Side, names, plant};
+use super::world::{Fd, Op, Random, Side, names, plant, scratch};
 
 /// Sequences that `cargo test` takes, unless `BELLJAR_OVERLAY_SEQUENCES` says how many.
 const SEQUENCES: u64 = 2_000;
 
 /// Operations of one sequence.
-const LENGTH: usize = 50;
+pub(super) const LENGTH: usize = 50;
 
 /// Sequences that found something once.
 const KEPT: &str = include_str!("seeds.txt");
@@ -40,7 +40,7 @@ fn path(random: &mut Random, names: &[&str]) -> String {
     }
 }
 
-fn op(random: &mut Random, names: &[&str], fds: usize) -> Op {
+pub(super) fn op(random: &mut Random, names: &[&str], fds: usize) -> Op {
     // Most often one of the last: most of the first are directories.
     let at = match random.below(3) {
         0 => random.below(fds),
@@ -137,7 +137,7 @@ fn picture(path: &Path) -> BTreeMap<PathBuf, String> {
 
 /// One sequence. Fails with all that was done and the first difference.
 async fn sequence(seed: u64) {
-    let home = tempfile::tempdir().unwrap();
+    let home = scratch();
     let (plain, overlaid) = (home.path().join("plain"), home.path().join("overlaid"));
     for side in [&plain, &overlaid] {
         plant(&side.join("one"), seed);

@@ -36,6 +36,12 @@ impl Random {
     }
 }
 
+/// A directory for thousands of files that come and go: in memory where that is to be had. On a
+/// disk most of the time goes into inodes that were deleted a moment before.
+pub(super) fn scratch() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
+
 /// Times below this are told exactly: they were set. Others are the present.
 const LONG_AGO: u64 = 1_000_000_000;
 

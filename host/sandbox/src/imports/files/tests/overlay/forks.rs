@@ -1,0 +1,275 @@
+//! Overlays of subagents: what they begin as, and what a merge makes of both.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::super::*;
+use super::differential::{LENGTH, op};
+use super::world::{Fd, Op, Random, Side, names, over, plant, scratch};
+use crate::overlay::{Fork, MergeConflict, Merged, Overlay, OverlayPool, OverlayQuota};
+
+/// A directory with these files, an overlay of it and a place for forks.
+struct World {
+    home: TempDir,
+    parent: Overlay,
+}
+
+impl World {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = home.path().join("low").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        std::fs::create_dir_all(home.path().join("low")).unwrap();
+        let parent = Self::opened(home.path(), OverlayQuota::default());
+        Self { home, parent }
+    }
+
+    fn opened(home: &Path, quota: OverlayQuota) -> Overlay {
+        Overlay::open(home.join("low"), home.join("layer"), quota).unwrap()
+    }
+
+    fn fork(&self, name: &str) -> Fork {
+        self.parent.fork(self.home.path().join("forks").join(name)).unwrap()
+    }
+
+    async fn seen(&self) -> BTreeMap<String, String> {
+        seen(&self.parent).await
+    }
+}
+
+/// Files with their texts, and directories.
+async fn seen(overlay: &Overlay) -> BTreeMap<String, String> {
+    let tree = Side::of(&[over("/low", overlay)]).tree(0).await;
+    // Times are those of each one's own making.
+    let content = |mut said: String| said.split_off(said.rfind("DescriptorType::").unwrap());
+    tree.into_iter().map(|(path, said)| (path, content(said))).collect()
+}
+
+fn text(text: &str) -> String {
+    format!("DescriptorType::RegularFile {:?}", text.as_bytes())
+}
+
+async fn write(overlay: &Overlay, files: &[(&str, &str)]) {
+    let mut rig = Rig::new();
+    rig.ctx.mounts.push(over("/over", overlay));
+    let top = preopens::Host::get_directories(&mut rig.view()).unwrap().pop().unwrap().0.rep();
+    for (path, text) in files {
+        rig.write(top, path, text).await.unwrap();
+    }
+}
+
+async fn act(overlay: &Overlay, ops: Vec<Op>) {
+    let mut side = Side::of(&[over("/low", overlay)]);
+    let fds = side.preopens();
+    for op in ops {
+        let (said, _) = side.act(&op, &fds).await;
+        assert_eq!(said, "done", "{op:?}");
+    }
+}
+
+fn rename(from: &str, to: &str) -> Op {
+    Op::Rename(0, from.into(), 0, to.into())
+}
+
+fn unlink(path: &str) -> Op {
+    Op::Unlink(0, path.into())
+}
+
+fn conflict(path: &str, beside: Option<&str>) -> MergeConflict {
+    MergeConflict { path: path.into(), beside: beside.map(Into::into) }
+}
+
+#[tokio::test]
+async fn a_fork_begins_as_its_parent_and_neither_sees_the_other_after() {
+    let world = World::new(&[("a", "of a"), ("d/b", "of b"), ("gone", "gone")]);
+    write(&world.parent, &[("a", "parent's"), ("new", "new")]).await;
+    act(&world.parent, vec![rename("d", "e"), unlink("gone")]).await;
+    let fork = world.fork("one");
+    let begun = world.seen().await;
+    assert_eq!(seen(fork.overlay()).await, begun);
+    write(fork.overlay(), &[("a", "child's"), ("e/b", "child's"), ("more", "x")]).await;
+    assert_eq!(world.seen().await, begun);
+    let own = seen(fork.overlay()).await;
+    write(&world.parent, &[("a", "again"), ("later", "x")]).await;
+    assert_eq!(seen(fork.overlay()).await, own);
+    // What is dropped leaves nothing.
+    let parents = world.seen().await;
+    fork.discard().unwrap();
+    assert_eq!(world.seen().await, parents);
+    assert_eq!(std::fs::read_dir(world.home.path().join("forks")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_to_string(world.home.path().join("low/a")).unwrap(), "of a");
+}
+
+#[tokio::test]
+async fn what_a_fork_alone_changed_is_merged() {
+    let files = [("a", "of a"), ("b", "of b"), ("c", "of c"), ("d/x", "x"), ("d/y/z", "z")];
+    let world = World::new(&files);
+    write(&world.parent, &[("parents", "before")]).await;
+    let fork = world.fork("one");
+    write(fork.overlay(), &[("a", "child's"), ("new", "new"), ("parents", "child's")]).await;
+    let changes =
+        vec![unlink("b"), rename("c", "c2"), rename("d", "e"), Op::MakeDir(0, "f".into())];
+    act(fork.overlay(), changes).await;
+    write(&world.parent, &[("meanwhile", "parent's")]).await;
+    let mut expected = seen(fork.overlay()).await;
+    expected.insert("/meanwhile".into(), text("parent's"));
+    let merged = fork.merge(&world.parent, "child").unwrap();
+    assert_eq!(merged.conflicts, []);
+    assert_eq!(world.seen().await, expected);
+    // It stays, also when it is opened again.
+    let World { home, parent } = world;
+    drop(parent);
+    let parent = World::opened(home.path(), OverlayQuota::default());
+    assert_eq!(seen(&parent).await, expected);
+    assert_eq!(std::fs::read_to_string(home.path().join("low/a")).unwrap(), "of a");
+}
+
+#[tokio::test]
+async fn what_both_changed_is_kept_twice_and_told() {
+    let files =
+        [("both", "old"), ("alike", "old"), ("removed", "old"), ("kept", "old"), ("d/f", "f")];
+    let world = World::new(&files);
+    let fork = world.fork("one");
+    write(fork.overlay(), &[("both", "child's"), ("alike", "same"), ("new", "child's")]).await;
+    write(fork.overlay(), &[("removed", "child's"), ("d/f", "child's")]).await;
+    act(fork.overlay(), vec![unlink("kept")]).await;
+    write(&world.parent, &[("both", "parent's"), ("alike", "same"), ("new", "parent's")]).await;
+    write(&world.parent, &[("kept", "parent's"), ("both.from-a-child-1", "in the way")]).await;
+    act(&world.parent, vec![unlink("removed"), rename("d", "e")]).await;
+    let merged = fork.merge(&world.parent, "a child#1").unwrap();
+    let found = world.seen().await;
+    let expected = [
+        ("/both", "parent's"),
+        ("/both.from-a-child-1", "in the way"),
+        ("/both.from-a-child-1-2", "child's"),
+        ("/alike", "same"),
+        ("/new", "parent's"),
+        ("/new.from-a-child-1", "child's"),
+        ("/kept", "parent's"),
+        ("/removed.from-a-child-1", "child's"),
+        ("/e/f", "f"),
+    ];
+    for (path, expected) in expected {
+        assert_eq!(found.get(path), Some(&text(expected)), "{path}: {found:?}");
+    }
+    assert!(!found.contains_key("/removed"), "the parent's stays");
+    for told in [
+        conflict("both", Some("both.from-a-child-1-2")),
+        conflict("new", Some("new.from-a-child-1")),
+        conflict("kept", None),
+        conflict("removed", Some("removed.from-a-child-1")),
+    ] {
+        assert!(merged.conflicts.contains(&told), "{told:?}: {merged:?}");
+    }
+    // The directory that the parent moved: what was changed in it is not lost.
+    let of_f: Vec<_> = found.iter().filter(|(_, said)| **said == text("child's")).collect();
+    assert!(of_f.iter().any(|(path, _)| path.contains("/d")), "{of_f:?}");
+}
+
+/// A process that is killed in a merge merges again.
+#[tokio::test]
+async fn a_merge_that_is_made_twice_changes_nothing_more() {
+    let world = World::new(&[("a", "of a"), ("both", "old"), ("d/x", "x")]);
+    let fork = world.fork("one");
+    write(fork.overlay(), &[("a", "child's"), ("both", "child's"), ("new", "x")]).await;
+    act(fork.overlay(), vec![rename("d", "e")]).await;
+    write(&world.parent, &[("both", "parent's")]).await;
+    drop(fork);
+    let dir = world.home.path().join("forks/one");
+    let aside = world.home.path().join("aside");
+    super::kept::copy(&dir, &aside);
+    let first = world.fork("one").merge(&world.parent, "child").unwrap();
+    let merged = world.seen().await;
+    assert!(!dir.exists());
+    super::kept::copy(&aside, &dir);
+    let second = world.fork("one").merge(&world.parent, "child").unwrap();
+    assert_eq!(world.seen().await, merged);
+    assert_eq!((second.changed, &second.conflicts), (0, &first.conflicts));
+}
+
+#[tokio::test]
+async fn a_fork_lasts_over_a_restart_and_one_half_made_begins_anew() {
+    let world = World::new(&[("a", "of a")]);
+    let fork = world.fork("one");
+    write(fork.overlay(), &[("a", "child's")]).await;
+    drop(fork);
+    write(&world.parent, &[("later", "parent's")]).await;
+    let again = world.fork("one");
+    let found = seen(again.overlay()).await;
+    assert_eq!(found.get("/a"), Some(&text("child's")));
+    assert!(!found.contains_key("/later"));
+    assert!(world.parent.fork(world.home.path().join("forks/one")).is_err(), "it is open once");
+    drop(again);
+    let half = world.home.path().join("forks/two.next/base/files");
+    std::fs::create_dir_all(&half).unwrap();
+    std::fs::write(half.join("1"), "half").unwrap();
+    let fork = world.fork("two");
+    assert_eq!(seen(fork.overlay()).await, world.seen().await);
+    assert!(!world.home.path().join("forks/two.next").exists());
+}
+
+#[tokio::test]
+async fn a_fork_counts_in_its_parents_pool_as_long_as_it_is_there() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("low")).unwrap();
+    let none = OverlayQuota { bytes: 0, files: 0 };
+    let pool = OverlayPool::new(OverlayQuota { bytes: 100, files: 10 }, none);
+    let low = home.path().join("low");
+    let parent = Overlay::open_in(&low, home.path().join("layer"), &pool).unwrap();
+    write(&parent, &[("a", &"x".repeat(40))]).await;
+    let fork = parent.fork(home.path().join("one")).unwrap();
+    assert_eq!(pool.held().bytes, 80);
+    assert!(parent.fork(home.path().join("two")).is_err(), "no room for one more");
+    write(fork.overlay(), &[("b", &"x".repeat(10))]).await;
+    assert_eq!(pool.held().bytes, 90);
+    fork.discard().unwrap();
+    assert_eq!(pool.held(), OverlayQuota { bytes: 40, files: 1 }, "as before");
+    let fork = parent.fork(home.path().join("one")).unwrap();
+    write(fork.overlay(), &[("b", &"x".repeat(10))]).await;
+    fork.merge(&parent, "child").unwrap();
+    drop(parent);
+    assert_eq!(pool.held(), OverlayQuota { bytes: 50, files: 2 });
+}
+
+/// Whatever both did before and the child after: where the parent did nothing meanwhile, it has what
+/// the child had.
+#[tokio::test]
+async fn a_parent_that_did_nothing_has_what_its_fork_had() {
+    for seed in 0..150 {
+        let home = scratch();
+        plant(&home.path().join("low"), seed);
+        let parent = World::opened(home.path(), OverlayQuota::default());
+        let mut random = Random::new(!seed);
+        let fork = {
+            run(&parent, &mut random, seed).await;
+            parent.fork(home.path().join("fork")).unwrap()
+        };
+        let log = run(fork.overlay(), &mut random, seed).await;
+        let expected = seen(fork.overlay()).await;
+        let merged: Merged = fork.merge(&parent, "child").unwrap();
+        assert_eq!(merged.conflicts, [], "seed {seed}:\n{}", log.join("\n"));
+        assert_eq!(seen(&parent).await, expected, "seed {seed}:\n{}", log.join("\n"));
+        drop(parent);
+        let parent = World::opened(home.path(), OverlayQuota::default());
+        assert_eq!(seen(&parent).await, expected, "seed {seed}, opened again");
+    }
+}
+
+async fn run(overlay: &Overlay, random: &mut Random, seed: u64) -> Vec<String> {
+    let mut side = Side::of(&[over("/low", overlay)]);
+    let mut fds: Vec<Fd> = side.preopens();
+    let mut log = Vec::new();
+    for _ in 0..LENGTH / 2 {
+        let op = op(random, names(seed), fds.len());
+        if matches!(op, Op::Drop(_)) {
+            continue;
+        }
+        let (said, opened) = side.act(&op, &fds).await;
+        log.push(format!("{op:?}: {said}"));
+        fds.extend(opened);
+    }
+    log
+}

@@ -1,0 +1,516 @@
+//! An overlay for one subagent: it begins as its parent's, and is merged into that again.
+//!
+//! ```text
+//! DIR/base   the parent's layer as it was then; nobody writes it
+//! DIR/mine   what the subagent changes
+//! ```
+//!
+//! Both are layers over the same lower directory. They are made beside `DIR` and moved there, so
+//! that a process that is killed meanwhile leaves no half of them: whoever opens `DIR` again finds
+//! what the subagent wrote, or begins anew.
+//!
+//! A merge goes by three trees: what the subagent has, what both had, and what the parent has. It is
+//! done path by path with the operations that guests have, each of them whole. One that was cut off
+//! is finished by merging again: what is the same already is left alone.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+
+use super::acts::Fault;
+use super::journal::Journal;
+use super::layer::{Layer, copy};
+use super::lower::is_file;
+use super::record::{Origin, identity};
+use super::rel::Rel;
+use super::room::Full;
+use super::view::{DirAt, Found, ReadFile, View};
+use super::{Overlay, OverlayError};
+use crate::imports::files::names::is_protected;
+use crate::imports::files::walk::{Place, Steps as _, kind};
+
+const BASE: &str = "base";
+const MINE: &str = "mine";
+
+/// Conflicts that are told one by one.
+const MAX_TOLD: usize = 100;
+/// Names that are tried for what is put beside another file.
+const MAX_BESIDE: u32 = 1_000;
+/// Bytes compared at a time.
+const STEP: usize = 64 << 10;
+
+/// An overlay of its own for a subagent. What is not merged is dropped with its directory.
+#[derive(Debug)]
+pub struct Fork {
+    dir: PathBuf,
+    mine: Overlay,
+}
+
+/// The result of a merge.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Files and directories that the parent has as the subagent left them.
+    pub changed: u64,
+    /// The places that both changed, at most a hundred of them.
+    pub conflicts: Vec<MergeConflict>,
+    /// Further ones.
+    pub more: u64,
+}
+
+/// A place that both changed. The parent's version stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeConflict {
+    /// The place.
+    pub path: PathBuf,
+    /// Where the subagent's version stands now. `None` = it has none: it removed or moved what the
+    /// parent changed, or it is a link.
+    pub beside: Option<PathBuf>,
+}
+
+impl Overlay {
+    /// An overlay that begins as this one, in the directory `dir`: the one that is there already, or
+    /// a new one. It counts as much as this one does, in the same pool.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made or opened, or there is no room for one more like this.
+    pub fn fork(&self, dir: impl AsRef<Path>) -> Result<Fork, OverlayError> {
+        let dir = dir.as_ref();
+        let failed = |source| {
+            let lower = self.shared.path.clone();
+            OverlayError { lower, layer: dir.to_owned(), source }
+        };
+        if !dir.join(MINE).exists() {
+            self.copy_to(dir).map_err(failed)?;
+        }
+        let mine = self.opened_like(&dir.join(MINE))?;
+        mine.shared.room.joins(mine.used().files);
+        Ok(Fork { dir: dir.to_owned(), mine })
+    }
+
+    /// Another layer of the same directory, with the same bounds.
+    fn opened_like(&self, layer: &Path) -> Result<Self, OverlayError> {
+        Self::open_with(&self.shared.path, layer, self.shared.room.bounds())
+    }
+
+    fn copy_to(&self, dir: &Path) -> io::Result<()> {
+        let next = dir.with_extension("next");
+        match std::fs::remove_dir_all(&next) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut make = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(make.recursive(true), 0o700);
+        make.create(&next)?;
+        let view = self.view();
+        let count = view.state.tree.count();
+        let full = |Full(facts)| io::Error::new(io::ErrorKind::QuotaExceeded, facts);
+        self.shared.room.doubles(count).map_err(full)?;
+        let records = view.state.tree.records();
+        for part in [BASE, MINE] {
+            let layer = Layer::open(&next.join(part))?;
+            for id in view.state.uppers.keys() {
+                let from = self.shared.layer.open_file(*id, OFlags::RDONLY)?;
+                let stat = rustix::fs::fstat(&from)?;
+                let to = layer.create(*id)?;
+                copy(&from, &to, u64::try_from(stat.st_size).unwrap_or(0))?;
+                to.set_modified(from.metadata()?.modified()?)?;
+            }
+            Journal::begin(&layer.dir().try_clone_to_owned()?, &records)?;
+        }
+        drop(view);
+        std::fs::rename(next, dir)
+    }
+}
+
+impl Fork {
+    /// The overlay that the subagent sees and changes.
+    pub fn overlay(&self) -> &Overlay {
+        &self.mine
+    }
+
+    /// Drops it, with all that was changed.
+    ///
+    /// # Errors
+    ///
+    /// When its directory cannot be removed.
+    pub fn discard(self) -> io::Result<()> {
+        std::fs::remove_dir_all(&self.dir)
+    }
+
+    /// Makes the parent's overlay have what the subagent changed, and drops this one. `name` is that
+    /// of the subagent, for what is put beside: `FILE.from-NAME`.
+    ///
+    /// # Errors
+    ///
+    /// When a content cannot be read or written, or nothing more fits into the parent's. This one
+    /// stays then, and what was merged until then is merged.
+    pub fn merge(self, parent: &Overlay, name: &str) -> io::Result<Merged> {
+        let base = parent.opened_like(&self.dir.join(BASE)).map_err(|error| error.source)?;
+        let mut merge = Merge {
+            parent,
+            base: base.view(),
+            mine: self.mine.view(),
+            suffix: suffix(name),
+            merged: Merged::default(),
+        };
+        let (before, after) = (top(&merge.base, &base), top(&merge.mine, &self.mine));
+        merge.dir(&Rel::default(), &Rel::default(), Some(&before), Some(&after))?;
+        let merged = std::mem::take(&mut merge.merged);
+        drop(merge);
+        drop(base);
+        self.discard()?;
+        Ok(merged)
+    }
+}
+
+impl Drop for Fork {
+    fn drop(&mut self) {
+        // A pool knows of it as long as somebody has it.
+        self.mine.shared.room.leaves(self.mine.used().files);
+    }
+}
+
+fn top(view: &View<'_>, overlay: &Overlay) -> DirAt {
+    view.dir(&View::root(), Some(overlay.lower()))
+}
+
+/// The end of a name that stands beside another file.
+fn suffix(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
+    let name: String = name.chars().take(64).map(plain).collect();
+    format!(".from-{name}")
+}
+
+struct Merge<'a> {
+    parent: &'a Overlay,
+    base: View<'a>,
+    mine: View<'a>,
+    suffix: String,
+    merged: Merged,
+}
+
+/// A meaning of a name.
+enum Thing {
+    Nothing,
+    Dir(DirAt),
+    File(Content),
+    /// A link or a special file: a guest changes none, but moves directories that hold them. It stays
+    /// one of the lower directory, wherever it is seen.
+    Other(Origin),
+}
+
+/// A file, open.
+struct Content {
+    file: File,
+    mode: u32,
+}
+
+impl Merge<'_> {
+    /// One directory, as both had it and as the subagent has it. `to` is where the parent gets what
+    /// differs.
+    fn dir(
+        &mut self,
+        path: &Rel,
+        to: &Rel,
+        before: Option<&DirAt>,
+        after: Option<&DirAt>,
+    ) -> io::Result<()> {
+        for name in self.names(before, after)? {
+            // None can have been changed.
+            if is_protected(&name.to_string_lossy()) {
+                continue;
+            }
+            let (path, to) = (path.join(&name), to.join(&name));
+            let was = thing(&mut self.base, before, &name)?;
+            let is = thing(&mut self.mine, after, &name)?;
+            match (was, is) {
+                (Thing::Nothing, Thing::Nothing) | (Thing::Other(_), Thing::Other(_)) => {}
+                (Thing::Dir(was), Thing::Dir(is)) => {
+                    self.dir(&path, &to, Some(&was), Some(&is))?;
+                }
+                (Thing::Dir(was), is) => {
+                    self.dir(&path, &to, Some(&was), None)?;
+                    self.remove_dir(&to)?;
+                    self.put_thing(&path, &to, &Thing::Nothing, is)?;
+                }
+                (was, is @ Thing::Dir(_)) => {
+                    self.remove(&to, &was)?;
+                    self.put_thing(&path, &to, &Thing::Nothing, is)?;
+                }
+                (was, Thing::Nothing) => self.remove(&to, &was)?,
+                (was, is) => self.put_thing(&path, &to, &was, is)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The names that may differ between the two.
+    fn names(&self, before: Option<&DirAt>, after: Option<&DirAt>) -> io::Result<Vec<OsString>> {
+        let mut names: Vec<OsString> = match (before, after) {
+            (Some(before), Some(after)) if View::is_of_one_place(before, after) => {
+                self.base.known_names(before).chain(self.mine.known_names(after)).collect()
+            }
+            _ => {
+                let mut names = Vec::new();
+                for (view, dir) in [(&self.base, before), (&self.mine, after)] {
+                    if let Some(dir) = dir {
+                        names.extend(view.list(dir, u64::MAX)?.into_iter().map(|(name, _)| name));
+                    }
+                }
+                names
+            }
+        };
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn put_thing(&mut self, path: &Rel, to: &Rel, was: &Thing, is: Thing) -> io::Result<()> {
+        match is {
+            Thing::Nothing => Ok(()),
+            Thing::Dir(dir) => {
+                let to = self.make_dir(to)?;
+                self.dir(path, &to, None, Some(&dir))
+            }
+            Thing::File(file) => self.put(to, was, &file),
+            Thing::Other(origin) => self.put_other(to, &origin),
+        }
+    }
+
+    /// A directory for what the subagent has in one: at this place, or beside it.
+    fn make_dir(&mut self, to: &Rel) -> io::Result<Rel> {
+        let found = place(&self.parent.view(), self.parent, to)?.is_some();
+        let here = if found { to.clone() } else { self.dirs(to)? };
+        for n in 0..MAX_BESIDE {
+            let at = if n == 0 { here.clone() } else { self.beside(&here, n) };
+            let mut view = self.parent.view();
+            let Some((dir, name)) = place(&view, self.parent, &at)? else { continue };
+            match thing(&mut view, Some(&dir), &name)? {
+                Thing::Dir(_) => {}
+                Thing::Nothing => {
+                    view.make_dir(&Place::of_name(dir, name)).map_err(failed)?;
+                    self.merged.changed += 1;
+                }
+                Thing::File(_) | Thing::Other(_) => continue,
+            }
+            drop(view);
+            if n > 0 || !found {
+                self.conflict(to, Some(&at));
+            }
+            return Ok(at);
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// The place again, in directories that are there: the parent has removed or moved them.
+    fn dirs(&mut self, to: &Rel) -> io::Result<Rel> {
+        let mut names: Vec<&OsStr> = to.names().collect();
+        let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut at = Rel::default();
+        for name in names {
+            at = self.make_dir(&at.join(name))?;
+        }
+        Ok(at.join(last))
+    }
+
+    /// The parent gets a file, if it has what both had there; otherwise beside.
+    fn put(&mut self, to: &Rel, was: &Thing, file: &Content) -> io::Result<()> {
+        if let Thing::File(was) = was
+            && same(was, file)?
+        {
+            return Ok(());
+        }
+        let found = place(&self.parent.view(), self.parent, to)?.is_some();
+        let here = if found { to.clone() } else { self.dirs(to)? };
+        for n in u32::from(!found)..MAX_BESIDE {
+            let at = if n == 0 { here.clone() } else { self.beside(&here, n) };
+            // Nobody changes it between the look and the change.
+            let mut view = self.parent.view();
+            let Some((dir, name)) = place(&view, self.parent, &at)? else { continue };
+            let free = match thing(&mut view, Some(&dir), &name)? {
+                Thing::Nothing => n > 0 || matches!(was, Thing::Nothing),
+                Thing::File(there) if same(&there, file)? => {
+                    drop(view);
+                    if n > 0 {
+                        self.conflict(to, Some(&at));
+                    }
+                    return Ok(());
+                }
+                Thing::File(there) => match was {
+                    Thing::File(was) if n == 0 => same(&there, was)?,
+                    Thing::Nothing | Thing::Dir(_) | Thing::File(_) | Thing::Other(_) => false,
+                },
+                Thing::Dir(_) | Thing::Other(_) => false,
+            };
+            if !free {
+                continue;
+            }
+            view.put_file(&Place::of_name(dir, name), &file.file, file.mode).map_err(failed)?;
+            drop(view);
+            self.merged.changed += 1;
+            if n > 0 {
+                self.conflict(to, Some(&at));
+            }
+            return Ok(());
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// A link that was moved with its directory is seen where that is now.
+    fn put_other(&mut self, to: &Rel, origin: &Origin) -> io::Result<()> {
+        let mut view = self.parent.view();
+        let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
+        match thing(&mut view, Some(&dir), &name)? {
+            Thing::Nothing => {
+                view.put_other(&Place::of_name(dir, name), origin.clone()).map_err(failed)?;
+                self.merged.changed += 1;
+            }
+            Thing::Other(there) if there == *origin => {}
+            Thing::Dir(_) | Thing::File(_) | Thing::Other(_) => {
+                drop(view);
+                self.conflict(to, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// The parent loses what the subagent removed, if it still is what both had.
+    fn remove(&mut self, to: &Rel, was: &Thing) -> io::Result<()> {
+        let mut view = self.parent.view();
+        let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
+        let same = match (thing(&mut view, Some(&dir), &name)?, was) {
+            (Thing::Nothing, _) => return Ok(()),
+            (Thing::File(there), Thing::File(was)) => same(&there, was)?,
+            (Thing::Other(_), Thing::Other(_)) => true,
+            (Thing::Dir(_) | Thing::File(_) | Thing::Other(_), _) => false,
+        };
+        if same {
+            let place = Place::of_name(dir, name);
+            let found = view.find(&place)?;
+            view.remove(&place, &found).map_err(failed)?;
+            self.merged.changed += 1;
+        } else if !matches!(was, Thing::Nothing) {
+            drop(view);
+            self.conflict(to, None);
+        }
+        Ok(())
+    }
+
+    /// As [`Self::remove`], for a directory whose entries are removed already.
+    fn remove_dir(&mut self, to: &Rel) -> io::Result<()> {
+        let mut view = self.parent.view();
+        let Some((dir, name)) = place(&view, self.parent, to)? else { return Ok(()) };
+        let Thing::Dir(_) = thing(&mut view, Some(&dir), &name)? else { return Ok(()) };
+        let place = Place::of_name(dir, name);
+        let found = view.find(&place)?;
+        match view.remove(&place, &found) {
+            Ok(()) => self.merged.changed += 1,
+            Err(Fault::Errno(Errno::NOTEMPTY)) => {
+                drop(view);
+                self.conflict(to, None);
+            }
+            Err(fault) => return Err(failed(fault)),
+        }
+        Ok(())
+    }
+
+    fn beside(&self, to: &Rel, n: u32) -> Rel {
+        let mut path = to.as_bytes().to_vec();
+        path.extend_from_slice(self.suffix.as_bytes());
+        if n > 1 {
+            path.extend_from_slice(format!("-{n}").as_bytes());
+        }
+        Rel::from_bytes(&path).unwrap_or_default()
+    }
+
+    fn conflict(&mut self, path: &Rel, beside: Option<&Rel>) {
+        if self.merged.conflicts.len() >= MAX_TOLD {
+            self.merged.more += 1;
+            return;
+        }
+        let shown = |rel: &Rel| PathBuf::from(OsStr::from_bytes(rel.as_bytes()));
+        let conflict = MergeConflict { path: shown(path), beside: beside.map(shown) };
+        self.merged.conflicts.push(conflict);
+    }
+}
+
+/// The directory of a path in the parent's overlay, and the name there. `None` = there is no such
+/// directory: the parent removed it, or has something else there.
+fn place(view: &View<'_>, overlay: &Overlay, path: &Rel) -> io::Result<Option<(DirAt, OsString)>> {
+    let mut dir = top(view, overlay);
+    let mut names: Vec<&OsStr> = path.names().collect();
+    let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
+    for name in names {
+        dir = match view.enter(&dir, name) {
+            Ok(next) => next,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+    }
+    Ok(Some((dir, last.to_owned())))
+}
+
+fn thing(view: &mut View<'_>, dir: Option<&DirAt>, name: &OsStr) -> io::Result<Thing> {
+    let Some(dir) = dir else { return Ok(Thing::Nothing) };
+    let place = Place::of_name(dir.again()?, name.to_owned());
+    let found = match view.find(&place) {
+        Ok(found) => found,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Thing::Nothing),
+        Err(errno) => return Err(errno.into()),
+    };
+    Ok(match kind(&found.stat) {
+        FileType::Directory => Thing::Dir(view.enter(place.at(), name)?),
+        FileType::RegularFile => match opened(view, &place, &found)? {
+            Some(file) => Thing::File(Content { file, mode: view.mode(&found) }),
+            None => return Err(Errno::NXIO.into()),
+        },
+        _ => Thing::Other(view.origin(&place, &found).ok_or(Errno::NOENT)?),
+    })
+}
+
+fn opened(view: &mut View<'_>, place: &Place<DirAt>, found: &Found) -> io::Result<Option<File>> {
+    Ok(match view.open_to_read(place, found)? {
+        ReadFile::Lower(_, file) | ReadFile::Upper(_, file) => Some(file),
+        ReadFile::Special => None,
+    })
+}
+
+/// Whether two files are the same, by what they hold and allow.
+fn same(one: &Content, other: &Content) -> io::Result<bool> {
+    use std::os::unix::fs::FileExt as _;
+    let (a, b) = (rustix::fs::fstat(&one.file)?, rustix::fs::fstat(&other.file)?);
+    if one.mode != other.mode || a.st_size != b.st_size || !is_file(&a) || !is_file(&b) {
+        return Ok(false);
+    }
+    if identity(&a) == identity(&b) {
+        return Ok(true);
+    }
+    let (mut left, mut right) = (vec![0; STEP], vec![0; STEP]);
+    let (mut at, length) = (0, u64::try_from(a.st_size).unwrap_or(0));
+    while at < length {
+        let step = usize::try_from(length - at).unwrap_or(STEP).min(STEP);
+        let (left, right) = (left.get_mut(..step), right.get_mut(..step));
+        let (Some(left), Some(right)) = (left, right) else { break };
+        one.file.read_exact_at(left, at)?;
+        other.file.read_exact_at(right, at)?;
+        if left != right {
+            return Ok(false);
+        }
+        at += step as u64;
+    }
+    Ok(true)
+}
+
+fn failed(fault: Fault) -> io::Error {
+    match fault {
+        Fault::Errno(errno) => errno.into(),
+        Fault::Full(facts) => io::Error::new(io::ErrorKind::QuotaExceeded, facts),
+        Fault::Io(error) => error,
+    }
+}
