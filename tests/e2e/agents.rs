@@ -21,6 +21,33 @@ fn one_bad_file_never_stops_the_others() {
 }
 
 #[test]
+fn blocked_agents_are_listed_by_a_line_each_and_one_command_stands_for_all() {
+    let world = World::new();
+    for name in ["a", "b"] {
+        let asks = "mounts: [{path: /one, access: read}, {path: /two, access: read}]\ntools";
+        let text = GOOD.replace("name: scout", &format!("name: {name}")).replace("tools", asks);
+        world.home_file(&format!("agents/{name}.md"), &text);
+    }
+    let list = world.run(&["agents", "list"]).exits(0).stdout;
+    let lines = |of: &str| list.lines().filter(|line| line.contains(of)).count();
+    assert_eq!(
+        (lines(": blocked: "), lines("(and 1 more)"), lines("belljar grant")),
+        (2, 2, 1),
+        "{list}"
+    );
+    world.run(&["agents", "show", "a"]).exits(0).says("/one").says("/two").says("belljar grant a");
+}
+
+#[test]
+fn a_tool_that_nobody_has_is_shown_as_missing() {
+    let world = World::new();
+    world.home_file("agents/w.md", &GOOD.replace("[file_list]", "[file_list, mcp__wiki__find]"));
+    let shown = world.run(&["agents", "show", "scout"]).exits(0).stdout;
+    let line = shown.lines().find(|line| line.contains("mcp__wiki__find")).unwrap();
+    assert!(line.starts_with("tool ") && line.ends_with("missing: nobody has it here"), "{shown}");
+}
+
+#[test]
 fn a_blocked_agent_is_listed_with_its_reason() {
     let world = World::new();
     world.home_file("agents/w.md", &GOOD.replace("[file_list]", "[file_write]"));

@@ -77,7 +77,7 @@ fn list(json: bool, most: usize, whose: &Whose, out: &Out) -> Result<Exit, Failu
         }
         table.print(out);
         limited(&agents, out);
-        reasons(&agents, out);
+        in_short(&agents, out);
     }
     let problems = host.library.problems();
     // One line each: the list stays readable with a hundred broken files; `check` shows more. Of
@@ -126,22 +126,48 @@ fn limits(agent: &ResolvedAgent) -> Vec<String> {
     by.into_iter().map(line).collect()
 }
 
-/// Why agents are blocked, or are ready with warnings.
-fn reasons(agents: &[ResolvedAgent], out: &Out) {
-    for agent in agents {
-        let (style, lines) = match &agent.status {
-            Status::Ready => continue,
-            Status::ReadyWithWarnings { warnings } => (Style::Yellow, warnings),
-            Status::Blocked { reasons } => (Style::Red, reasons),
-        };
-        out.line("");
-        out.line(format_args!("{}: {}", agent.id.slug, out.paint(style, agent.status.as_str())));
-        for line in lines {
-            out.line(format_args!("  {}", Shown::new(line)));
+/// Why an agent is blocked, or is ready with warnings; `None` = it is neither.
+fn reasons(agent: &ResolvedAgent) -> Option<(Style, &[String])> {
+    match &agent.status {
+        Status::Ready => None,
+        Status::ReadyWithWarnings { warnings } => Some((Style::Yellow, warnings)),
+        Status::Blocked { reasons } => Some((Style::Red, reasons)),
+    }
+}
+
+/// The reasons of a list of agents: a line each, and once what unblocks them.
+fn in_short(agents: &[ResolvedAgent], out: &Out) {
+    let found = agents.iter().filter_map(|agent| Some((agent, reasons(agent)?)));
+    for (at, (agent, (style, lines))) in found.enumerate() {
+        if at == 0 {
+            out.line("");
         }
-        if !agent.hint.is_empty() {
-            out.line(format_args!("  to give it what it asks for: `{}`", Shown::new(&agent.hint)));
-        }
+        let (first, more) = lines.split_first().map_or(("", 0), |(it, rest)| (&**it, rest.len()));
+        let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+        let status = out.paint(style, agent.status.as_str());
+        out.line(format_args!("{}: {status}: {}{more}", agent.id.slug, Shown::new(first)));
+    }
+    let helped = || agents.iter().filter(|agent| !agent.hint.is_empty());
+    if let Some(first) = helped().next() {
+        let others = if helped().nth(1).is_some() { ", and so the others" } else { "" };
+        out.line(format_args!(
+            "to give `{}` what it asks for: `{}`{others}",
+            first.id,
+            Shown::new(&first.hint)
+        ));
+    }
+}
+
+/// All reasons of one agent, and what unblocks it.
+fn in_full(agent: &ResolvedAgent, out: &Out) {
+    let Some((style, lines)) = reasons(agent) else { return };
+    out.line("");
+    out.line(format_args!("{}: {}", agent.id.slug, out.paint(style, agent.status.as_str())));
+    for line in lines {
+        out.line(format_args!("  {}", Shown::new(line)));
+    }
+    if !agent.hint.is_empty() {
+        out.line(format_args!("  to give it what it asks for: `{}`", Shown::new(&agent.hint)));
     }
 }
 
@@ -161,7 +187,7 @@ fn show(name: &str, json: bool, whose: &Whose, out: &Out) -> Result<Exit, Failur
     print_definition(&agent, out);
     print_rights(&agent, out);
     limited(std::slice::from_ref(&agent), out);
-    reasons(std::slice::from_ref(&agent), out);
+    in_full(&agent, out);
     out.line("");
     out.line(out.paint(Style::Bold, "system prompt"));
     out.text(&Shown::multiline(&agent.definition.body).to_string());
@@ -200,6 +226,10 @@ fn print_rights(agent: &ResolvedAgent, out: &Out) {
     for (tool, permission) in agent.rights.tools() {
         let style = if permission == Permission::Allow { Style::Green } else { Style::Yellow };
         rights.row([plain("tool"), plain(tool), styled(style, word(permission))]);
+    }
+    for tool in &agent.definition.unavailable {
+        let name = Shown::clipped(&tool.name, MAX_TOOLS);
+        rights.row([plain("tool"), plain(name), styled(Style::Red, "missing: nobody has it here")]);
     }
     for mount in agent.rights.mounts() {
         let host = Shown::new(&mount.host.to_string_lossy()).to_string();
