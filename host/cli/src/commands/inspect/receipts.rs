@@ -237,6 +237,17 @@ fn failures(outcome: &Outcome, out: &Out) {
     table.print(out);
 }
 
+/// The tools that crashed in a run and their own words about it, a line each: the model was told no
+/// more than that they did.
+pub(crate) fn crashes(outcome: &Outcome, out: &Out) {
+    let receipts = outcome.all_receipts().into_iter();
+    let crashed = receipts.filter_map(|call| Some((call, crashed(call)?)));
+    for (call, why) in crashed.take(MAX_LISTED) {
+        let tool = Shown::new(&call.receipt.tool).to_string();
+        out.warning(format_args!("`{tool}`: {}", Shown::clipped(&why, MAX_WHY)));
+    }
+}
+
 /// The tool's own words about its crash.
 fn crashed(call: &CallReceipt) -> Option<String> {
     let Ending::Trapped(_) = &call.receipt.ending else { return None };

@@ -168,7 +168,8 @@ pub(crate) fn run(
     if let Some(recorder) = recorder {
         recorder.write(out)?;
     }
-    printer.print(&outcome)?;
+    printer.print(&outcome, changed)?;
+    receipts::crashes(&outcome.summary(), out);
     refused::advise(&outcome.summary(), &host, places, out);
     conclude(&mut outcome, &progress, out)
 }
