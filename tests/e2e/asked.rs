@@ -160,7 +160,14 @@ fn a_granted_tool_brings_along_only_those_that_the_agent_asks_for() {
 /// Installs a library of three agents: one that is ready, one that is blocked, one that nothing
 /// unblocks.
 fn with_library() -> World {
-    let world = World::new();
+    let (world, source) = library();
+    world.run(&["agents", "add", &source, "--yes"]).exits(0).says("belljar grant --library lib");
+    world
+}
+
+/// The same library where nothing is installed yet, and its directory.
+fn library() -> (World, String) {
+    let world = World::without_overlays();
     let agent = |name: &str, tools: &str| {
         let text = format!("---\nname: {name}\ndescription: d\ntools: [{tools}]\n---\nb\n");
         world.other(&format!("lib/{name}.md"), text.as_bytes());
@@ -171,7 +178,12 @@ fn with_library() -> World {
     agent("odd", "mcp__some__tool");
     let source = world.other("lib/x.txt", b"");
     let source = source.parent().unwrap().to_str().unwrap().to_owned();
-    world.run(&["agents", "add", &source, "--yes"]).exits(0).says("belljar grant --library lib");
+    (world, source)
+}
+
+fn with_installed_library() -> World {
+    let (world, source) = library();
+    world.run(&["agents", "add", &source, "--yes"]).exits(0);
     world
 }
 
@@ -190,6 +202,84 @@ fn a_library_is_granted_what_it_asks_for_in_one_decision() {
     assert_eq!(granted(&world, "library/lib/runner"), set(&["file_write", "shell"]));
     assert!(!config(&world).contains("reader") && !config(&world).contains("odd"));
     world.run(&["grant", "--library", "lib", "--yes"]).exits(4).complains("no grant is written");
+}
+
+/// INV-205.
+#[test]
+fn a_whole_library_is_granted_once_and_nobody_else_has_it() {
+    let world = with_installed_library();
+    let whole = ["grant", "library/lib/*", "--tool", "shell=ask", "--limit", "steps=7"];
+    world.run(&whole).exits(2).says("[grants.\"library/lib/*\"]").complains("--yes");
+    assert_eq!(config(&world), "");
+    let yes: Vec<&str> = whole.iter().copied().chain(["--yes"]).collect();
+    world.run(&yes).exits(0).complains("it holds for agents that an update brings, too");
+    let text = config(&world);
+    assert!(
+        text.contains("[grants.\"library/lib/*\"]\nadd_tools = { shell = \"ask\" }\n"),
+        "{text}"
+    );
+    for agent in ["runner", "reader"] {
+        let grants = shown(&world, &format!("library/lib/{agent}"))["grants"].clone();
+        assert_eq!(
+            (&grants["tools"]["shell"], &grants["limits"]["steps"]),
+            (&"ask".into(), &7.into())
+        );
+    }
+    let why = world.run(&["explain", "library/lib/runner", "shell"]).exits(0);
+    why.says("`[grants.\"library/lib/*\"]` holds for it, as for each agent of its library");
+    let why = world.run(&["explain", "library/lib/runner", "shell", "--json"]).exits(0).json();
+    assert_eq!(why["library_section"], "[grants.\"library/lib/*\"]");
+    // An agent of another library, even one that begins with the same letters, has nothing of it.
+    let other = "---\nname: runner\ndescription: d\ntools: [shell]\n---\nb\n";
+    let source = world.other("more/runner.md", other.as_bytes());
+    let source = source.parent().unwrap().to_str().unwrap().to_owned();
+    world.run(&["agents", "add", &source, "--name", "lib-2", "--yes"]).exits(0);
+    assert_ne!(shown(&world, "library/lib-2/runner")["grants"]["limits"]["steps"], 7);
+    let why = world.run(&["explain", "library/lib-2/runner", "shell", "--json"]).json();
+    assert!(why.get("library_section").is_none(), "{why}");
+    // Its own section wins, key by key.
+    let own = ["grant", "library/lib/runner", "--limit", "steps=9", "--yes"];
+    world.run(&own).exits(0);
+    let grants = shown(&world, "library/lib/runner")["grants"].clone();
+    assert_eq!((&grants["tools"]["shell"], &grants["limits"]["steps"]), (&"ask".into(), &9.into()));
+
+    // Who takes the library away, or adds another of its name, hears of it.
+    world
+        .run(&["agents", "remove", "lib"])
+        .exits(0)
+        .complains("each of its agents, by `library/lib/*`");
+    world.run(&["doctor"]).says("there is no such library");
+    let again = ["agents", "add", &source, "--name", "lib", "--yes"];
+    world
+        .run(&again)
+        .exits(0)
+        .complains("they will have them: `library/lib/runner`, `library/lib/*`");
+    // INV-159: all have `shell` without being asked by default, as it is on an overlay.
+    let back = ["revoke", "library/lib/*", "--all", "--yes"];
+    world
+        .run(&back)
+        .exits(1)
+        .complains("`library/lib/runner` would have more, by default: `shell`");
+    world.run(&["grant", "library/lib/*", "--tool", "shell", "--yes"]).exits(0);
+    world.run(&back).exits(0);
+    let text = config(&world);
+    assert!(!text.contains("lib/*") && text.contains("[grants.\"library/lib/runner\"]"), "{text}");
+    world.run(&back).exits(1).complains("has no grant for `library/lib/*`");
+}
+
+#[test]
+fn a_whole_library_is_named_exactly_and_granted_rights_by_name() {
+    let world = with_installed_library();
+    for (args, why) in [
+        (&["grant", "library/lib/*", "--asked", "--yes"][..], "belljar grant --library lib"),
+        (&["grant", "library/lib/*", "--yes"], "nothing to grant"),
+        (&["grant", "library/libb/*", "--tool", "shell", "--yes"], "no library is called `libb`"),
+        (&["grant", "library/*/*", "--tool", "shell", "--yes"], "not an agent identity"),
+        (&["grant", "library/lib/r*", "--tool", "shell", "--yes"], "not an agent identity"),
+    ] {
+        world.run(args).exits(2).complains(why);
+    }
+    assert_eq!(config(&world), "");
 }
 
 #[test]

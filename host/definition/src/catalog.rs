@@ -258,6 +258,22 @@ impl<D: Filed> Catalog<D> {
         }
     }
 
+    /// Whether a library of this name has an agent here, in use or not.
+    pub(crate) fn has_library(&self, name: &str) -> bool {
+        let of = |scope: &Scope| matches!(scope, Scope::Library(library) if library == name);
+        let skipped = || self.skipped.iter().any(|skipped| of(&skipped.scope));
+        self.entries.iter().any(|entry| of(&entry.id.scope)) || skipped()
+    }
+
+    /// The library with the name most like it.
+    pub(crate) fn library_like(&self, name: &str) -> Option<&str> {
+        let libraries = self.entries.iter().filter_map(|entry| match &entry.id.scope {
+            Scope::Library(library) => Some(library.as_str()),
+            Scope::Home | Scope::Workspace(_) => None,
+        });
+        suggest::nearest(name, libraries)
+    }
+
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
         let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
         let broken = slug.and_then(|slug| self.broken(slug));

@@ -42,10 +42,11 @@ pub use foreign::{Argument, ArgumentKind, Becomes, ForeignTool, Given, SELF};
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::ToolManifest;
 pub use settings::{
-    DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, HOST_PLACEHOLDER, HookAction,
-    HookEvent, HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting, MountRemoval,
-    MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings, SubagentPolicy, ToolSetting,
-    apply_grant, apply_grants, command_of, grant_command, grant_lines, revoke_grants,
+    DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, Grantee, HOST_PLACEHOLDER,
+    HookAction, HookEvent, HookMatcher, HookSetting, KeySetting, ModelKind, ModelSetting,
+    MountRemoval, MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings,
+    SubagentPolicy, ToolSetting, apply_grant, apply_grants, command_of, grant_command, grant_lines,
+    revoke_grants,
 };
 pub use skill::{MAX_SKILL, Skill};
 pub use slug::{AgentId, AgentIdError, Scope, Slug};

@@ -62,9 +62,10 @@ pub const DEFAULTS: [DefaultGrant; 2] = [
     },
 ];
 
-/// Whether agents of this visibility have tools of belljar's own by default.
-pub(super) fn has_builtin_tools(visibility: Visibility) -> bool {
-    DEFAULTS.iter().any(|row| row.visibility == visibility && !row.builtin_tools.is_empty())
+/// The tools of belljar's own that agents of this visibility have by default.
+pub(super) fn builtin_tools(visibility: Visibility) -> impl Iterator<Item = ToolName> {
+    let rows = DEFAULTS.iter().filter(move |row| row.visibility == visibility);
+    rows.flat_map(|row| row.builtin_tools).filter_map(|name| ToolName::new(name).ok())
 }
 
 /// The row as a grant with every key stated. Without `overlays` the workspace is read, and no tool

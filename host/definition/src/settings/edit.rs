@@ -14,7 +14,7 @@ use belljar_policy::{
 };
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::{GrantSpec, MountSpec, Settings};
+use super::{GrantSpec, Grantee, MountSpec, Settings, defaults};
 use crate::diagnostic::{Diagnostic, Findings, Place};
 use crate::{AgentId, Visibility};
 
@@ -82,7 +82,7 @@ impl GrantChange {
 
     /// The agent's present rights, every key stated, as far as they are repeated in what is
     /// written.
-    fn base(&self, settings: &Settings, id: &AgentId, visibility: Visibility) -> GrantSpec {
+    fn base(&self, settings: &Settings, id: &Grantee, visibility: Visibility) -> GrantSpec {
         let mut base = settings.home_grant(id, visibility);
         if !self.tools.is_empty()
             && self.added(settings, id).is_none()
@@ -108,7 +108,7 @@ impl GrantChange {
 
     /// All tools that the grant then adds to the defaults; `None` = they go into a list that
     /// replaces the defaults.
-    fn added(&self, settings: &Settings, id: &AgentId) -> Option<BTreeMap<ToolName, Permission>> {
+    fn added(&self, settings: &Settings, id: &Grantee) -> Option<BTreeMap<ToolName, Permission>> {
         let stated = settings.home.grants.get(id).map(|stated| stated.add_tools.clone());
         let mut added = stated.unwrap_or_default();
         if settings.states_tools(id) || added.is_empty() && self.asked_tools.is_some() {
@@ -155,11 +155,11 @@ pub fn apply_grant(
     path: &Path,
     text: &str,
     home_dir: Option<&Path>,
-    id: &AgentId,
+    id: impl Into<Grantee>,
     visibility: Visibility,
     change: &GrantChange,
 ) -> Result<String, Vec<Diagnostic>> {
-    apply_grants(path, text, home_dir, &[(id.clone(), visibility, change.clone())])
+    apply_grants(path, text, home_dir, &[(id.into(), visibility, change.clone())])
 }
 
 /// As [`apply_grant`], for several agents, each named once: all of it or nothing.
@@ -167,7 +167,7 @@ pub fn apply_grants(
     path: &Path,
     text: &str,
     home_dir: Option<&Path>,
-    changes: &[(AgentId, Visibility, GrantChange)],
+    changes: &[(Grantee, Visibility, GrantChange)],
 ) -> Result<String, Vec<Diagnostic>> {
     let before = Settings::parse(Some((path, text)), None, home_dir)?;
     let unfit = || failed(path, "`grants` is not a table that can be added to");
@@ -188,10 +188,10 @@ pub fn apply_grants(
     }
     let edited = doc.to_string();
     let after = Settings::parse(Some((path, &edited)), None, home_dir)?;
-    let is_wanted = |(id, (visibility, with)): (&&AgentId, &(Visibility, GrantSpec))| {
+    let is_wanted = |(id, (visibility, with)): (&&Grantee, &(Visibility, GrantSpec))| {
         after.home_grant(id, *visibility) == *with
     };
-    let ids: BTreeSet<&AgentId> = wanted.keys().copied().collect();
+    let ids: BTreeSet<&Grantee> = wanted.keys().copied().collect();
     if wanted.iter().all(is_wanted) && after.same_but_for(&before, &ids) {
         Ok(edited)
     } else {
@@ -208,6 +208,7 @@ pub fn grant_lines(
     visibility: Visibility,
     change: &GrantChange,
 ) -> String {
+    let id = &Grantee::from(id);
     let base = change.base(settings, id, visibility);
     let wanted = change.applied(&base);
     let mut doc = DocumentMut::new();
@@ -220,7 +221,7 @@ pub fn grant_lines(
 
 impl Settings {
     /// Whether the home grant of this agent names its tools, so that no default holds for them.
-    pub fn states_tools(&self, id: &AgentId) -> bool {
+    fn states_tools(&self, id: &Grantee) -> bool {
         self.home.grants.get(id).is_some_and(|stated| stated.tools.is_some())
     }
 
@@ -230,7 +231,7 @@ impl Settings {
     }
 
     /// Whether only the home grants of these differ.
-    pub(super) fn same_but_for(&self, other: &Self, ids: &BTreeSet<&AgentId>) -> bool {
+    pub(super) fn same_but_for(&self, other: &Self, ids: &BTreeSet<&Grantee>) -> bool {
         let rest = |settings: &Self| {
             let mut rest = settings.clone();
             rest.home.grants.retain(|id, _| !ids.contains(id));
@@ -252,7 +253,7 @@ pub(super) fn failed(path: &Path, why: &str) -> Vec<Diagnostic> {
 
 fn edit(
     doc: &mut DocumentMut,
-    id: &AgentId,
+    id: &Grantee,
     change: &GrantChange,
     added: Option<BTreeMap<ToolName, Permission>>,
     base: &GrantSpec,
@@ -281,13 +282,13 @@ fn edit(
 }
 
 /// The table of the grant, made where it is missing.
-fn section<'d>(doc: &'d mut DocumentMut, id: &AgentId) -> Option<&'d mut dyn TableLike> {
+fn section<'d>(doc: &'d mut DocumentMut, id: &Grantee) -> Option<&'d mut dyn TableLike> {
     let mut implicit = Table::new();
     implicit.set_implicit(true);
     let grants = doc.entry("grants").or_insert(Item::Table(implicit));
     let inline = grants.is_inline_table();
     let grants = grants.as_table_like_mut()?;
-    let is_id = |key: &str| key.parse::<AgentId>().is_ok_and(|found| found == *id);
+    let is_id = |key: &str| key.parse::<Grantee>().is_ok_and(|found| found == *id);
     let existing = grants.iter().map(|(key, _)| key.to_owned()).find(|key| is_id(key));
     let key = existing.unwrap_or_else(|| id.grant_key());
     if !grants.contains_key(&key) {

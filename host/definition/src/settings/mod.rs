@@ -3,6 +3,7 @@
 mod command;
 mod defaults;
 mod edit;
+mod grantee;
 mod grants;
 mod hooks;
 mod matcher;
@@ -17,7 +18,7 @@ mod subagents;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use belljar_policy::{Access, Grants, HostRule, Mount, SecretName, ToolName};
+use belljar_policy::{Access, Grants, HostRule, Mount, Permission, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, Visibility};
@@ -25,6 +26,7 @@ use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, Vis
 pub use command::{command_of, grant_command};
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, apply_grants, grant_lines};
+pub use grantee::Grantee;
 pub use grants::{GrantSpec, MountSpec};
 pub use hooks::{HookAction, HookEvent, HookSetting};
 pub use matcher::HookMatcher;
@@ -173,7 +175,7 @@ pub struct ToolSetting {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Layer {
     defaults: BTreeMap<Visibility, GrantSpec>,
-    grants: BTreeMap<AgentId, GrantSpec>,
+    grants: BTreeMap<Grantee, GrantSpec>,
     /// `workspace/NAME` in a workspace's own file.
     own: BTreeMap<Slug, GrantSpec>,
 }
@@ -207,20 +209,38 @@ impl Settings {
 
     /// The grants of this agent in a run in this workspace.
     pub fn grants(&self, id: &AgentId, visibility: Visibility, workspace_root: &Path) -> Grants {
-        let mut grants = self.home_grant(id, visibility).resolve(workspace_root);
+        let mut grants = self.home_grant(&id.into(), visibility).resolve(workspace_root);
         self.workspace_grant(id, visibility).narrow(&mut grants);
         grants
     }
 
     /// The grant of the home file and the built-in defaults, every key stated.
-    pub fn home_grant(&self, id: &AgentId, visibility: Visibility) -> GrantSpec {
-        self.combined(visibility, self.home.grants.get(id))
+    pub fn home_grant(&self, to: &Grantee, visibility: Visibility) -> GrantSpec {
+        self.combined(visibility, to, self.home.grants.get(to))
+    }
+
+    /// The permission that the home file states for this tool by name: in the agent's own section,
+    /// else in that of its library.
+    pub fn named(&self, id: &AgentId, tool: &ToolName) -> Option<Permission> {
+        let own = Grantee::from(id);
+        let sections = [self.own_grant(&own), own.whole().and_then(|to| self.own_grant(&to))];
+        sections.into_iter().flatten().find_map(|section| {
+            let listed = section.tools.as_ref().and_then(|tools| tools.get(tool));
+            listed.or_else(|| section.add_tools.get(tool)).copied()
+        })
+    }
+
+    /// The section of the home file for the whole library of this agent, where there is one.
+    pub fn library_section(&self, id: &AgentId) -> Option<String> {
+        let whole = Grantee::from(id).whole()?;
+        self.home.grants.contains_key(&whole).then(|| format!("[grants.\"{whole}\"]"))
     }
 
     /// The defaults with the sections of the home file over them.
-    fn combined(&self, visibility: Visibility, own: Option<&GrantSpec>) -> GrantSpec {
+    fn combined(&self, visibility: Visibility, to: &Grantee, own: Option<&GrantSpec>) -> GrantSpec {
         let mut spec = defaults::spec(visibility, self.overlays.by_default);
-        let stated = [self.home.defaults.get(&visibility), own].into_iter().flatten();
+        let whole = to.whole().and_then(|whole| self.home.grants.get(&whole));
+        let stated = [self.home.defaults.get(&visibility), whole, own].into_iter().flatten();
         let mounts = stated.clone().filter_map(|stated| stated.mounts.as_ref()).next_back();
         if mounts.is_some_and(|mounts| mounts.iter().any(|m| m.access == Access::ReadWrite)) {
             defaults::without_overlay_tools(&mut spec, visibility);
@@ -261,13 +281,13 @@ impl Settings {
     /// Whom this agent may hand work to, as the operator says; its own definition may narrow it
     /// further.
     pub fn delegation(&self, id: &AgentId, visibility: Visibility) -> Vec<SubagentsAsk> {
-        let home = self.home_grant(id, visibility).subagents;
+        let home = self.home_grant(&id.into(), visibility).subagents;
         vec![home, self.workspace_grant(id, visibility).subagents]
     }
 
-    /// The agents that the operator's file grants something by name, whether there are such or
-    /// not.
-    pub fn granted_agents(&self) -> impl Iterator<Item = &AgentId> {
+    /// The agents and libraries that the operator's file grants something by name, whether there are
+    /// such or not.
+    pub fn grantees(&self) -> impl Iterator<Item = &Grantee> {
         self.home.grants.keys()
     }
 
@@ -298,14 +318,18 @@ impl Settings {
     /// agent and the workspace's own: narrowing one too many is safe.
     fn workspace_grant(&self, id: &AgentId, visibility: Visibility) -> GrantSpec {
         let layer = &self.workspace;
-        let stated = layer.grants.get(id).or_else(|| match &id.scope {
+        let to = Grantee::from(id);
+        let stated = layer.grants.get(&to).or_else(|| match &id.scope {
             Scope::Workspace(_) => layer
                 .own
                 .get(&id.slug)
-                .or_else(|| layer.grants.get(&AgentId::home(id.slug.clone()))),
+                .or_else(|| layer.grants.get(&AgentId::home(id.slug.clone()).into())),
             Scope::Home | Scope::Library(_) => None,
         });
-        let base = layer.defaults.get(&visibility).cloned().unwrap_or_default();
+        let mut base = layer.defaults.get(&visibility).cloned().unwrap_or_default();
+        if let Some(whole) = to.whole().and_then(|whole| layer.grants.get(&whole)) {
+            base = base.overlaid(whole);
+        }
         stated.map_or(base.clone(), |stated| base.overlaid(stated))
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use belljar_policy::Shown;
 
-use super::Settings;
 use super::schema::Loader;
+use super::{Grantee, Settings};
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::toml_read::Item;
 use crate::{AgentId, Catalog, CatalogEntry, Scope, Slug, TeamDefinition, suggest};
@@ -64,6 +64,9 @@ impl Settings {
         workspace: &Path,
     ) -> Vec<Diagnostic> {
         let missing = self.named_agents.iter().filter(|named| {
+            if let Some(name) = named.library() {
+                return !agents.has_library(name.as_str());
+            }
             let id = named.name.parse::<AgentId>().ok();
             let elsewhere = matches!(&id, Some(AgentId { scope: Scope::Workspace(path), .. }) if path != workspace);
             !elsewhere && !named.is_there(id.as_ref(), agents, teams)
@@ -105,6 +108,14 @@ impl NamedAgent {
         found || slug.as_ref().is_some_and(unused)
     }
 
+    /// The library that a grant names as a whole.
+    fn library(&self) -> Option<Slug> {
+        match (self.by, self.name.parse()) {
+            (By::HomeGrant | By::WorkspaceGrant, Ok(Grantee::Library(name))) => Some(name),
+            (By::HomeGrant | By::WorkspaceGrant | By::Allowed | By::Blocked, _) => None,
+        }
+    }
+
     /// The name without its scope.
     fn slug(&self) -> Option<Slug> {
         Slug::of(self.name.rsplit('/').next().unwrap_or_default())
@@ -118,16 +129,22 @@ impl NamedAgent {
             }
         };
         let (by, shown) = (self.by.as_str(), Shown::clipped(&shown, 200));
-        let meant = self
-            .meant(agents)
-            .map(|id| format!("did you mean `{}`?", Shown::clipped(&id.grant_key(), 200)));
+        let library = self.library();
+        let meant = match &library {
+            Some(name) => {
+                agents.library_like(name.as_str()).map(|near| format!("library/{near}/*"))
+            }
+            None => self.meant(agents).map(AgentId::grant_key),
+        };
+        let meant = meant.map(|id| format!("did you mean `{}`?", Shown::clipped(&id, 200)));
+        let kind = if library.is_some() { "library" } else { "agent" };
         Diagnostic {
             path: self.path.clone(),
             line: self.at.line,
             column: self.at.column,
             severity: Severity::Warning,
             code: "unknown-agent",
-            message: format!("`{by}` names `{shown}`, and there is no such agent"),
+            message: format!("`{by}` names `{shown}`, and there is no such {kind}"),
             hint: Some(meant.unwrap_or_else(|| "`belljar agents list` shows all".to_owned())),
         }
     }

@@ -13,9 +13,9 @@ use belljar_policy::{
 use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
 
 use super::edit::{ADD_TOOLS, TOOLS, failed};
-use super::{GrantSpec, MountSpec, Settings};
+use super::{GrantSpec, Grantee, MountSpec, Settings};
+use crate::Visibility;
 use crate::diagnostic::Diagnostic;
-use crate::{AgentId, Visibility};
 
 /// A removal from a grant. The default takes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub fn revoke_grants(
     path: &Path,
     text: &str,
     home_dir: Option<&Path>,
-    ids: &[(AgentId, Visibility)],
+    ids: &[(Grantee, Visibility)],
     removal: &GrantRemoval,
 ) -> Result<String, NotRevoked> {
     let parse = |text| Settings::parse(Some((path, text)), None, home_dir);
@@ -122,7 +122,7 @@ pub fn revoke_grants(
     let (mut wanted, mut missing) = (Vec::new(), Vec::new());
     for (id, visibility) in ids {
         let stated = before.own_grant(id).cloned().unwrap_or_default();
-        let (left, not_there) = removal.applied(&stated, &before.without_grant(*visibility));
+        let (left, not_there) = removal.applied(&stated, &before.without_grant(id, *visibility));
         missing.extend(not_there);
         if left != stated {
             edit(&mut doc, id, &stated, &left).ok_or_else(unfit)?;
@@ -135,7 +135,7 @@ pub fn revoke_grants(
     let edited = doc.to_string();
     let after = parse(&edited).map_err(NotRevoked::Invalid)?;
     let left = |id| after.own_grant(id).cloned().unwrap_or_default();
-    let touched: BTreeSet<&AgentId> = ids.iter().map(|(id, _)| id).collect();
+    let touched: BTreeSet<&Grantee> = ids.iter().map(|(id, _)| id).collect();
     if wanted.iter().all(|(id, spec)| left(id) == *spec) && after.same_but_for(&before, &touched) {
         Ok(edited)
     } else {
@@ -146,13 +146,13 @@ pub fn revoke_grants(
 
 impl Settings {
     /// The statement of the home file's grant of this agent itself; `None` = it has no section.
-    pub fn own_grant(&self, id: &AgentId) -> Option<&GrantSpec> {
-        self.home.grants.get(id)
+    pub fn own_grant(&self, to: &Grantee) -> Option<&GrantSpec> {
+        self.home.grants.get(to)
     }
 
     /// The rights at home of an agent without a grant.
-    fn without_grant(&self, visibility: Visibility) -> GrantSpec {
-        self.combined(visibility, None)
+    fn without_grant(&self, to: &Grantee, visibility: Visibility) -> GrantSpec {
+        self.combined(visibility, to, None)
     }
 }
 
@@ -236,9 +236,9 @@ fn drop_what_holds_anyway(spec: &mut GrantSpec, stated: &GrantSpec, below: &Gran
     }
 }
 
-fn edit(doc: &mut DocumentMut, id: &AgentId, stated: &GrantSpec, left: &GrantSpec) -> Option<()> {
+fn edit(doc: &mut DocumentMut, id: &Grantee, stated: &GrantSpec, left: &GrantSpec) -> Option<()> {
     let grants = doc.get_mut("grants")?.as_table_like_mut()?;
-    let is_id = |key: &str| key.parse::<AgentId>().is_ok_and(|found| found == *id);
+    let is_id = |key: &str| key.parse::<Grantee>().is_ok_and(|found| found == *id);
     let key = grants.iter().map(|(key, _)| key.to_owned()).find(|key| is_id(key))?;
     let item = grants.get_mut(&key)?;
     edit_section(item.as_table_like_mut()?, stated, left);

@@ -7,13 +7,13 @@ use belljar_policy::{GuestPath, Permission, SecretName, Shown, ToolName, WORKSPA
 use toml::de::DeTable;
 
 use super::named::By;
-use super::{GrantSpec, Layer, MountSpec, NamedTool, Settings};
+use super::{GrantSpec, Grantee, Layer, MountSpec, NamedTool, Settings};
 use crate::agent::builtin_tools::BUILTIN_TOOLS;
 use crate::agent::{list_of, parse_access};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::suggest;
 use crate::toml_read::{Item, Reader};
-use crate::{AgentId, Slug, Visibility};
+use crate::{Slug, Visibility};
 
 /// The sections of the home file.
 const HOME_KEYS: &[&str] = &[
@@ -165,10 +165,10 @@ impl<'t> Loader<'_, 't, '_> {
     fn layer(&mut self, table: &DeTable<'t>) -> Layer {
         let mut layer = Layer::default();
         for (name, item, table) in self.each(table, "defaults") {
-            let spec = self.grant(table, GRANT_KEYS);
+            let mut spec = self.grant(table, GRANT_KEYS);
             match Visibility::ALL.into_iter().find(|known| known.as_str() == name) {
                 Some(visibility) => {
-                    self.check_builtin_tools(visibility, &spec, item);
+                    self.keep_builtin_tools(visibility, &mut spec);
                     layer.defaults.insert(visibility, spec);
                 }
                 None => {
@@ -197,7 +197,7 @@ impl<'t> Loader<'_, 't, '_> {
                 continue;
             }
             let at = self.reader.at(item.span());
-            match name.parse::<AgentId>() {
+            match name.parse::<Grantee>() {
                 Ok(id) => {
                     self.name_agent(name, by, item);
                     if layer.grants.insert(id.clone(), spec).is_some() {
@@ -212,22 +212,19 @@ impl<'t> Loader<'_, 't, '_> {
         layer
     }
 
-    /// A list of tools stands for the whole of the defaults. Belljar's own tools are easily
-    /// forgotten in it, because no agent file names them. A workspace's list is there to narrow.
-    fn check_builtin_tools(&mut self, visibility: Visibility, spec: &GrantSpec, item: &Item<'_>) {
-        let Some(tools) = &spec.tools else { return };
-        let names_any = BUILTIN_TOOLS.iter().any(|name| tools.contains_key(*name));
+    /// A list of tools stands for the whole of the defaults, but for belljar's own tools, which no
+    /// agent file names and which are easily forgotten in it: they stay, unless it names any of them
+    /// itself, if only to deny it. An empty list gives nothing. A workspace's list is there to narrow.
+    fn keep_builtin_tools(&self, visibility: Visibility, spec: &mut GrantSpec) {
         let is_home = matches!(self.file, File::Home { .. });
-        if !is_home || names_any || !super::defaults::has_builtin_tools(visibility) {
+        let Some(tools) = spec.tools.as_mut().filter(|tools| is_home && !tools.is_empty()) else {
             return;
+        };
+        if !BUILTIN_TOOLS.iter().any(|name| tools.contains_key(*name)) {
+            for name in super::defaults::builtin_tools(visibility) {
+                tools.entry(name).or_insert(Permission::Allow);
+            }
         }
-        let message = format!(
-            "`tools` under `[defaults.{}]` names none of belljar's own tools, so no agent gets them",
-            visibility.as_str()
-        );
-        let hint = format!("name those that agents may use: {}", list_of(&BUILTIN_TOOLS));
-        let at = self.reader.at(item.span());
-        self.reader.findings.warning(at, "no-builtin-tools", message, Some(hint));
     }
 
     fn grant(&mut self, table: &DeTable<'t>, keys: &[&str]) -> GrantSpec {

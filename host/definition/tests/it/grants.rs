@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use belljar_definition::{
-    AgentId, GrantChange, MountSpec, Settings, Visibility, apply_grant, grant_lines,
+    AgentId, GrantChange, Grantee, MountSpec, Settings, Visibility, apply_grant, apply_grants,
+    grant_lines,
 };
 use belljar_policy::{Access, Asked, GuestPath, Permission, Rights, SecretName, ToolName};
 
@@ -56,9 +57,9 @@ fn mount(guest: &str, host: Option<&str>, access: Access) -> GrantChange {
 fn apply(text: &str, agent: &str, change: &GrantChange) -> String {
     let home_dir = Some(Path::new("/home/op"));
     let path = Path::new("belljar.toml");
-    let edited = apply_grant(path, text, home_dir, &id(agent), Visibility::UserFacing, change);
+    let edited = apply_grant(path, text, home_dir, id(agent), Visibility::UserFacing, change);
     let edited = edited.unwrap();
-    let again = apply_grant(path, &edited, home_dir, &id(agent), Visibility::UserFacing, change);
+    let again = apply_grant(path, &edited, home_dir, id(agent), Visibility::UserFacing, change);
     assert_eq!(again.unwrap(), edited, "applying twice changes nothing more");
     edited
 }
@@ -191,7 +192,7 @@ fn a_file_with_an_error_is_not_edited() {
     let change = tools(&[("file_write", Permission::Allow)]);
     for text in ["[grants.scout", "[grants.scout]\ntool = []", "grants = 3"] {
         let path = Path::new("belljar.toml");
-        let edited = apply_grant(path, text, None, &id("scout"), Visibility::UserFacing, &change);
+        let edited = apply_grant(path, text, None, id("scout"), Visibility::UserFacing, &change);
         assert!(edited.is_err(), "{text}");
     }
 }
@@ -233,4 +234,59 @@ b",
     "#);
     let (_, notes) = Rights::effective(&Asked::default(), &give(&settings), None);
     assert_eq!(notes, []);
+}
+
+/// The tools that an agent is given by this home file, those that are denied left out.
+fn given(text: &str, agent: &str) -> Vec<String> {
+    let settings = Settings::parse(Some((Path::new("belljar.toml"), text)), None, None).unwrap();
+    let grants = settings.grants(&id(agent), Visibility::Internal, Path::new("/w"));
+    let tools = grants.tools.into_iter().filter(|(_, may)| *may != Permission::Deny);
+    tools.map(|(tool, _)| tool.to_string()).collect()
+}
+
+#[test]
+fn a_section_for_a_whole_library_holds_for_its_agents_and_for_nobody_else() {
+    let text = "[defaults.internal]\ntools = [\"file_list\"]\n\
+                [grants.\"library/pub/*\"]\nadd_tools = [\"shell\"]\nlimits = { steps = 7 }\n\
+                [grants.\"library/pub/own\"]\ntools = [\"file_read\"]\n\
+                [grants.\"library/pub/less\"]\nadd_tools = { shell = \"deny\" }\n";
+    for any in ["library/pub/a", "library/pub/comes-with-an-update"] {
+        assert_eq!(given(text, any), ["file_list", "shell"], "{any}");
+    }
+    assert_eq!(given(text, "library/pub/own"), ["file_read"], "its own section's keys win");
+    assert_eq!(given(text, "library/pub/less"), ["file_list"]);
+    let settings = Settings::parse(Some((Path::new("h"), text)), None, None).unwrap();
+    let own = settings.grants(&id("library/pub/own"), Visibility::Internal, Path::new("/w"));
+    assert_eq!(own.limits.steps, 7, "key by key");
+    for other in ["library/pub2/a", "library/publish/a", "pub", "workspace:/library/pub/a"] {
+        assert_eq!(given(text, other), ["file_list"], "{other}");
+    }
+    // A workspace's file narrows a whole library too, and gives nothing.
+    let narrow = "[grants.\"library/pub/*\"]\ntools = [\"file_list\", \"file_write\"]\n";
+    let both = Settings::parse(Some((Path::new("h"), text)), Some((Path::new("w"), narrow)), None);
+    let grants = both.unwrap().grants(&id("library/pub/a"), Visibility::Internal, Path::new("/w"));
+    assert_eq!(grants.tools.keys().map(ToolName::as_str).collect::<Vec<_>>(), ["file_list"]);
+}
+
+#[test]
+fn a_whole_library_is_granted_by_one_section() {
+    let whole: Grantee = "library/pub/*".parse().unwrap();
+    let path = Path::new("belljar.toml");
+    let grant = |text: &str, change: &GrantChange| {
+        let changes = [(whole.clone(), Visibility::Internal, change.clone())];
+        apply_grants(path, text, Some(Path::new("/home/op")), &changes).unwrap()
+    };
+    let mut change = tools(&[("web_fetch", Permission::Allow)]);
+    change.alone = true;
+    let first = grant(FILE, &change);
+    insta::assert_snapshot!(difference(FILE, &first), @r#"
+    +[grants."library/pub/*"]
+    +add_tools = ["web_fetch"]
+    "#);
+    assert_eq!(grant(&first, &change), first, "applying twice changes nothing more");
+    let second = grant(&first, &tools(&[("file_write", Permission::Ask)]));
+    insta::assert_snapshot!(difference(&first, &second), @r#"
+    -add_tools = ["web_fetch"]
+    +add_tools = { file_write = "ask", web_fetch = "allow" }
+    "#);
 }

@@ -75,3 +75,15 @@ fn each_way_of_naming_has_its_own_meaning() {
     assert_eq!(said("", "[grants.\"workspace/scout\"]\ntools = []\n").len(), 1);
     assert_eq!(said("", "[subagents]\nblocked_agents = [\"a\\u202eb\"]\n").len(), 1);
 }
+
+#[test]
+fn a_library_that_is_not_there_is_named_with_the_likely_one() {
+    let home = "[grants.\"library/zoo/*\"]\ntools = []\n[grants.\"library/aquarium/*\"]\ntools = []\n\
+                [grants.\"library/zooo/*\"]\ntools = []\n";
+    insta::assert_snapshot!(list(&said(home, "")), @r"
+    h.toml:3:1: warning: `[grants]` names `library/aquarium/*`, and there is no such library
+      hint: `belljar agents list` shows all
+    h.toml:5:1: warning: `[grants]` names `library/zooo/*`, and there is no such library
+      hint: did you mean `library/zoo/*`?
+    ");
+}

@@ -45,7 +45,7 @@ fn tool(name: &str) -> ToolName {
 
 fn revoke(text: &str, agent: &str, removal: &GrantRemoval) -> Result<String, Vec<String>> {
     let (path, home) = (Path::new("belljar.toml"), Some(Path::new("/home/op")));
-    let ids = [(id(agent), Visibility::UserFacing)];
+    let ids = [(agent.parse().unwrap(), Visibility::UserFacing)];
     match revoke_grants(path, text, home, &ids, removal) {
         Ok(edited) => Ok(edited),
         Err(NotRevoked::NotGranted(missing)) => Err(missing),
@@ -142,7 +142,7 @@ fn whatever_was_granted_is_undone_to_the_byte() {
         change.limits.set("steps", 7);
         for (agent, before) in [("newcomer", FILE), ("newcomer", ""), ("scout", FILE)] {
             let visibility = Visibility::UserFacing;
-            let given = apply_grant(path, before, home, &id(agent), visibility, &change).unwrap();
+            let given = apply_grant(path, before, home, id(agent), visibility, &change).unwrap();
             let all = GrantRemoval { all: true, ..GrantRemoval::default() };
             let removal = GrantRemoval {
                 tools: vec![(tool("shell"), Some(Permission::Ask))],
@@ -162,4 +162,15 @@ fn whatever_was_granted_is_undone_to_the_byte() {
             }
         }
     }
+}
+
+#[test]
+fn a_whole_librarys_section_goes_and_those_of_its_agents_stay() {
+    let all = GrantRemoval { all: true, ..GrantRemoval::default() };
+    let own = "[grants.\"library/pub/a\"]\ntools = [\"file_read\"]\n";
+    let text = format!("{own}\n[grants.\"library/pub/*\"]\nadd_tools = [\"shell\"]\n");
+    assert_eq!(revoke(&text, "library/pub/*", &tools(&["shell"])).unwrap().trim(), own.trim());
+    assert_eq!(revoke(&text, "library/pub/*", &all).unwrap().trim(), own.trim());
+    assert!(revoke(&text, "library/pub/*", &tools(&["file_read"])).is_err());
+    assert!(revoke(&text, "library/pub/a", &tools(&["shell"])).is_err(), "not by its own section");
 }

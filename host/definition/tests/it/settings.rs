@@ -5,7 +5,7 @@ use std::path::Path;
 use belljar_definition::{
     AgentId, DEFAULTS, HookAction, HookEvent, KeySetting, ModelKind, Settings, Shapes, Visibility,
 };
-use belljar_policy::{HostScope, Source, Target};
+use belljar_policy::{HostScope, Permission, Source, Target};
 
 use crate::show::{both, errors as shown, grants, home, known, list};
 
@@ -479,20 +479,29 @@ fn a_granted_name_that_does_not_exist_is_a_warning() {
 }
 
 #[test]
-fn defaults_that_leave_out_belljars_own_tools_are_a_warning() {
-    let settings = home("[defaults.user-facing]\ntools = ['file_read']").unwrap();
-    insta::assert_snapshot!(list(settings.warnings()), @r#"
-    belljar.toml:1:1: warning: `tools` under `[defaults.user-facing]` names none of belljar's own tools, so no agent gets them
-      hint: name those that agents may use: `spawn_agent`, `delegate_parallel`, `agent_status`, `agent_result`, `agent_cancel`, `use_skill`, `todo_write`, `clarify`
-    "#);
-    // One that is named, if only to deny it, was thought of.
-    for quiet in [
-        "[defaults.user-facing]\ntools = { file_read = 'allow', spawn_agent = 'deny' }",
-        "[defaults.user-facing]\nhosts = []",
-        "[defaults.internal]\ntools = ['file_read']",
-    ] {
-        assert_eq!(home(quiet).unwrap().warnings(), [], "{quiet}");
-    }
+fn a_list_of_default_tools_keeps_belljars_own_unless_it_names_one_or_is_empty() {
+    let tools = |text: &str, visibility| {
+        let settings = home(text).unwrap();
+        assert_eq!(settings.warnings(), [], "{text}");
+        let id = "scout".parse().unwrap();
+        let tools = settings.grants(&id, visibility, Path::new("/w")).tools;
+        let given = tools.into_iter().filter(|(_, may)| *may == Permission::Allow);
+        given.map(|(tool, _)| tool.to_string()).collect::<Vec<_>>()
+    };
+    let people = |tools_line: &str| {
+        tools(&format!("[defaults.user-facing]\ntools = {tools_line}"), Visibility::UserFacing)
+    };
+    let kept = people("['file_read']");
+    assert!(kept.len() == 9 && kept.contains(&"spawn_agent".to_owned()), "{kept:?}");
+    assert!(!kept.contains(&"file_list".to_owned()), "of all other tools it is the whole list");
+    assert_eq!(people("['file_read', 'use_skill']"), ["file_read", "use_skill"]);
+    assert_eq!(people("{ file_read = 'allow', spawn_agent = 'deny' }"), ["file_read"]);
+    assert_eq!(people("[]"), [""; 0]);
+    let internal = tools("[defaults.internal]\ntools = ['file_read']", Visibility::Internal);
+    assert_eq!(internal, ["file_read"], "which have none by default");
+    // A grant of one agent is the whole of what it has, as before.
+    let own = tools("[grants.scout]\ntools = ['file_read']", Visibility::UserFacing);
+    assert_eq!(own, ["file_read"]);
 }
 
 #[test]

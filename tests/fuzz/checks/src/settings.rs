@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use belljar_definition::{
-    AgentId, Diagnostic, GrantChange, Scope, Settings, Severity, Slug, SubagentsAsk, ToolManifest,
-    Visibility, apply_grant,
+    AgentId, Diagnostic, GrantChange, Grantee, Scope, Settings, Severity, Slug, SubagentsAsk,
+    ToolManifest, Visibility, apply_grant,
 };
 use belljar_policy::{Asked, Grants, Permission, Rights, ToolAsk, ToolName};
 
@@ -102,7 +102,11 @@ fn delegates_less(narrow: &[SubagentsAsk], wide: &[SubagentsAsk]) {
 
 /// Those that the file names, and a namesake of each scope.
 fn agents(settings: &Settings) -> Vec<AgentId> {
-    let mut agents: Vec<_> = settings.granted_agents().take(8).cloned().collect();
+    let named = settings.grantees().filter_map(|grantee| match grantee {
+        Grantee::Agent(id) => Some(id.clone()),
+        Grantee::Library(_) => None,
+    });
+    let mut agents: Vec<_> = named.take(8).collect();
     if let Some(slug) = Slug::of("scout") {
         agents.push(AgentId::home(slug.clone()));
         let scopes = [Scope::Library("lib".to_owned()), Scope::Workspace(PathBuf::from("/w"))];

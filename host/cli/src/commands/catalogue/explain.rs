@@ -46,14 +46,23 @@ pub(crate) fn run(
     let command = change.as_ref().map(|change| grant_command(&agent.id, change, false));
     let command = command.map(|command| host.for_its_tenant(&command));
     let id = agent.id.to_string();
+    let section = host.settings.library_section(&agent.id);
     if args.json {
         let lines = change.as_ref().map(|change| {
             grant_lines(&host.settings, &agent.id, agent.definition.visibility, change)
         });
-        out.json(&told(args, &id, &answer, lines.as_deref(), command.as_deref()))?;
+        let mut told = told(args, &id, &answer, lines.as_deref(), command.as_deref());
+        if let (Some(section), Some(told)) = (section, told.as_object_mut()) {
+            told.insert("library_section".to_owned(), json!(section));
+        }
+        out.json(&told)?;
     } else {
         headline(args, &id, answer.permission, out);
         votes(&answer, out);
+        if let Some(section) = &section {
+            let section = Shown::new(section);
+            out.line(format_args!("`{section}` holds for it, as for each agent of its library"));
+        }
         advise(answer.decided_by, command.as_deref(), out);
     }
     Ok(match answer.permission {

@@ -120,13 +120,10 @@ impl Asks {
     }
 }
 
-/// INV-159: whether the operator has said no to this tool of this agent: a file's wish does not change that.
+/// INV-159: whether the operator has said no to this tool of this agent, or of all of its library: a
+/// file's wish does not change that.
 fn is_denied(host: &Host, agent: &ResolvedAgent, tool: &ToolName) -> bool {
-    let grant = host.settings.own_grant(&agent.id);
-    let said = grant.and_then(|grant| {
-        grant.tools.as_ref().and_then(|tools| tools.get(tool)).or_else(|| grant.add_tools.get(tool))
-    });
-    said == Some(&Permission::Deny)
+    host.settings.named(&agent.id, tool) == Some(Permission::Deny)
 }
 
 /// `a`, `a and b`, `a, b and c`.

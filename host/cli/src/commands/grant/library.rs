@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use belljar_agent::{Host, ResolvedAgent, resolve_entry};
-use belljar_definition::{AgentId, GrantChange, Scope, Visibility};
-use belljar_policy::Shown;
+use belljar_definition::{GrantChange, Grantee, Scope, Slug, Visibility};
+use belljar_policy::{Shown, ShownPath as _};
 
-use super::Writer;
 use super::asked::Asks;
+use super::{Writer, record, rights};
 use crate::commands::libraries::installed;
 use crate::libraries::Lock;
 use crate::setup::exit::{Exit, Failure};
+use crate::term::diff;
 use crate::term::out::Out;
 
 /// One agent of the library, and what it asks for.
@@ -45,6 +46,57 @@ pub(super) fn run(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
     Ok(Exit::Completed)
 }
 
+/// `grant 'library/NAME/*'`: the same rights to all agents of a library, by one section.
+pub(super) fn whole(name: &Slug, writer: &Writer<'_>) -> Result<Exit, Failure> {
+    let Writer { args, places, out, .. } = *writer;
+    if args.asked {
+        return Err(Failure::usage("what is asked for differs from agent to agent").hint(format!(
+            "`{}` gives each what it asks for",
+            args.of.command(&format!("belljar grant --library {name}"))
+        )));
+    }
+    let mut change = rights::change(args)?;
+    if change.is_empty() {
+        return Err(Failure::usage("nothing to grant")
+            .hint("name a right: `--tool`, `--host`, `--mount`, `--secret` or `--limit`"));
+    }
+    record::check(writer.whose, &change)?;
+    let there = installed(name.as_str(), &args.of, &Lock::read(&places.libraries())?);
+    if let (Err(unknown), false) = (there, args.absent) {
+        return Err(unknown.hint("`--absent` grants it to a library that is not there yet"));
+    }
+    let host = writer.whose.host(out)?;
+    super::check_names(&change, &host)?;
+    // What all have by default may differ between its agents: it is not written down for all.
+    change.alone = true;
+    let scope = Scope::Library(name.to_string());
+    let members = members(&scope, &host, writer);
+    members.iter().for_each(|member| super::keep_overlay_tools(&member.before, &mut change));
+    let to = Grantee::Library(name.clone());
+    // What some of its agents have by default others may lack: those that only agents use.
+    let changes = [(to.clone(), Visibility::Internal, change)];
+    let Some(edit) = writer.changed(&changes)? else {
+        out.line(format_args!("nothing to change: `{to}` has all of that"));
+        return Ok(Exit::Completed);
+    };
+    diff::show(&places.config().shown().to_string(), &edit.old, &edit.new, out);
+    let of_it = host.settings.grantees().filter(|other| **other != to && other.is_of(&scope));
+    let own: Vec<String> = of_it.map(|other| format!("`{other}`")).collect();
+    if !own.is_empty() {
+        out.note(format_args!("what these sections state wins over it: {}", own.join(", ")));
+    }
+    out.note("it holds for agents that an update brings, too");
+    if !writer.agreed(&format!("write this for {}?", agents(members.len())))? {
+        return Ok(Exit::Cancelled);
+    }
+    let new = writer.write(edit, &changes)?;
+    let after = writer.host_after(&host, places, &new, &changes[0].2)?;
+    let after = self::members(&scope, &after, writer);
+    let ready = after.iter().filter(|member| member.before.status.is_ready()).count();
+    out.note(format_args!("of {} in library `{name}`, {ready} are ready", agents(after.len())));
+    Ok(Exit::Completed)
+}
+
 /// The library's agents in the catalogue's order: those whose files are what was agreed to.
 fn members(library: &Scope, host: &Host, writer: &Writer<'_>) -> Vec<Member> {
     let catalog = host.library.catalog();
@@ -59,12 +111,12 @@ fn members(library: &Scope, host: &Host, writer: &Writer<'_>) -> Vec<Member> {
 }
 
 impl Member {
-    fn change(&self) -> Option<(AgentId, Visibility, GrantChange)> {
+    fn change(&self) -> Option<(Grantee, Visibility, GrantChange)> {
         let definition = &self.before.definition;
         let asked_tools = definition.asked.tools.clone();
         let mut change = GrantChange { asked_tools, ..GrantChange::default() };
         self.asks.add_to(&mut change);
-        (!change.is_empty()).then(|| (self.before.id.clone(), definition.visibility, change))
+        (!change.is_empty()).then(|| ((&self.before.id).into(), definition.visibility, change))
     }
 }
 

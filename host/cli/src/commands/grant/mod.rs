@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use belljar_agent::{Host, ResolvedAgent, resolve_entry};
 use belljar_definition::{
-    AgentId, CatalogEntry, GrantChange, Scope, Settings, Visibility, apply_grants,
+    AgentId, CatalogEntry, DEFAULTS, GrantChange, Grantee, MountSpec, Scope, Settings, Visibility,
+    apply_grants,
 };
 use belljar_policy::ShownPath as _;
 use belljar_policy::{Access, GuestPath, Permission, Shown, ToolName};
@@ -40,14 +41,17 @@ pub(super) fn run(args: &GrantArgs, places: &Places, out: &Out) -> Result<Exit, 
     let writer = Writer { args, operator, whose: &whose, places: &whose.places, out };
     match (&args.library, &args.agent) {
         (Some(name), _) => library::run(name, &writer),
-        (None, Some(agent)) => one(agent, &writer),
+        (None, Some(name)) => match name.parse().map_err(usage)? {
+            Grantee::Library(name) => library::whole(&name, &writer),
+            Grantee::Agent(id) => one(name, &id, &writer),
+        },
         (None, None) => Err(Failure::usage("whom to grant it is not said")
             .hint("name an agent, or a library with `--library NAME`")),
     }
 }
 
 /// Grants to one agent.
-fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
+fn one(name: &str, id: &AgentId, writer: &Writer<'_>) -> Result<Exit, Failure> {
     let Writer { args, out, .. } = *writer;
     let mut change = rights::change(args)?;
     if change.is_empty() && !args.asked {
@@ -57,34 +61,33 @@ fn one(name: &str, writer: &Writer<'_>) -> Result<Exit, Failure> {
         ));
     }
     record::check(writer.whose, &change)?;
-    let id: AgentId = name.parse().map_err(usage)?;
-    let places = &writer.seen_by(&id);
+    let places = &writer.seen_by(id);
     let host = writer.whose.host_in(places, out)?;
     check_names(&change, &host)?;
-    let (visibility, before) = agent(name, &id, &host, writer)?;
-    warn_of_no_effect(&id, &change, &host, out);
+    let (visibility, before) = agent(name, id, &host, writer)?;
+    warn_of_no_effect(id, &change, &host, out);
     match &before {
         Some(agent) => change.asked_tools.clone_from(&agent.definition.asked.tools),
-        None => change.alone = host.teams.catalog().get(&id).is_none(),
+        None => change.alone = host.teams.catalog().get(id).is_none(),
     }
     let asks = before.as_ref().filter(|_| args.asked);
     let asks = asks.map(|agent| Asks::of(agent, &host, args.read_only, &change));
     if let Some(asks) = &asks {
         asks.add_to(&mut change);
     }
-    let changes = [(id.clone(), visibility, change)];
+    let changes = [(id.into(), visibility, change)];
     let Some(edit) = writer.changed(&changes)? else {
-        return unchanged(&id, before.as_ref(), asks.as_ref(), out);
+        return unchanged(id, before.as_ref(), asks.as_ref(), out);
     };
     if let Some(asks) = &asks {
-        asks.show(&id, out);
+        asks.show(id, out);
     }
     diff::show(&writer.places.config().shown().to_string(), &edit.old, &edit.new, out);
     if !writer.agreed("write this?")? {
         return Ok(Exit::Cancelled);
     }
     let new = writer.write(edit, &changes)?;
-    if let Some(entry) = host.library.catalog().get(&id) {
+    if let Some(entry) = host.library.catalog().get(id) {
         let after = writer.host_after(&host, places, &new, &changes[0].2)?;
         say_status(&resolve_entry(&after, entry, &places.workspace), &host, args.asked, out);
     }
@@ -121,7 +124,7 @@ impl Writer<'_> {
     /// The text to be written; `None` where nothing changes.
     fn changed(
         &self,
-        changes: &[(AgentId, Visibility, GrantChange)],
+        changes: &[(Grantee, Visibility, GrantChange)],
     ) -> Result<Option<Edit>, Failure> {
         let path = self.places.config();
         let lock = lock_unless_asked(self.args.yes, &path)?;
@@ -145,7 +148,7 @@ impl Writer<'_> {
     fn write(
         &self,
         edit: Edit,
-        changes: &[(AgentId, Visibility, GrantChange)],
+        changes: &[(Grantee, Visibility, GrantChange)],
     ) -> Result<String, Failure> {
         let path = self.places.config();
         let Edit { old, new, lock } = edit;

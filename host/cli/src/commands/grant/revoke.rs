@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use belljar_agent::{Host, resolve_entry};
 use belljar_definition::{
-    AgentId, GrantRemoval, GrantSpec, MountRemoval, NotRevoked, Scope, Settings, Visibility,
-    revoke_grants,
+    Catalog, CatalogEntry, GrantRemoval, GrantSpec, Grantee, MountRemoval, NotRevoked, Scope,
+    Settings, Visibility, revoke_grants,
 };
 use belljar_policy::{
     Access, GuestPath, HostRule, LIMITS, Mount, Permission, SecretName, Shown, ShownPath as _,
@@ -61,8 +61,10 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
     out.note(format_args!("wrote {}", path.shown()));
     let lines = ids.iter().map(|(id, _)| (id.to_string(), record::taken(&removal)));
     args.of.audit(operator, ("revoke", "the revoke is written"), lines.collect())?;
+    for (to, _) in &ids {
+        out.note(left(to, after.own_grant(to)));
+    }
     for held in &will {
-        out.note(left(&held.id, after.own_grant(&held.id)));
         let still = removal.tools.iter().filter(|(tool, _)| held.tools.contains_key(tool));
         for (tool, _) in still {
             out.warning(has_by_default(&held.id, tool, &host));
@@ -74,14 +76,14 @@ pub(crate) fn run(args: &RevokeArgs, operator: &Places, out: &Out) -> Result<Exi
 
 /// An agent's rights under some settings, or those that one that is not there would be granted.
 struct Held {
-    id: AgentId,
+    id: Grantee,
     tools: BTreeMap<ToolName, Permission>,
     mounts: Vec<Mount>,
 }
 
 impl Held {
     fn of(
-        ids: &[(AgentId, Visibility)],
+        ids: &[(Grantee, Visibility)],
         settings: &Settings,
         whose: &Whose,
         host: &Host,
@@ -90,23 +92,34 @@ impl Held {
         host.settings = Arc::new(settings.clone());
         let catalog = host.library.catalog();
         let workspace = &whose.places.workspace;
-        let held = |(id, visibility): &(AgentId, Visibility)| {
-            let (tools, mounts): (Vec<_>, _) = match catalog.get(id) {
-                Some(entry) => {
-                    let rights = resolve_entry(&host, entry, workspace).rights;
-                    let tools = rights.tools().map(|(tool, word)| (tool.clone(), word));
-                    (tools.collect(), rights.mounts().to_vec())
-                }
-                None => {
-                    let grants = settings.grants(id, *visibility, workspace);
-                    (grants.tools.into_iter().collect(), grants.mounts)
-                }
-            };
-            let given = |(_, word): &(ToolName, Permission)| *word != Permission::Deny;
-            Self { id: id.clone(), tools: tools.into_iter().filter(given).collect(), mounts }
+        let given = |(_, word): &(ToolName, Permission)| *word != Permission::Deny;
+        let of_entry = |entry: &CatalogEntry| {
+            let rights = resolve_entry(&host, entry, workspace).rights;
+            let tools = rights.tools().map(|(tool, word)| (tool.clone(), word)).filter(given);
+            let (tools, mounts) = (tools.collect(), rights.mounts().to_vec());
+            Self { id: (&entry.id).into(), tools, mounts }
         };
-        ids.iter().map(held).collect()
+        let mut all: Vec<Self> = covered(ids, &catalog).map(of_entry).collect();
+        for (to, visibility) in ids {
+            if let Grantee::Agent(id) = to
+                && catalog.get(id).is_none()
+            {
+                let grants = settings.grants(id, *visibility, workspace);
+                let tools = grants.tools.into_iter().filter(given).collect();
+                all.push(Self { id: to.clone(), tools, mounts: grants.mounts });
+            }
+        }
+        all
     }
+}
+
+/// The agents that the sections of these hold for, as far as they are there.
+fn covered<'a>(
+    ids: &'a [(Grantee, Visibility)],
+    catalog: &'a Catalog,
+) -> impl Iterator<Item = &'a CatalogEntry> {
+    let is_covered = |entry: &&CatalogEntry| ids.iter().any(|(to, _)| to.covers(&entry.id));
+    catalog.agents().iter().filter(is_covered)
 }
 
 /// INV-159: to take back gives nothing. A grant may hold less than what all have by default, and
@@ -137,7 +150,7 @@ fn gives_nothing(was: &Held, will: &Held, host: &Host) -> Result<(), Failure> {
 }
 
 /// A tool that an agent has without a grant of its own.
-fn has_by_default(id: &AgentId, tool: &ToolName, host: &Host) -> String {
+fn has_by_default(id: &Grantee, tool: &ToolName, host: &Host) -> String {
     let command = format!("belljar grant {} --tool {tool}=deny", id.grant_key());
     let command = Shown::new(&host.for_its_tenant(&command)).to_string();
     format!("`{id}` has `{tool}` by default all the same; to take it away: `{command}`")
@@ -204,15 +217,18 @@ fn limit(text: &str) -> Result<(String, Option<u64>), Failure> {
 }
 
 /// Whose grants they are, each with the visibility that says what holds without one.
-fn ids(args: &RevokeArgs, host: &Host) -> Result<Vec<(AgentId, Visibility)>, Failure> {
+fn ids(args: &RevokeArgs, host: &Host) -> Result<Vec<(Grantee, Visibility)>, Failure> {
     let catalog = host.library.catalog();
-    let visibility = |id: &AgentId| {
-        catalog.get(id).map_or_else(Visibility::default, |entry| entry.definition.visibility)
+    let visibility = |to: &Grantee| match to {
+        Grantee::Agent(id) => {
+            catalog.get(id).map_or_else(Visibility::default, |entry| entry.definition.visibility)
+        }
+        Grantee::Library(_) => Visibility::Internal,
     };
-    let granted = || host.settings.granted_agents();
+    let granted = || host.settings.grantees();
     if let Some(name) = &args.library {
         let scope = Scope::Library(name.clone());
-        let of_library = granted().filter(|id| id.scope == scope);
+        let of_library = granted().filter(|to| to.is_of(&scope));
         let ids: Vec<_> = of_library.map(|id| (id.clone(), visibility(id))).collect();
         if !ids.is_empty() {
             return Ok(ids);
@@ -221,12 +237,15 @@ fn ids(args: &RevokeArgs, host: &Host) -> Result<Vec<(AgentId, Visibility)>, Fai
         return Err(nothing(&format!("an agent of library `{name}`"), host));
     }
     let name = args.agent.as_deref().unwrap_or_default();
-    let id: AgentId = name.parse().map_err(usage)?;
+    let id: Grantee = name.parse().map_err(usage)?;
     if granted().any(|granted| *granted == id) {
         return Ok(vec![(id.clone(), visibility(&id))]);
     }
+    if let Grantee::Library(_) = id {
+        return Err(nothing(&format!("`{id}`"), host));
+    }
     match catalog.find(name) {
-        Ok(found) if found.id != id => Err(nothing(&format!("`{id}`"), host)
+        Ok(found) if Grantee::from(&found.id) != id => Err(nothing(&format!("`{id}`"), host)
             .hint(format!("`{name}` is found as `{}`; name that identity", found.id))),
         Ok(_) => Err(nothing(&format!("`{id}`"), host)),
         Err(unknown) => Err(agents::not_found(unknown.into())),
@@ -236,7 +255,7 @@ fn ids(args: &RevokeArgs, host: &Host) -> Result<Vec<(AgentId, Visibility)>, Fai
 /// There is no grant to take from.
 fn nothing(whom: &str, host: &Host) -> Failure {
     let all: Vec<String> =
-        host.settings.granted_agents().take(MAX_NAMED).map(|id| format!("`{id}`")).collect();
+        host.settings.grantees().take(MAX_NAMED).map(|id| format!("`{id}`")).collect();
     let hint = match all.as_slice() {
         [] => "`belljar.toml` grants nothing to any agent by name".to_owned(),
         names => format!("`belljar.toml` grants something to {}", names.join(", ")),
@@ -248,7 +267,7 @@ fn nothing(whom: &str, host: &Host) -> Failure {
 /// Why nothing is taken back, and what there is.
 fn refused(
     why: NotRevoked,
-    ids: &[(AgentId, Visibility)],
+    ids: &[(Grantee, Visibility)],
     removal: &GrantRemoval,
     host: &Host,
 ) -> Failure {
@@ -278,7 +297,7 @@ fn refused(
 }
 
 /// The rest that a grant still gives, in one line.
-fn left(id: &AgentId, grant: Option<&GrantSpec>) -> String {
+fn left(id: &Grantee, grant: Option<&GrantSpec>) -> String {
     let Some(grant) = grant else {
         return format!("`{id}` has no grant of its own; what all agents have by default holds");
     };
@@ -311,10 +330,10 @@ fn suffix(word: Permission) -> &'static str {
 }
 
 /// Whether the agents still run, as the file is now.
-fn say_status(ids: &[(AgentId, Visibility)], whose: &Whose, out: &Out) -> Result<(), Failure> {
+fn say_status(ids: &[(Grantee, Visibility)], whose: &Whose, out: &Out) -> Result<(), Failure> {
     let host = whose.host(out)?;
     let catalog = host.library.catalog();
-    for entry in ids.iter().filter_map(|(id, _)| catalog.get(id)) {
+    for entry in covered(ids, &catalog) {
         let agent = resolve_entry(&host, entry, &whose.places.workspace);
         if agent.status.is_ready() {
             out.note(format_args!("`{}` is {}", agent.id, agent.status.as_str()));

@@ -1,6 +1,6 @@
 //! `belljar agents remove`.
 
-use belljar_definition::Scope;
+use belljar_definition::{Grantee, Scope};
 use belljar_policy::ShownPath as _;
 
 use super::installed;
@@ -19,13 +19,20 @@ pub(super) fn run(name: &str, of: &TenantArg, places: &Places, out: &Out) -> Res
     // With a `belljar.toml` that cannot be read there is nothing to say about it.
     let Ok(settings) = settings(places) else { return Ok(Exit::Completed) };
     let scope = Scope::Library(name.to_string());
-    let left = settings.granted_agents().filter(|id| id.scope == scope).count();
-    if left > 0 {
-        out.warning(format_args!(
-            "`{}` still grants rights to {left} of its agents; a library of that name would have \
-             them again",
-            places.config().shown()
-        ));
-    }
+    let left: Vec<&Grantee> = settings.grantees().filter(|to| to.is_of(&scope)).collect();
+    let whole = left.iter().find(|to| matches!(to, Grantee::Library(_)));
+    let whom = match (whole, left.len()) {
+        (_, 0) => return Ok(Exit::Completed),
+        (Some(whole), _) => format!("each of its agents, by `{whole}`"),
+        (None, count) => format!("{count} of its agents"),
+    };
+    out.warning(format_args!(
+        "`{}` still grants rights to {whom}; a library of that name would have them again",
+        places.config().shown()
+    ));
+    out.note(format_args!(
+        "to take them back: `{}`",
+        of.command(&format!("belljar revoke --library {name}"))
+    ));
     Ok(Exit::Completed)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use belljar_definition::{MAX_DEFINITION, Slug};
+use belljar_definition::{Grantee, MAX_DEFINITION, Slug};
 use belljar_sandbox::Digest;
 use serde_json::json;
 
@@ -95,6 +95,15 @@ pub(super) fn run(
         out.line("files were moved; no agent changed");
     }
     report::left_out(&new, out);
+    let is_whole = |to: &&Grantee| matches!(to, Grantee::Library(library) if *library == name);
+    if let Some(whole) = host.settings.grantees().find(is_whole)
+        && !difference.added.is_empty()
+    {
+        out.warning(format_args!(
+            "`belljar.toml` grants rights to each agent of this library by `{whole}`, and the new \
+             ones will have them too"
+        ));
+    }
     out.line("");
     report::suspicions(difference.new_texts(), out);
     out.line("");

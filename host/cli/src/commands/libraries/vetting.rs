@@ -98,7 +98,7 @@ impl Vetted {
     /// before, or for one that is to come.
     pub(super) fn granted(&self, host: &Host) -> Vec<String> {
         let scope = Scope::Library(self.name.to_string());
-        let named = host.settings.granted_agents().filter(|id| id.scope == scope);
+        let named = host.settings.grantees().filter(|grantee| grantee.is_of(&scope));
         named.map(ToString::to_string).collect()
     }
 }

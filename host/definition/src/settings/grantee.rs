@@ -1,0 +1,130 @@
+//! Whom a section of `[grants]` is for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use belljar_policy::Shown;
+
+use crate::{AgentId, AgentIdError, Scope, Slug};
+
+/// The grantee of a section: one agent or team, or each agent of a library, those included that an
+/// update brings. A file cannot choose the second: no name of an agent has a `*` in it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grantee {
+    /// One of them.
+    Agent(AgentId),
+    /// `library/NAME/*`.
+    Library(Slug),
+}
+
+impl Grantee {
+    /// Whether it is an agent of this scope, or all of them.
+    pub fn is_of(&self, scope: &Scope) -> bool {
+        match (self, scope) {
+            (Self::Agent(id), scope) => id.scope == *scope,
+            (Self::Library(name), Scope::Library(library)) => name.as_str() == library,
+            (Self::Library(_), Scope::Home | Scope::Workspace(_)) => false,
+        }
+    }
+
+    /// Whether a section for it holds for this agent.
+    pub fn covers(&self, agent: &AgentId) -> bool {
+        match self {
+            Self::Agent(id) => id == agent,
+            Self::Library(_) => self.is_of(&agent.scope),
+        }
+    }
+
+    /// The grantee of a section for all agents of the library that this one is of.
+    pub(super) fn whole(&self) -> Option<Self> {
+        match self {
+            Self::Agent(AgentId { scope: Scope::Library(name), .. }) => {
+                Slug::try_from(name.clone()).ok().map(Self::Library)
+            }
+            Self::Agent(AgentId { scope: Scope::Home | Scope::Workspace(_), .. })
+            | Self::Library(_) => None,
+        }
+    }
+
+    /// The shortest text that grants accept for it: home agents by name alone.
+    pub fn grant_key(&self) -> String {
+        match self {
+            Self::Agent(id) => id.grant_key(),
+            Self::Library(_) => self.to_string(),
+        }
+    }
+}
+
+impl From<AgentId> for Grantee {
+    fn from(id: AgentId) -> Self {
+        Self::Agent(id)
+    }
+}
+
+impl From<&AgentId> for Grantee {
+    fn from(id: &AgentId) -> Self {
+        Self::Agent(id.clone())
+    }
+}
+
+impl From<&Grantee> for Grantee {
+    fn from(grantee: &Grantee) -> Self {
+        grantee.clone()
+    }
+}
+
+impl fmt::Display for Grantee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(id) => id.fmt(f),
+            Self::Library(name) => write!(f, "library/{}/*", Shown::new(name.as_str())),
+        }
+    }
+}
+
+impl FromStr for Grantee {
+    type Err = AgentIdError;
+
+    fn from_str(text: &str) -> Result<Self, AgentIdError> {
+        let library = text.strip_prefix("library/").and_then(|rest| rest.strip_suffix("/*"));
+        match library.map(|name| Slug::try_from(name.to_owned())) {
+            Some(Ok(name)) => Ok(Self::Library(name)),
+            Some(Err(_)) | None => text.parse().map(Self::Agent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_library_is_named_exactly_and_covers_its_own_agents_alone() {
+        let whole: Grantee = "library/pub/*".parse().unwrap();
+        assert_eq!(
+            (whole.to_string(), whole.grant_key()),
+            ("library/pub/*".into(), "library/pub/*".into())
+        );
+        let covers = |id: &str| whole.covers(&id.parse().unwrap());
+        assert!(covers("library/pub/a") && covers("library/pub/pub"));
+        for other in
+            ["library/pub-2/a", "library/publish/a", "home/pub", "workspace:/library/pub/a"]
+        {
+            assert!(!covers(other), "{other}");
+        }
+        for bad in [
+            "library/*/*",
+            "library/Pub/*",
+            "library//*",
+            "library/a/b/*",
+            "*",
+            "home/*",
+            "library/pub/**",
+            "library/pub/a*",
+            "workspace:/w/*",
+            "library/pub\u{200b}/*",
+        ] {
+            assert!(bad.parse::<Grantee>().is_err(), "{bad}");
+        }
+    }
+}
