@@ -12,11 +12,11 @@ use rustix::io::Errno;
 
 use super::Overlay;
 use super::digests::digest;
-use super::host::place_at;
 use super::record::{Act, Kind, Seen, Time, Times};
 use super::rel::Rel;
 use super::tree::{Entry, FileNode, Node, ROOT};
 use super::view::{ReadFile, View};
+use super::way::place_at;
 use crate::Digest;
 
 /// One thing that is not as in the lower directory.
@@ -108,7 +108,7 @@ impl Overlay {
         let rel = Rel::from_bytes(path.as_ref().as_os_str().as_bytes());
         let rel = rel.ok_or(io::ErrorKind::InvalidInput)?;
         let mut view = self.view();
-        let place = place_at(&view, self, &rel)?;
+        let place = place_at(&view, self.lower(), &rel)?;
         let found = view.find(&place)?;
         match view.open_to_read(&place, &found)? {
             ReadFile::Lower(_, file) | ReadFile::Upper(_, file) => Ok(file),

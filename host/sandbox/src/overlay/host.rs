@@ -1,7 +1,7 @@
 //! For the host: bringing the lower directory and an overlay together, and writing to an overlay
 //! without a guest.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -12,14 +12,15 @@ use std::sync::Arc;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use super::Overlay;
+use super::acts::Fault;
 use super::layer::copy;
 use super::record::{Origin, Seen};
 use super::rel::Rel;
+use super::room::Upper;
 use super::tree::{Done, Taken, Tree};
-use super::view::DirAt;
-use super::{Fault, Overlay, Upper, View};
+use super::way::{dir_at, place_at};
 use crate::Digest;
-use crate::imports::files::walk::{Place, Steps as _};
 
 /// What was done to the lower directory as an overlay has it. Places "below" are those in the lower
 /// directory as it was before; paths are where the agent sees things.
@@ -183,7 +184,7 @@ impl Overlay {
     /// When it is none, or has more than `most` names.
     pub fn list(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<(OsString, bool)>> {
         let view = self.view();
-        let dir = dir_at(&view, self, &rel(path.as_ref())?)?;
+        let dir = dir_at(&view, self.lower(), &rel(path.as_ref())?)?;
         let names = view.list(&dir, most)?;
         if names.len() as u64 > most {
             return Err(io::Error::other("the directory has too many names"));
@@ -199,7 +200,7 @@ impl Overlay {
     /// As for a guest; there are no protected names and no limits but the quota.
     pub fn write_file(&self, path: impl AsRef<Path>, mut content: impl Read) -> io::Result<()> {
         let mut view = self.view();
-        let place = place_at(&view, self, &rel(path.as_ref())?)?;
+        let place = place_at(&view, self.lower(), &rel(path.as_ref())?)?;
         let opened = match view.look_up(&place) {
             Ok(found) => view.open_to_write(&place, &found, OFlags::WRONLY, 0),
             Err(Errno::NOENT) => view.make_file(&place, OFlags::WRONLY),
@@ -232,7 +233,7 @@ impl Overlay {
     /// As [`Self::write_file`].
     pub fn make_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.view();
-        let place = place_at(&view, self, &rel(path.as_ref())?)?;
+        let place = place_at(&view, self.lower(), &rel(path.as_ref())?)?;
         view.make_dir(&place).map_err(error)
     }
 
@@ -243,7 +244,7 @@ impl Overlay {
     /// As [`Self::write_file`].
     pub fn remove(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.view();
-        let place = place_at(&view, self, &rel(path.as_ref())?)?;
+        let place = place_at(&view, self.lower(), &rel(path.as_ref())?)?;
         let found = view.look_up(&place)?;
         view.remove(&place, &found).map_err(error)
     }
@@ -255,8 +256,8 @@ impl Overlay {
     /// As [`Self::write_file`].
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.view();
-        let from = place_at(&view, self, &rel(from.as_ref())?)?;
-        let to = place_at(&view, self, &rel(to.as_ref())?)?;
+        let from = place_at(&view, self.lower(), &rel(from.as_ref())?)?;
+        let to = place_at(&view, self.lower(), &rel(to.as_ref())?)?;
         let found = view.look_up(&from)?;
         view.rename([&from, &to], &found).map_err(error)
     }
@@ -296,21 +297,6 @@ fn rel(path: &Path) -> io::Result<Rel> {
 
 fn rels(paths: &[PathBuf]) -> io::Result<Vec<Rel>> {
     paths.iter().map(|path| rel(path)).collect()
-}
-
-fn dir_at(view: &View<'_>, overlay: &Overlay, rel: &Rel) -> io::Result<DirAt> {
-    let mut dir = view.dir(&View::root(), Some(overlay.lower()));
-    for name in rel.names() {
-        dir = view.enter(&dir, name)?;
-    }
-    Ok(dir)
-}
-
-/// The place of a path in its directory.
-pub(super) fn place_at(view: &View<'_>, overlay: &Overlay, path: &Rel) -> io::Result<Place<DirAt>> {
-    let (above, name) = path.split().ok_or(io::ErrorKind::IsADirectory)?;
-    let above = rel(Path::new(OsStr::from_bytes(above)))?;
-    Ok(Place::of_name(dir_at(view, overlay, &above)?, name.to_owned()))
 }
 
 fn error(fault: Fault) -> io::Error {

@@ -99,6 +99,12 @@ impl Time {
         Self::of(now.tv_sec, now.tv_nsec)
     }
 
+    /// The present, not before any time that a file system has stamped already.
+    pub(crate) fn exact() -> Self {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        Self::of(now.tv_sec, now.tv_nsec)
+    }
+
     pub(crate) fn of(seconds: impl Into<i64>, nanoseconds: impl TryInto<u32>) -> Self {
         Self { seconds: seconds.into(), nanoseconds: nanoseconds.try_into().unwrap_or(0) }
     }

@@ -9,6 +9,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/os_sandbox", &[]),
     ("host/engine", &[]),
     ("host/sandbox", &["belljar-policy", "belljar-os-sandbox", "belljar-engine"]),
+    ("host/changes", &["belljar-policy", "belljar-sandbox"]),
     ("host/model", &[]),
     ("host/store", &["belljar-policy"]),
     (
@@ -36,12 +37,14 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-store",
             "belljar-catalogue",
             "belljar-agent",
+            "belljar-changes",
         ],
     ),
     (
         "host/server",
         &[
             "belljar-policy",
+            "belljar-changes",
             "belljar-definition",
             "belljar-catalogue",
             "belljar-agent",
@@ -53,6 +56,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "host/cli",
         &[
             "belljar-policy",
+            "belljar-changes",
             "belljar-definition",
             "belljar-sandbox",
             "belljar-model",

@@ -11,34 +11,34 @@ use super::{Entry, FileNode, Lower, Node, ROOT, Tree};
 /// What the lower directory has by now. Places in the lower directory are those before all moves;
 /// the others are where guests see things.
 #[derive(Debug, Default)]
-pub(in super::super) struct Done {
+pub(crate) struct Done {
     /// Places at which the lower directory has nothing any more.
-    pub(in super::super) gone: Vec<Rel>,
+    pub(crate) gone: Vec<Rel>,
     /// From a place in the lower directory to where guests see it.
-    pub(in super::super) moved: Vec<(Rel, Rel)>,
-    pub(in super::super) directories: Vec<Rel>,
-    pub(in super::super) files: Vec<Rel>,
+    pub(crate) moved: Vec<(Rel, Rel)>,
+    pub(crate) directories: Vec<Rel>,
+    pub(crate) files: Vec<Rel>,
 }
 
 /// What the lower directory has no longer, or has again, with what is there now.
 #[derive(Debug, Default)]
-pub(in super::super) struct Taken {
-    pub(in super::super) gone: Vec<(Rel, Seen)>,
-    pub(in super::super) moved: Vec<(Rel, Rel, Seen)>,
-    pub(in super::super) directories: Vec<Rel>,
+pub(crate) struct Taken {
+    pub(crate) gone: Vec<(Rel, Seen)>,
+    pub(crate) moved: Vec<(Rel, Rel, Seen)>,
+    pub(crate) directories: Vec<Rel>,
     /// Where guests see it, its number in the layer, and its permissions and origin.
-    pub(in super::super) files: Vec<(Rel, u64, u32, Option<Origin>)>,
+    pub(crate) files: Vec<(Rel, u64, u32, Option<Origin>)>,
 }
 
 impl Tree {
     /// The number of the last time that the host did something.
-    pub(in super::super) fn settled(&self) -> u64 {
+    pub(crate) fn settled(&self) -> u64 {
         self.settled
     }
 
     /// Sees the lower directory where it has what the index says. Gives the files that have no name
     /// any more.
-    pub(in super::super) fn settle(&mut self, number: u64, done: &Done) -> Vec<u64> {
+    pub(crate) fn settle(&mut self, number: u64, done: &Done) -> Vec<u64> {
         let mut lost = Vec::new();
         for lower in done.gone.iter().chain(done.moved.iter().map(|(from, _)| from)) {
             self.vacate(lower);
@@ -71,7 +71,7 @@ impl Tree {
     }
 
     /// Forgets what differs at these paths and below. Gives the files that have no name any more.
-    pub(in super::super) fn discard(&mut self, paths: &[Rel]) -> Vec<u64> {
+    pub(crate) fn discard(&mut self, paths: &[Rel]) -> Vec<u64> {
         let (mut lost, mut back) = (Vec::new(), Vec::new());
         for path in paths {
             if path.as_bytes().is_empty() {
@@ -95,7 +95,13 @@ impl Tree {
     }
 
     /// The contrary of [`Self::settle`].
-    pub(in super::super) fn unsettle(&mut self, number: u64, taken: &Taken) {
+    pub(crate) fn unsettle(&mut self, number: u64, taken: &Taken) {
+        // First: something that was moved may get the place below that one of them had.
+        for path in &taken.directories {
+            if let Some(Node::Directory(id)) = self.node_at(path) {
+                self.set_origin(id, None);
+            }
+        }
         let moves = taken.moved.iter().map(|(from, to, _)| (to.clone(), from.clone()));
         self.relocate(&moves.collect());
         let made = taken.directories.iter().map(|path| (path, None));
@@ -119,13 +125,15 @@ impl Tree {
     }
 
     /// The same content stands at a place of the lower directory, as another file.
-    pub(in super::super) fn see_again(&mut self, lower: &Rel, now: Seen) {
+    pub(crate) fn see_again(&mut self, lower: &Rel, now: Seen) {
         let mut olds = Vec::new();
         if let Some((dir, name)) = self.dir_of(lower)
             && let Some(entry) = self.dirs.get_mut(&dir).and_then(|dir| dir.entries.get_mut(&name))
             && let Some(hidden) = &mut entry.hidden
         {
             olds.push(std::mem::replace(hidden, now));
+            // What it holds was made anew, before now.
+            entry.since = Some(Time::exact());
         }
         if let Some(file) = self.file_below(lower.as_bytes()).and_then(|id| self.files.get_mut(&id))
             && let Some(origin) = &mut file.record.origin
@@ -138,7 +146,7 @@ impl Tree {
     }
 
     /// The digests of all that is named.
-    pub(in super::super) fn digests(&self) -> HashSet<[u8; 32]> {
+    pub(crate) fn digests(&self) -> HashSet<[u8; 32]> {
         let hidden = self.dirs.values().flat_map(|dir| dir.entries.values());
         let hidden = hidden.filter_map(|entry| entry.hidden);
         let origins = self.files.values().filter_map(|file| file.record.origin.as_ref());
@@ -345,9 +353,13 @@ impl Tree {
             let entry = known.entries.get_mut(name);
             if below.is_empty() {
                 match entry {
-                    Some(entry) => entry.hidden = entry.hidden.or(Some(seen)),
+                    Some(entry) if entry.hidden.is_none() => {
+                        entry.hidden = Some(seen);
+                        entry.since = Some(Time::exact());
+                    }
+                    Some(_) => {}
                     None => {
-                        let since = Some(Time::now());
+                        let since = Some(Time::exact());
                         let entry = Entry { node: None, hidden: Some(seen), since };
                         known.entries.insert(name.to_owned(), entry);
                     }

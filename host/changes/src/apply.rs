@@ -1,0 +1,289 @@
+//! From chosen changes to steps, with all that is needed to take them back.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::change::{Changes, Conflict, FileChange, Kind, Node};
+use crate::disk::keep;
+use crate::journal::{Entry, MOST_BYTES, Record, Step, create};
+use crate::paths::AnyPath;
+use crate::workspace::State;
+use crate::{ChangesError, list};
+
+/// What is done, and how it will be told.
+pub(crate) struct Prepared {
+    pub(crate) record: Record,
+    pub(crate) merged: Vec<PathBuf>,
+}
+
+/// Something that lies on another file system cannot be moved.
+pub(crate) fn find_elsewhere(changes: &mut Changes) -> Result<(), ChangesError> {
+    let failed = |errno| ChangesError::io("look at", Path::new(""))(errno);
+    let root = changes.workspace.dir(Path::new("")).map_err(failed)?;
+    let root = State::of(&rustix::fs::fstat(&root).map_err(failed)?);
+    for file in &mut changes.files {
+        let Kind::Renamed { from, modified: false } = &file.kind else { continue };
+        let now = changes.workspace.look(from).map_err(ChangesError::io("look at", from))?;
+        if now.is_some_and(|now| !now.is_beside(&root)) && file.conflict.is_none() {
+            file.conflict = Some(Conflict::Elsewhere);
+        }
+    }
+    crate::plan::spread(&mut changes.files);
+    Ok(())
+}
+
+/// Makes the steps for these changes, and keeps what they replace. Nothing in the workspace is
+/// touched.
+pub(crate) fn prepare(
+    changes: &Changes,
+    chosen: &[&FileChange],
+    theirs: impl Fn(&Path) -> bool,
+    entry: &Entry,
+) -> Result<Prepared, ChangesError> {
+    let whole = chosen.iter().filter(|file| file.part_of.is_none());
+    let mut maker = Maker {
+        changes,
+        entry,
+        steps: Vec::new(),
+        stages: HashMap::new(),
+        bytes: 0,
+        merged: Vec::new(),
+    };
+    let (mut going, mut coming) = (BTreeMap::new(), Vec::new());
+    for file in whole.clone() {
+        match (&file.kind, &file.below) {
+            (Kind::Renamed { modified: false, .. }, Some(below)) => {
+                going.insert(below.clone(), Going::Stage);
+                coming.push(*file);
+            }
+            (Kind::Renamed { .. }, Some(below)) => {
+                going.insert(below.clone(), Going::Remove);
+                coming.push(*file);
+            }
+            (Kind::Deleted, Some(below)) if file.node == Node::Directory => {
+                maker.collect(below, chosen, &mut going, theirs(&file.path))?;
+            }
+            (Kind::Deleted, Some(below)) => drop(going.insert(below.clone(), Going::Remove)),
+            (Kind::Added | Kind::Modified | Kind::Mode, _) | (_, None) => coming.push(*file),
+        }
+    }
+    // From within: what a directory holds goes before it.
+    for (below, going) in going.iter().rev() {
+        maker.go(below, *going)?;
+    }
+    coming.sort_by(|one, other| one.path.cmp(&other.path));
+    for file in &coming {
+        maker.come(file, &going, &theirs)?;
+    }
+    let (steps, merged) = (maker.steps, maker.merged);
+    let record = Record { steps, ..record(entry.number, whole.copied()) };
+    Ok(Prepared { record, merged })
+}
+
+fn any(path: &Path) -> AnyPath {
+    AnyPath(path.to_owned())
+}
+
+/// What the overlay has to know afterwards.
+fn record<'a>(number: u64, whole: impl Iterator<Item = &'a FileChange>) -> Record {
+    let (steps, gone, moved) = (Vec::new(), Vec::new(), Vec::new());
+    let (directories, files) = (Vec::new(), Vec::new());
+    let mut record = Record { number, steps, gone, moved, directories, files };
+    for file in whole {
+        let version = |below: Option<&PathBuf>| {
+            (any(&file.path), below.map(|below| any(below)), file.mode_after.unwrap_or(0o644))
+        };
+        match &file.kind {
+            Kind::Deleted => record.gone.extend(file.below.as_deref().map(any)),
+            Kind::Renamed { from, modified: false } => {
+                record.moved.push((any(from), any(&file.path)));
+            }
+            Kind::Renamed { from, modified: true } => {
+                record.gone.push(any(from));
+                record.files.push(version(Some(from)));
+            }
+            Kind::Added if file.node == Node::Directory => record.directories.push(any(&file.path)),
+            Kind::Added => record.files.push(version(None)),
+            Kind::Modified | Kind::Mode => record.files.push(version(file.below.as_ref())),
+        }
+    }
+    record
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Going {
+    Stage,
+    Remove,
+    RemoveDir,
+}
+
+struct Maker<'a> {
+    changes: &'a Changes,
+    entry: &'a Entry,
+    steps: Vec<Step>,
+    /// Places whose content was staged, with the index of the step.
+    stages: HashMap<PathBuf, (usize, State)>,
+    bytes: u64,
+    merged: Vec<PathBuf>,
+}
+
+impl Maker<'_> {
+    /// All that a deleted directory holds goes with it, as it was listed.
+    fn collect(
+        &self,
+        dir: &Path,
+        chosen: &[&FileChange],
+        going: &mut BTreeMap<PathBuf, Going>,
+        unseen: bool,
+    ) -> Result<(), ChangesError> {
+        let moved: HashSet<&Path> = chosen
+            .iter()
+            .filter_map(|file| match &file.kind {
+                Kind::Renamed { from, .. } => Some(from.as_path()),
+                Kind::Added | Kind::Modified | Kind::Deleted | Kind::Mode => None,
+            })
+            .collect();
+        let parts = chosen.iter().filter(|file| file.kind == Kind::Deleted);
+        let parts: HashSet<&Path> = parts.filter_map(|file| file.below.as_deref()).collect();
+        let mut open = vec![dir.to_owned()];
+        while let Some(dir) = open.pop() {
+            let workspace = &self.changes.workspace;
+            let look =
+                |path: &Path| workspace.look(path).map_err(ChangesError::io("look at", path));
+            if look(&dir)?.is_none() {
+                continue;
+            }
+            going.insert(dir.clone(), Going::RemoveDir);
+            for name in workspace.names(&dir).map_err(ChangesError::io("list", &dir))? {
+                let below = dir.join(name);
+                let Some(now) = look(&below)? else { continue };
+                match now.node() {
+                    _ if moved.contains(below.as_path()) => {}
+                    Node::Directory => open.push(below),
+                    Node::File | Node::Link if unseen || parts.contains(below.as_path()) => {
+                        going.insert(below, Going::Remove);
+                    }
+                    Node::File | Node::Link | Node::Special => {
+                        return Err(ChangesError::ChangedMeanwhile { path: below });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn go(&mut self, below: &Path, going: Going) -> Result<(), ChangesError> {
+        let at = self.steps.len();
+        let workspace = &self.changes.workspace;
+        let now = workspace.look(below).map_err(ChangesError::io("look at", below))?;
+        let path = any(below);
+        let step = match (going, now) {
+            (Going::Remove | Going::RemoveDir, None) => return Ok(()),
+            (Going::Stage, None) => {
+                return Err(ChangesError::ChangedMeanwhile { path: below.to_owned() });
+            }
+            (Going::Remove, Some(_)) => {
+                let Some((before, kept)) = self.keep(below, at)? else { return Ok(()) };
+                Step::Remove { below: path, before, kept }
+            }
+            (Going::RemoveDir, Some(now)) => Step::RemoveDir { below: path, mode: now.mode },
+            (Going::Stage, Some(before)) => {
+                self.stages.insert(below.to_owned(), (at, before));
+                Step::Stage { from: path, before }
+            }
+        };
+        self.steps.push(step);
+        Ok(())
+    }
+
+    fn keep(
+        &mut self,
+        path: &Path,
+        at: usize,
+    ) -> Result<Option<(State, crate::journal::Kept)>, ChangesError> {
+        let to = self.entry.kept(at);
+        let state = self.changes.workspace.look(path).map_err(ChangesError::io("look at", path))?;
+        let size = state.map_or(0, |state| state.size);
+        let bytes = self.bytes.saturating_add(size);
+        if bytes > MOST_BYTES {
+            return Err(ChangesError::TooLarge { bytes, most: MOST_BYTES });
+        }
+        let kept = keep(&self.changes.workspace, path, &to)?;
+        Ok(kept.map(|(state, kept, size)| {
+            self.bytes += size;
+            (state, kept)
+        }))
+    }
+
+    fn come(
+        &mut self,
+        file: &FileChange,
+        going: &BTreeMap<PathBuf, Going>,
+        theirs: &impl Fn(&Path) -> bool,
+    ) -> Result<(), ChangesError> {
+        let at = self.steps.len();
+        let path = any(&file.path);
+        let moved = match &file.kind {
+            Kind::Renamed { from, modified: false } => self.stages.get(from),
+            Kind::Added | Kind::Modified | Kind::Deleted | Kind::Mode | Kind::Renamed { .. } => {
+                None
+            }
+        };
+        if let Some((stage, before)) = moved {
+            let step = Step::Place { stage: *stage, before: *before, to: path };
+            self.steps.push(step);
+            return Ok(());
+        }
+        // What is there when this step comes; a place that was left is free.
+        let left = going.contains_key(&file.place);
+        let workspace = &self.changes.workspace;
+        let now = workspace.look(&file.place).map_err(ChangesError::io("look at", &file.place))?;
+        let now = now.filter(|_| !left);
+        if file.node == Node::Directory {
+            if now.is_none() {
+                self.steps.push(Step::MakeDir { path });
+            }
+            return Ok(());
+        }
+        let merged = file.merges && !theirs(&file.path);
+        let failed = |error: std::io::Error| ChangesError::io("read", &file.path)(error);
+        let content = if merged {
+            let to = self.entry.merged(at);
+            let text = list::merged(&self.changes.overlay, workspace, file)?;
+            let Some(text) = text else {
+                return Err(ChangesError::ChangedMeanwhile { path: file.path.clone() });
+            };
+            let write = || -> std::io::Result<()> {
+                let mut copy = create(&to)?;
+                copy.write_all(&text)?;
+                copy.sync_all()
+            };
+            write().map_err(ChangesError::io("write", &to))?;
+            File::open(&to).map_err(ChangesError::io("read", &to))?
+        } else {
+            self.changes
+                .overlay
+                .open_file(&file.path)
+                .map_err(ChangesError::io("open", &file.path))?
+        };
+        let digest = list::digest(&content).map_err(failed)?.to_string();
+        let before = match now {
+            None => None,
+            Some(_) => self.keep(&file.place, at)?,
+        };
+        let was = file.original.map(|original| original.mode);
+        let mode = match (&before, was) {
+            // The workspace's permissions stay, if the agent has not others.
+            (Some((state, _)), Some(was)) if file.mode_after == Some(was) => state.mode,
+            _ => file.mode_after.unwrap_or(0o644),
+        };
+        let step = Step::Put { path, before, mode, digest, merged };
+        self.steps.push(step);
+        if merged {
+            self.merged.push(file.path.clone());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! One change, and all of them.
+
+use std::fmt;
+use std::io::Write;
+use std::path::PathBuf;
+
+use belljar_policy::ShownPath as _;
+use belljar_sandbox::{Original, Overlay};
+use serde::{Serialize, Serializer};
+
+use crate::workspace::Workspace;
+use crate::{ChangesError, Selection, patch, paths};
+
+/// Something that an overlay changes: a file, a link, or a directory by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileChange {
+    /// Where the agent sees it, relative to the workspace.
+    #[serde(serialize_with = "paths::serialize")]
+    pub path: PathBuf,
+    /// What is different.
+    #[serde(flatten)]
+    pub kind: Kind,
+    /// What it is; of what was deleted: what it was.
+    pub node: Node,
+    /// It is no text, or larger than [`crate::MAX_TEXT`]: its lines are not counted.
+    pub binary: bool,
+    /// Lines that are new.
+    pub added: u64,
+    /// Lines that are gone.
+    pub removed: u64,
+    /// Bytes that it had. `None` = it was not there.
+    pub size_before: Option<u64>,
+    /// Bytes that it has. `None` = it is gone.
+    pub size_after: Option<u64>,
+    /// Permissions that it had.
+    pub mode_before: Option<u32>,
+    /// Permissions that it has.
+    pub mode_after: Option<u32>,
+    /// Why other programs would run it or act on it, in words for a person.
+    pub runs_later: Option<&'static str>,
+    /// Why it cannot be applied.
+    pub conflict: Option<Conflict>,
+    /// It changed in the workspace too, and both merge.
+    pub merges: bool,
+    /// The directory with which it is renamed or deleted, and without which it is not applied.
+    #[serde(serialize_with = "paths::some")]
+    pub part_of: Option<PathBuf>,
+    /// Its place in the workspace. `None` = it has none there.
+    #[serde(skip)]
+    pub(crate) below: Option<PathBuf>,
+    /// The place in the workspace as it is now of its path.
+    #[serde(skip)]
+    pub(crate) place: PathBuf,
+    #[serde(skip)]
+    pub(crate) original: Option<Original>,
+}
+
+/// What is different.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "change")]
+pub enum Kind {
+    /// It is new.
+    Added,
+    /// Its content is another.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// It has another place, and maybe another content.
+    Renamed {
+        /// Its place in the workspace.
+        #[serde(serialize_with = "paths::serialize")]
+        from: PathBuf,
+        /// Whether its content is another too.
+        modified: bool,
+    },
+    /// Its permissions alone are others.
+    Mode,
+}
+
+/// What something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Node {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A socket, a device or the like, which is left alone.
+    Special,
+}
+
+/// Why a change is left, and the workspace as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Conflict {
+    /// It changed in the workspace too, and both do not merge.
+    Changed,
+    /// It is gone from the workspace.
+    Gone,
+    /// Its directory is gone from the workspace, or is something else by now.
+    NoDirectory,
+    /// Something else has its place in the workspace.
+    InTheWay,
+    /// It is something else by now: a link, a directory, a file.
+    OtherKind,
+    /// The directory has this in it, which the agent has not seen.
+    NewInside(PathBuf),
+    /// This change cannot be applied, and it needs that.
+    Needs(PathBuf),
+    /// Its name decides about rights: it is written by nobody but a person.
+    Protected,
+    /// A socket, a device or the like.
+    Special,
+    /// It lies on another file system.
+    Elsewhere,
+}
+
+/// How much is changed. Displays as `3 files changed (+41 -7)`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Stat {
+    /// Files and links. Directories are not counted.
+    pub files: usize,
+    /// Lines that are new.
+    pub added: u64,
+    /// Lines that are gone.
+    pub removed: u64,
+    /// Changes that other programs would run or act on.
+    pub run_later: usize,
+    /// Changes that cannot be applied.
+    pub conflicts: usize,
+}
+
+/// What an overlay changes, sorted by path; a directory stands before what it holds.
+#[derive(Clone)]
+pub struct Changes {
+    pub(crate) files: Vec<FileChange>,
+    pub(crate) overlay: Overlay,
+    pub(crate) workspace: Workspace,
+}
+
+impl Changes {
+    /// Each of them.
+    pub fn files(&self) -> &[FileChange] {
+        &self.files
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Those that are selected.
+    #[must_use]
+    pub fn only(&self, selection: &Selection) -> Self {
+        let mut only = self.clone();
+        only.files.retain(|file| selection.takes(&file.path));
+        only
+    }
+
+    /// How much is changed.
+    pub fn stat(&self) -> Stat {
+        let mut stat = Stat::default();
+        for file in &self.files {
+            stat.files += usize::from(file.node != Node::Directory);
+            stat.added += file.added;
+            stat.removed += file.removed;
+            stat.run_later += usize::from(file.runs_later.is_some());
+            stat.conflicts += usize::from(file.conflict.is_some());
+        }
+        stat
+    }
+
+    /// Writes a patch that `git apply` takes: from the workspace as it is to what the agent sees;
+    /// of a file that changed in the workspace too, from what the agent began with, where that is
+    /// known. Directories without files are not in it: git has none.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or `out` takes no more.
+    pub fn patch(&self, out: &mut impl Write) -> Result<(), ChangesError> {
+        self.files.iter().try_for_each(|file| self.patch_of(file, out))
+    }
+
+    /// The part of the patch that is about one file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::patch`].
+    pub fn patch_of(&self, file: &FileChange, out: &mut impl Write) -> Result<(), ChangesError> {
+        patch::write(self, file, out)
+    }
+}
+
+impl Serialize for Changes {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let mut all = to.serialize_struct("Changes", 2)?;
+        all.serialize_field("stat", &self.stat())?;
+        all.serialize_field("files", &self.files)?;
+        all.end()
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.files).finish()
+    }
+}
+
+impl fmt::Display for Stat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = if self.files == 1 { "file" } else { "files" };
+        write!(f, "{} {files} changed (+{} -{})", self.files, self.added, self.removed)
+    }
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Changed => f.write_str("it changed in the workspace too, and both do not merge"),
+            Self::Gone => f.write_str("it is gone from the workspace"),
+            Self::NoDirectory => f.write_str("its directory is gone from the workspace"),
+            Self::InTheWay => f.write_str("something else has its place in the workspace"),
+            Self::OtherKind => f.write_str("it is something else in the workspace by now"),
+            Self::NewInside(path) => {
+                write!(f, "the agent has not seen `{}` as it is in the workspace", path.shown())
+            }
+            Self::Needs(path) => {
+                write!(f, "it needs the change of `{}`, which is left", path.shown())
+            }
+            Self::Protected => {
+                f.write_str("its name decides about rights: only a person writes it")
+            }
+            Self::Special => f.write_str("it is no file, directory or link"),
+            Self::Elsewhere => f.write_str("it lies on another file system"),
+        }
+    }
+}
+
+impl Serialize for Conflict {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}

@@ -1,0 +1,134 @@
+//! Single files of the workspace: written beside, moved to where nothing is, known by content.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, openat,
+    renameat, renameat_with, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::journal::{Kept, create};
+use crate::workspace::{State, Workspace, look_in, open_in};
+use crate::{ChangesError, Node, list};
+
+/// Whether it is the same thing with the same content. Moving it changes the last of its times alone.
+pub(crate) fn is_content(now: &State, before: &State) -> bool {
+    now.is_same(before) && now.size == before.size && now.modified == before.modified
+}
+
+/// Whether a file has the content with this digest.
+pub(crate) fn is_ours(dir: &OwnedFd, name: &OsStr, expected: &str) -> bool {
+    let found = open_in(dir, name).ok().and_then(|(file, _)| list::digest(&file).ok());
+    found.is_some_and(|digest| digest.to_string() == expected)
+}
+
+pub(crate) fn is_kept(dir: &OwnedFd, name: &OsStr, path: &Path, kept: &Kept) -> bool {
+    match kept {
+        Kept::Link(target) => {
+            let found = rustix::fs::readlinkat(dir, name, Vec::new());
+            found.is_ok_and(|found| found.to_bytes() == target.0.as_os_str().as_bytes())
+        }
+        Kept::File => {
+            let expected = File::open(path).and_then(|file| list::digest(&file));
+            expected.is_ok_and(|digest| is_ours(dir, name, &digest.to_string()))
+        }
+    }
+}
+
+/// Moves something to where nothing is.
+pub(crate) fn move_to(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Result<(), Errno> {
+    let moved = renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE);
+    moved.or_else(|errno| {
+        without_flags(errno, || match look_in(to.0, to.1)? {
+            Some(_) => Err(Errno::EXIST),
+            None => renameat(from.0, from.1, to.0, to.1),
+        })
+    })
+}
+
+/// Some file systems know no flags.
+pub(crate) fn without_flags(
+    errno: Errno,
+    other: impl FnOnce() -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    match errno {
+        Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => other(),
+        errno => Err(errno),
+    }
+}
+
+/// Writes a new file.
+pub(crate) fn write_beside(
+    dir: &OwnedFd,
+    name: &OsStr,
+    mut content: &File,
+    mode: u32,
+    (modified, sync): (Option<(i64, u32)>, bool),
+) -> io::Result<()> {
+    use std::io::Seek as _;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // One of ours from before: it is a number of this apply.
+    match unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let mut file = File::from(openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
+    content.rewind()?;
+    io::copy(&mut content, &mut file)?;
+    fchmod(&file, Mode::from_raw_mode(mode & 0o777))?;
+    if let Some((seconds, nanoseconds)) = modified {
+        let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
+        futimens(&file, &Timestamps { last_access: omit, last_modification })?;
+    }
+    if sync { file.sync_all() } else { Ok(()) }
+}
+
+/// Waits for all that is written to a file system.
+#[cfg(target_os = "linux")]
+pub(crate) fn sync_disk(on_it: impl AsFd) -> Result<(), Errno> {
+    rustix::fs::syncfs(on_it)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn sync_disk(_: impl AsFd) -> Result<(), Errno> {
+    rustix::fs::sync();
+    Ok(())
+}
+
+/// What a step keeps: copies the content, and says what it was.
+pub(crate) fn keep(
+    workspace: &Workspace,
+    path: &Path,
+    to: &Path,
+) -> Result<Option<(State, Kept, u64)>, ChangesError> {
+    let failed = |error: io::Error| ChangesError::io("keep", path)(error);
+    let Some(state) = workspace.look(path).map_err(|errno| failed(errno.into()))? else {
+        return Ok(None);
+    };
+    match state.node() {
+        Node::Link => {
+            let target = workspace.target(path).map_err(|errno| failed(errno.into()))?;
+            Ok(Some((state, Kept::Link(crate::paths::AnyPath(target.into())), 0)))
+        }
+        Node::File => {
+            let (mut file, opened) = workspace.open(path).map_err(|errno| failed(errno.into()))?;
+            let mut copy = create(to).map_err(ChangesError::io("write", to))?;
+            let size = io::copy(&mut file, &mut copy).map_err(failed)?;
+            let after = State::of(&rustix::fs::fstat(&file).map_err(|errno| failed(errno.into()))?);
+            if !opened.is_still(&state) || !after.is_still(&state) || size != state.size {
+                return Err(ChangesError::ChangedMeanwhile { path: path.to_owned() });
+            }
+            Ok(Some((state, Kept::File, size)))
+        }
+        Node::Directory | Node::Special => {
+            Err(ChangesError::ChangedMeanwhile { path: path.to_owned() })
+        }
+    }
+}

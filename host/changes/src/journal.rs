@@ -1,0 +1,367 @@
+//! The journal on disk: of each apply its steps, and the contents that were there before.
+//!
+//! A record counts once its file `record` has its name; then the workspace may have been touched.
+//! `done` says that all steps are done, `settled` that the overlay knows it, `undoing` that it is
+//! being taken back. Each is on the disk before what follows from it.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use belljar_sandbox::Settled;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::ChangesError;
+use crate::paths::AnyPath;
+use crate::workspace::State;
+
+/// Applies that can be taken back. Older ones are forgotten.
+const MOST_KEPT: usize = 32;
+
+/// Bytes that all of them keep. Older ones are forgotten before that.
+pub(crate) const MOST_BYTES: u64 = 2 << 30;
+
+/// One step. Places `from` and `below` are those before all steps, `path` and `to` those after.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Step {
+    /// A file or a link goes.
+    Remove { below: AnyPath, before: State, kept: Kept },
+    /// Something leaves its place, for one at the top that has a name of ours.
+    Stage { from: AnyPath, before: State },
+    /// A directory goes, empty by now.
+    RemoveDir { below: AnyPath, mode: u32 },
+    /// A directory comes.
+    MakeDir { path: AnyPath },
+    /// What left its place gets another. `stage`: the index of the step.
+    Place { stage: usize, before: State, to: AnyPath },
+    /// A content comes, in the place of what is there.
+    Put { path: AnyPath, before: Option<(State, Kept)>, mode: u32, digest: String, merged: bool },
+}
+
+/// Which steps may have been done. A path means one thing within a level: what is at a place after
+/// all went away is not what was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// What goes, goes.
+    Going,
+    /// All has gone; directories and what was moved come, contents are written beside.
+    Coming,
+    /// All directories have come; contents are put in place.
+    Placing,
+}
+
+/// What was there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Kept {
+    /// A file; its content lies under the step's index.
+    File,
+    /// A link, with its target.
+    Link(AnyPath),
+}
+
+/// An apply.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) number: u64,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) gone: Vec<AnyPath>,
+    pub(crate) moved: Vec<(AnyPath, AnyPath)>,
+    pub(crate) directories: Vec<AnyPath>,
+    /// With the places of what they are versions of, and permissions.
+    pub(crate) files: Vec<(AnyPath, Option<AnyPath>, u32)>,
+}
+
+impl Step {
+    /// The level in which it is done.
+    pub(crate) fn level(&self) -> Level {
+        match self {
+            Self::Remove { .. } | Self::Stage { .. } | Self::RemoveDir { .. } => Level::Going,
+            Self::MakeDir { .. } | Self::Place { .. } | Self::Put { .. } => Level::Coming,
+        }
+    }
+}
+
+impl Record {
+    /// For the overlay.
+    pub(crate) fn settled(&self) -> Settled {
+        let paths = |paths: &[AnyPath]| paths.iter().map(|path| path.0.clone()).collect();
+        Settled {
+            gone: paths(&self.gone),
+            moved: self.moved.iter().map(|(from, to)| (from.0.clone(), to.0.clone())).collect(),
+            directories: paths(&self.directories),
+            files: self.files.iter().map(|(path, ..)| path.0.clone()).collect(),
+        }
+    }
+}
+
+/// The journal of one overlay.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    dir: PathBuf,
+}
+
+/// One apply in it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    dir: PathBuf,
+    pub(crate) number: u64,
+}
+
+const RECORD: &str = "record";
+const LEVEL: &str = "level";
+const DONE: &str = "done";
+const SETTLED: &str = "settled";
+const UNDOING: &str = "undoing";
+
+/// Marks an apply of which something could not be put back: what it keeps stays for a person.
+const LEFT: &str = "left-";
+
+impl Journal {
+    pub(crate) fn open(dir: &Path) -> Result<Self, ChangesError> {
+        make_dir(dir).map_err(ChangesError::io("make", dir))?;
+        Ok(Self { dir: dir.to_owned() })
+    }
+
+    /// Nobody else applies or takes back while it is held.
+    pub(crate) fn lock(&self) -> Result<File, ChangesError> {
+        let path = self.dir.join("lock");
+        let failed = ChangesError::io("lock", &path);
+        let lock = || -> io::Result<File> {
+            let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
+            rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+            Ok(file)
+        };
+        lock().map_err(failed)
+    }
+
+    /// All applies, the oldest first.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, ChangesError> {
+        let failed = |error| ChangesError::io("list", &self.dir)(error);
+        let mut entries = Vec::new();
+        for entry in self.dir.read_dir().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            if let Some(number) = name.to_str().and_then(|name| name.parse().ok()) {
+                entries.push(Entry { dir: entry.path(), number });
+            }
+        }
+        entries.sort_by_key(|entry: &Entry| entry.number);
+        Ok(entries)
+    }
+
+    /// Begins one.
+    pub(crate) fn begin(&self, number: u64) -> Result<Entry, ChangesError> {
+        let dir = self.dir.join(number.to_string());
+        let failed = |error: io::Error| ChangesError::io("make", &dir)(error);
+        make_dir(&dir).map_err(failed)?;
+        for name in ["kept", "merged", "again"] {
+            make_dir(&dir.join(name)).map_err(failed)?;
+        }
+        Ok(Entry { dir, number })
+    }
+
+    /// Bytes that it keeps.
+    pub(crate) fn bytes(&self) -> Result<u64, ChangesError> {
+        self.entries()?.iter().try_fold(0, |sum, entry| Ok(sum + entry.bytes()?))
+    }
+
+    /// Forgets the oldest applies beyond the bounds.
+    pub(crate) fn trim(&self) -> Result<(), ChangesError> {
+        let mut entries = self.entries()?;
+        let mut sizes = Vec::new();
+        for entry in &entries {
+            sizes.push(entry.bytes()?);
+        }
+        let mut bytes: u64 = sizes.iter().sum();
+        let mut many = entries.len();
+        for (entry, size) in entries.drain(..).zip(sizes) {
+            if many <= 1 || (bytes <= MOST_BYTES && many <= MOST_KEPT) {
+                break;
+            }
+            entry.remove()?;
+            bytes -= size;
+            many -= 1;
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    /// Where the content is kept that step `at` replaces.
+    pub(crate) fn kept(&self, at: usize) -> PathBuf {
+        self.dir.join("kept").join(at.to_string())
+    }
+
+    /// Where the merged content of step `at` is.
+    pub(crate) fn merged(&self, at: usize) -> PathBuf {
+        self.dir.join("merged").join(at.to_string())
+    }
+
+    /// Where the content of step `at` is that goes back into the overlay.
+    pub(crate) fn again(&self, at: usize) -> PathBuf {
+        self.dir.join("again").join(at.to_string())
+    }
+
+    /// Writes down what will be done.
+    pub(crate) fn write(&self, record: &Record) -> Result<(), ChangesError> {
+        let path = self.dir.join(RECORD);
+        let bytes = serde_json::to_vec(record).map_err(|error| self.damaged(&error.to_string()))?;
+        let write = || -> io::Result<()> {
+            // What was kept, before what says that it was.
+            crate::disk::sync_disk(File::open(&self.dir)?)?;
+            let beside = self.dir.join("record.new");
+            let mut file = create(&beside)?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            std::fs::rename(&beside, &path)?;
+            File::open(&self.dir)?.sync_all()?;
+            match self.dir.parent() {
+                Some(above) => File::open(above)?.sync_all(),
+                None => Ok(()),
+            }
+        };
+        write().map_err(ChangesError::io("write", &path))
+    }
+
+    /// What will be done, if that was written down.
+    pub(crate) fn read(&self) -> Result<Option<Record>, ChangesError> {
+        let path = self.dir.join(RECORD);
+        match std::fs::read(&path) {
+            Ok(bytes) => {
+                let record = serde_json::from_slice(&bytes);
+                record.map(Some).map_err(|error| self.damaged(&error.to_string()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ChangesError::io("read", &path)(error)),
+        }
+    }
+
+    fn damaged(&self, why: &str) -> ChangesError {
+        ChangesError::Journal { path: self.dir.join(RECORD), why: why.to_owned() }
+    }
+
+    /// How far it went: see [`Level`].
+    pub(crate) fn level(&self) -> Result<Level, ChangesError> {
+        let path = self.dir.join(LEVEL);
+        match std::fs::read_to_string(&path).as_deref() {
+            Ok("coming") => Ok(Level::Coming),
+            Ok("placing") => Ok(Level::Placing),
+            Ok("going") => Ok(Level::Going),
+            Ok(_) => Err(ChangesError::Journal { path, why: "it names no level".to_owned() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Level::Going),
+            Err(_) => Err(ChangesError::Journal { path, why: "it cannot be read".to_owned() }),
+        }
+    }
+
+    pub(crate) fn mark_level(&self, level: Level) -> Result<(), ChangesError> {
+        let name = match level {
+            Level::Going => "going",
+            Level::Coming => "coming",
+            Level::Placing => "placing",
+        };
+        self.mark(LEVEL, name)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.dir.join(DONE).exists()
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.dir.join(SETTLED).exists()
+    }
+
+    pub(crate) fn mark_done(&self) -> Result<(), ChangesError> {
+        self.mark(DONE, "")
+    }
+
+    pub(crate) fn mark_settled(&self) -> Result<(), ChangesError> {
+        self.mark(SETTLED, "")
+    }
+
+    /// It is being taken back, which has this number.
+    pub(crate) fn mark_undoing(&self, number: u64) -> Result<(), ChangesError> {
+        self.mark(UNDOING, &number.to_string())
+    }
+
+    /// The number of taking it back, if that was begun.
+    pub(crate) fn undoing(&self) -> Result<Option<u64>, ChangesError> {
+        let path = self.dir.join(UNDOING);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => match text.parse() {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => Err(ChangesError::Journal { path, why: "it is no number".to_owned() }),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ChangesError::io("read", &path)(error)),
+        }
+    }
+
+    fn mark(&self, name: &str, content: &str) -> Result<(), ChangesError> {
+        let path = self.dir.join(name);
+        let write = || -> io::Result<()> {
+            let beside = self.dir.join("mark.new");
+            let mut file = create(&beside)?;
+            file.write_all(content.as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&beside, &path)?;
+            File::open(&self.dir)?.sync_all()
+        };
+        write().map_err(ChangesError::io("write", &path))
+    }
+
+    /// Forgets it.
+    pub(crate) fn remove(&self) -> Result<(), ChangesError> {
+        // First what says that it counts.
+        let record = self.dir.join(RECORD);
+        match std::fs::remove_file(&record) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(ChangesError::io("remove", &record)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        std::fs::remove_dir_all(&self.dir).map_err(ChangesError::io("remove", &self.dir))
+    }
+
+    /// Keeps it for a person: something of it could not be put back.
+    pub(crate) fn leave(&self) -> Result<(), ChangesError> {
+        let mut to = self.dir.with_file_name(format!("{LEFT}{}", self.number));
+        while to.exists() {
+            to.set_extension("again");
+        }
+        std::fs::rename(&self.dir, &to).map_err(ChangesError::io("rename", &self.dir))
+    }
+
+    fn bytes(&self) -> Result<u64, ChangesError> {
+        let mut bytes = 0;
+        for name in ["kept", "merged", "again"] {
+            let dir = self.dir.join(name);
+            let size = || -> io::Result<u64> {
+                let entries = match dir.read_dir() {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+                    entries => entries?,
+                };
+                let mut sum = 0;
+                for entry in entries {
+                    sum += entry?.metadata()?.len();
+                }
+                Ok(sum)
+            };
+            bytes += size().map_err(ChangesError::io("list", &dir))?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// A new file of the journal, or an old one as a new one.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+fn make_dir(dir: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}

@@ -1,0 +1,197 @@
+//! Which changes are applied together, and which are left.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+
+use crate::change::{Conflict, FileChange, Kind, Node};
+use crate::{ApplyOptions, Selection};
+
+/// What is done with each change.
+#[derive(Debug, Default)]
+pub(crate) struct Chosen {
+    /// By their indices.
+    pub(crate) applied: BTreeSet<usize>,
+    /// The workspace's version is taken, and the agent's change forgotten.
+    pub(crate) dropped: Vec<PathBuf>,
+    pub(crate) conflicts: Vec<(PathBuf, Conflict)>,
+    pub(crate) held_back: Vec<(PathBuf, &'static str)>,
+}
+
+/// For each change those without which it cannot be applied.
+fn needs(files: &[FileChange]) -> Vec<Vec<usize>> {
+    let mut by_path: HashMap<&Path, Vec<usize>> = HashMap::new();
+    let mut renames: BTreeMap<&Path, usize> = BTreeMap::new();
+    for (at, file) in files.iter().enumerate().filter(|(_, file)| file.part_of.is_none()) {
+        by_path.entry(&file.path).or_default().push(at);
+        if let Kind::Renamed { from, .. } = &file.kind {
+            renames.insert(from, at);
+        }
+    }
+    let at = |path: &Path| by_path.get(path).into_iter().flatten().copied();
+    let kind = |at: &usize| files.get(*at).map(|file| (&file.kind, file.node));
+    let is_new_dir = |at: &usize| {
+        matches!(kind(at), Some((Kind::Added | Kind::Renamed { .. }, Node::Directory)))
+    };
+    let is_deleted = |at: &usize| matches!(kind(at), Some((Kind::Deleted, _)));
+    let of = |own: usize, file: &FileChange| {
+        let mut needed = Vec::new();
+        if let Some(dir) = &file.part_of {
+            let goes = file.kind == Kind::Deleted;
+            needed.extend(at(dir).filter(|at| is_deleted(at) == goes));
+            return needed;
+        }
+        if file.kind == Kind::Deleted {
+            if file.node == Node::Directory
+                && let Some(below) = &file.below
+            {
+                let after = (Bound::Excluded(below.as_path()), Bound::Unbounded);
+                let inside = renames.range::<Path, _>(after);
+                let inside = inside.take_while(|(from, _)| from.starts_with(below));
+                needed.extend(inside.map(|(_, at)| *at));
+            }
+            return needed;
+        }
+        for above in file.path.ancestors().skip(1) {
+            needed.extend(at(above).filter(is_new_dir));
+        }
+        needed.extend(at(&file.path).filter(|at| *at != own && is_deleted(at)));
+        needed.extend(renames.get(file.place.as_path()).filter(|at| **at != own));
+        needed
+    };
+    files.iter().enumerate().map(|(own, file)| of(own, file)).collect()
+}
+
+/// A change that needs one that cannot be applied cannot be applied either.
+pub(crate) fn spread(files: &mut [FileChange]) {
+    let needs = needs(files);
+    let conflicts: Vec<_> = files.iter().map(|file| file.conflict.clone()).collect();
+    let left = spread_over(files, &needs, conflicts);
+    for (file, conflict) in files.iter_mut().zip(left) {
+        file.conflict = conflict;
+    }
+}
+
+fn spread_over(
+    files: &[FileChange],
+    needs: &[Vec<usize>],
+    mut conflicts: Vec<Option<Conflict>>,
+) -> Vec<Option<Conflict>> {
+    let mut needed_by = vec![Vec::new(); files.len()];
+    for (at, needed) in needs.iter().enumerate() {
+        for needed in needed {
+            if let Some(by) = needed_by.get_mut(*needed) {
+                by.push(at);
+            }
+        }
+    }
+    let left = |conflicts: &[Option<Conflict>], at: usize| {
+        conflicts.get(at).is_some_and(|conflict| conflict.is_some())
+    };
+    let mut open: Vec<usize> = (0..files.len()).filter(|at| left(&conflicts, *at)).collect();
+    while let Some(at) = open.pop() {
+        for by in needed_by.get(at).into_iter().flatten() {
+            if !left(&conflicts, *by)
+                && let (Some(conflict), Some(file)) = (conflicts.get_mut(*by), files.get(at))
+            {
+                *conflict = Some(Conflict::Needs(file.path.clone()));
+                open.push(*by);
+            }
+        }
+    }
+    conflicts
+}
+
+/// Chooses what is applied: what is selected and what that needs, less what is in conflict or would
+/// run later, and what needs such.
+pub(crate) fn choose(
+    files: &[FileChange],
+    selection: &Selection,
+    options: &ApplyOptions,
+) -> Chosen {
+    let needs = needs(files);
+    let mut parts: HashMap<&Path, Vec<usize>> = HashMap::new();
+    for (at, file) in files.iter().enumerate() {
+        if let Some(dir) = &file.part_of {
+            parts.entry(dir).or_default().push(at);
+        }
+    }
+    let mut chosen = Chosen::default();
+    let mut taken = BTreeSet::new();
+    let selected = files.iter().enumerate().filter(|(_, file)| selection.takes(&file.path));
+    let mut open: Vec<usize> = selected.map(|(at, _)| at).collect();
+    while let Some(at) = open.pop() {
+        if !taken.insert(at) {
+            continue;
+        }
+        open.extend(needs.get(at).into_iter().flatten());
+        if let Some(file) = files.get(at)
+            && file.part_of.is_none()
+            && file.node == Node::Directory
+        {
+            open.extend(parts.get(file.path.as_path()).into_iter().flatten());
+        }
+    }
+    let mut dropped = BTreeSet::new();
+    let mut held = BTreeMap::new();
+    let mut conflicts: Vec<Option<Conflict>> = Vec::new();
+    for (at, file) in files.iter().enumerate() {
+        let raw = file.conflict.clone().filter(|it| !matches!(it, Conflict::Needs(_)));
+        let named =
+            |paths: &Option<Selection>| paths.as_ref().is_some_and(|paths| paths.takes(&file.path));
+        let open = raw.is_some() || file.merges;
+        let left = if open && named(&options.mine) && file.part_of.is_none() {
+            if taken.contains(&at) {
+                dropped.insert(at);
+            }
+            Some(Conflict::Changed)
+        } else if named(&options.theirs) {
+            raw.filter(|conflict| !gives_way(conflict))
+        } else {
+            raw
+        };
+        let left = left.or_else(|| {
+            let reason = file.runs_later.filter(|_| !options.also_what_runs)?;
+            held.insert(at, reason);
+            Some(Conflict::Needs(file.path.clone()))
+        });
+        conflicts.push(left);
+    }
+    // A directory is held back with a part that would run.
+    for (at, reason) in held.clone() {
+        for needed in
+            files.get(at).filter(|it| it.part_of.is_some()).and(needs.get(at)).into_iter().flatten()
+        {
+            held.entry(*needed).or_insert(reason);
+            if let (Some(conflict), Some(file)) = (conflicts.get_mut(*needed), files.get(*needed)) {
+                conflict.get_or_insert(Conflict::Needs(file.path.clone()));
+            }
+        }
+    }
+    let conflicts = spread_over(files, &needs, conflicts);
+    for at in taken {
+        let Some(file) = files.get(at) else { continue };
+        match conflicts.get(at).cloned().flatten() {
+            None => drop(chosen.applied.insert(at)),
+            Some(_) if dropped.contains(&at) => chosen.dropped.push(file.path.clone()),
+            Some(conflict) => match held.get(&at) {
+                Some(reason) => chosen.held_back.push((file.path.clone(), *reason)),
+                None => chosen.conflicts.push((file.path.clone(), conflict)),
+            },
+        }
+    }
+    chosen
+}
+
+/// Whether a conflict ends when the agent's version is wanted.
+fn gives_way(conflict: &Conflict) -> bool {
+    match conflict {
+        Conflict::Changed | Conflict::Gone | Conflict::InTheWay | Conflict::NewInside(_) => true,
+        Conflict::OtherKind
+        | Conflict::NoDirectory
+        | Conflict::Needs(_)
+        | Conflict::Protected
+        | Conflict::Special
+        | Conflict::Elsewhere => false,
+    }
+}

@@ -1,0 +1,397 @@
+//! One overlay, with the journal of what was applied from it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_sandbox::Overlay;
+use serde::Serialize;
+
+use crate::change::{Changes, Conflict};
+use crate::execute::{Executor, Fuse};
+use crate::journal::{Entry, Journal, Level, Record, Step};
+use crate::workspace::Workspace;
+use crate::{ChangesError, Selection, apply, list, paths, plan, undo};
+
+/// One overlay, with the journal of what was applied from it. Everything here waits for the disk:
+/// call it on a thread that may block, and while no agent works in the overlay. What an agent holds
+/// open for writing when it is applied is a copy of its own from then on.
+#[derive(Debug)]
+pub struct Review {
+    overlay: Overlay,
+    workspace: Workspace,
+    journal: Journal,
+    recovered: Option<Recovered>,
+    fuse: Fuse,
+}
+
+/// How an apply ended that was interrupted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recovered {
+    /// All had been applied; the overlay knows it now.
+    Finished,
+    /// All was taken back, or an undo was brought to its end.
+    TakenBack {
+        /// What somebody else has changed meanwhile: it stays as it is, and what was there before
+        /// stays in the journal.
+        left: Vec<PathBuf>,
+    },
+}
+
+/// How changes are applied. By default, what would run later and what is in conflict is left.
+#[derive(Debug, Clone, Default)]
+pub struct ApplyOptions {
+    /// Also what other programs would run or act on.
+    pub also_what_runs: bool,
+    /// In conflict, the agent's version is taken at these paths.
+    pub theirs: Option<Selection>,
+    /// In conflict, the workspace's version is taken at these paths, and the agent's forgotten.
+    pub mine: Option<Selection>,
+}
+
+/// What was done with the changes that were selected.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// Paths that are now as the agent has them, also what came along with a selected one.
+    #[serde(serialize_with = "paths::all")]
+    pub applied: Vec<PathBuf>,
+    /// Paths that have both changes: the agent's and the workspace's.
+    #[serde(serialize_with = "paths::all")]
+    pub merged: Vec<PathBuf>,
+    /// Paths that stayed as they are in the workspace, and whose change the agent has lost.
+    #[serde(serialize_with = "paths::all")]
+    pub dropped: Vec<PathBuf>,
+    /// Paths that were left, and why.
+    #[serde(serialize_with = "paths::each")]
+    pub conflicts: Vec<(PathBuf, Conflict)>,
+    /// Paths that were left because other programs would run them, and the reason.
+    #[serde(serialize_with = "paths::each")]
+    pub held_back: Vec<(PathBuf, &'static str)>,
+}
+
+/// What taking back has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undone {
+    /// Nothing was applied that can be taken back.
+    Nothing,
+    /// The workspace is as it was before the last apply, and the changes are the overlay's again.
+    TakenBack {
+        /// The paths.
+        restored: Vec<PathBuf>,
+    },
+    /// These were changed since: nothing was done at all.
+    Refused {
+        /// The paths.
+        changed: Vec<PathBuf>,
+    },
+}
+
+/// What is kept for taking back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Applies.
+    pub applies: usize,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Review {
+    /// Opens the journal of an overlay, and makes it if it is not there, but not the directories
+    /// above. It has to be private to the host, and outside the workspace. An apply that was
+    /// interrupted is finished or taken back.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be used, or the workspace not be put in order.
+    pub fn open(overlay: &Overlay, journal: impl AsRef<Path>) -> Result<Self, ChangesError> {
+        Self::open_with(overlay, journal.as_ref(), Fuse::new(usize::MAX))
+    }
+
+    /// As [`Self::open`], dying after some steps.
+    pub(crate) fn open_with(
+        overlay: &Overlay,
+        journal: &Path,
+        fuse: Fuse,
+    ) -> Result<Self, ChangesError> {
+        let workspace = Workspace::new(Arc::clone(overlay.lower()));
+        let journal = Journal::open(journal)?;
+        let overlay = overlay.clone();
+        let mut review = Self { overlay, workspace, journal, recovered: None, fuse };
+        review.recovered = review.recover()?;
+        Ok(review)
+    }
+
+    /// What opening has done about an apply that was interrupted.
+    pub fn recovered(&self) -> Option<&Recovered> {
+        self.recovered.as_ref()
+    }
+
+    /// What the overlay changes.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or there are too many.
+    pub fn changes(&self) -> Result<Changes, ChangesError> {
+        let mut changes = list::list(&self.overlay)?;
+        apply::find_elsewhere(&mut changes)?;
+        Ok(changes)
+    }
+
+    /// Applies the changes that are selected, with what these need.
+    ///
+    /// # Errors
+    ///
+    /// When a file changed in the very moment or something cannot be written; then nothing was
+    /// applied.
+    pub fn apply(
+        &self,
+        selection: &Selection,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ChangesError> {
+        let _lock = self.journal.lock()?;
+        let changes = self.changes()?;
+        let chosen = plan::choose(&changes.files, selection, options);
+        let mut files = Vec::new();
+        for at in &chosen.applied {
+            files.extend(changes.files.get(*at));
+        }
+        let mut applied = Applied {
+            dropped: chosen.dropped,
+            conflicts: chosen.conflicts,
+            held_back: chosen.held_back,
+            ..Applied::default()
+        };
+        if !files.is_empty() {
+            let theirs = |path: &Path| options.theirs.as_ref().is_some_and(|it| it.takes(path));
+            let entry = self.journal.begin(self.next_number()?)?;
+            applied.merged = self.perform(&changes, &files, theirs, &entry)?;
+            let names = files.iter().map(|file| file.path.clone());
+            applied.applied = names.filter(|path| !applied.merged.contains(path)).collect();
+            applied.applied.dedup();
+        }
+        if !applied.dropped.is_empty() {
+            self.overlay.discard(&applied.dropped).map_err(ChangesError::Overlay)?;
+        }
+        self.journal.trim()?;
+        Ok(applied)
+    }
+
+    fn next_number(&self) -> Result<u64, ChangesError> {
+        let last = self.journal.entries()?.last().map_or(0, |entry| entry.number);
+        Ok(last.max(self.overlay.settled()) + 1)
+    }
+
+    fn perform(
+        &self,
+        changes: &Changes,
+        files: &[&crate::FileChange],
+        theirs: impl Fn(&Path) -> bool,
+        entry: &Entry,
+    ) -> Result<Vec<PathBuf>, ChangesError> {
+        let prepared = apply::prepare(changes, files, theirs, entry);
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                entry.remove()?;
+                return Err(error);
+            }
+        };
+        self.fuse.step()?;
+        entry.write(&prepared.record)?;
+        let steps = self.executor(entry, &prepared.record);
+        let mut level = Level::Going;
+        for (at, step) in prepared.record.steps.iter().enumerate() {
+            if step.level() != level {
+                level = step.level();
+                self.fuse.step()?;
+                self.unless_failed(entry, &prepared.record, entry.mark_level(level))?;
+            }
+            let is_merged = matches!(step, Step::Put { merged: true, .. });
+            let done = steps.run(at, |path| match is_merged {
+                true => {
+                    let from = entry.merged(at);
+                    std::fs::File::open(&from).map_err(ChangesError::io("open", &from))
+                }
+                false => self.overlay.open_file(path).map_err(ChangesError::io("open", path)),
+            });
+            self.unless_failed(entry, &prepared.record, done)?;
+        }
+        self.unless_failed(entry, &prepared.record, steps.sync())?;
+        self.fuse.step()?;
+        self.unless_failed(entry, &prepared.record, entry.mark_level(Level::Placing))?;
+        for at in 0..prepared.record.steps.len() {
+            self.unless_failed(entry, &prepared.record, steps.put_in_place(at))?;
+        }
+        self.unless_failed(entry, &prepared.record, steps.sync())?;
+        self.fuse.step()?;
+        entry.mark_done()?;
+        self.finish(entry, &prepared.record)?;
+        Ok(prepared.merged)
+    }
+
+    /// After a failure all is taken back.
+    fn unless_failed(
+        &self,
+        entry: &Entry,
+        record: &Record,
+        done: Result<(), ChangesError>,
+    ) -> Result<(), ChangesError> {
+        if done.is_err() && !self.fuse.is_burnt() {
+            self.take_back(entry, record)?;
+        }
+        done
+    }
+
+    fn executor<'a>(&'a self, entry: &'a Entry, record: &'a Record) -> Executor<'a> {
+        Executor { workspace: &self.workspace, entry, record, fuse: &self.fuse }
+    }
+
+    /// Lets the overlay know that an apply is done.
+    fn finish(&self, entry: &Entry, record: &Record) -> Result<(), ChangesError> {
+        if self.overlay.settled() < record.number {
+            self.fuse.step()?;
+            let settled = self.overlay.settle(record.number, &record.settled());
+            settled.map_err(ChangesError::Overlay)?;
+        }
+        self.fuse.step()?;
+        entry.mark_settled()
+    }
+
+    /// Takes back what an apply has done that did not come to its end. Gives what stays as somebody
+    /// else has made it.
+    fn take_back(&self, entry: &Entry, record: &Record) -> Result<Vec<PathBuf>, ChangesError> {
+        let left = self.executor(entry, record).take_back()?;
+        let places = record.steps.iter().filter_map(|step| match step {
+            Step::Remove { below, .. } | Step::RemoveDir { below, .. } => Some(below.0.clone()),
+            Step::Stage { from, .. } => Some(from.0.clone()),
+            Step::Put { path, before: Some(_), .. } => {
+                // Its place before all moves.
+                let version = record.files.iter().find(|(known, ..)| known == path)?;
+                Some(version.1.as_ref()?.0.clone())
+            }
+            Step::Put { .. } | Step::MakeDir { .. } | Step::Place { .. } => None,
+        });
+        let places: Vec<PathBuf> = places.filter(|place| !left.contains(place)).collect();
+        self.fuse.step()?;
+        self.overlay.see_again(&places).map_err(ChangesError::Overlay)?;
+        self.fuse.step()?;
+        if left.is_empty() {
+            entry.remove()?
+        } else {
+            entry.leave()?
+        }
+        Ok(left)
+    }
+
+    fn recover(&self) -> Result<Option<Recovered>, ChangesError> {
+        let _lock = self.journal.lock()?;
+        let mut recovered = None;
+        for entry in self.journal.entries()? {
+            let Some(record) = entry.read()? else {
+                entry.remove()?;
+                continue;
+            };
+            if let Some(number) = entry.undoing()? {
+                let left = self.finish_undo(&entry, &record, number)?;
+                recovered = Some(Recovered::TakenBack { left });
+            } else if !entry.is_done() {
+                let left = self.take_back(&entry, &record)?;
+                recovered = Some(Recovered::TakenBack { left });
+            } else if !entry.is_settled() {
+                self.finish(&entry, &record)?;
+                recovered = Some(Recovered::Finished);
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// Takes the last apply back, if nothing of it was changed since: the workspace is what it was,
+    /// and the changes are the overlay's again. What the agent has made meanwhile at such a path
+    /// stays in the overlay. A file that had several hard links is one of its own afterwards.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be read or written; then it is done when the review is opened next.
+    pub fn undo(&self) -> Result<Undone, ChangesError> {
+        let _lock = self.journal.lock()?;
+        let entries = self.journal.entries()?;
+        let Some(entry) = entries.last() else { return Ok(Undone::Nothing) };
+        let Some(record) = entry.read()? else { return Ok(Undone::Nothing) };
+        let changed = undo::changed_since(&self.workspace, &record)?;
+        if !changed.is_empty() {
+            return Ok(Undone::Refused { changed });
+        }
+        undo::keep_again(&self.workspace, entry, &record)?;
+        self.fuse.step()?;
+        let number = self.next_number()?;
+        entry.mark_undoing(number)?;
+        let left = self.finish_undo(entry, &record, number)?;
+        let settled = record.settled();
+        let moved = settled.moved.into_iter().flat_map(|(from, to)| [from, to]);
+        let all = settled.gone.into_iter().chain(moved).chain(settled.directories);
+        let mut restored: Vec<PathBuf> = all.chain(settled.files).collect();
+        restored.retain(|path| !left.contains(path));
+        restored.sort();
+        restored.dedup();
+        Ok(Undone::TakenBack { restored })
+    }
+
+    fn finish_undo(
+        &self,
+        entry: &Entry,
+        record: &Record,
+        number: u64,
+    ) -> Result<Vec<PathBuf>, ChangesError> {
+        let left = self.executor(entry, record).take_back()?;
+        if self.overlay.settled() < number {
+            self.fuse.step()?;
+            undo::unsettle(&self.overlay, entry, record, number)?;
+        }
+        self.fuse.step()?;
+        if left.is_empty() {
+            entry.remove()?
+        } else {
+            entry.leave()?
+        }
+        Ok(left)
+    }
+
+    /// Forgets the changes that are selected: the agent sees the workspace there again. Gives their
+    /// paths. A directory that was renamed or deleted is one change with all that it held.
+    ///
+    /// # Errors
+    ///
+    /// When the overlay cannot be written; then nothing was done.
+    pub fn discard(&self, selection: &Selection) -> Result<Vec<PathBuf>, ChangesError> {
+        let _lock = self.journal.lock()?;
+        let changes = self.overlay.changes();
+        let listed = list::list(&self.overlay)?;
+        let with = listed.files.iter().filter(|file| selection.takes(&file.path));
+        let with: Vec<&PathBuf> = with.filter_map(|file| file.part_of.as_ref()).collect();
+        let chosen = changes
+            .iter()
+            .filter(|change| selection.takes(&change.path) || with.contains(&&change.path));
+        let chosen: Vec<PathBuf> = chosen.map(|change| change.path.clone()).collect();
+        // Below a directory that goes, all goes.
+        let mut roots: Vec<PathBuf> = Vec::new();
+        for path in &chosen {
+            if !roots.iter().any(|root| path.starts_with(root)) {
+                roots.push(path.clone());
+            }
+        }
+        self.overlay.discard(&roots).map_err(ChangesError::Overlay)?;
+        let gone = changes.iter().map(|change| change.path.clone());
+        let mut gone: Vec<PathBuf> =
+            gone.filter(|path| roots.iter().any(|root| path.starts_with(root))).collect();
+        gone.dedup();
+        Ok(gone)
+    }
+
+    /// What is kept for taking back.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be read.
+    pub fn kept(&self) -> Result<Kept, ChangesError> {
+        Ok(Kept { applies: self.journal.entries()?.len(), bytes: self.journal.bytes()? })
+    }
+}

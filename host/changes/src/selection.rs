@@ -1,0 +1,82 @@
+//! Which changes are meant.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::{Changes, ChangesError};
+
+/// All changes, or those at some paths and below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// `None` = all.
+    paths: Option<Vec<PathBuf>>,
+}
+
+impl Selection {
+    /// Every change.
+    pub fn all() -> Self {
+        Self { paths: None }
+    }
+
+    /// Those at these paths, relative to the workspace, and all below them. `.` means all.
+    ///
+    /// # Errors
+    ///
+    /// When a path leads out of the workspace.
+    pub fn paths(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ChangesError> {
+        let paths = paths.into_iter().map(|path| plain(path.as_ref()));
+        Ok(Self { paths: Some(paths.collect::<Result<_, _>>()?) })
+    }
+
+    /// Whether it takes a path.
+    pub fn takes(&self, path: &Path) -> bool {
+        self.paths.as_ref().is_none_or(|paths| paths.iter().any(|it| path.starts_with(it)))
+    }
+
+    /// The paths at which and below which nothing is changed.
+    pub fn unknown(&self, changes: &Changes) -> Vec<&Path> {
+        let named = self.paths.iter().flatten().map(PathBuf::as_path);
+        let known = |path: &Path| changes.files().iter().any(|file| file.path.starts_with(path));
+        named.filter(|path| !known(path)).collect()
+    }
+}
+
+fn plain(path: &Path) -> Result<PathBuf, ChangesError> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(ChangesError::NotAPath(path.to_owned()));
+            }
+        }
+    }
+    Ok(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_takes_itself_and_what_lies_below() {
+        let selection = Selection::paths(["./src/a/", "b"]).unwrap();
+        for path in ["src/a", "src/a/c", "b"] {
+            assert!(selection.takes(Path::new(path)), "{path}");
+        }
+        for path in ["src", "src/ab", "bb", "c"] {
+            assert!(!selection.takes(Path::new(path)), "{path}");
+        }
+        assert!(Selection::paths(["."]).unwrap().takes(Path::new("x")));
+        assert!(Selection::all().takes(Path::new("x")));
+        let nothing: [&str; 0] = [];
+        assert!(!Selection::paths(nothing).unwrap().takes(Path::new("x")));
+    }
+
+    #[test]
+    fn a_path_out_of_the_workspace_is_refused() {
+        for path in ["..", "a/../b", "/etc"] {
+            assert!(matches!(Selection::paths([path]), Err(ChangesError::NotAPath(_))), "{path}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Whole reviews: a workspace, an overlay that is written as guests write it, and a journal.
+
+mod attacks;
+mod conflicts;
+mod kills;
+mod lists;
+mod random;
+mod world;

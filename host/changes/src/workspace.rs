@@ -1,0 +1,171 @@
+//! The workspace, by handles: one name at a time, never through a link, so that no path leads out
+//! of it, whatever is swapped meanwhile.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use belljar_sandbox::Original;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::Node;
+
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The workspace's directory, held open.
+#[derive(Debug, Clone)]
+pub(crate) struct Workspace {
+    root: Arc<File>,
+}
+
+/// What something is, so far as it can be told without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    kind: u32,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    pub(crate) modified: (i64, u32),
+    pub(crate) changed: (i64, u32),
+    pub(crate) mode: u32,
+    device: u64,
+}
+
+impl State {
+    #[expect(clippy::unnecessary_cast, reason = "the widths differ between platforms")]
+    #[expect(clippy::useless_conversion, reason = "the widths differ between platforms")]
+    pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
+        Self {
+            kind: u32::from(stat.st_mode) & 0o170_000,
+            inode: stat.st_ino as u64,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime as i64, u32::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+            changed: (stat.st_ctime as i64, u32::try_from(stat.st_ctime_nsec).unwrap_or(0)),
+            mode: u32::from(stat.st_mode) & 0o777,
+            device: stat.st_dev as u64,
+        }
+    }
+
+    pub(crate) fn node(&self) -> Node {
+        match FileType::from_raw_mode(self.kind as rustix::fs::RawMode) {
+            FileType::RegularFile => Node::File,
+            FileType::Directory => Node::Directory,
+            FileType::Symlink => Node::Link,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Node::Special,
+        }
+    }
+
+    /// Whether it is the same thing with the same content, by what file systems say. Devices get
+    /// other numbers when a machine starts anew.
+    pub(crate) fn is_as(&self, original: &Original) -> bool {
+        let time = |(seconds, nanoseconds): (i64, u32)| {
+            let whole = std::time::Duration::from_secs(seconds.unsigned_abs());
+            let epoch = std::time::SystemTime::UNIX_EPOCH;
+            let begun =
+                if seconds < 0 { epoch.checked_sub(whole) } else { epoch.checked_add(whole) };
+            begun?.checked_add(std::time::Duration::from_nanos(nanoseconds.into()))
+        };
+        self.inode == original.identity.1
+            && self.size == original.size
+            && (self.node() == Node::Directory) == original.directory
+            && time(self.modified) == Some(original.modified)
+            && time(self.changed) == Some(original.changed)
+    }
+
+    /// Whether it is the same thing, and nothing of it changed since.
+    pub(crate) fn is_still(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    /// Whether both lie on one file system.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        self.device == other.device
+    }
+
+    /// Whether it is the same thing, maybe under another name: moving changes its last time.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.kind, self.inode, self.device) == (other.kind, other.inode, other.device)
+    }
+}
+
+impl Workspace {
+    pub(crate) fn new(root: Arc<File>) -> Self {
+        Self { root }
+    }
+
+    /// A directory.
+    pub(crate) fn dir(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let mut dir = openat(self.root.as_fd(), ".", DIRECTORY, Mode::empty())?;
+        for name in path {
+            dir = openat(&dir, name, DIRECTORY, Mode::empty())?;
+        }
+        Ok(dir)
+    }
+
+    /// The directory that holds a path, and the name there.
+    pub(crate) fn above<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        Ok((self.dir(path.parent().unwrap_or(Path::new("")))?, name))
+    }
+
+    /// What is at a path. `None` = nothing, or no directory leads there.
+    pub(crate) fn look(&self, path: &Path) -> Result<Option<State>, Errno> {
+        let found = self.above(path).and_then(|(dir, name)| look_in(&dir, name));
+        match found {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            found => found,
+        }
+    }
+
+    /// Opens a regular file for reading.
+    pub(crate) fn open(&self, path: &Path) -> Result<(File, State), Errno> {
+        let (dir, name) = self.above(path)?;
+        open_in(&dir, name)
+    }
+
+    /// The target of a link.
+    pub(crate) fn target(&self, path: &Path) -> Result<OsString, Errno> {
+        let (dir, name) = self.above(path)?;
+        Ok(OsString::from_vec(readlinkat(&dir, name, Vec::new())?.into_bytes()))
+    }
+
+    /// The names in a directory, sorted.
+    pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, Errno> {
+        let mut names = Vec::new();
+        for entry in Dir::new(self.dir(path)?)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// What a name of a directory means.
+pub(crate) fn look_in(dir: &OwnedFd, name: &OsStr) -> Result<Option<State>, Errno> {
+    match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(State::of(&stat))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Opens a regular file of a directory, not waiting for it and not through a link.
+pub(crate) fn open_in(dir: &OwnedFd, name: &OsStr) -> Result<(File, State), Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+    let file = File::from(openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty())?);
+    let state = State::of(&rustix::fs::fstat(&file)?);
+    if state.node() == Node::File { Ok((file, state)) } else { Err(Errno::INVAL) }
+}

@@ -1,0 +1,34 @@
+//! From a path to a place, for the host: without links and protected names.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use super::rel::Rel;
+use super::view::{DirAt, View};
+use crate::imports::files::walk::{Place, Steps as _};
+
+/// A directory as guests see it. `lower`: the lower directory.
+pub(super) fn dir_at(view: &View<'_>, lower: &Arc<File>, rel: &Rel) -> io::Result<DirAt> {
+    enter(view, lower, rel.names())
+}
+
+/// The place of a path in its directory.
+pub(super) fn place_at(view: &View<'_>, lower: &Arc<File>, path: &Rel) -> io::Result<Place<DirAt>> {
+    let mut names = path.names();
+    let name = names.next_back().ok_or(io::ErrorKind::IsADirectory)?;
+    Ok(Place::of_name(enter(view, lower, names)?, name.to_owned()))
+}
+
+fn enter<'a>(
+    view: &View<'_>,
+    lower: &Arc<File>,
+    names: impl Iterator<Item = &'a OsStr>,
+) -> io::Result<DirAt> {
+    let mut dir = view.dir(&View::root(), Some(lower));
+    for name in names {
+        dir = view.enter(&dir, name)?;
+    }
+    Ok(dir)
+}
