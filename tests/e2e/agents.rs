@@ -49,7 +49,7 @@ fn a_tool_that_nobody_has_is_shown_as_missing() {
 
 #[test]
 fn a_blocked_agent_is_listed_with_its_reason() {
-    let world = World::new();
+    let world = World::without_overlays();
     world.home_file("agents/w.md", &GOOD.replace("[file_list]", "[file_write]"));
     world.run(&["agents", "list"]).exits(0).says("blocked").says("file_write");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::kit::server::{Server, key};
-use crate::kit::{Done, World};
+use crate::kit::{Done, NO_OVERLAYS, World};
 
 const FIXER: &str = "---\nname: fixer\ndescription: Fixes.\ntools: [file_read, file_edit, shell]\nhosts: [\"https://docs.test\"]\nvisibility: user-facing\n---\nYou fix.\n";
 
@@ -36,12 +36,13 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 fn config(world: &World) -> String {
-    std::fs::read_to_string(world.home().join("belljar.toml")).unwrap_or_default()
+    let text = std::fs::read_to_string(world.home().join("belljar.toml")).unwrap_or_default();
+    text.replace(NO_OVERLAYS, "")
 }
 
 #[test]
 fn the_command_that_a_blocked_agent_names_makes_it_ready_with_what_it_asks_for_and_no_more() {
-    let world = World::new();
+    let world = World::without_overlays();
     world.home_file("agents/fixer.md", FIXER);
     let calls = "[{name: file_edit, arguments: {path: a.txt, old_text: one, new_text: two}}, {name: file_write, arguments: {path: b.txt, content: x}}]";
     let script = format!(
@@ -88,7 +89,7 @@ fn the_command_that_a_blocked_agent_names_makes_it_ready_with_what_it_asks_for_a
 
 #[test]
 fn what_writes_is_left_out_of_a_read_only_grant_and_named() {
-    let world = World::new();
+    let world = World::without_overlays();
     let file = FIXER.replace("hosts:", "mounts: [{path: /workspace, access: read-write}]\nhosts:");
     world.home_file("agents/fixer.md", &file.replace("file_read,", "file_read, web_fetch,"));
     world.home_file("belljar.toml", "[defaults.user-facing]\ntools = [\"file_read\"]\n");
@@ -106,7 +107,7 @@ fn what_writes_is_left_out_of_a_read_only_grant_and_named() {
 
 #[test]
 fn what_cannot_be_granted_as_it_is_asked_stays_blocked_and_is_named() {
-    let world = World::new();
+    let world = World::without_overlays();
     let file = "---\nname: far\ndescription: d\ntools: [shell]\nmounts: [{path: /data, access: read}]\n---\nb\n";
     world.home_file("agents/far.md", file);
     let list = world.run(&["agents", "list"]).exits(0);
@@ -142,7 +143,7 @@ fn an_agent_of_a_workspace_is_granted_what_it_asks_for_from_anywhere() {
 
 #[test]
 fn a_granted_tool_brings_along_only_those_that_the_agent_asks_for() {
-    let world = World::new();
+    let world = World::without_overlays();
     world.home_file("agents/fixer.md", FIXER);
     let done = world.run(&["grant", "fixer", "--tool", "shell", "--yes"]).exits(0);
     assert_eq!(granted(&world, "fixer"), set(&["file_read", "shell"]));
@@ -254,13 +255,7 @@ fn a_whole_library_is_granted_once_and_nobody_else_has_it() {
         .run(&again)
         .exits(0)
         .complains("they will have them: `library/lib/runner`, `library/lib/*`");
-    // INV-159: all have `shell` without being asked by default, as it is on an overlay.
     let back = ["revoke", "library/lib/*", "--all", "--yes"];
-    world
-        .run(&back)
-        .exits(1)
-        .complains("`library/lib/runner` would have more, by default: `shell`");
-    world.run(&["grant", "library/lib/*", "--tool", "shell", "--yes"]).exits(0);
     world.run(&back).exits(0);
     let text = config(&world);
     assert!(!text.contains("lib/*") && text.contains("[grants.\"library/lib/runner\"]"), "{text}");
@@ -316,10 +311,11 @@ fn wrong_uses_are_refused_and_nothing_is_written() {
 
 #[test]
 fn a_tenants_agent_is_granted_what_it_asks_for_and_the_audit_log_says_so() {
-    let world = World::new();
+    let world = World::without_overlays();
     world.run(&["tenants", "add", "acme"]).exits(0);
     let home = world.tenant("acme");
     world.home_file(&format!("{home}/home/agents/fixer.md"), FIXER);
+    world.home_file(&format!("{home}/home/belljar.toml"), "");
     world.run(&["grant", "fixer", "--asked", "--tenant", "acme", "--yes"]).exits(0);
     let own = world.home().join(&home).join("home/belljar.toml");
     let text = std::fs::read_to_string(own).unwrap();

@@ -149,7 +149,7 @@ fn words(source: &str) -> &'static str {
 }
 
 fn world() -> World {
-    let world = World::new();
+    let world = World::without_overlays();
     let wasm = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/prebuilt/file_list.wasm");
     let wasm = fs::read(wasm).unwrap();
     let mut settings = format!(

@@ -24,7 +24,7 @@ fn library(world: &World) -> PathBuf {
 
 #[test]
 fn every_file_is_one_entry_with_its_status_and_what_it_gets() {
-    let world = World::new();
+    let world = World::without_overlays();
     let lib = library(&world);
     let done = world.run(&["agents", "check", "--json", lib.to_str().unwrap()]).exits(2).json();
     let entries = done.as_array().unwrap();
@@ -54,7 +54,7 @@ fn every_file_is_one_entry_with_its_status_and_what_it_gets() {
 
 #[test]
 fn the_exit_code_is_that_of_the_worst_file() {
-    let world = World::new();
+    let world = World::without_overlays();
     let lib = library(&world);
     let check = |path: &str| world.run(&["agents", "check", lib.join(path).to_str().unwrap()]);
     check("one").exits(0).says("2 files: 1 ready, 1 ready with warnings");
@@ -66,7 +66,7 @@ fn the_exit_code_is_that_of_the_worst_file() {
 
 #[test]
 fn a_table_has_a_row_for_each_library() {
-    let world = World::new();
+    let world = World::without_overlays();
     let lib = library(&world);
     let done = world.run(&["agents", "check", "--by-library", lib.to_str().unwrap()]).exits(2);
     let row = |name: &str| -> Vec<String> {
@@ -81,7 +81,7 @@ fn a_table_has_a_row_for_each_library() {
 /// A stranger's file that has the name of an agent with grants gets none of them.
 #[test]
 fn grants_count_for_the_agent_that_has_them_and_not_for_a_namesake() {
-    let world = World::new();
+    let world = World::without_overlays();
     world.home_file(
         "belljar.toml",
         "[grants.writer]\ntools = { file_read = \"allow\", file_write = \"allow\" }\n",

@@ -8,6 +8,7 @@ const WRITER: &str = "---\nname: writer\ndescription: Writes.\ntools: [file_read
 #[test]
 fn a_blocked_agent_does_not_run_until_what_it_lacks_is_granted() {
     let (world, transcript) = world();
+    world.home_file("belljar.toml", "[agents]\noverlay = 'never'\n");
     world.home_file("agents/writer.md", WRITER);
     let args = ["run", "--agent", "writer", "--transcript", &transcript, TASK];
     let done = world.run(&args).exits(4);
@@ -25,6 +26,7 @@ fn a_blocked_agent_does_not_run_until_what_it_lacks_is_granted() {
 #[test]
 fn a_partial_run_goes_on_with_what_is_granted() {
     let (world, transcript) = world();
+    world.home_file("belljar.toml", "[agents]\noverlay = 'never'\n");
     world.home_file("agents/general-purpose.md", &WRITER.replace("writer", "general-purpose"));
     world.run(&["run", "--transcript", &transcript, TASK]).exits(4);
     let done = world.run(&["run", "--partial", "--transcript", &transcript, TASK]).exits(0);

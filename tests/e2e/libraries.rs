@@ -93,7 +93,7 @@ fn git(at: &Path, args: &[&str]) -> String {
 
 #[test]
 fn a_directory_is_shown_and_installed_under_a_name_of_its_own() {
-    let world = World::new();
+    let world = World::without_overlays();
     let source = library(&world);
     let done = add(&world, &source, &["--yes"]).exits(0);
     done.says("library lib from directory")
@@ -118,7 +118,7 @@ fn a_directory_is_shown_and_installed_under_a_name_of_its_own() {
 
 #[test]
 fn without_a_terminal_nothing_is_installed_unless_it_is_said() {
-    let world = World::new();
+    let world = World::without_overlays();
     let source = library(&world);
     add(&world, &source, &[]).exits(2).says("reader").complains("nobody to ask");
     let report = add(&world, &source, &["--json"]).exits(0).json();
@@ -285,7 +285,7 @@ fn what_is_suspicious_is_shown_with_its_line() {
 
 #[test]
 fn an_update_shows_the_difference_in_rights_before_it_is_applied() {
-    let world = World::new();
+    let world = World::without_overlays();
     let source = library(&world);
     add(&world, &source, &["--yes"]).exits(0);
     world.run(&["agents", "update", "lib"]).exits(0).says("nothing changed");
@@ -339,7 +339,7 @@ fn a_file_that_was_changed_here_is_not_loaded_until_it_is_put_right() {
 
 #[test]
 fn a_library_is_removed_and_its_grants_are_named() {
-    let world = World::new();
+    let world = World::without_overlays();
     let source = library(&world);
     add(&world, &source, &["--yes"]).exits(0);
     let grant = ["grant", "library/lib/writer", "--tool", "file_write", "--yes"];

@@ -12,6 +12,7 @@ mod attribution;
 mod backup;
 mod callers;
 mod cancel;
+mod changes;
 mod chat;
 mod check;
 mod cli;

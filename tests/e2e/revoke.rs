@@ -1,11 +1,12 @@
 //! `belljar grant --tenant`, for agents that are made through the API, and `belljar revoke`.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use crate::kit::server::{Server, key};
-use crate::kit::{Done, World};
+use crate::kit::{Done, NO_OVERLAYS, World};
 
 const HELPER: &str = "---\nname: helper\ndescription: Helps.\ntools: [file_read, file_write, web_fetch]\n---\nYou help.\n";
 const FREE: &str = "---\nname: free\ndescription: Takes what it gets.\n---\nYou help.\n";
@@ -15,6 +16,8 @@ const SCRIPT: &str = "transcript: 1\neach_run: true\nagents:\n  - agent: helper\
 /// A server with a tenant `acme`, whose admin has made two agents through the API.
 fn served(world: &World, data: &[&str]) -> (Server, String) {
     world.run(&[&["tenants", "add", "acme"], data].concat()).exits(0);
+    let root = data.get(1).map_or(world.home().join("sessions"), PathBuf::from);
+    fs::write(settings(&root), NO_OVERLAYS).unwrap();
     let create = ["keys", "create", "--tenant", "acme", "--scope", "admin", "--name", "test"];
     let key = world.run(&[&create[..], data].concat()).exits(0).stdout.trim().to_owned();
     let server = Server::start(world, data);
@@ -41,7 +44,7 @@ fn grants(server: &Server, key: &str) -> Value {
 
 #[test]
 fn an_agent_that_was_made_through_the_api_is_granted_what_is_named_and_it_is_taken_back() {
-    let world = World::new();
+    let world = World::without_overlays();
     let (server, key) = served(&world, &[]);
     let own = settings(&world.home().join("sessions"));
     let tenant = |args: &[&str]| world.run(&[args, &["--tenant", "acme"]].concat());
@@ -54,7 +57,7 @@ fn an_agent_that_was_made_through_the_api_is_granted_what_is_named_and_it_is_tak
     let done = grant(&["helper", "--tool", "file_write"]).exits(2);
     done.complains("grant to that identity").complains("`library/api/helper`");
     tenant(&["explain", "library/api/helpr", "file_write"]).exits(2).complains("helper");
-    assert!(!own.exists());
+    assert_eq!(fs::read_to_string(&own).unwrap(), NO_OVERLAYS);
 
     // What the server says is missing is what the command gives.
     let said = grants(&server, &key);
@@ -68,7 +71,11 @@ fn an_agent_that_was_made_through_the_api_is_granted_what_is_named_and_it_is_tak
     let tools = "tools = [\"file_read\", \"file_write\", \"web_fetch\"]\n";
     assert!(text.contains(tools), "{text}");
     tenant(&["explain", "library/api/helper", "file_write", "/workspace/a"]).exits(0);
-    assert!(!world.home().join("belljar.toml").exists(), "the operator's own is another file");
+    assert_eq!(
+        fs::read_to_string(world.home().join("belljar.toml")).unwrap(),
+        NO_OVERLAYS,
+        "the operator's own is another file"
+    );
 
     // Of one that takes whatever it is given, only what was named is written.
     grant(&["library/api/free", "--tool", "shell=ask"]).exits(0);
@@ -91,7 +98,7 @@ fn an_agent_that_was_made_through_the_api_is_granted_what_is_named_and_it_is_tak
     assert_eq!(fs::read_to_string(&own).unwrap(), before);
     revoke(&["library/api/free", "--all"]).exits(0).complains("has no grant of its own");
     revoke(&["library/api/helper", "--all"]).exits(0);
-    assert_eq!(fs::read_to_string(&own).unwrap().trim(), "");
+    assert_eq!(fs::read_to_string(&own).unwrap().trim(), NO_OVERLAYS.trim());
     let done = revoke(&["library/api/helper", "--all"]).exits(1);
     done.complains("no grant for `library/api/helper`");
     revoke(&["library/api/helpr", "--all"]).exits(2).complains("helper");
@@ -118,7 +125,7 @@ fn an_agent_that_was_made_through_the_api_is_granted_what_is_named_and_it_is_tak
 
 #[test]
 fn the_data_root_is_named_where_a_command_reads_it() {
-    let world = World::new();
+    let world = World::without_overlays();
     let root = world.home().with_file_name("elsewhere");
     let data = ["--data", root.to_str().unwrap()];
     world.home_file("script.yaml", SCRIPT);
@@ -152,9 +159,10 @@ fn the_data_root_is_named_where_a_command_reads_it() {
 
 #[test]
 fn what_grant_gave_revoke_takes_back_and_the_comments_stay() {
-    let world = World::new();
+    let world = World::without_overlays();
     let text = "# my settings\n\n[grants.free] # for now\nhosts = [\"https://a.test\"] # one\n";
     let path = world.home_file("belljar.toml", text);
+    let text = &*fs::read_to_string(&path).unwrap();
     let free = FREE.replace("---\nYou", "visibility: user-facing\n---\nYou");
     world.home_file("agents/free.md", &free);
     let words = ["--tool", "shell", "--host", "https://b.test", "--limit", "steps=50"];
@@ -182,16 +190,16 @@ fn what_grant_gave_revoke_takes_back_and_the_comments_stay() {
 
 #[test]
 fn a_grant_for_an_agent_that_is_not_there_yet_is_said_to_be_one() {
-    let world = World::new();
+    let world = World::without_overlays();
     let grant = ["grant", "later", "--tool", "shell", "--yes"];
     world.run(&grant).exits(2).complains("`--absent`");
-    assert_eq!(world.home_state(), []);
+    let config = || fs::read_to_string(world.home().join("belljar.toml")).unwrap();
+    assert_eq!(config(), NO_OVERLAYS);
     let done = world.run(&[&grant[..], &["--absent"]].concat()).exits(0);
     done.complains("there is no agent `home/later` yet");
-    let text = fs::read_to_string(world.home().join("belljar.toml")).unwrap();
-    assert_eq!(text, "[grants.later]\nadd_tools = [\"shell\"]\n");
+    assert!(config().ends_with("\n[grants.later]\nadd_tools = [\"shell\"]\n"), "{}", config());
     world.run(&["revoke", "later", "--tool", "shell", "--yes"]).exits(0);
-    assert_eq!(fs::read_to_string(world.home().join("belljar.toml")).unwrap(), "");
+    assert_eq!(config(), NO_OVERLAYS);
     // What others have by default is not written down for it.
     let defaults = "[defaults.user-facing]\nhosts = [\"https://a.test\"]\nmounts = []\n";
     world.home_file("belljar.toml", defaults);

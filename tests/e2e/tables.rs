@@ -227,8 +227,8 @@ fn what_is_said_on_a_terminal_breaks_between_words() {
         "agents/wants.md",
         "---\nname: wants\ndescription: d\ntools: [file_read, file_write, shell]\n---\nx\n",
     );
-    let model =
-        "[models.main]\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n";
+    let model = "[models.main]\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n\
+         [agents]\noverlay = 'never'\n";
     world.home_file("belljar.toml", model);
     let whole = world.run(&["run", "--agent", "wants", "task"]).exits(4).stderr;
     let words: Vec<&str> = whole.split_whitespace().collect();

@@ -120,6 +120,7 @@ fn a_team_with_a_blocked_or_unknown_agent_starts_nothing() {
         "teams/blocked.yaml",
         &TEAM.replace("report", "blocked").replace("summarizer", "w"),
     );
+    world.home_file("belljar.toml", "[agents]\noverlay = 'never'\n");
     world.home_file(
         "teams/gone.yaml",
         &TEAM.replace("report", "gone").replace("summarizer", "summarzer"),

@@ -41,7 +41,7 @@ fn a_full_disk_is_named_and_half_a_file_is_not_left() {
         "{setup} && {{ \"$0\" \"$@\" 2>/dev/null || true; }} && test ! -e \"$SMALL/belljar.toml\""
     );
     on_small_disk(&world, "64k", &look, &["init", "--no-model"]).unwrap().exits(1);
-    let grant = ["grant", "general-purpose", "--tool", "shell", "--yes"];
+    let grant = ["grant", "general-purpose", "--host", "https://a.test", "--yes"];
     let done = on_small_disk(&world, "64k", &setup, &grant).unwrap().exits(1);
     done.complains("failed to write").complains("make room there");
 }
@@ -124,6 +124,9 @@ fn a_home_that_cannot_be_written_is_named_with_another_way() {
 #[test]
 fn without_a_terminal_what_would_be_asked_is_refused_with_what_to_write() {
     let world = World::new();
-    world.home_file("agents/a.md", "---\nname: a\ndescription: d\ntools: [shell]\n---\nb\n");
+    world.home_file(
+        "agents/a.md",
+        "---\nname: a\ndescription: d\ntools: [web_fetch]\nhosts: ['https://a.test']\n---\nb\n",
+    );
     world.run(&["grant", "a", "--asked"]).exits(2).complains("`--yes`");
 }

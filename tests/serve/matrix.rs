@@ -68,7 +68,7 @@ fn path(route: &Route, target: &str) -> String {
 fn body(route: &Route, target: &str) -> Option<Value> {
     match route.op {
         Op::Chat | Op::Preview => Some(json!({ "session": session(target), "text": "more" })),
-        Op::Cancel => Some(json!({})),
+        Op::Cancel | Op::ApplyChanges | Op::DiscardChanges | Op::UndoApply => Some(json!({})),
         Op::Answer => Some(json!({ "answer": "yes" })),
         Op::CreateAgent => Some(json!({ "slug": "new", "text": crate::kit::agent("new") })),
         Op::ReplaceAgent => Some(json!({ "text": crate::kit::agent("kept") })),

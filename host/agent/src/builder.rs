@@ -10,11 +10,12 @@ use belljar_definition::{
 };
 use belljar_model::{ChatModel, Models};
 use belljar_policy::{Shown, ShownPath as _};
-use belljar_sandbox::{Sandbox, SecretStore};
+use belljar_sandbox::{OverlayPool, OverlayQuota, Sandbox, SecretStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::events::EventSink;
 use crate::host::Host;
+use crate::layers::Layers;
 use crate::outcome::Outcome;
 use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve};
 use crate::run::{RunSpec, run};
@@ -26,6 +27,7 @@ pub struct Agent {
     host: Host,
     agent: Arc<ResolvedAgent>,
     workspace: PathBuf,
+    layers: Option<Layers>,
 }
 
 /// Makes an [`Agent`]. Its rights are what its file asks for and what the settings grant, as on the
@@ -39,6 +41,7 @@ pub struct AgentBuilder {
     tools: Vec<StockTool>,
     models: Option<Models>,
     settings: String,
+    layers: Option<Layers>,
     secrets: SecretStore,
     asker: Option<Arc<dyn Asker>>,
     /// The first problem.
@@ -120,6 +123,7 @@ impl Agent {
             tools: Vec::new(),
             models: None,
             settings: String::new(),
+            layers: None,
             secrets: SecretStore::default(),
             asker: None,
             problem: None,
@@ -139,6 +143,7 @@ impl Agent {
         cancel: CancellationToken,
     ) -> Outcome {
         let spec = RunSpec::new(Arc::clone(&self.agent), task, self.workspace.clone());
+        let spec = RunSpec { layers: self.layers.clone(), ..spec };
         run(&self.host, spec, events, cancel).await
     }
 
@@ -206,6 +211,15 @@ impl AgentBuilder {
         self
     }
 
+    /// Lets the agent write where no grant lets it: to an overlay of the workspace, whose layer lies in
+    /// this directory. It stays from run to run; [`Agent::layers`] has it. Default: it only reads.
+    pub fn overlay_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        let none = OverlayQuota { bytes: 0, files: 0 };
+        let pool = OverlayPool::new(OverlayQuota::default(), none);
+        self.layers = Some(Layers::at(directory.into(), pool));
+        self
+    }
+
     /// The values of secrets; which of them are used is for the grants to say.
     pub fn secrets(mut self, secrets: SecretStore) -> Self {
         self.secrets = secrets;
@@ -230,7 +244,9 @@ impl AgentBuilder {
         let first = self.files.first().ok_or(AgentBuildError::NoAgent)?.path.clone();
         let models = self.models.ok_or(AgentBuildError::NoModel)?;
         let toml = (Path::new("belljar.toml"), self.settings.as_str());
-        let settings = Settings::parse(Some(toml), None, None).map_err(AgentBuildError::Invalid)?;
+        let mut settings =
+            Settings::parse(Some(toml), None, None).map_err(AgentBuildError::Invalid)?;
+        settings.overlays.by_default &= self.layers.is_some();
         let tools = ToolCatalogue::stock(self.tools, &settings);
         let library = Library::open(Vec::new(), tools.known(), false);
         library.besides(self.files);
@@ -254,7 +270,7 @@ impl AgentBuilder {
             return Err(AgentBuildError::Blocked { agent: agent.id.to_string(), reasons });
         }
         let workspace = crate::rights::resolve::canonical(&self.workspace)?;
-        Ok(Agent { host, agent: Arc::new(agent), workspace })
+        Ok(Agent { host, agent: Arc::new(agent), workspace, layers: self.layers })
     }
 
     fn add(&mut self, path: PathBuf, bytes: Vec<u8>) {
@@ -269,6 +285,13 @@ impl AgentBuilder {
 
     fn fail(&mut self, problem: AgentBuildError) {
         self.problem.get_or_insert(problem);
+    }
+}
+
+impl Agent {
+    /// Its overlays, where [`AgentBuilder::overlay_in`] gave it a place for them.
+    pub fn layers(&self) -> Option<&Layers> {
+        self.layers.as_ref()
     }
 }
 

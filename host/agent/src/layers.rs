@@ -1,7 +1,7 @@
 //! The overlays of one session: a layer for each directory that its agents see through an overlay.
 //!
 //! ```text
-//! DIR/0/mount   where agents see the directory, a line; then its path
+//! DIR/0/mount   where agents see the directory and its inode, a line; then its path
 //! DIR/0/held    what the layer holds, as long as nobody has it open
 //! DIR/0/layer   what was changed
 //! DIR/0/journal what was applied of it, and how it was before
@@ -17,6 +17,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -68,7 +69,7 @@ pub enum LayersError {
     /// A file or directory of belljar's own.
     #[error("failed to {what} `{}`: {source}", path.shown())]
     Io {
-        /// What was tried.
+        /// The step that was tried.
         what: &'static str,
         /// Where.
         path: PathBuf,
@@ -78,6 +79,9 @@ pub enum LayersError {
     /// The overlay itself.
     #[error(transparent)]
     Overlay(#[from] OverlayError),
+    /// Another directory has its path by now.
+    #[error("`{}` is another directory than the one that was changed", .0.shown())]
+    Moved(PathBuf),
     /// The session has an overlay of too many directories.
     #[error("a session has at most {MAX_LAYERS} overlays")]
     TooMany,
@@ -126,8 +130,8 @@ impl Layers {
         }
     }
 
-    /// Ends a subagent's own layers: what it changed is merged into its parent's, or dropped. Says
-    /// what came of it, a line for each directory. Nobody has an overlay of them any more.
+    /// Ends the layers of a subagent: what it changed is merged into those of its parent, or dropped.
+    /// Gives the result, a line for each directory. Nobody has an overlay of them any more.
     pub(crate) fn end(&self, merge: bool, name: &str) -> Vec<String> {
         let Some(parent) = &self.0.parent else { return Vec::new() };
         let mut forks = self.0.forks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,12 +173,10 @@ impl Layers {
             return Ok(layer.overlay.clone());
         }
         let known = known(&self.0.dir)?;
-        let found = known.iter().find(|(_, _, lower)| *lower == mount.host);
-        let number = match found {
-            Some((number, ..)) => *number,
-            None => self.make(&known, mount)?,
+        let layer = match known.into_iter().find(|known| known.lower == mount.host) {
+            Some(known) => self.open(known)?,
+            None => self.open(self.make(&self::known(&self.0.dir)?, mount)?)?,
         };
-        let layer = self.open(number, mount.guest.clone(), mount.host.clone())?;
         let overlay = layer.overlay.clone();
         open.insert(mount.host.clone(), layer);
         Ok(overlay)
@@ -187,9 +189,9 @@ impl Layers {
     /// When one of them cannot be opened.
     pub fn present(&self) -> Result<Vec<Layer>, LayersError> {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        for (number, guest, lower) in known(&self.0.dir)? {
-            if let Entry::Vacant(place) = open.entry(lower) {
-                let layer = self.open(number, guest, place.key().clone())?;
+        for known in known(&self.0.dir)? {
+            if let Entry::Vacant(place) = open.entry(known.lower.clone()) {
+                let layer = self.open(known)?;
                 place.insert(layer);
             }
         }
@@ -216,32 +218,30 @@ impl Layers {
         mounts.map(|mount| Ok((mount.guest.clone(), self.overlay(mount)?))).collect()
     }
 
-    fn make(
-        &self,
-        known: &[(usize, GuestPath, PathBuf)],
-        mount: &Mount,
-    ) -> Result<usize, LayersError> {
-        let number = known.iter().map(|(number, ..)| number + 1).max().unwrap_or(0);
+    fn make(&self, known: &[Known], mount: &Mount) -> Result<Known, LayersError> {
+        let number = known.iter().map(|known| known.number + 1).max().unwrap_or(0);
         if number >= MAX_LAYERS {
             return Err(LayersError::TooMany);
         }
+        let inode = fs::metadata(&mount.host).map_err(failed("look at", &mount.host))?.ino();
         let dir = self.0.dir.join(number.to_string());
         create_private(&dir).map_err(failed("make", &dir))?;
-        let mut text = format!("{}\n", mount.guest).into_bytes();
+        let mut text = format!("{}\t{inode}\n", mount.guest).into_bytes();
         text.extend(mount.host.as_os_str().as_bytes());
         let path = dir.join(MOUNT);
         write(&path, &text).map_err(failed("write", &path))?;
-        Ok(number)
+        Ok(Known { number, guest: mount.guest.clone(), inode, lower: mount.host.clone() })
     }
 
-    fn open(
-        &self,
-        number: usize,
-        guest: GuestPath,
-        lower: PathBuf,
-    ) -> Result<Layer, LayersError> {
+    fn open(&self, known: Known) -> Result<Layer, LayersError> {
+        let Known { number, guest, inode, lower } = known;
         let dir = self.0.dir.join(number.to_string());
         let overlay = Overlay::open_in(&lower, dir.join(LAYER), &self.0.pool)?;
+        // Asked of what is open: nothing else is read or applied to.
+        let opened = overlay.lower().metadata().map_err(failed("look at", &lower))?;
+        if opened.ino() != inode {
+            return Err(LayersError::Moved(lower));
+        }
         // From now on it may hold more.
         let _ = fs::remove_file(dir.join(HELD));
         Ok(Layer { guest, lower, overlay, journal: dir.join(JOURNAL), number })
@@ -280,13 +280,15 @@ impl Inner {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         for layer in std::mem::take(&mut *open).into_values() {
             let dir = self.dir.join(layer.number.to_string());
+            layer.overlay.finish();
             let held = layer.overlay.used();
             if held.files == 0 && held.bytes == 0 && !layer.journal.exists() {
                 // What stays is an overlay without a change, of which nothing was applied.
                 let _ = fs::remove_dir_all(&dir);
             } else {
                 // Without it the layer is opened to be counted.
-                let _ = write(&dir.join(HELD), format!("{} {}", held.bytes, held.files).as_bytes());
+                let bytes = held.bytes.saturating_add(layer.overlay.base_bytes());
+                let _ = write(&dir.join(HELD), format!("{bytes} {}", held.files).as_bytes());
             }
         }
         // Only where nothing is left.
@@ -306,16 +308,13 @@ impl std::fmt::Debug for Layers {
     }
 }
 
-/// What the layers of a session hold, that lie in this directory. One that was not closed is opened
-/// to be counted; one that somebody has open counts with the lengths of its files.
+/// The amount that the layers of a session hold, which lie in this directory. One that is open, or
+/// whose process died, counts with the files that lie there: nothing is opened.
 pub fn held_in(dir: &Path) -> OverlayQuota {
     let mut all = OverlayQuota { bytes: 0, files: 0 };
-    for (number, _, lower) in known(dir).unwrap_or_default() {
-        let dir = dir.join(number.to_string());
-        let held = read_held(&dir.join(HELD)).unwrap_or_else(|| {
-            let opened = Overlay::open(&lower, dir.join(LAYER), OverlayQuota::default());
-            opened.map_or_else(|_| measured(&dir.join(LAYER)), |overlay| overlay.used())
-        });
+    for known in known(dir).unwrap_or_default() {
+        let dir = dir.join(known.number.to_string());
+        let held = read_held(&dir.join(HELD)).unwrap_or_else(|| measured(&dir.join(LAYER)));
         all.bytes = all.bytes.saturating_add(held.bytes);
         all.files = all.files.saturating_add(held.files);
     }
@@ -330,17 +329,28 @@ fn read_held(path: &Path) -> Option<OverlayQuota> {
 
 fn measured(layer: &Path) -> OverlayQuota {
     let mut held = OverlayQuota { bytes: 0, files: 0 };
-    let files = fs::read_dir(layer.join("files"));
-    for entry in files.into_iter().flatten().flatten() {
-        let length = entry.metadata().map_or(0, |found| found.len());
-        held.bytes = held.bytes.saturating_add(length);
-        held.files += 1;
+    for (name, files) in [("files", 1), ("bases", 0)] {
+        for entry in fs::read_dir(layer.join(name)).into_iter().flatten().flatten() {
+            let length = entry.metadata().map_or(0, |found| found.len());
+            held.bytes = held.bytes.saturating_add(length);
+            held.files += files;
+        }
     }
     held
 }
 
+/// A layer on disk.
+#[derive(Debug, PartialEq, Eq)]
+struct Known {
+    number: usize,
+    guest: GuestPath,
+    /// The inode of the directory: another one at the same path is not what was changed.
+    inode: u64,
+    lower: PathBuf,
+}
+
 /// The layers on disk, by their numbers. What has no mount was never opened.
-fn known(dir: &Path) -> Result<Vec<(usize, GuestPath, PathBuf)>, LayersError> {
+fn known(dir: &Path) -> Result<Vec<Known>, LayersError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -358,19 +368,20 @@ fn known(dir: &Path) -> Result<Vec<(usize, GuestPath, PathBuf)>, LayersError> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(failed("read", &path)(error)),
         };
-        if let Some((guest, lower)) = mount(&text) {
-            found.push((number, guest, lower));
+        if let Some((guest, inode, lower)) = mount(&text) {
+            found.push(Known { number, guest, inode, lower });
         }
     }
-    found.sort_by_key(|(number, ..)| *number);
+    found.sort_by_key(|known| known.number);
     Ok(found)
 }
 
-fn mount(text: &[u8]) -> Option<(GuestPath, PathBuf)> {
+fn mount(text: &[u8]) -> Option<(GuestPath, u64, PathBuf)> {
     let at = text.iter().position(|byte| *byte == b'\n')?;
-    let (guest, lower) = text.split_at(at);
-    let guest = GuestPath::new(std::str::from_utf8(guest).ok()?).ok()?;
-    Some((guest, PathBuf::from(OsStr::from_bytes(lower.get(1..)?))))
+    let (first, lower) = text.split_at(at);
+    let (guest, inode) = std::str::from_utf8(first).ok()?.split_once('\t')?;
+    let lower = PathBuf::from(OsStr::from_bytes(lower.get(1..)?));
+    Some((GuestPath::new(guest).ok()?, inode.parse().ok()?, lower))
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LayersError {
@@ -422,12 +433,33 @@ mod tests {
         assert!(!root.exists() && root.parent().unwrap().exists());
     }
 
+    /// INV-214.
+    #[test]
+    fn another_directory_at_the_same_path_is_not_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let (lower, aside) = (dir.path().join("lower"), dir.path().join("aside"));
+        fs::create_dir(&lower).unwrap();
+        let layers = Layers::at(dir.path().join("session"), pool());
+        let overlay = layers.overlay(&mounted(&lower)).unwrap();
+        overlay.write_file("a", &b"of the agent"[..]).unwrap();
+        drop(overlay);
+        layers.close();
+        fs::rename(&lower, &aside).unwrap();
+        fs::create_dir(&lower).unwrap();
+        assert!(matches!(layers.overlay(&mounted(&lower)), Err(LayersError::Moved(_))));
+        assert!(matches!(layers.present(), Err(LayersError::Moved(_))));
+        fs::remove_dir(&lower).unwrap();
+        std::os::unix::fs::symlink(&aside, &lower).unwrap();
+        // The same directory, by another way.
+        assert_eq!(layers.present().unwrap().len(), 1);
+    }
+
     #[test]
     fn a_mount_is_read_back_as_it_was_written() {
         let dir = tempfile::tempdir().unwrap();
         let name = OsStr::from_bytes(b"/a\n\xff b");
-        let text = [b"/workspace\n", name.as_bytes()].concat();
-        assert_eq!(mount(&text), Some((GuestPath::workspace(), PathBuf::from(name))));
+        let text = [b"/workspace\t7\n", name.as_bytes()].concat();
+        assert_eq!(mount(&text), Some((GuestPath::workspace(), 7, PathBuf::from(name))));
         assert_eq!(mount(b"workspace\n/a"), None);
         assert_eq!(known(&dir.path().join("nowhere")).unwrap(), []);
     }

@@ -5,17 +5,22 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use belljar_sandbox::{Digest, Original};
+
+use crate::before::Was;
 use crate::change::{Changes, Conflict, FileChange, Kind, Node};
 use crate::disk::keep;
-use crate::journal::{Entry, MOST_BYTES, Record, Step, create};
+use crate::journal::{Entry, GivenUp, MOST_BYTES, Record, Step, create};
 use crate::paths::AnyPath;
 use crate::workspace::State;
 use crate::{ChangesError, list};
 
-/// What is done, and how it will be told.
+/// The work to be done, and how it will be told.
 pub(crate) struct Prepared {
     pub(crate) record: Record,
     pub(crate) merged: Vec<PathBuf>,
+    /// Paths whose change is given up for good.
+    pub(crate) lost: Vec<PathBuf>,
 }
 
 /// Something that lies on another file system cannot be moved.
@@ -39,6 +44,7 @@ pub(crate) fn find_elsewhere(changes: &mut Changes) -> Result<(), ChangesError> 
 pub(crate) fn prepare(
     changes: &Changes,
     chosen: &[&FileChange],
+    dropped: &[PathBuf],
     theirs: impl Fn(&Path) -> bool,
     entry: &Entry,
 ) -> Result<Prepared, ChangesError> {
@@ -77,20 +83,31 @@ pub(crate) fn prepare(
     for file in &coming {
         maker.come(file, &going, &theirs)?;
     }
-    let (steps, merged) = (maker.steps, maker.merged);
-    let record = Record { steps, ..record(entry.number, whole.copied()) };
-    Ok(Prepared { record, merged })
+    let mut record = record(entry.number, whole.clone().copied());
+    record.dropped = dropped.iter().map(|path| any(path)).collect();
+    for file in whole {
+        maker.note_before(file, &mut record)?;
+    }
+    let lost = maker.give_up(dropped, &mut record)?;
+    record.steps = maker.steps;
+    Ok(Prepared { record, merged: maker.merged, lost })
+}
+
+fn node_of(original: Original) -> Node {
+    if original.directory { Node::Directory } else { Node::File }
 }
 
 fn any(path: &Path) -> AnyPath {
     AnyPath(path.to_owned())
 }
 
-/// What the overlay has to know afterwards.
+/// The facts that the overlay has to know afterwards.
 fn record<'a>(number: u64, whole: impl Iterator<Item = &'a FileChange>) -> Record {
     let (steps, gone, moved) = (Vec::new(), Vec::new(), Vec::new());
     let (directories, files) = (Vec::new(), Vec::new());
-    let mut record = Record { number, steps, gone, moved, directories, files };
+    let (befores, dropped, given_up) = (Vec::new(), Vec::new(), Vec::new());
+    let mut record =
+        Record { number, steps, gone, moved, directories, files, befores, dropped, given_up };
     for file in whole {
         let version = |below: Option<&PathBuf>| {
             (any(&file.path), below.map(|below| any(below)), file.mode_after.unwrap_or(0o644))
@@ -206,15 +223,100 @@ impl Maker<'_> {
         let to = self.entry.kept(at);
         let state = self.changes.workspace.look(path).map_err(ChangesError::io("look at", path))?;
         let size = state.map_or(0, |state| state.size);
-        let bytes = self.bytes.saturating_add(size);
-        if bytes > MOST_BYTES {
-            return Err(ChangesError::TooLarge { bytes, most: MOST_BYTES });
-        }
+        self.has_room(size)?;
         let kept = keep(&self.changes.workspace, path, &to)?;
         Ok(kept.map(|(state, kept, size)| {
             self.bytes += size;
             (state, kept)
         }))
+    }
+
+    fn has_room(&self, size: u64) -> Result<(), ChangesError> {
+        let bytes = self.bytes.saturating_add(size);
+        if bytes > MOST_BYTES {
+            return Err(ChangesError::TooLarge { bytes, most: MOST_BYTES });
+        }
+        Ok(())
+    }
+
+    /// Copies what is not in the workspace, for taking back.
+    fn copy(&mut self, path: &Path, mut from: File, to: &Path) -> Result<(), ChangesError> {
+        let size = from.metadata().map_err(ChangesError::io("look at", path))?.len();
+        self.has_room(size)?;
+        let mut copy = create(to).map_err(ChangesError::io("write", to))?;
+        self.bytes +=
+            std::io::copy(&mut from, &mut copy).map_err(ChangesError::io("keep", path))?;
+        Ok(())
+    }
+
+    /// Keeps what the agent began with, with its text where the workspace has another one.
+    fn note_before(&mut self, file: &FileChange, record: &mut Record) -> Result<(), ChangesError> {
+        let (Some(below), Some(original)) = (&file.below, &file.original) else { return Ok(()) };
+        let same = if original.directory {
+            file.conflict.is_none()
+        } else {
+            let failed = |errno| ChangesError::io("look at", below)(errno);
+            let now = self.changes.workspace.look(below).map_err(failed)?;
+            let as_before = now.is_some_and(|now| now.is_as(original));
+            as_before || self.has_digest(below, original.digest.as_ref())?
+        };
+        let base = original.digest.filter(|_| !same);
+        let base = base.and_then(|digest| self.changes.overlay.base(&digest).ok());
+        let has_base = base.is_some();
+        if let Some(base) = base {
+            self.copy(below, base, &self.entry.base(record.befores.len()))?;
+        }
+        record.befores.push(Was::new(below.clone(), original, same, has_base));
+        Ok(())
+    }
+
+    fn has_digest(&self, path: &Path, wanted: Option<&Digest>) -> Result<bool, ChangesError> {
+        let opened = wanted.and_then(|_| self.changes.workspace.open(path).ok());
+        let Some((file, _)) = opened else { return Ok(false) };
+        let found = list::digest(&file).map_err(ChangesError::io("read", path))?;
+        Ok(Some(&found) == wanted)
+    }
+
+    /// Keeps the changes at these paths and below. Gives the paths of those that cannot be kept.
+    fn give_up(
+        &mut self,
+        dropped: &[PathBuf],
+        record: &mut Record,
+    ) -> Result<Vec<PathBuf>, ChangesError> {
+        let changes = self.changes;
+        let whole = changes.files.iter().filter(|file| file.part_of.is_none());
+        let mut lost: Vec<PathBuf> = Vec::new();
+        for file in whole.filter(|file| dropped.iter().any(|path| file.path.starts_with(path))) {
+            let is_new = file.kind != Kind::Deleted;
+            let in_lost = lost.iter().any(|path| file.path.starts_with(path));
+            // What a directory showed goes with it, and has no place then.
+            if in_lost || (is_new && file.original.map_or(file.node, node_of) == Node::Directory) {
+                lost.push(file.path.clone());
+                continue;
+            }
+            let (copied, hides) = match &file.kind {
+                Kind::Added | Kind::Modified => (true, false),
+                Kind::Renamed { modified, .. } => (*modified, true),
+                Kind::Deleted => (false, true),
+                Kind::Mode => (false, false),
+            };
+            if copied {
+                let Ok(content) = changes.overlay.open_file(&file.path) else {
+                    lost.push(file.path.clone());
+                    continue;
+                };
+                self.copy(&file.path, content, &self.entry.dropped(record.given_up.len()))?;
+            }
+            self.note_before(file, record)?;
+            record.given_up.push(GivenUp {
+                path: any(&file.path),
+                file: is_new.then_some(file.mode_after.unwrap_or(0o644)),
+                copied,
+                below: file.below.as_deref().map(any),
+                hides,
+            });
+        }
+        Ok(lost)
     }
 
     fn come(
@@ -261,6 +363,10 @@ impl Maker<'_> {
                 copy.sync_all()
             };
             write().map_err(ChangesError::io("write", &to))?;
+            // The agent's own goes back into the overlay some day.
+            let own = self.changes.overlay.open_file(&file.path);
+            let own = own.map_err(ChangesError::io("open", &file.path))?;
+            self.copy(&file.path, own, &self.entry.again(at))?;
             File::open(&to).map_err(ChangesError::io("read", &to))?
         } else {
             self.changes

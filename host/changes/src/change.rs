@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use belljar_policy::ShownPath as _;
 use belljar_sandbox::{Original, Overlay};
@@ -17,10 +17,10 @@ pub struct FileChange {
     /// Where the agent sees it, relative to the workspace.
     #[serde(serialize_with = "paths::serialize")]
     pub path: PathBuf,
-    /// What is different.
+    /// The difference.
     #[serde(flatten)]
     pub kind: Kind,
-    /// What it is; of what was deleted: what it was.
+    /// The thing as it is; of what was deleted: as it was.
     pub node: Node,
     /// It is no text, or larger than [`crate::MAX_TEXT`]: its lines are not counted.
     pub binary: bool,
@@ -55,7 +55,7 @@ pub struct FileChange {
     pub(crate) original: Option<Original>,
 }
 
-/// What is different.
+/// The difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "change")]
 pub enum Kind {
@@ -77,7 +77,7 @@ pub enum Kind {
     Mode,
 }
 
-/// What something is.
+/// The kind of a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Node {
@@ -125,13 +125,13 @@ pub struct Stat {
     pub added: u64,
     /// Lines that are gone.
     pub removed: u64,
-    /// Changes that other programs would run or act on.
+    /// Those of them that other programs would run or act on.
     pub run_later: usize,
     /// Changes that cannot be applied.
     pub conflicts: usize,
 }
 
-/// What an overlay changes, sorted by path; a directory stands before what it holds.
+/// The changes of an overlay, sorted by path; a directory stands before what it holds.
 #[derive(Clone)]
 pub struct Changes {
     pub(crate) files: Vec<FileChange>,
@@ -162,10 +162,11 @@ impl Changes {
     pub fn stat(&self) -> Stat {
         let mut stat = Stat::default();
         for file in &self.files {
-            stat.files += usize::from(file.node != Node::Directory);
+            let counts = file.node != Node::Directory;
+            stat.files += usize::from(counts);
             stat.added += file.added;
             stat.removed += file.removed;
-            stat.run_later += usize::from(file.runs_later.is_some());
+            stat.run_later += usize::from(counts && file.runs_later.is_some());
             stat.conflicts += usize::from(file.conflict.is_some());
         }
         stat
@@ -179,7 +180,13 @@ impl Changes {
     ///
     /// When a file cannot be read, or `out` takes no more.
     pub fn patch(&self, out: &mut impl Write) -> Result<(), ChangesError> {
-        self.files.iter().try_for_each(|file| self.patch_of(file, out))
+        let files = self.files.iter().filter(|file| !is_gits(&file.path));
+        files.into_iter().try_for_each(|file| self.patch_of(file, out))
+    }
+
+    /// How many changes a patch leaves out: those below `.git`, which `git apply` refuses.
+    pub fn not_in_patch(&self) -> usize {
+        self.files.iter().filter(|file| is_gits(&file.path)).count()
     }
 
     /// The part of the patch that is about one file.
@@ -190,6 +197,10 @@ impl Changes {
     pub fn patch_of(&self, file: &FileChange, out: &mut impl Write) -> Result<(), ChangesError> {
         patch::write(self, file, out)
     }
+}
+
+fn is_gits(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
 impl Serialize for Changes {

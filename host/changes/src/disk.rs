@@ -90,10 +90,14 @@ pub(crate) fn write_beside(
     if sync { file.sync_all() } else { Ok(()) }
 }
 
-/// Waits for all that is written to a file system.
+/// Waits for all that is written to a file system. Behind an OS sandbox that has no such call it waits
+/// for the directory alone: what was replaced is kept until then, and survives a process that dies.
 #[cfg(target_os = "linux")]
 pub(crate) fn sync_disk(on_it: impl AsFd) -> Result<(), Errno> {
-    rustix::fs::syncfs(on_it)
+    match rustix::fs::syncfs(&on_it) {
+        Err(Errno::NOSYS | Errno::PERM) => rustix::fs::fsync(on_it),
+        synced => synced,
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -102,7 +106,7 @@ pub(crate) fn sync_disk(_: impl AsFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What a step keeps: copies the content, and says what it was.
+/// The copy that a step keeps: copies the content, and says what it was.
 pub(crate) fn keep(
     workspace: &Workspace,
     path: &Path,

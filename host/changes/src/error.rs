@@ -11,7 +11,7 @@ pub enum ChangesError {
     /// A directory or file could not be read or written.
     #[error("failed to {what} `{}`: {source}", path.shown())]
     Io {
-        /// What was tried.
+        /// The step that was tried.
         what: &'static str,
         /// Where: in the workspace, or in the journal.
         path: PathBuf,
@@ -40,12 +40,12 @@ pub enum ChangesError {
         "more than {0} files are changed: discard what was not meant, such as a build's output"
     )]
     TooMany(usize),
-    /// What would have to be kept for taking it back is too large.
+    /// The copy that would have to be kept for taking it back is too large.
     #[error(
         "{bytes} bytes would have to be kept to take this back, of at most {most}: apply fewer paths"
     )]
     TooLarge {
-        /// What it is.
+        /// Its size.
         bytes: u64,
         /// The bound.
         most: u64,
@@ -55,7 +55,7 @@ pub enum ChangesError {
     Journal {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
 }

@@ -14,6 +14,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::ChangesError;
+use crate::before::Was;
 use crate::paths::AnyPath;
 use crate::workspace::State;
 
@@ -34,7 +35,7 @@ pub(crate) enum Step {
     RemoveDir { below: AnyPath, mode: u32 },
     /// A directory comes.
     MakeDir { path: AnyPath },
-    /// What left its place gets another. `stage`: the index of the step.
+    /// A thing that left its place gets another. `stage`: the index of the step.
     Place { stage: usize, before: State, to: AnyPath },
     /// A content comes, in the place of what is there.
     Put { path: AnyPath, before: Option<(State, Kept)>, mode: u32, digest: String, merged: bool },
@@ -44,7 +45,7 @@ pub(crate) enum Step {
 /// all went away is not what was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// What goes, goes.
+    /// A thing that goes, goes.
     Going,
     /// All has gone; directories and what was moved come, contents are written beside.
     Coming,
@@ -52,7 +53,7 @@ pub(crate) enum Level {
     Placing,
 }
 
-/// What was there.
+/// The thing that was there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Kept {
     /// A file; its content lies under the step's index.
@@ -71,6 +72,29 @@ pub(crate) struct Record {
     pub(crate) directories: Vec<AnyPath>,
     /// With the places of what they are versions of, and permissions.
     pub(crate) files: Vec<(AnyPath, Option<AnyPath>, u32)>,
+    /// The state that the agent began with, by place.
+    #[serde(default)]
+    pub(crate) befores: Vec<Was>,
+    /// Paths whose change is given up.
+    #[serde(default)]
+    pub(crate) dropped: Vec<AnyPath>,
+    /// The changes there that can be the agent's again.
+    #[serde(default)]
+    pub(crate) given_up: Vec<GivenUp>,
+}
+
+/// A change that was given up for what the workspace has.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct GivenUp {
+    pub(crate) path: AnyPath,
+    /// Of a file: its permissions.
+    pub(crate) file: Option<u32>,
+    /// Its content is kept, under the index of this.
+    pub(crate) copied: bool,
+    /// The place that it is a version of.
+    pub(crate) below: Option<AnyPath>,
+    /// That is hidden.
+    pub(crate) hides: bool,
 }
 
 impl Step {
@@ -92,7 +116,13 @@ impl Record {
             moved: self.moved.iter().map(|(from, to)| (from.0.clone(), to.0.clone())).collect(),
             directories: paths(&self.directories),
             files: self.files.iter().map(|(path, ..)| path.0.clone()).collect(),
+            dropped: paths(&self.dropped),
         }
+    }
+
+    /// The state that the agent began with at a place, with its index.
+    pub(crate) fn was(&self, place: &Path) -> Option<(usize, &Was)> {
+        self.befores.iter().enumerate().find(|(_, was)| was.place.0 == place)
     }
 }
 
@@ -108,6 +138,9 @@ pub(crate) struct Entry {
     dir: PathBuf,
     pub(crate) number: u64,
 }
+
+/// The directories of one that have contents.
+const CONTENTS: [&str; 5] = ["kept", "merged", "again", "bases", "dropped"];
 
 const RECORD: &str = "record";
 const LEVEL: &str = "level";
@@ -151,12 +184,27 @@ impl Journal {
         Ok(entries)
     }
 
+    /// The highest number that one has had, also one of which something was left: its names may still
+    /// lie in the workspace.
+    pub(crate) fn last_number(&self) -> Result<u64, ChangesError> {
+        let failed = |error| ChangesError::io("list", &self.dir)(error);
+        let mut last = 0;
+        for entry in self.dir.read_dir().map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let name = name.to_str().unwrap_or_default();
+            let number = name.strip_prefix(LEFT).unwrap_or(name);
+            let number = number.split(|it: char| !it.is_ascii_digit()).next().unwrap_or_default();
+            last = last.max(number.parse().unwrap_or(0));
+        }
+        Ok(last)
+    }
+
     /// Begins one.
     pub(crate) fn begin(&self, number: u64) -> Result<Entry, ChangesError> {
         let dir = self.dir.join(number.to_string());
         let failed = |error: io::Error| ChangesError::io("make", &dir)(error);
         make_dir(&dir).map_err(failed)?;
-        for name in ["kept", "merged", "again"] {
+        for name in CONTENTS {
             make_dir(&dir.join(name)).map_err(failed)?;
         }
         Ok(Entry { dir, number })
@@ -204,6 +252,16 @@ impl Entry {
         self.dir.join("again").join(at.to_string())
     }
 
+    /// Where the text is that the agent began with, by its index.
+    pub(crate) fn base(&self, at: usize) -> PathBuf {
+        self.dir.join("bases").join(at.to_string())
+    }
+
+    /// Where the agent's version is that was given up, by its index.
+    pub(crate) fn dropped(&self, at: usize) -> PathBuf {
+        self.dir.join("dropped").join(at.to_string())
+    }
+
     /// Writes down what will be done.
     pub(crate) fn write(&self, record: &Record) -> Result<(), ChangesError> {
         let path = self.dir.join(RECORD);
@@ -225,7 +283,7 @@ impl Entry {
         write().map_err(ChangesError::io("write", &path))
     }
 
-    /// What will be done, if that was written down.
+    /// The work that will be done, if that was written down.
     pub(crate) fn read(&self) -> Result<Option<Record>, ChangesError> {
         let path = self.dir.join(RECORD);
         match std::fs::read(&path) {
@@ -327,15 +385,17 @@ impl Entry {
     /// Keeps it for a person: something of it could not be put back.
     pub(crate) fn leave(&self) -> Result<(), ChangesError> {
         let mut to = self.dir.with_file_name(format!("{LEFT}{}", self.number));
+        let mut again = 1;
         while to.exists() {
-            to.set_extension("again");
+            to.set_file_name(format!("{LEFT}{}-{again}", self.number));
+            again += 1;
         }
         std::fs::rename(&self.dir, &to).map_err(ChangesError::io("rename", &self.dir))
     }
 
     fn bytes(&self) -> Result<u64, ChangesError> {
         let mut bytes = 0;
-        for name in ["kept", "merged", "again"] {
+        for name in CONTENTS {
             let dir = self.dir.join(name);
             let size = || -> io::Result<u64> {
                 let entries = match dir.read_dir() {
@@ -363,5 +423,24 @@ fn make_dir(dir: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_for_a_person_has_a_name_of_its_own_and_its_number_is_not_used_again() {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&home.path().join("journal")).unwrap();
+        for at in 0..4 {
+            journal.begin(7).unwrap().leave().unwrap();
+            assert_eq!(journal.dir.read_dir().unwrap().count(), at + 1);
+            assert!(journal.entries().unwrap().is_empty());
+            assert_eq!(journal.last_number().unwrap(), 7);
+        }
+        std::fs::create_dir(journal.dir.join("left-9.again")).unwrap();
+        assert_eq!(journal.last_number().unwrap(), 9);
     }
 }

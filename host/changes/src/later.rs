@@ -1,10 +1,12 @@
 //! Long because it is one table: files that other programs act on by themselves, with the reason
 //! that a person reads. Nothing is refused because of it.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization as _;
+
+use crate::later_names::MORE;
 
 /// Names, relative to any directory. A part `*` stands for one name, `**` at the end for all below,
 /// a `*` within a part for any characters.
@@ -345,8 +347,31 @@ static FOLDED: LazyLock<Vec<(Vec<String>, &str)>> = LazyLock::new(|| {
     let row = |(pattern, reason): &(&[&str], &'static str)| {
         (pattern.iter().map(|part| part.to_lowercase()).collect(), *reason)
     };
-    TABLE.iter().map(row).collect()
+    let more = MORE.iter().flat_map(|(reason, names)| {
+        let parts = |name: &&str| name.split('/').map(str::to_lowercase).collect();
+        names.iter().map(move |name| (parts(name), *reason))
+    });
+    TABLE.iter().map(row).chain(more).collect()
 });
+
+/// Names with a dot that only say which files a program passes over, or how they are written. Every
+/// other one is taken for settings: nobody knows all programs that start what theirs name.
+const HARMLESS: &[&str] = &[
+    ".gitignore",
+    ".gitkeep",
+    ".keep",
+    ".ignore",
+    ".dockerignore",
+    ".npmignore",
+    ".prettierignore",
+    ".eslintignore",
+    ".editorconfig",
+    ".mailmap",
+];
+/// It has a name with a dot.
+const DOTTED: &str = "a name with a dot: programs take settings from it, often commands";
+/// It has a short name of another file system, which may mean any of these.
+const SHORT: &str = "the short form of another name, as some file systems have it";
 
 /// It becomes executable.
 pub(crate) const EXECUTABLE: &str = "it can be started as a program";
@@ -366,7 +391,38 @@ pub(crate) fn by_name(path: &Path) -> Option<&'static str> {
         }
     }
     let reason = FOLDED.iter().find(|(pattern, _)| matches(pattern, &names));
-    reason.map(|(_, reason)| *reason)
+    let dotted = || names.iter().any(|it| it.starts_with('.') && !HARMLESS.contains(&it.as_str()));
+    let short = || names.iter().any(|name| is_short(name));
+    let reason = reason.map(|(_, reason)| *reason);
+    reason.or_else(|| dotted().then_some(DOTTED)).or_else(|| short().then_some(SHORT))
+}
+
+/// As [`by_name`], of a path in the directory `above`, whose own last names count: whoever works in
+/// `.github` writes workflows too.
+pub(crate) fn by_place(above: &Path, path: &Path) -> Option<&'static str> {
+    let last: Vec<_> = above.components().rev().take(ABOVE).collect();
+    let own = last.iter().rev().filter(|part| matches!(part, Component::Normal(_)));
+    let whole: PathBuf = own.collect::<PathBuf>().join(path);
+    let by_row = || {
+        let names = whole.iter().map(|name| folded(&name.to_string_lossy())).collect::<Vec<_>>();
+        let row = FOLDED.iter().find(|(pattern, _)| matches(pattern, &names));
+        row.map(|(_, reason)| *reason)
+    };
+    by_name(path).or_else(by_row)
+}
+
+/// Names of the workspace's own path that count: those of the longest row, but for the file's.
+const ABOVE: usize = 2;
+
+/// Whether a name in it begins with a dot.
+pub(crate) fn is_dotted(path: &Path) -> bool {
+    path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// `GIT~1`: a name in the short form of FAT and NTFS.
+fn is_short(name: &str) -> bool {
+    let digits = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    name.split_once('~').is_some_and(|(_, rest)| digits(rest))
 }
 
 /// Whether it belongs to a repository's own files.
@@ -388,7 +444,8 @@ fn folded(name: &str) -> String {
 }
 
 fn is_ignored(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
         | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
 }
 
@@ -425,7 +482,9 @@ mod tests {
     /// case, and with a name that is spelled otherwise.
     #[test]
     fn every_row_is_met_in_every_spelling() {
-        for (pattern, _) in TABLE {
+        let more = MORE.iter().flat_map(|(_, names)| names.iter());
+        let more = more.map(|name| name.split('/').collect::<Vec<_>>());
+        for pattern in TABLE.iter().map(|(pattern, _)| pattern.to_vec()).chain(more) {
             let names: Vec<String> = pattern
                 .iter()
                 .map(|part| match *part {
@@ -456,7 +515,7 @@ mod tests {
     #[test]
     fn no_row_stands_twice() {
         let mut seen = std::collections::HashSet::new();
-        assert!(TABLE.iter().all(|(pattern, _)| seen.insert(pattern)));
+        assert!(FOLDED.iter().all(|(pattern, _)| seen.insert(pattern)));
     }
 
     #[test]
@@ -477,6 +536,20 @@ mod tests {
         }
     }
 
+    /// A workspace may be such a directory itself.
+    #[test]
+    fn the_place_of_the_workspace_counts() {
+        for (above, path) in [
+            ("/p/.github", "workflows/x.yml"),
+            ("/p/.git", "config"),
+            ("/p/.claude", "settings.json"),
+        ] {
+            assert!(by_place(Path::new(above), Path::new(path)).is_some(), "{above} {path}");
+        }
+        // Far above it is somebody's choice of a place.
+        assert_eq!(by_place(Path::new("/p/.claude/worktrees/a"), Path::new("src/a.rs")), None);
+    }
+
     #[test]
     fn names_are_read_as_the_most_generous_file_system_does() {
         for path in [
@@ -486,6 +559,9 @@ mod tests {
             "package.json.",
             "package.json::$DATA",
             "MAKEFILE ",
+            ".vsc\u{34f}ode/tasks.json",
+            "GIT~1/config.txt",
+            ".some-tool-of-tomorrow/settings",
             ".vscode/tasks.json",
         ] {
             assert!(by_name(Path::new(path)).is_some(), "{path:?}");

@@ -1,5 +1,5 @@
-//! What an overlay changes, for the person who decides about it: lists, counts, patches; applying
-//! it to the workspace, taking that back, and giving it up.
+//! The changes of an overlay, for the person who decides about them: lists, counts, patches;
+//! applying them to the workspace, taking that back, and giving them up.
 //!
 //! A [`Review`] is one overlay with the journal of what was applied from it. It knows no session, no
 //! store and no terminal.
@@ -18,12 +18,14 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod apply;
+mod before;
 mod change;
 mod disk;
 mod error;
 mod execute;
 mod journal;
 mod later;
+mod later_names;
 mod list;
 mod patch;
 mod paths;

@@ -63,12 +63,12 @@ struct Lister<'a> {
     files: Vec<FileChange>,
 }
 
-/// What a comparison with the workspace has shown.
+/// The result of a comparison with the workspace.
 #[derive(Default)]
 struct Checked {
     conflict: Option<Conflict>,
     merges: bool,
-    /// What stands there now.
+    /// The thing that stands there now.
     now: Option<State>,
 }
 
@@ -139,7 +139,7 @@ impl Lister<'_> {
         if places.into_iter().flatten().any(|path| is_protected_path(path)) {
             file.conflict = Some(Conflict::Protected);
         }
-        file.runs_later = runs_later(file);
+        file.runs_later = runs_later(file, self.overlay.path());
         Ok(())
     }
 
@@ -375,7 +375,7 @@ impl Lister<'_> {
             original: None,
         };
         self.count(&mut file, Some(now))?;
-        file.runs_later = runs_later(&file);
+        file.runs_later = runs_later(&file, self.overlay.path());
         self.files.push(file);
         Ok(())
     }
@@ -410,16 +410,22 @@ pub(crate) fn is_protected_path(path: &Path) -> bool {
     path.iter().any(|name| is_protected(&name.to_string_lossy()))
 }
 
-fn runs_later(file: &FileChange) -> Option<&'static str> {
-    let named = later::by_name(&file.path);
+fn runs_later(file: &FileChange, above: &Path) -> Option<&'static str> {
+    let named = later::by_place(above, &file.path);
     let executable = |mode: Option<u32>| mode.is_some_and(|mode| mode & 0o111 != 0);
-    let new = match &file.kind {
-        // Nothing is run of what is gone; but a repository is not to be damaged unseen.
-        Kind::Deleted => return named.filter(|_| later::is_repository(&file.path)),
-        Kind::Added | Kind::Modified | Kind::Mode => true,
-        Kind::Renamed { modified, .. } => *modified,
+    let named = match &file.kind {
+        // Nothing is run of what is gone. But what it said may have held something back, and a
+        // repository is not to be damaged unseen.
+        Kind::Deleted => {
+            let told = later::is_repository(&file.path) || later::is_dotted(&file.path);
+            return named.filter(|_| told);
+        }
+        Kind::Renamed { from, .. } => named.or_else(|| later::by_place(above, from)),
+        Kind::Added | Kind::Modified | Kind::Mode => named,
     };
-    let program = file.node == Node::File && executable(file.mode_after) && new;
+    // What is executable there stays so, whoever made it.
+    let program =
+        file.node == Node::File && (executable(file.mode_after) || executable(file.mode_before));
     match file.node {
         Node::Link => Some(later::LINK),
         Node::File | Node::Directory | Node::Special => {

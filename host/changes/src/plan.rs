@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
-use crate::change::{Conflict, FileChange, Kind, Node};
-use crate::{ApplyOptions, Selection};
+use crate::{ApplyOptions, Conflict, FileChange, Kind, Node, Selection};
 
-/// What is done with each change.
+/// The fate of each change.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
     /// By their indices.

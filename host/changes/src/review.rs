@@ -31,8 +31,8 @@ pub enum Recovered {
     Finished,
     /// All was taken back, or an undo was brought to its end.
     TakenBack {
-        /// What somebody else has changed meanwhile: it stays as it is, and what was there before
-        /// stays in the journal.
+        /// Files that somebody else has changed meanwhile: they stay as they are, and what was
+        /// there before stays in the journal.
         left: Vec<PathBuf>,
     },
 }
@@ -44,11 +44,11 @@ pub struct ApplyOptions {
     pub also_what_runs: bool,
     /// In conflict, the agent's version is taken at these paths.
     pub theirs: Option<Selection>,
-    /// In conflict, the workspace's version is taken at these paths, and the agent's forgotten.
+    /// In conflict, the workspace's version is taken at these paths; the agent's is kept for undoing.
     pub mine: Option<Selection>,
 }
 
-/// What was done with the changes that were selected.
+/// The result for the changes that were selected.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
     /// Paths that are now as the agent has them, also what came along with a selected one.
@@ -60,6 +60,10 @@ pub struct Applied {
     /// Paths that stayed as they are in the workspace, and whose change the agent has lost.
     #[serde(serialize_with = "paths::all")]
     pub dropped: Vec<PathBuf>,
+    /// Those of them whose change [`Review::undo`] does not bring back: a new or renamed directory
+    /// with all in it, and what cannot be read.
+    #[serde(serialize_with = "paths::all")]
+    pub lost: Vec<PathBuf>,
     /// Paths that were left, and why.
     #[serde(serialize_with = "paths::each")]
     pub conflicts: Vec<(PathBuf, Conflict)>,
@@ -68,7 +72,7 @@ pub struct Applied {
     pub held_back: Vec<(PathBuf, &'static str)>,
 }
 
-/// What taking back has done.
+/// The result of taking back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undone {
     /// Nothing was applied that can be taken back.
@@ -85,7 +89,7 @@ pub enum Undone {
     },
 }
 
-/// What is kept for taking back.
+/// The copies that are kept for taking back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Kept {
     /// Applies.
@@ -120,12 +124,12 @@ impl Review {
         Ok(review)
     }
 
-    /// What opening has done about an apply that was interrupted.
+    /// The recovery, at opening, of an apply that was interrupted.
     pub fn recovered(&self) -> Option<&Recovered> {
         self.recovered.as_ref()
     }
 
-    /// What the overlay changes.
+    /// The changes of the overlay.
     ///
     /// # Errors
     ///
@@ -160,34 +164,33 @@ impl Review {
             held_back: chosen.held_back,
             ..Applied::default()
         };
-        if !files.is_empty() {
+        applied.dropped.dedup();
+        if !files.is_empty() || !applied.dropped.is_empty() {
             let theirs = |path: &Path| options.theirs.as_ref().is_some_and(|it| it.takes(path));
             let entry = self.journal.begin(self.next_number()?)?;
-            applied.merged = self.perform(&changes, &files, theirs, &entry)?;
+            let what = (files.as_slice(), applied.dropped.as_slice());
+            (applied.merged, applied.lost) = self.perform(&changes, what, theirs, &entry)?;
             let names = files.iter().map(|file| file.path.clone());
             applied.applied = names.filter(|path| !applied.merged.contains(path)).collect();
             applied.applied.dedup();
-        }
-        if !applied.dropped.is_empty() {
-            self.overlay.discard(&applied.dropped).map_err(ChangesError::Overlay)?;
         }
         self.journal.trim()?;
         Ok(applied)
     }
 
     fn next_number(&self) -> Result<u64, ChangesError> {
-        let last = self.journal.entries()?.last().map_or(0, |entry| entry.number);
+        let last = self.journal.last_number()?;
         Ok(last.max(self.overlay.settled()) + 1)
     }
 
     fn perform(
         &self,
         changes: &Changes,
-        files: &[&crate::FileChange],
+        (files, dropped): (&[&crate::FileChange], &[PathBuf]),
         theirs: impl Fn(&Path) -> bool,
         entry: &Entry,
-    ) -> Result<Vec<PathBuf>, ChangesError> {
-        let prepared = apply::prepare(changes, files, theirs, entry);
+    ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ChangesError> {
+        let prepared = apply::prepare(changes, files, dropped, theirs, entry);
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -225,7 +228,7 @@ impl Review {
         self.fuse.step()?;
         entry.mark_done()?;
         self.finish(entry, &prepared.record)?;
-        Ok(prepared.merged)
+        Ok((prepared.merged, prepared.lost))
     }
 
     /// After a failure all is taken back.
@@ -270,7 +273,10 @@ impl Review {
             }
             Step::Put { .. } | Step::MakeDir { .. } | Step::Place { .. } => None,
         });
-        let places: Vec<PathBuf> = places.filter(|place| !left.contains(place)).collect();
+        // What was not as the agent began with it is not now.
+        let same = |place: &PathBuf| record.was(place).is_none_or(|(_, was)| was.same);
+        let places = places.filter(|place| !left.contains(place) && same(place));
+        let places: Vec<PathBuf> = places.collect();
         self.fuse.step()?;
         self.overlay.see_again(&places).map_err(ChangesError::Overlay)?;
         self.fuse.step()?;
@@ -305,8 +311,8 @@ impl Review {
     }
 
     /// Takes the last apply back, if nothing of it was changed since: the workspace is what it was,
-    /// and the changes are the overlay's again. What the agent has made meanwhile at such a path
-    /// stays in the overlay. A file that had several hard links is one of its own afterwards.
+    /// and the changes are the overlay's again, also those that were given up. What the agent has made
+    /// meanwhile at such a path stays in the overlay, as a version of what was there before the apply. A file that had several hard links is one of its own afterwards.
     ///
     /// # Errors
     ///
@@ -328,7 +334,8 @@ impl Review {
         let settled = record.settled();
         let moved = settled.moved.into_iter().flat_map(|(from, to)| [from, to]);
         let all = settled.gone.into_iter().chain(moved).chain(settled.directories);
-        let mut restored: Vec<PathBuf> = all.chain(settled.files).collect();
+        let given_up = record.given_up.iter().map(|given| given.path.0.clone());
+        let mut restored: Vec<PathBuf> = all.chain(settled.files).chain(given_up).collect();
         restored.retain(|path| !left.contains(path));
         restored.sort();
         restored.dedup();
@@ -344,7 +351,7 @@ impl Review {
         let left = self.executor(entry, record).take_back()?;
         if self.overlay.settled() < number {
             self.fuse.step()?;
-            undo::unsettle(&self.overlay, entry, record, number)?;
+            undo::unsettle(&self.overlay, entry, record, &left, number)?;
         }
         self.fuse.step()?;
         if left.is_empty() {
@@ -386,7 +393,7 @@ impl Review {
         Ok(gone)
     }
 
-    /// What is kept for taking back.
+    /// The copies that are kept for taking back.
     ///
     /// # Errors
     ///

@@ -5,4 +5,5 @@ mod conflicts;
 mod kills;
 mod lists;
 mod random;
+mod taken_back;
 mod world;

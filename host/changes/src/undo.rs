@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use belljar_sandbox::{Overlay, Unsettled, UnsettledFile};
+use belljar_sandbox::{Before, Overlay, Unsettled, UnsettledFile};
 
 use crate::disk::is_ours;
 use crate::journal::{Entry, Record, Step, create};
 use crate::workspace::Workspace;
 use crate::{ChangesError, Node};
 
-/// What is not as the apply has left it.
+/// The paths that are not as the apply has left them.
 pub(crate) fn changed_since(
     workspace: &Workspace,
     record: &Record,
@@ -90,8 +90,12 @@ pub(crate) fn keep_again(
     record: &Record,
 ) -> Result<(), ChangesError> {
     for (at, step) in record.steps.iter().enumerate() {
-        let Step::Put { path, .. } = step else { continue };
+        let Step::Put { path, merged, .. } = step else { continue };
         let path = &path.0;
+        if *merged && entry.again(at).exists() {
+            // The agent's own was kept before.
+            continue;
+        }
         let (mut file, _) = workspace.open(path).map_err(ChangesError::io("open", path))?;
         let to = entry.again(at);
         let mut copy = || -> io::Result<()> {
@@ -104,25 +108,52 @@ pub(crate) fn keep_again(
     Ok(())
 }
 
-/// Gives the changes back to the overlay.
+/// Gives the changes back to the overlay. `left`: what somebody else has changed.
 pub(crate) fn unsettle(
     overlay: &Overlay,
     entry: &Entry,
     record: &Record,
+    left: &[PathBuf],
     number: u64,
 ) -> Result<(), ChangesError> {
     let settled = record.settled();
-    let mut files = Vec::new();
+    let before = |place: &Path, path: &Path| match record.was(place) {
+        Some((at, was)) => {
+            let same = !left.iter().any(|left| left.starts_with(place) || left == path);
+            was.before(entry, at, same)
+        }
+        None => {
+            let place = place.to_owned();
+            Ok(Before { place, original: None, same: true, base: None })
+        }
+    };
+    let open = |path: PathBuf| File::open(&path).map_err(ChangesError::io("open", &path));
+    let (mut files, mut dropped) = (Vec::new(), Vec::new());
     for (at, step) in record.steps.iter().enumerate() {
         let Step::Put { path, .. } = step else { continue };
         let version = record.files.iter().find(|(known, ..)| known == path);
         let Some((path, below, mode)) = version else { continue };
-        let from = entry.again(at);
-        let content = File::open(&from).map_err(ChangesError::io("open", &from))?;
-        let below = below.as_ref().map(|below| below.0.clone());
-        files.push(UnsettledFile { path: path.0.clone(), below, mode: *mode, content });
+        let content = Some(open(entry.again(at))?);
+        let before = below.as_ref().map(|below| before(&below.0, &path.0)).transpose()?;
+        let (path, mode) = (path.0.clone(), *mode);
+        files.push(UnsettledFile { path, before, mode, content, dropped: false });
     }
-    let (gone, moved, directories) = (settled.gone, settled.moved, settled.directories);
-    let unsettled = Unsettled { gone, moved, directories, files };
+    for (at, given) in record.given_up.iter().enumerate() {
+        let path = &given.path.0;
+        let below = given.below.as_ref().map(|below| &below.0);
+        if let Some(below) = below.filter(|_| given.hides) {
+            dropped.push(before(below, path)?);
+        }
+        if let Some(mode) = given.file {
+            let content = given.copied.then(|| open(entry.dropped(at))).transpose()?;
+            let before = below.map(|below| before(below, path)).transpose()?;
+            let path = path.clone();
+            files.push(UnsettledFile { path, before, mode, content, dropped: true });
+        }
+    }
+    let gone = settled.gone.iter().map(|place| before(place, place));
+    let gone = gone.collect::<Result<_, _>>()?;
+    let (moved, directories) = (settled.moved, settled.directories);
+    let unsettled = Unsettled { gone, moved, directories, files, dropped };
     overlay.unsettle(number, &unsettled).map_err(ChangesError::Overlay)
 }

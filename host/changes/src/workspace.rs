@@ -24,7 +24,7 @@ pub(crate) struct Workspace {
     root: Arc<File>,
 }
 
-/// What something is, so far as it can be told without reading it.
+/// The state of a thing, so far as it can be told without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
     kind: u32,
@@ -117,7 +117,7 @@ impl Workspace {
         Ok((self.dir(path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    /// What is at a path. `None` = nothing, or no directory leads there.
+    /// The thing at a path. `None` = nothing, or no directory leads there.
     pub(crate) fn look(&self, path: &Path) -> Result<Option<State>, Errno> {
         let found = self.above(path).and_then(|(dir, name)| look_in(&dir, name));
         match found {
@@ -153,7 +153,7 @@ impl Workspace {
     }
 }
 
-/// What a name of a directory means.
+/// The meaning of a name of a directory.
 pub(crate) fn look_in(dir: &OwnedFd, name: &OsStr) -> Result<Option<State>, Errno> {
     match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(State::of(&stat))),

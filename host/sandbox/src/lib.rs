@@ -66,8 +66,11 @@ pub use jar::hook::{HookError, HookVerdict};
 pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
 pub use jar::progress::{Progress, ProgressSink};
 pub use jar::{Jar, JarSpec, JarTool};
-pub use overlay::host::{Settled, Unsettled, UnsettledFile};
-pub use overlay::{Change, ChangeKind, Original, Overlay, OverlayError, OverlayQuota};
+pub use overlay::host::{Before, Settled, Unsettled, UnsettledFile};
+pub use overlay::{
+    Change, ChangeKind, Fork, MergeConflict, Merged, Original, Overlay, OverlayError, OverlayPool,
+    OverlayQuota,
+};
 pub use receipt::{Bytes, Denial, Ending, LogLine, RECEIPT_VERSION, Receipt, Times};
 pub use sandbox::{Component, Sandbox};
 /// Ends calls and runs: what [`JarBuilder::cancelled_by`] takes.

@@ -6,8 +6,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use belljar_policy::Shown;
 
 use crate::api::{
-    agents, attachments, audit, chat, events, grants, health, metrics, preview, questions, running,
-    sessions, tools, usage,
+    agents, attachments, audit, changes, chat, events, grants, health, metrics, preview, questions,
+    running, sessions, tools, usage,
 };
 use crate::http::gate;
 use crate::http::problem::{Kind, Problem};
@@ -72,6 +72,10 @@ fn handler(op: Op, method: MethodFilter) -> MethodRouter<App> {
         Op::ListReceipts => on(method, sessions::receipts),
         Op::ListAttachments => on(method, attachments::list),
         Op::ReadAttachment => on(method, attachments::read),
+        Op::ReadChanges => on(method, changes::read),
+        Op::ApplyChanges => on(method, changes::apply),
+        Op::DiscardChanges => on(method, changes::discard),
+        Op::UndoApply => on(method, changes::undo),
         Op::Cancel => on(method, running::cancel),
         Op::ListSessionQuestions => on(method, questions::of_session),
         Op::Answer => on(method, questions::answer),

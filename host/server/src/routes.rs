@@ -75,6 +75,10 @@ pub enum Op {
     ListReceipts,
     ListAttachments,
     ReadAttachment,
+    ReadChanges,
+    ApplyChanges,
+    DiscardChanges,
+    UndoApply,
     Cancel,
     ListSessionQuestions,
     Answer,
@@ -145,6 +149,22 @@ pub const ROUTES: &[Route] = &[
         Needs::ReadOnly,
         Object::Attachment,
     ),
+    route(
+        Op::ReadChanges,
+        Verb::Get,
+        "/v1/sessions/{id}/changes",
+        Needs::ReadOnly,
+        Object::Session,
+    ),
+    route(Op::ApplyChanges, Verb::Post, "/v1/sessions/{id}/apply", Needs::Member, Object::Session),
+    route(
+        Op::DiscardChanges,
+        Verb::Post,
+        "/v1/sessions/{id}/discard",
+        Needs::Member,
+        Object::Session,
+    ),
+    route(Op::UndoApply, Verb::Post, "/v1/sessions/{id}/undo", Needs::Member, Object::Session),
     route(Op::Cancel, Verb::Post, "/v1/sessions/{id}/cancel", Needs::Member, Object::Session),
     route(
         Op::ListSessionQuestions,
@@ -202,6 +222,7 @@ impl Route {
             | Op::ListSubagents
             | Op::ListReceipts
             | Op::ListAgents
+            | Op::ReadChanges
             | Op::ReadAudit
             | Op::Preview => PAGE_BYTES,
             // One file of the largest size there is, twice: as it is read and as it is sent.
@@ -237,6 +258,10 @@ impl Op {
             Self::ListReceipts => "list_receipts",
             Self::ListAttachments => "list_attachments",
             Self::ReadAttachment => "read_attachment",
+            Self::ReadChanges => "read_changes",
+            Self::ApplyChanges => "apply_changes",
+            Self::DiscardChanges => "discard_changes",
+            Self::UndoApply => "undo_apply",
             Self::Cancel => "cancel",
             Self::ListSessionQuestions => "list_session_questions",
             Self::Answer => "answer",

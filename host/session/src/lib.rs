@@ -12,6 +12,7 @@
 
 mod conversation;
 mod record;
+mod review;
 mod service;
 mod trace;
 
@@ -19,7 +20,8 @@ pub use conversation::compaction::Problem as CompactProblem;
 pub use conversation::talk::Conversation;
 pub use record::api_agents::api_agents;
 pub use record::hub::{SessionEvent, Watch};
-pub use record::layers::{held, remove_stale_layers, root as layers_root};
+pub use record::layers::{held_beside, overlay_quota, remove_stale_layers, root as layers_root};
+pub use record::lock::is_at_work;
 pub use record::past::Past;
 pub use record::rows::History;
 pub use record::runs::{find_run, newest_runs, note_files, shown_status};
@@ -27,6 +29,7 @@ pub use record::saved_run::{KEEP_RUNS, prune_runs, run_saved, run_team_saved};
 pub use record::session_journal::{JournalError, Saved, SessionJournal};
 pub use record::steps::stored_steps;
 pub use record::turn::{Open, RECORD_VERSION, Recorded, Turn};
+pub use review::{Place, ReviewError, SessionReview, has_layers, newest_with_layers};
 pub use service::{
     Admission, Look, OpenQuestion, PersonAnswer, QuestionKind, Renew, Renewed, RunningTurn,
     Service, ServiceError, ServiceLimits, Tallied, TurnRequest, Version,

@@ -180,8 +180,8 @@ fn a_page_that_lies_is_found_at_its_line() {
 #[test]
 fn a_page_that_is_right_has_no_problem() {
     let text = "<!-- guide: file .belljar/agents/a.md\n---\nname: a\ndescription: d\ntools: \
-                [shell]\n---\nHello.\n-->\n<!-- guide: exits 4 -->\n```console\n$ belljar agents \
-                check a # its only tool is not granted\n...\nblocked[..]\n...\n```\n\n```toml\n\
+                [mcp__a__b]\n---\nHello.\n-->\n<!-- guide: exits 4 -->\n```console\n$ belljar agents \
+                check a # nobody has its only tool\n...\nblocked[..]\n...\n```\n\n```toml\n\
                 keep_runs = 3\n```\n\nSee `belljar run --help`.\n";
     let (problems, ran) = problems("page.md", text);
     assert_eq!((problems, ran), (Vec::new(), 1));

@@ -19,7 +19,12 @@ pub(crate) struct World {
     dir: TempDir,
     /// The home below the person's own, where nothing names another.
     home: &'static str,
+    /// Every `belljar.toml` of a home says that agents write nothing without a grant.
+    no_overlays: bool,
 }
+
+/// The end of each `belljar.toml` then.
+pub(crate) const NO_OVERLAYS: &str = "\n[agents]\noverlay = 'never'\n";
 
 /// Where the home is when nothing names another.
 const DEFAULT_HOME: &str = ".belljar";
@@ -41,7 +46,14 @@ impl World {
         let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
         fs::create_dir(dir.path().join("workspace")).unwrap();
-        Self { dir, home: "home" }
+        Self { dir, home: "home", no_overlays: false }
+    }
+
+    /// With agents that write nothing unless it is granted.
+    pub(crate) fn without_overlays() -> Self {
+        let world = Self { no_overlays: true, ..Self::new() };
+        world.home_file("belljar.toml", "");
+        world
     }
 
     /// With the home where it is when nothing is configured: `~/.belljar`.
@@ -59,7 +71,8 @@ impl World {
 
     /// A file in the home.
     pub(crate) fn home_file(&self, path: &str, text: &str) -> PathBuf {
-        write(&self.home().join(path), text.as_bytes())
+        let end = if self.no_overlays && path.ends_with("belljar.toml") { NO_OVERLAYS } else { "" };
+        write(&self.home().join(path), format!("{text}{end}").as_bytes())
     }
 
     /// The path of something in the directory of a tenant's `home`, from the home on.

@@ -61,6 +61,11 @@ impl Server {
         self.send("POST", path, &lines, json)
     }
 
+    /// The status and the body of a `DELETE`.
+    pub(crate) fn delete(&self, path: &str, key: &str) -> (u16, String) {
+        self.send("DELETE", path, &format!("authorization: Bearer {key}\r\n"), "")
+    }
+
     /// Asks for a stream of events, and waits until it says this.
     #[cfg(unix)]
     pub(crate) fn until(&self, method: &str, path: &str, json: &str, word: &str) {

@@ -91,6 +91,8 @@ pub struct Plan<'a> {
     pub files: &'a [(&'a str, &'a str)],
     /// Empty = `file_read` alone.
     pub tools: Vec<StockTool>,
+    /// Whether agents without a grant get an overlay to write in.
+    pub overlays: bool,
 }
 
 impl World {
@@ -164,7 +166,10 @@ impl World {
 pub fn host(home: &Path, workspace: &Path, plan: Plan<'_>) -> (Host, Arc<Spy>) {
     let toml = (Path::new("belljar.toml"), plan.settings);
     let settings = match Settings::parse(Some(toml), None, None) {
-        Ok(settings) => Arc::new(settings),
+        Ok(mut settings) => {
+            settings.overlays.by_default &= plan.overlays;
+            Arc::new(settings)
+        }
         Err(problems) => panic!("{problems:#?}"),
     };
     let tools = if plan.tools.is_empty() { vec![stock("file_read")] } else { plan.tools };

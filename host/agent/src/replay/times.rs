@@ -11,14 +11,22 @@ const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 pub(crate) fn without_times(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in text.split('\n') {
-        let mut after_month = false;
+        let (mut after_month, mut after_month_day) = (false, false);
         for word in line.split([' ', '\t']).filter(|word| !word.is_empty()) {
             let month = MONTHS.contains(&word);
             let day = after_month && word.len() <= 2 && digits(word);
-            let time = month || day || DAYS.contains(&word) || is_time(word) || is_date(word);
+            let year = after_month_day && word.len() == 4 && digits(word);
+            let time = month
+                || day
+                || year
+                || is_epoch(word)
+                || is_temporary(word)
+                || DAYS.contains(&word)
+                || is_time(word)
+                || is_date(word);
             plain.push_str(if time { "~" } else { word });
             plain.push(' ');
-            after_month = month;
+            (after_month, after_month_day) = (month, day);
         }
         plain.push('\n');
     }
@@ -33,6 +41,17 @@ fn is_time(word: &str) -> bool {
     let whole = word.split_once('.').filter(|(_, rest)| digits(rest)).map_or(word, |(it, _)| it);
     let parts: Vec<&str> = whole.split(':').collect();
     (2..=3).contains(&parts.len()) && parts.iter().all(|part| part.len() == 2 && digits(part))
+}
+
+/// Seconds since 1970, with their parts.
+fn is_epoch(word: &str) -> bool {
+    let whole = word.split_once('.').filter(|(_, rest)| digits(rest)).map_or(word, |(it, _)| it);
+    whole.len() == 10 && digits(whole) && whole.starts_with('1')
+}
+
+/// The file beside another one that `sed -i` writes first.
+fn is_temporary(word: &str) -> bool {
+    word.contains(".bashkit-sed-")
 }
 
 fn is_date(word: &str) -> bool {

@@ -162,7 +162,9 @@ impl Delegates {
             self.entries().find(|(listed, _)| listed.as_str() == slug.as_str())
         };
         let exact = self.entries().find(|(listed, _)| listed.as_str() == name);
-        exact.or_else(by_slug).map(|(_, agent)| &agent.id)
+        // As people name it in grants: `library/NAME/agent`.
+        let by_id = || self.entries().find(|(_, agent)| agent.id.to_string() == name);
+        exact.or_else(by_slug).or_else(by_id).map(|(_, agent)| &agent.id)
     }
 
     /// Who keeps this parent from an agent that it does not find by this name.

@@ -47,6 +47,35 @@ async fn an_agent_writes_only_where_the_settings_grant_it() {
     assert_eq!(host.read("a.txt").as_deref(), Some("x"));
 }
 
+#[tokio::test]
+async fn an_agent_with_a_place_for_overlays_writes_there_from_run_to_run() {
+    let host = TestHost::new();
+    let place = tempfile::tempdir().unwrap();
+    let script = "transcript: 1\neach_run: true\nagents:\n  - agent: writer\n    turns:\n      - \
+                  calls: [{name: file_write, arguments: {path: a.txt, content: x}}]\n      - say: \
+                  Done.\n";
+    let agent = Agent::builder(&host.sandbox, host.path())
+        .agent("writer.md", WRITER)
+        .tool(stock_tool("file_write"))
+        .model(model(script))
+        .overlay_in(place.path().join("layers"))
+        .build()
+        .unwrap();
+    for _ in 0..2 {
+        let outcome = agent.run("Write.").await;
+        assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+        assert_eq!(host.read("a.txt"), None, "the workspace stays as it is");
+        let layers = agent.layers().unwrap();
+        let present = layers.present().unwrap();
+        let [layer] = &present[..] else { panic!("{present:?}") };
+        let changes = layer.overlay.changes();
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0].path, std::path::Path::new("a.txt"));
+        drop((changes, present));
+        layers.close();
+    }
+}
+
 #[test]
 fn what_is_wrong_with_an_agent_has_a_word_and_a_way_on() {
     let host = TestHost::new();

@@ -37,6 +37,7 @@ fn world_with(transcript: &str, team: &str, settings: &str) -> World {
         teams: &[("report.yaml", team)],
         files: &[("a.txt", "text of a\n"), (".belljar/teams/theirs.yaml", THEIRS)],
         tools: vec![stock("file_read"), stock("file_write")],
+        overlays: false,
     })
 }
 

@@ -1,4 +1,4 @@
-//! What changed in the workspace too is not overwritten.
+//! Files that changed in the workspace too are not overwritten.
 
 use super::world::World;
 use crate::{ApplyOptions, Conflict, Selection, Undone};

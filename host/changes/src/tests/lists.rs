@@ -1,4 +1,4 @@
-//! What a person is shown.
+//! Lists as a person is shown them.
 
 use std::time::Instant;
 

@@ -18,7 +18,7 @@ const FILES: [(&str, &str); 9] = [
 
 const NAMES: [&str; 7] = ["a", "d", "e", "f", "i", "x", "y z"];
 
-/// What an agent might do, tried whether it is possible or not.
+/// A change that an agent might make, tried whether it is possible or not.
 pub(super) fn change(world: &World, random: &mut Random) {
     let view = world.view();
     let mut known: Vec<String> =
@@ -101,8 +101,10 @@ fn what_is_taken_back_is_as_before_and_can_be_applied_again() {
         assert!(matches!(undone, Undone::TakenBack { .. }), "seed {seed}: {undone:?} {told:#?}");
         assert_eq!(world.tree(), before, "seed {seed}: {told:#?}");
         assert_eq!(world.view(), view, "seed {seed}: {told:#?} {:#?}", kinds(&world));
+        assert_eq!(kinds(&world), told, "seed {seed}");
         let world = world.restarted();
         assert_eq!(world.view(), view, "seed {seed}: {told:#?}");
+        assert_eq!(kinds(&world), told, "seed {seed}");
         world.apply_all();
         assert_eq!(world.tree(), view, "seed {seed}: {told:#?}");
     }

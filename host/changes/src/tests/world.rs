@@ -120,7 +120,7 @@ impl World {
         tree(&self.ws())
     }
 
-    /// What the agent sees. Links are as in the workspace.
+    /// The tree that the agent sees. Links are as in the workspace.
     pub(crate) fn view(&self) -> Tree {
         let mut found = Tree::new();
         self.view_of(Path::new(""), &mut found);

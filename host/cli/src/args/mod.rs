@@ -1,5 +1,6 @@
 //! The command line. Doc comments here are what `--help` says.
 
+pub(crate) mod changes;
 pub(crate) mod library;
 pub(crate) mod replay;
 pub(crate) mod server;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use belljar_policy::LimitsRequest;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use crate::args::changes::{ApplyArgs, ChangesArgs, DiscardArgs, UndoArgs};
 use crate::args::library::LibraryCommand;
 use crate::args::replay::ReplayArgs;
 use crate::args::server::{

@@ -2,6 +2,7 @@
 
 mod backup;
 mod catalogue;
+mod changes;
 mod chat;
 mod doctor;
 mod grant;

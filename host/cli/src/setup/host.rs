@@ -386,18 +386,19 @@ pub(crate) fn sandbox(places: &Places, out: &Out) -> Result<Sandbox, Failure> {
 /// INV-178: what agents may write under these settings: the workspace, whoever is granted it in the
 /// end, and every mount to be written.
 fn written(settings: &Settings, places: &Places) -> Vec<PathBuf> {
-    let mounted = mounted_to_write(settings, places);
+    let mounted = mounted(settings, places, Access::ReadWrite);
     let paths: BTreeSet<PathBuf> = mounted.chain(places.workspace.canonicalize()).collect();
     paths.into_iter().collect()
 }
 
-/// The directories that these settings let agents write, links followed.
-pub(crate) fn mounted_to_write(
+/// The directories that these settings let agents mount with this access at least, links followed.
+pub(crate) fn mounted(
     settings: &Settings,
     places: &Places,
+    least: Access,
 ) -> impl Iterator<Item = PathBuf> {
     let mounts = settings.mounts(&places.workspace).into_iter();
-    let mounts = mounts.filter(|mount| mount.access == Access::ReadWrite);
+    let mounts = mounts.filter(move |mount| mount.access >= least);
     mounts.filter_map(|mount| mount.host.canonicalize().ok())
 }
 

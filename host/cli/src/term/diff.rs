@@ -12,19 +12,23 @@ const CONTEXT: usize = 3;
 pub(crate) fn show(name: &str, old: &str, new: &str, out: &Out) {
     let diff = TextDiff::from_lines(old, new);
     let diff = diff.unified_diff().context_radius(CONTEXT).header(name, name).to_string();
-    for line in diff.lines() {
-        let style = match line.as_bytes().first() {
-            _ if line.starts_with("+++") || line.starts_with("---") => Some(Style::Bold),
-            Some(b'+') => Some(Style::Green),
-            Some(b'-') => Some(Style::Red),
-            Some(b'@') => Some(Style::Cyan),
-            _ => None,
-        };
-        let line = Shown::multiline(line).to_string();
-        // As it is: somebody may take it as a patch.
-        match style {
-            Some(style) => out.text(&format!("{}\n", out.paint(style, line))),
-            None => out.text(&format!("{line}\n")),
-        }
+    diff.lines().for_each(|line| show_line(line, out));
+}
+
+/// A line of a patch.
+pub(crate) fn show_line(line: &str, out: &Out) {
+    let style = match line.as_bytes().first() {
+        _ if line.starts_with("+++") || line.starts_with("---") => Some(Style::Bold),
+        _ if line.starts_with("diff ") => Some(Style::Bold),
+        Some(b'+') => Some(Style::Green),
+        Some(b'-') => Some(Style::Red),
+        Some(b'@') => Some(Style::Cyan),
+        _ => None,
+    };
+    let line = Shown::multiline(line).to_string();
+    // As it is: somebody may take it as a patch.
+    match style {
+        Some(style) => out.text(&format!("{}\n", out.paint(style, line))),
+        None => out.text(&format!("{line}\n")),
     }
 }

@@ -179,9 +179,12 @@ fn read(
     let mut entries = shapes::nested(entries, shapes, findings)?;
     spell(&mut entries, findings);
     let dialect = Dialect::detect(path, &entries);
-    let isolated = entries.iter().any(|(key, value)| {
-        key.text == "isolation" && value.text().is_some_and(|text| text.trim() == "worktree")
+    let before = entries.len();
+    // It is honoured, so nothing is said of it.
+    entries.retain(|(key, value)| {
+        key.text != "isolation" || value.text().is_none_or(|text| text.trim() != "worktree")
     });
+    let isolated = entries.len() < before;
     let mut fields = Fields::new(entries, opening, findings);
     if dialect != Dialect::Canonical {
         fields = fields.of_a_stranger();

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use belljar_policy::{
-    HostRule, LIMITS, LimitsRequest, Narrowing, Permission, SecretName, ToolName, WORKSPACE, Wanted,
+    Access, HostRule, LIMITS, LimitsRequest, Narrowing, Permission, SecretName, ToolName,
+    WORKSPACE, Wanted,
 };
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
@@ -84,6 +85,15 @@ impl GrantChange {
     /// written.
     fn base(&self, settings: &Settings, id: &Grantee, visibility: Visibility) -> GrantSpec {
         let mut base = settings.home_grant(id, visibility);
+        if self.mounts.iter().any(|mount| mount.access == Access::ReadWrite)
+            && !settings.states_tools(id)
+            && settings.home.defaults.get(&visibility).is_none_or(|row| row.tools.is_none())
+        {
+            // With such a mount they are not there by default.
+            let stated = settings.home.grants.get(id).map(|stated| stated.add_tools.clone());
+            defaults::without_overlay_tools(&mut base, visibility);
+            base.tools.get_or_insert_default().extend(stated.unwrap_or_default());
+        }
         if !self.tools.is_empty()
             && self.added(settings, id).is_none()
             && !settings.states_tools(id)

@@ -354,7 +354,11 @@ impl<'t> Loader<'_, 't, '_> {
             }
         };
         let Some(access) = table.get("access") else {
-            self.missing(item, "`access`", "write `access = \"read\"`, `\"overlay\"` or `\"read-write\"`");
+            self.missing(
+                item,
+                "`access`",
+                "write `access = \"read\"`, `\"overlay\"` or `\"read-write\"`",
+            );
             return None;
         };
         let Some(access) = parse_access(self.reader.text_of("access", access)?) else {

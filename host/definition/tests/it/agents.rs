@@ -164,7 +164,7 @@ body", @r#"
 invalid
 agents/scout.md:5:5: error: `workspace` is not a guest path: write an absolute path such as `/workspace`, without `.` and `..`
 agents/scout.md:6:28: error: `access` is `write`
-  hint: write `read` or `read-write`
+  hint: write `read`, `overlay` or `read-write`
 agents/scout.md:7:20: error: an agent file has no say about host paths
   hint: remove `host`; the operator grants directories in `belljar.toml`
 agents/scout.md:9:5: error: `mounts` names `/workspace` twice

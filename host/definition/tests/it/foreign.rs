@@ -274,7 +274,7 @@ fn a_model_may_be_a_list_or_nothing() {
 
 #[test]
 fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
-    let judged = |fields: &str, missing: Missing| {
+    let judged_with = |overlays: bool, fields: &str, missing: Missing| {
         let text = format!("---\nname: s\ndescription: d\n{fields}\n---\nbody");
         let path = Path::new("agents/scout.md");
         let Parsed::Agent { definition, diagnostics } =
@@ -283,7 +283,9 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
             panic!("{text}")
         };
         let id = AgentId::home(definition.slug.clone());
-        let grants = Settings::default().grants(&id, definition.visibility, Path::new("/ws"));
+        let mut settings = Settings::default();
+        settings.overlays.by_default = overlays;
+        let grants = settings.grants(&id, definition.visibility, Path::new("/ws"));
         let (_, notes) = Rights::effective(&definition.asked, &grants, None);
         let status = status(&definition, &grants, &notes, &diagnostics, missing);
         let lines = match &status {
@@ -294,7 +296,10 @@ fn an_agent_is_ready_ready_with_warnings_or_blocked_and_says_why() {
         };
         format!("{}\n{}", status.as_str(), lines.join("\n"))
     };
+    let judged = |fields: &str, missing| judged_with(false, fields, missing);
     let status = |fields: &str| judged(fields, Missing::Warns);
+    let by_default = judged_with(true, "tools: Read, Write", Missing::Warns);
+    insta::assert_snapshot!(by_default, @"ready");
     insta::assert_snapshot!(status("tools: Read"), @"ready");
     insta::assert_snapshot!(status("tools: Read\nmaxTurns: 100\nhooks: {}"), @r#"
     ready with warnings

@@ -99,28 +99,28 @@ fn a_tool_joins_the_list_that_is_there() {
 
 #[test]
 fn a_first_tool_of_an_agent_that_names_none_is_added_to_the_defaults() {
-    check!("newcomer", &tools(&[("file_write", Permission::Allow)]), @r#"
+    check!("newcomer", &tools(&[("db_write", Permission::Allow)]), @r#"
     +[grants.newcomer]
-    +add_tools = ["file_write"]
+    +add_tools = ["db_write"]
     "#);
-    check!("library/x/scout", &tools(&[("file_write", Permission::Ask)]), @r#"
+    check!("library/x/scout", &tools(&[("db_write", Permission::Ask)]), @r#"
     +[grants."library/x/scout"]
-    +add_tools = { file_write = "ask" }
+    +add_tools = { db_write = "ask" }
     "#);
-    let one = apply("", "newcomer", &tools(&[("shell", Permission::Allow)]));
-    let two = apply(&one, "newcomer", &tools(&[("file_write", Permission::Allow)]));
-    assert_eq!(two, "[grants.newcomer]\nadd_tools = [\"shell\", \"file_write\"]\n");
+    let one = apply("", "newcomer", &tools(&[("notes", Permission::Allow)]));
+    let two = apply(&one, "newcomer", &tools(&[("db_write", Permission::Allow)]));
+    assert_eq!(two, "[grants.newcomer]\nadd_tools = [\"notes\", \"db_write\"]\n");
     // Whatever its file says by then: what was added stays beside the defaults.
-    let asked_tools = Some([tool("file_edit")].into());
-    let more = GrantChange { asked_tools, ..tools(&[("file_edit", Permission::Ask)]) };
+    let asked_tools = Some([tool("db_edit")].into());
+    let more = GrantChange { asked_tools, ..tools(&[("db_edit", Permission::Ask)]) };
     let three = apply(&two, "newcomer", &more);
-    assert!(three.contains("add_tools = { file_edit = \"ask\", file_write = "), "{three}");
+    assert!(three.contains("add_tools = { db_edit = \"ask\", db_write = "), "{three}");
     let settings = home(&three).unwrap();
     let given = settings.grants(&id("newcomer"), Visibility::UserFacing, Path::new("/ws"));
-    for name in ["file_read", "spawn_agent", "shell", "file_write"] {
+    for name in ["file_read", "spawn_agent", "notes", "db_write"] {
         assert_eq!(given.permission(name), Permission::Allow, "{name}");
     }
-    assert_eq!(given.permission("file_edit"), Permission::Ask);
+    assert_eq!(given.permission("db_edit"), Permission::Ask);
 }
 
 #[test]
@@ -197,6 +197,9 @@ fn a_file_with_an_error_is_not_edited() {
     }
 }
 
+/// The settings under which an agent has no overlay to write in.
+const NO_OVERLAY: &str = "[agents]\noverlay = 'never'\n";
+
 #[test]
 fn the_lines_of_a_refusal_would_allow_exactly_what_was_missing() {
     let agent = definition(
@@ -209,7 +212,7 @@ hosts: [\"https://api.example\"]
 ---
 b",
     );
-    let settings = Settings::default();
+    let settings = home(NO_OVERLAY).unwrap();
     let give = |settings: &Settings| {
         settings.grants(&id("scout"), Visibility::UserFacing, Path::new("/ws"))
     };
@@ -222,7 +225,7 @@ b",
     mounts = [{ path = "/workspace", access = "read-write" }]
     hosts = ["https://api.example"]
     "#);
-    let settings = home(&lines).unwrap();
+    let settings = home(&format!("{NO_OVERLAY}{lines}")).unwrap();
     let (_, notes) = Rights::effective(&agent.asked, &give(&settings), None);
     assert_eq!(notes, []);
     insta::assert_snapshot!(grants(&give(&settings)), @r#"

@@ -122,7 +122,7 @@ fn all_goes_but_whom_it_may_delegate_to_and_a_section_without_a_key_goes_too() {
 fn a_workspace_that_was_made_writable_is_what_it_is_without_a_grant() {
     let edited = revoke(FILE, "critic", &mount("/workspace")).unwrap();
     let expected = FILE
-        .replace("\"/workspace\", access = \"read-write\"", "\"/workspace\", access = \"read\"");
+        .replace("\"/workspace\", access = \"read-write\"", "\"/workspace\", access = \"overlay\"");
     assert_eq!(edited, expected);
 }
 

@@ -93,7 +93,7 @@ fn every_key_is_read() {
     "#);
     insta::assert_snapshot!(granted(&settings, "library/wshobson/critic"), @r#"
     tools 
-    mounts /workspace=/ws (read)
+    mounts /workspace=/ws (overlay)
     hosts [["https://docs.example"]]
     secrets []
     steps 30
@@ -104,8 +104,8 @@ fn every_key_is_read() {
 fn without_a_file_the_one_table_of_defaults_holds() {
     let settings = Settings::parse(None, None, None).unwrap();
     insta::assert_snapshot!(granted(&settings, "scout"), @r#"
-    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_find:allow file_list:allow file_read:allow file_search:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow
-    mounts /workspace=/ws (read)
+    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_edit:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow notebook_edit:allow shell:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow
+    mounts /workspace=/ws (overlay)
     hosts [[]]
     secrets []
     steps 30
@@ -131,10 +131,10 @@ fn an_internal_agent_does_not_delegate_by_default() {
 
 #[test]
 fn a_namesake_of_another_scope_inherits_nothing() {
-    let settings = home("[grants.scout]\ntools = ['file_write']").unwrap();
-    assert!(granted(&settings, "home/scout").starts_with("tools file_write:allow\n"));
+    let settings = home("[grants.scout]\ntools = ['db_write']").unwrap();
+    assert!(granted(&settings, "home/scout").starts_with("tools db_write:allow\n"));
     for other in ["workspace:/ws/scout", "library/x/scout", "critic"] {
-        assert!(!granted(&settings, other).contains("file_write"), "{other}");
+        assert!(!granted(&settings, other).contains("db_write"), "{other}");
     }
 }
 
@@ -180,7 +180,7 @@ fn unknown_keys_are_named_and_the_right_one_is_suggested() {
     "#);
     check!("[grants.scout]\nmounts = [{ path = '/workspace', acess = 'read' }]", @r#"
     belljar.toml:2:11: error: `access` is missing
-      hint: write `access = "read"` or `"read-write"`
+      hint: write `access = "read"`, `"overlay"` or `"read-write"`
     belljar.toml:2:34: error: `acess` is not a key of a mount
       hint: did you mean `access`?
     "#);
@@ -254,7 +254,7 @@ mounts = [
   { path = '/up', host = '../up', access = 'read' },
   { path = 'rel', access = 'read' },
   { path = '/x', host = '/x', access = 'write' },
-  { path = '/y', host = '/y', access = 'overlay' },
+  { path = '/y', host = '/y', access = 'append' },
   { host = '/x' },
 ]", @r#"
 belljar.toml:4:3: error: `/workspace` is mounted twice
@@ -266,8 +266,8 @@ belljar.toml:6:28: error: `host` is `data`, not an absolute path
 belljar.toml:7:26: error: `host` is `../up`, not an absolute path
   hint: write an absolute path, `~/...`, or for `/workspace` a directory in it
 belljar.toml:8:12: error: `rel` is not a guest path: write an absolute path such as `/workspace`, without `.` and `..`
-belljar.toml:9:40: error: `access` must be `read` or `read-write`
-belljar.toml:10:40: error: `access` must be `read` or `read-write`
+belljar.toml:9:40: error: `access` must be `read`, `overlay` or `read-write`
+belljar.toml:10:40: error: `access` must be `read`, `overlay` or `read-write`
 belljar.toml:11:3: error: `path` is missing
   hint: write where the guest sees it: `path = "/workspace"`
 "#);
@@ -429,7 +429,7 @@ fn every_directory_that_anybody_may_mount_is_listed() {
         lines.dedup();
         lines
     };
-    assert_eq!(listed(&Settings::default()), ["/ws read"]);
+    assert_eq!(listed(&Settings::default()), ["/ws overlay"]);
     let grants = r#"
 [defaults.internal]
 mounts = [{ path = "/shared", host = "/srv/shared", access = "read" }]
@@ -438,7 +438,7 @@ mounts = [{ path = "/data", host = "/srv/data", access = "read-write" }]
 [grants."library/x/scout"]
 mounts = [{ path = "/workspace", access = "read-write" }]
 "#;
-    let all = ["/srv/data read-write", "/srv/shared read", "/ws read", "/ws read-write"];
+    let all = ["/srv/data read-write", "/srv/shared read", "/ws overlay", "/ws read-write"];
     assert_eq!(listed(&home(grants).unwrap()), all);
 }
 

@@ -24,7 +24,7 @@ const MAX_PATH: usize = 16 << 10;
 /// Bytes of a name, as on most file systems: what is made here is to be made below some day.
 const MAX_NAME: usize = 255;
 
-/// What files and directories that a guest makes are allowed.
+/// The modes of files and directories that a guest makes.
 const NEW_FILE: u32 = 0o644;
 const NEW_DIRECTORY: u32 = 0o755;
 
@@ -121,7 +121,7 @@ impl View<'_> {
         Ok((self.upper(id)?, file))
     }
 
-    /// What would be copied: the content of a file that is not in the layer.
+    /// The file that would be copied: its content is not in the layer.
     fn source(&self, place: &Place<DirAt>, found: &Found) -> Result<Option<Source>, Fault> {
         let (rel, known, opened) = match found.child {
             Child::File(id) => match self.content_below(id) {
@@ -439,7 +439,7 @@ impl View<'_> {
         Ok((self.path_at(place)?, self.hides(place.at(), name)?))
     }
 
-    /// What a name means in the lower directory. What was hidden once stays as it was seen then.
+    /// The lower directory's meaning of a name. What was hidden once stays as it was seen then.
     /// Nothing takes the place of what nobody sees.
     fn hides(&self, dir: &DirAt, name: &OsStr) -> Result<Option<Seen>, Errno> {
         if dir.lower.as_ref().is_some_and(|lower| lower.veils(name)) {

@@ -17,7 +17,7 @@ use super::room::Room;
 pub(super) const LARGEST: u64 = 4 << 20;
 /// Bytes in which a zero says that it is no text, as git has it.
 const LOOKED_AT: usize = 8000;
-/// The part of the quota that bases may take: the agent's own files come first.
+/// The part of the quota that they may take besides; its pool counts them like all else.
 const PART: u64 = 4;
 
 const NEW: &str = "new";
@@ -31,7 +31,9 @@ pub(super) struct Bases {
 }
 
 impl Bases {
-    pub(super) fn open(layer: BorrowedFd<'_>, room: &Arc<Room>) -> io::Result<Self> {
+    /// Opens those of a layer whose contents have this room.
+    pub(super) fn open(layer: BorrowedFd<'_>, beside: &Room) -> io::Result<Self> {
+        let room = beside.part(PART);
         let dir = below(layer, "bases")?;
         let mut held = HashMap::new();
         for entry in Dir::read_from(&dir)? {
@@ -47,20 +49,21 @@ impl Bases {
                     room.holds(size);
                     held.insert(digest, size);
                 }
-                None => unlinkat(&dir, name, AtFlags::empty())?,
+                None => match unlinkat(&dir, name, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(errno) => return Err(errno.into()),
+                },
             }
         }
-        Ok(Self { dir, room: Arc::clone(room), held: Mutex::new(held) })
+        Ok(Self { dir, room, held: Mutex::new(held) })
     }
 
     /// Keeps a content, if it is a text and there is room. Without it there is no merge, and no harm.
     pub(super) fn keep(&self, digest: [u8; 32], content: &[u8]) {
         let mut held = self.lock();
         let size = content.len() as u64;
-        let most = self.room.quota().bytes / PART;
         let looked_at = content.get(..LOOKED_AT).unwrap_or(content);
-        let fits = held.values().sum::<u64>().saturating_add(size) <= most;
-        if held.contains_key(&digest) || looked_at.contains(&0) || !fits {
+        if held.contains_key(&digest) || looked_at.contains(&0) {
             return;
         }
         if self.room.take(size).is_err() {
@@ -78,6 +81,11 @@ impl Bases {
         let mut file = File::from(openat(&self.dir, NEW, flags | OFlags::CLOEXEC, mode)?);
         file.write_all(content)?;
         Ok(renameat(&self.dir, NEW, &self.dir, name(digest))?)
+    }
+
+    /// Bytes of all.
+    pub(super) fn bytes(&self) -> u64 {
+        self.room.used()
     }
 
     pub(super) fn open_file(&self, digest: [u8; 32]) -> Result<File, Errno> {

@@ -1,4 +1,4 @@
-//! What an overlay changes, for the host. No guest is told.
+//! The changes of an overlay, for the host. No guest is told.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -24,20 +24,20 @@ use crate::Digest;
 pub struct Change {
     /// Where the agent sees it, below the lower directory.
     pub path: PathBuf,
-    /// What is different.
+    /// The kind of difference.
     pub kind: ChangeKind,
     /// Whether it is a directory; of one that was deleted: whether it was one.
     pub directory: bool,
     /// The permissions that it has (`0o755`), as far as files have them; of what was deleted: that
     /// it had.
     pub mode: u32,
-    /// What stood there in the lower directory, when it was first changed, hidden or moved; of what
-    /// was renamed: what stood at `from`. `None` = nothing did.
+    /// The thing that stood there in the lower directory, when it was first changed, hidden or
+    /// moved; of what was renamed: what stood at `from`. `None` = nothing did.
     pub original: Option<Original>,
 }
 
-/// What is different. A directory stands before what it holds; what a new, a renamed or a deleted
-/// one held in the lower directory is not listed by itself.
+/// The kind of difference. A directory stands before what it holds; what a new, a renamed or a
+/// deleted one held in the lower directory is not listed by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It is new.
@@ -57,7 +57,7 @@ pub enum ChangeKind {
     Mode,
 }
 
-/// What something was in the lower directory. Whoever applies a change to it looks whether it still
+/// A thing as it was in the lower directory. Whoever applies a change to it looks whether it still
 /// is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
@@ -73,6 +73,8 @@ pub struct Original {
     pub mode: u32,
     /// Whether it was a directory.
     pub directory: bool,
+    /// Whether it was a link.
+    pub link: bool,
     /// When it was hidden, or the first of what it held: of what was deleted. Whatever changed from
     /// then on was never seen by the agent.
     pub hidden: Option<SystemTime>,
@@ -299,10 +301,37 @@ impl<'a> Changes<'a> {
             changed: system_time(seen.changed),
             mode: seen.mode,
             directory: seen.kind == Kind::Directory,
+            link: seen.kind == Kind::Link,
             hidden: None,
             links: seen.links,
             digest: digest.map(Digest::from_bytes),
         }
+    }
+}
+
+impl Original {
+    /// As the index has it.
+    pub(super) fn seen(&self) -> Seen {
+        let kind = match (self.directory, self.link) {
+            (true, _) => Kind::Directory,
+            (false, true) => Kind::Link,
+            (false, false) => Kind::File,
+        };
+        Seen {
+            kind,
+            device: self.identity.0,
+            inode: self.identity.1,
+            size: self.size,
+            modified: index_time(self.modified),
+            changed: index_time(self.changed),
+            mode: self.mode,
+            links: self.links,
+        }
+    }
+
+    /// When it was hidden, as the index has it.
+    pub(super) fn since(&self) -> Option<Time> {
+        self.hidden.map(index_time)
     }
 }
 
@@ -319,4 +348,19 @@ fn system_time(time: Time) -> SystemTime {
     };
     let part = Duration::from_nanos(time.nanoseconds.into());
     begun.and_then(|time| time.checked_add(part)).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// The contrary of [`system_time`].
+fn index_time(time: SystemTime) -> Time {
+    let seconds = |whole: u64| i64::try_from(whole).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => Time::of(seconds(since.as_secs()), since.subsec_nanos()),
+        Err(before) => {
+            let before = before.duration();
+            match before.subsec_nanos() {
+                0 => Time::of(-seconds(before.as_secs()), 0),
+                part => Time::of(-seconds(before.as_secs()) - 1, 1_000_000_000 - part),
+            }
+        }
+    }
 }

@@ -14,16 +14,18 @@ use rustix::io::Errno;
 
 use super::Overlay;
 use super::acts::Fault;
+use super::bases::LARGEST;
+use super::digests::digest;
 use super::layer::copy;
 use super::record::{Origin, Seen};
 use super::rel::Rel;
 use super::room::Upper;
-use super::tree::{Done, Taken, Tree};
+use super::tree::{Done, Known, Taken, TakenFile, Tree};
 use super::way::{dir_at, place_at};
 use crate::Digest;
 
-/// What was done to the lower directory as an overlay has it. Places "below" are those in the lower
-/// directory as it was before; paths are where the agent sees things.
+/// The changes made to the lower directory as an overlay has it. Places "below" are those in the
+/// lower directory as it was before; paths are where the agent sees things.
 #[derive(Debug, Clone, Default)]
 pub struct Settled {
     /// Places below at which nothing is any more.
@@ -34,19 +36,36 @@ pub struct Settled {
     pub directories: Vec<PathBuf>,
     /// Paths of files whose content is there now.
     pub files: Vec<PathBuf>,
+    /// Paths at which, and below which, what the agent changed is given up.
+    pub dropped: Vec<PathBuf>,
 }
 
-/// What was taken back of it. The places below are what they were before once more.
+/// The part of it that was taken back. The places below are what they were before once more.
 #[derive(Debug, Default)]
 pub struct Unsettled {
     /// Places below at which something is again.
-    pub gone: Vec<PathBuf>,
+    pub gone: Vec<Before>,
     /// As in [`Settled`].
     pub moved: Vec<(PathBuf, PathBuf)>,
     /// Paths of directories that are not there any more.
     pub directories: Vec<PathBuf>,
     /// Files whose content is not there any more.
     pub files: Vec<UnsettledFile>,
+    /// Places below that are hidden again, where that was given up.
+    pub dropped: Vec<Before>,
+}
+
+/// A thing below that a change began with.
+#[derive(Debug)]
+pub struct Before {
+    /// Where.
+    pub place: PathBuf,
+    /// As [`super::Change`] told of it. `None` = as it is there now.
+    pub original: Option<super::Original>,
+    /// Whether it is still what the agent began with, as far as that was known without a digest.
+    pub same: bool,
+    /// Its text, where it is needed for merging and not there any more.
+    pub base: Option<File>,
 }
 
 /// A file that is the overlay's again.
@@ -54,12 +73,14 @@ pub struct Unsettled {
 pub struct UnsettledFile {
     /// Where the agent sees it.
     pub path: PathBuf,
-    /// The place below of the file that it is a version of.
-    pub below: Option<PathBuf>,
+    /// The file below that it is a version of.
+    pub before: Option<Before>,
     /// Its permissions.
     pub mode: u32,
-    /// Its content, from the beginning on.
-    pub content: File,
+    /// Its content, from the beginning on. `None` = that of the file below.
+    pub content: Option<File>,
+    /// Whether the change was given up: the lower directory never had this content.
+    pub dropped: bool,
 }
 
 impl Overlay {
@@ -81,6 +102,7 @@ impl Overlay {
             moved: moved.collect::<io::Result<_>>()?,
             directories: rels(&settled.directories)?,
             files: rels(&settled.files)?,
+            dropped: rels(&settled.dropped)?,
         };
         self.rewrite(|tree| tree.settle(number, &done))
     }
@@ -93,10 +115,11 @@ impl Overlay {
     /// When the lower directory cannot be read or the layer not be written; then nothing was done.
     pub fn unsettle(&self, number: u64, unsettled: &Unsettled) -> io::Result<()> {
         let mut taken = Taken::default();
-        for place in &unsettled.gone {
-            let place = rel(place)?;
-            if let Some(seen) = self.seen(&place)? {
-                taken.gone.push((place, seen));
+        for (to, places) in
+            [(&mut taken.gone, &unsettled.gone), (&mut taken.dropped, &unsettled.dropped)]
+        {
+            for before in places {
+                to.extend(self.known(before)?);
             }
         }
         for (from, to) in &unsettled.moved {
@@ -108,23 +131,29 @@ impl Overlay {
         taken.directories = rels(&unsettled.directories)?;
         let mut uppers = Vec::new();
         for file in &unsettled.files {
-            let below = file.below.as_deref().map(rel).transpose()?;
-            let origin = match below {
-                Some(place) => self.seen(&place)?.map(|seen| Origin { rel: place, seen }),
-                None => None,
-            };
+            let known = file.before.as_ref().map(|before| self.known(before)).transpose()?;
+            let known = known.flatten();
+            let digest = known.as_ref().and_then(|(_, known)| known.digest);
+            let origin = known.map(|(rel, known)| Origin { rel, seen: known.seen });
             let id = self.shared.state().tree.next_file();
-            let to = self.shared.layer.create(id)?;
-            let size = copy(&file.content, &to, u64::MAX)?;
-            let identity = origin.as_ref().map(|origin| (origin.seen.device, origin.seen.inode));
-            let upper = Upper::new(&self.shared.room, id, identity);
-            upper.holds(size);
-            uppers.push(Arc::new(upper));
-            taken.files.push((rel(&file.path)?, id, file.mode & super::record::MODE, origin));
+            if let Some(content) = &file.content {
+                let to = self.shared.layer.create(id)?;
+                let size = copy(content, &to, u64::MAX)?;
+                let identity = origin.as_ref().map(|it| (it.seen.device, it.seen.inode));
+                let upper = Upper::new(&self.shared.room, id, identity);
+                upper.holds(size);
+                uppers.push(Arc::new(upper));
+            } else if origin.is_none() {
+                continue;
+            }
+            let copied = file.content.is_some();
+            let (path, mode) = (rel(&file.path)?, file.mode & super::record::MODE);
+            let dropped = file.dropped;
+            taken.files.push(TakenFile { path, id, copied, mode, origin, digest, dropped });
         }
         self.rewrite(|tree| {
             tree.unsettle(number, &taken);
-            let ids = taken.files.iter().map(|(_, id, ..)| *id);
+            let ids = taken.files.iter().map(|file| file.id);
             ids.filter(|id| tree.file(*id).is_none()).collect()
         })?;
         let mut state = self.shared.state();
@@ -280,7 +309,41 @@ impl Overlay {
         Ok(())
     }
 
-    /// What is at a place of the lower directory.
+    /// The thing that a change began with: as it is there now, if that is the same, and else as it
+    /// was, so that a change of somebody else is still known as one. A text is kept for merging.
+    fn known(&self, before: &Before) -> io::Result<Option<(Rel, Known)>> {
+        let place = rel(&before.place)?;
+        let now = self.seen(&place)?;
+        let Some(original) = &before.original else {
+            let known = now.map(|seen| Known { seen, since: None, digest: None });
+            return Ok(known.map(|known| (place, known)));
+        };
+        let wanted = original.digest.map(|digest| *digest.as_bytes());
+        let same = match (&now, wanted) {
+            (Some(seen), Some(wanted)) => {
+                let (dir, name) = self.shared.lower.place(&place)?;
+                let opened = dir.open(name).ok();
+                let found = opened.and_then(|(file, _)| digest(seen, &file, &self.shared.bases));
+                found == Some(wanted)
+            }
+            (Some(_), None) => before.same,
+            (None, _) => false,
+        };
+        if let Some(seen) = now.filter(|_| same) {
+            return Ok(Some((place, Known { seen, since: None, digest: wanted })));
+        }
+        if let (Some(base), Some(wanted)) = (&before.base, wanted) {
+            let mut text = Vec::new();
+            base.take(LARGEST + 1).read_to_end(&mut text)?;
+            if text.len() as u64 <= LARGEST && sha256(&text) == wanted {
+                self.shared.bases.keep(wanted, &text);
+            }
+        }
+        let known = Known { seen: original.seen(), since: original.since(), digest: wanted };
+        Ok(Some((place, known)))
+    }
+
+    /// The thing at a place of the lower directory.
     fn seen(&self, place: &Rel) -> io::Result<Option<Seen>> {
         match self.shared.lower.place(place) {
             Ok((dir, name)) => Ok(dir.look(name)?.as_ref().map(Seen::of)),
@@ -288,6 +351,11 @@ impl Overlay {
             Err(errno) => Err(errno.into()),
         }
     }
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(bytes).into()
 }
 
 fn rel(path: &Path) -> io::Result<Rel> {

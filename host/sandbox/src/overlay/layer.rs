@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, Dir, FlockOperation, Mode, OFlags, Stat, flock, mkdirat, openat, statat, unlinkat,
@@ -17,6 +18,22 @@ const LOCK: &str = "lock";
 
 /// Bytes of one step of a copy.
 const STEP: usize = 1 << 20;
+
+/// How often a lock is tried, and the time between.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Takes the lock of a layer. A process that this one starts has all its descriptors for a moment, and
+/// with them the lock of an overlay that was closed just then.
+fn alone(lock: &OwnedFd) -> Result<(), Errno> {
+    for _ in 1..TRIES {
+        match flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    flock(lock, FlockOperation::NonBlockingLockExclusive)
+}
 
 /// The layer's directory, held open.
 #[derive(Debug)]
@@ -42,7 +59,7 @@ impl Layer {
         let private = Mode::from_raw_mode(0o600);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let lock = openat(&dir, LOCK, flags, private)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
+        alone(&lock).map_err(|errno| match errno {
             Errno::WOULDBLOCK => io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "the overlay is open already, here or in another process",

@@ -25,6 +25,7 @@ mod acts;
 mod bases;
 mod changes;
 mod digests;
+mod fork;
 pub(crate) mod host;
 mod journal;
 mod layer;
@@ -50,12 +51,13 @@ use belljar_policy::ShownPath as _;
 pub(crate) use self::acts::Fault;
 use self::bases::Bases;
 pub use self::changes::{Change, ChangeKind, Original};
+pub use self::fork::{Fork, MergeConflict, Merged};
 use self::journal::Journal;
 use self::layer::Layer;
 use self::lower::Root;
-pub use self::room::{OverlayPool, OverlayQuota};
 use self::room::Room;
 pub(crate) use self::room::{Full, Growing, Upper};
+pub use self::room::{OverlayPool, OverlayQuota};
 pub(crate) use self::state::Reader;
 use self::state::{Shared, State};
 use self::tree::Tree;
@@ -136,13 +138,25 @@ impl Overlay {
         OverlayQuota { bytes: self.shared.room.used(), files }
     }
 
+    /// Bytes of the texts that are kept for merging: at most a quarter of the quota's, besides those.
+    pub fn base_bytes(&self) -> u64 {
+        self.shared.bases.bytes()
+    }
+
+    /// Waits for what is made beside the agent's work, and writes it down: what files began as. Call it
+    /// before the directory may change: a file that has changed by then is not merged.
+    pub fn finish(&self) {
+        self.shared.digests.wait();
+        self.view().note_digests();
+    }
+
     /// The lower directory, held open.
     pub fn lower(&self) -> &Arc<File> {
         self.shared.lower.handle()
     }
 
     /// The path that the lower directory was opened by.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
@@ -210,6 +224,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        // It works in the layer, which somebody else may open next.
+        self.digests.wait();
         let files = self.state().tree.count();
         self.room.close(files);
     }

@@ -1,4 +1,4 @@
-//! What the index of an overlay says, one record for each change, and its form on disk.
+//! The index of an overlay, one record for each change, and its form on disk.
 
 use rustix::fs::{FileType, Stat};
 
@@ -18,7 +18,7 @@ pub(crate) struct Times {
     pub(crate) modified: Option<Time>,
 }
 
-/// What stood in the lower directory when it was first looked at for a change.
+/// The thing that stood in the lower directory when it was first looked at for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Seen {
     pub(crate) kind: Kind,
@@ -237,7 +237,7 @@ impl Record {
         out.0
     }
 
-    /// What these bytes say; `None` where they say nothing, or more than one thing.
+    /// The record in these bytes; `None` where they say nothing, or more than one thing.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = In(bytes);
         let at = from.time()?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What an overlay holds at most.
+/// The most that an overlay holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlayQuota {
     /// Bytes of all its files, by their lengths: a hole counts as what it stands for.
@@ -19,8 +19,8 @@ impl Default for OverlayQuota {
     }
 }
 
-/// What several overlays hold at most together: those of one home, or of one tenant. Clones count as
-/// one. An overlay that is closed still counts, until somebody says that it was removed.
+/// The most that several overlays hold together: those of one home, or of one tenant. Clones count
+/// as one. An overlay that is closed still counts, until somebody says that it was removed.
 #[derive(Debug, Clone)]
 pub struct OverlayPool(Arc<Pool>);
 
@@ -43,7 +43,7 @@ pub(crate) struct Room {
     closing: AtomicBool,
 }
 
-/// What may be held is held already.
+/// The quota is used up.
 #[derive(Debug)]
 pub(crate) struct Full(pub(crate) String);
 
@@ -54,12 +54,12 @@ impl OverlayPool {
         Self(Arc::new(Pool { quota, bytes, files }))
     }
 
-    /// What they may hold together.
+    /// The most that they may hold together.
     pub fn quota(&self) -> OverlayQuota {
         self.0.quota
     }
 
-    /// What they hold together.
+    /// The amount that they hold together.
     pub fn held(&self) -> OverlayQuota {
         let bytes = self.0.bytes.load(Ordering::Relaxed);
         OverlayQuota { bytes, files: self.0.files.load(Ordering::Relaxed) }
@@ -93,6 +93,12 @@ impl Room {
     pub(crate) fn new(quota: OverlayQuota, pool: Option<OverlayPool>) -> Arc<Self> {
         let (told, closing) = (AtomicU64::new(0), AtomicBool::new(false));
         Arc::new(Self { quota, used: AtomicU64::new(0), pool, told, closing })
+    }
+
+    /// Room for this part of the bytes besides, in the same pool.
+    pub(super) fn part(&self, part: u64) -> Arc<Self> {
+        let quota = OverlayQuota { bytes: self.quota.bytes / part, files: 0 };
+        Self::new(quota, self.pool.clone())
     }
 
     /// The files that the overlay has when it is opened; its pool has counted them.
@@ -196,7 +202,7 @@ impl Room {
 pub(crate) struct Upper {
     /// Its number in the layer.
     pub(crate) id: u64,
-    /// What it is for guests: device and inode of the file that it began as.
+    /// The identity that guests see: device and inode of the file that it began as.
     pub(crate) identity: Option<(u64, u64)>,
     room: Arc<Room>,
     held: Mutex<u64>,

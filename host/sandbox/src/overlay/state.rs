@@ -1,4 +1,4 @@
-//! What the clones of an overlay share.
+//! State that the clones of an overlay share.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::rel::Rel;
 use super::room::{Room, Upper};
 use super::tree::Tree;
 
-/// What the clones of an overlay share.
+/// State that the clones of an overlay share.
 pub(crate) struct Shared {
     pub(super) lower: Root,
     pub(super) path: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(super) bases: Arc<Bases>,
 }
 
-/// What changes.
+/// The part that changes.
 pub(crate) struct State {
     pub(super) tree: Tree,
     pub(super) journal: Journal,

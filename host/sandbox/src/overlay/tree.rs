@@ -1,4 +1,4 @@
-//! What the index means, in memory: the names that differ from the lower directory.
+//! The meaning of the index, in memory: the names that differ from the lower directory.
 //!
 //! Only what was changed has a place here, with the directories that lead to it. A directory that
 //! is the lower one's own has its path there in `lower`; so has one that was moved, with the path
@@ -11,7 +11,7 @@ mod settle;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 
-pub(super) use self::settle::{Done, Taken};
+pub(super) use self::settle::{Done, Known, Taken, TakenFile};
 use super::record::{Act, FileRecord, MODE, Origin, Record, Seen, Time, Times};
 use super::rel::Rel;
 
@@ -53,7 +53,7 @@ pub(super) struct Directory {
 #[derive(Debug, Clone)]
 pub(super) struct Lower {
     pub(super) rel: Rel,
-    /// What it was when it was moved.
+    /// The thing as it was when it was moved.
     pub(super) seen: Option<Seen>,
 }
 
@@ -62,13 +62,13 @@ pub(super) struct Lower {
 pub(super) struct Entry {
     /// `None` = nothing has this name.
     pub(super) node: Option<Node>,
-    /// What the name means in the lower directory.
+    /// The name's meaning in the lower directory.
     pub(super) hidden: Option<Seen>,
     /// When that was hidden; of a directory: the first of what it held.
     pub(super) since: Option<Time>,
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     Directory(u64),

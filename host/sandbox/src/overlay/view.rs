@@ -23,7 +23,7 @@ pub(crate) struct View<'a> {
     pub(super) state: MutexGuard<'a, State>,
 }
 
-/// What a descriptor remembers of its directory. Stays right when the directory is moved.
+/// A descriptor's memory of its directory. Stays right when the directory is moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DirRef {
     /// One that the index knows.
@@ -50,7 +50,7 @@ pub(super) enum At {
     Gone,
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Child {
     Nothing,
@@ -80,7 +80,7 @@ pub(crate) enum ReadFile {
 }
 
 impl Found {
-    /// What the host has, as it is.
+    /// The thing that the host has, as it is.
     pub(crate) fn on_disk(stat: Stat) -> Self {
         let names = u32::try_from(stat.st_nlink).unwrap_or(u32::MAX);
         Self { stat, names, child: Child::Lower }
@@ -111,7 +111,7 @@ impl Reader {
 }
 
 impl DirAt {
-    /// What a descriptor of it remembers.
+    /// The memory that a descriptor of it keeps.
     pub(crate) fn remembered(&self) -> DirRef {
         match (self.at, &self.lower) {
             (At::Known(id), _) => DirRef::Known(id),
@@ -287,7 +287,7 @@ impl<'a> View<'a> {
         Some(origin.rel.clone())
     }
 
-    /// What stands at a place.
+    /// The thing that stands at a place.
     pub(crate) fn find(&self, place: &Place<DirAt>) -> Result<Found, Errno> {
         let found = self.look_up(place)?;
         if place.must_be_dir && kind(&found.stat) != FileType::Directory {

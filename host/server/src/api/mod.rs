@@ -4,6 +4,7 @@ pub(crate) mod agent_text;
 pub(crate) mod agents;
 pub(crate) mod attachments;
 pub(crate) mod audit;
+pub(crate) mod changes;
 pub(crate) mod chat;
 pub(crate) mod events;
 pub(crate) mod grants;

@@ -259,11 +259,8 @@ impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
         match error {
             ServiceError::NoSession(id) => Self::not_found("session", &id),
-            ServiceError::Busy(id) => {
-                let id = Shown::clipped(&id, MAX_SHOWN);
-                Self::new(Kind::Busy, format!("session `{id}` is already answering"))
-                    .hint("wait for its end, or cancel it")
-            }
+            ServiceError::Busy(id) => Self::busy(&id),
+            ServiceError::Review(error) => error.into(),
             ServiceError::NoAgent(found) => no_agent(&found),
             ServiceError::Blocked { agent, reasons } => {
                 let agent = Shown::clipped(&agent, MAX_SHOWN);

@@ -4,8 +4,8 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::Type;
 
 use crate::api::{
-    agents, attachments, audit, grants, health, preview, questions, running, sessions, tools, turn,
-    usage,
+    agents, attachments, audit, changes, grants, health, preview, questions, running, sessions,
+    tools, turn, usage,
 };
 use crate::http::problem::Kind;
 use crate::routes::{Op, Route, Verb};
@@ -92,6 +92,10 @@ const BYTES: Query = query(
 const AUDIT: &[Query] = &[BYTES, BEFORE];
 const RECEIPTS: &[Query] = &[MESSAGE, BYTES, BEFORE];
 const SUBAGENTS: &[Query] = &[MESSAGE, BYTES, AFTER];
+const CHANGES: &[Query] = &[
+    query("path", Type::String, "a path below the workspace, with all below it; absent = all"),
+    query("patch", Type::Boolean, "also the patch, up to 2 MiB"),
+];
 const AGENTS: &[Query] = &[AFTER];
 const SINCE: &[Query] =
     &[query("since", Type::String, "the first day, `YYYY-MM-DD`; absent = 30 days ago")];
@@ -141,6 +145,36 @@ pub(crate) fn doc(op: Op) -> Doc {
             read("sessions", "list files of a session", Json(of::<attachments::Attachments>))
         }
         Op::ReadAttachment => read("sessions", "read a file of a session", Bytes),
+        Op::ReadChanges => Doc {
+            problems: &[Kind::Busy],
+            ..paged(
+                CHANGES,
+                read(
+                    "changes",
+                    "show what a session changed in its overlays",
+                    Json(of::<changes::SessionChanges>),
+                ),
+            )
+        },
+        Op::ApplyChanges => taking(
+            of::<changes::ApplyBody>,
+            &[Kind::Busy, Kind::Taken],
+            read(
+                "changes",
+                "put changes of a session into the workspace",
+                Json(of::<changes::AppliedBody>),
+            ),
+        ),
+        Op::DiscardChanges => taking(
+            of::<changes::DiscardBody>,
+            &[Kind::Busy],
+            read("changes", "throw changes of a session away", Json(of::<changes::DiscardedBody>)),
+        ),
+        Op::UndoApply => taking(
+            of::<changes::UndoBody>,
+            &[Kind::Busy, Kind::Taken],
+            read("changes", "take the last apply back", Json(of::<changes::UndoneBody>)),
+        ),
         Op::Cancel => taking(
             of::<running::CancelBody>,
             NONE,

@@ -2,7 +2,7 @@
 //! each session. They go with their session.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use belljar_agent::{Layers, held_in};
 use belljar_definition::OverlaySetting;
@@ -22,12 +22,7 @@ impl TenantLayers {
     /// Counts what lies there. Reads directories.
     pub(crate) fn find(store: &Store, setting: &OverlaySetting) -> Self {
         let root = root(store);
-        let standard = OverlayQuota::default();
-        let quota = OverlayQuota {
-            bytes: setting.bytes.unwrap_or(standard.bytes),
-            files: setting.files.unwrap_or(standard.files),
-        };
-        let pool = OverlayPool::new(quota, held(store));
+        let pool = OverlayPool::new(overlay_quota(setting), held(&root));
         Self { root, pool }
     }
 
@@ -36,16 +31,23 @@ impl TenantLayers {
         Layers::at(self.root.join(session), self.pool.clone())
     }
 
-    /// What one of these holds no more, for all that hold any.
+    /// Counts less: overlays that held this were removed.
     pub(crate) fn removed(&self, held: OverlayQuota) {
         self.pool.removed(held);
     }
 }
 
-/// What the overlays of all sessions of this tenant hold together. Reads directories.
-pub fn held(store: &Store) -> OverlayQuota {
+/// How many sessions of the command line have overlays, and how much these hold together. `store` is
+/// the file of the store. Reads directories.
+pub fn held_beside(store: &Path) -> (usize, OverlayQuota) {
+    let root = store.with_extension("overlays").join(TENANT);
+    (sessions(&root).len(), held(&root))
+}
+
+/// The amount that all overlays below a tenant's directory hold.
+fn held(root: &Path) -> OverlayQuota {
     let mut all = OverlayQuota { bytes: 0, files: 0 };
-    for (_, dir) in sessions(store) {
+    for (_, dir) in sessions(root) {
         let held = held_in(&dir);
         all.bytes = all.bytes.saturating_add(held.bytes);
         all.files = all.files.saturating_add(held.files);
@@ -53,10 +55,19 @@ pub fn held(store: &Store) -> OverlayQuota {
     all
 }
 
+/// The amount that all overlays of a tenant may hold together.
+pub fn overlay_quota(setting: &OverlaySetting) -> OverlayQuota {
+    let standard = OverlayQuota::default();
+    OverlayQuota {
+        bytes: setting.bytes.unwrap_or(standard.bytes),
+        files: setting.files.unwrap_or(standard.files),
+    }
+}
+
 /// Removes the overlays of sessions that are not in the store any more. Gives what they held.
 pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreError> {
     let mut removed = OverlayQuota { bytes: 0, files: 0 };
-    for (session, dir) in sessions(store) {
+    for (session, dir) in sessions(&root(store)) {
         match store.session(&session).await {
             Err(StoreError::NotFound { .. }) => {}
             Ok(_) => continue,
@@ -83,7 +94,9 @@ pub fn root(store: &Store) -> PathBuf {
     }
 }
 
-fn sessions(store: &Store) -> Vec<(String, PathBuf)> {
-    let entries = fs::read_dir(root(store)).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect()
+fn sessions(root: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect()
 }

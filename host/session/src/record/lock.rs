@@ -52,6 +52,11 @@ pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
     }
 }
 
+/// Whether a turn of a session runs, or somebody has it open, here or in another process.
+pub fn is_at_work(store: &Store, session: &str) -> bool {
+    is_locked(&locks(store), session)
+}
+
 impl Drop for SessionLock {
     fn drop(&mut self) {
         // While the lock is held: nobody else has this very file. A leftover is harmless.

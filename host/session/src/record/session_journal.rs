@@ -120,7 +120,16 @@ impl SessionJournal {
     pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let actor = LOCAL.to_owned();
         let kind = SessionKind::Chat;
-        Self { store, clock, hub: Arc::default(), name: None, kind, actor, layers: None, open: None }
+        Self {
+            store,
+            clock,
+            hub: Arc::default(),
+            name: None,
+            kind,
+            actor,
+            layers: None,
+            open: None,
+        }
     }
 
     /// The kind of a new session. Default: a conversation. A run whose first turn this is has the id

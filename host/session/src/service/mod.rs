@@ -40,6 +40,7 @@ pub use self::types::{ServiceError, ServiceLimits, TurnRequest};
 pub use self::versions::{Look, Renew, Renewed, Version};
 use crate::record::hub::{Hub, Watch};
 use crate::record::layers::{TenantLayers, remove_stale_layers};
+use crate::review::{ReviewError, SessionReview};
 use crate::service::limits::Allowance;
 use crate::service::questions::Questions;
 use crate::service::running::Running;
@@ -217,6 +218,32 @@ impl Service {
         self.0.hub.close();
     }
 
+    /// Looks at the changes of a session, or decides about them; no turn begins there meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// When a turn runs, or as `work` says.
+    pub async fn review<T: Send + 'static>(
+        &self,
+        session: &str,
+        work: impl FnOnce(&SessionReview) -> Result<T, ReviewError> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        let inner = Arc::clone(&self.0);
+        let claim = Running::claim(&inner, session, inner.now());
+        let claim = claim.ok_or_else(|| ServiceError::Busy(session.to_owned()))?;
+        let work = move || {
+            let session = claim.session();
+            let review = SessionReview::open_in(&inner.store, session, inner.layers().of(session))?;
+            let done = work(&review);
+            drop(review);
+            drop(claim);
+            done
+        };
+        let ended = tokio::task::spawn_blocking(work).await;
+        let ended = ended.map_err(|error| ServiceError::Agent(error.to_string()))?;
+        Ok(ended?)
+    }
+
     /// Removes the overlays of sessions that are not in the store any more.
     pub async fn remove_stale_layers(&self) {
         match remove_stale_layers(&self.0.store).await {
@@ -252,8 +279,7 @@ impl Service {
 impl Inner {
     /// The overlays of the tenant. The first time it reads directories.
     fn layers(&self) -> &TenantLayers {
-        self.layers
-            .get_or_init(|| TenantLayers::find(&self.store, &self.host().settings.overlays))
+        self.layers.get_or_init(|| TenantLayers::find(&self.store, &self.host().settings.overlays))
     }
 
     /// Puts a line into the audit log.

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use crate::record::rows::History;
 use crate::record::session_journal::JournalError;
+use crate::review::ReviewError;
 
 /// The limits of one tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +121,9 @@ pub enum ServiceError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(StoreError),
+    /// The changes of a session cannot be looked at.
+    #[error(transparent)]
+    Review(ReviewError),
     /// A session cannot be resumed.
     #[error(transparent)]
     Session(JournalError),
@@ -130,6 +134,16 @@ impl From<StoreError> for ServiceError {
         match error {
             StoreError::NotFound { what: "session", id } => Self::NoSession(id),
             error => Self::Store(error),
+        }
+    }
+}
+
+impl From<ReviewError> for ServiceError {
+    fn from(error: ReviewError) -> Self {
+        match error {
+            ReviewError::Busy(session) => Self::Busy(session),
+            ReviewError::Store(error) => error.into(),
+            error => Self::Review(error),
         }
     }
 }

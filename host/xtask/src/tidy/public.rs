@@ -51,18 +51,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
     ),
     ("host/policy", &["HostList", "HostPattern", "Port"]),
     ("host/prove", &["SoakReport", "scene"]),
-    (
-        "host/sandbox",
-        &[
-            "Import",
-            "JarBuildError",
-            "JarError",
-            "LogLine",
-            "Original",
-            "OverlayError",
-            "RECEIPT_VERSION",
-        ],
-    ),
+    ("host/sandbox", &["Import", "JarBuildError", "JarError", "LogLine", "RECEIPT_VERSION"]),
     ("host/server", &["NoKeys"]),
     ("host/session", &["RECORD_VERSION"]),
     (

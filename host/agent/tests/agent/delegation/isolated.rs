@@ -9,9 +9,12 @@ use belljar_policy::{Access, GuestPath, Mount};
 use belljar_sandbox::{Overlay, OverlayPool, OverlayQuota};
 use std::io::Read as _;
 
-const SETTINGS: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"delegate_parallel\", \
-\"file_read\", \"file_write\"]\n[grants.writer]\ntools = [\"file_read\", \"file_write\"]\n\
-[grants.apart]\ntools = [\"file_read\", \"file_write\"]\n";
+const SETTINGS: &str = "[grants.boss]\nmounts = [{ path = '/workspace', access = 'overlay' }]\n\
+tools = ['spawn_agent', 'delegate_parallel', 'file_read', 'file_write']\n\
+[grants.writer]\nmounts = [{ path = '/workspace', access = 'overlay' }]\n\
+tools = ['file_read', 'file_write']\n\
+[grants.apart]\nmounts = [{ path = '/workspace', access = 'overlay' }]\n\
+tools = ['file_read', 'file_write']\n";
 
 fn world(transcript: &str) -> World {
     World::new(Plan {
@@ -136,6 +139,8 @@ agents:
 "#,
     );
     let (_, overlay, dir) = go(&world).await;
+    let wrote = results(&world.sent_by("apart", 0)[1]);
+    assert!(!wrote[0].1, "{wrote:?}");
     assert_eq!(text(&overlay, "both.txt").as_deref(), Some("old\n"));
     assert!(!dir.join("forks").exists());
     let sent = world.sent_by("boss", 0);

@@ -130,7 +130,8 @@ fn question(args: &ExplainArgs, write: bool) -> Result<Question, Failure> {
         ))
         .hint("name the path without `..`"));
     }
-    let access = if write { Access::ReadWrite } else { Access::Read };
+    // Who writes to an overlay is allowed to write.
+    let access = if write { Access::Overlay } else { Access::Read };
     Ok(Question::Path(path, access))
 }
 
@@ -172,8 +173,10 @@ pub(crate) fn missing(
     (!change.is_empty()).then_some(change)
 }
 
-/// The mount that would hold the path: the workspace, or the first directory of the path.
+/// The mount that would hold the path: the workspace, or the first directory of the path. Whoever is
+/// to write is granted to write there, and not beside.
 fn mount(path: &str, access: Access) -> Option<MountSpec> {
+    let access = if access == Access::Read { access } else { Access::ReadWrite };
     if GuestPath::workspace().covers(path) {
         return Some(MountSpec { guest: GuestPath::workspace(), host: None, access });
     }

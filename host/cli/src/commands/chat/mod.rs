@@ -7,6 +7,7 @@ mod background;
 mod complete;
 mod input;
 mod lists;
+mod overlay;
 mod slash;
 mod talk;
 
@@ -54,7 +55,12 @@ pub(super) fn run(
     let sessions = places.sessions();
     create_private(&sessions).map_err(|error| failed(&sessions, error))?;
     places.gather_sessions().map_err(|error| failed(&places.store(), error))?;
-    walls.up(places, &runner::through(args.transcript.as_deref(), None, places))?;
+    let mut through = runner::through(args.transcript.as_deref(), None, places);
+    // `/apply` writes there, by the person's word.
+    if host::settings(places).is_ok_and(|settings| settings.overlays.by_default) {
+        through.write.push(places.workspace.clone());
+    }
+    walls.up(places, &through)?;
     let progress = Progress::new(out, To::Chat);
     let host = host(args, places, out, &progress)?;
     progress.problems(host.tools.problems());

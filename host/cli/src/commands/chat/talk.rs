@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use belljar_agent::{Host, Outcome, RunStatus, TeamSpec, resolve_team};
+use belljar_changes::Stat;
 use belljar_policy::{LimitsRequest, Shown};
 use belljar_session::{
     Conversation, JournalError, Open, Saved, SessionJournal, Turn, run_saved, run_team_saved,
@@ -13,11 +14,13 @@ use tokio_util::sync::CancellationToken;
 use super::background::{Background, Ended};
 use super::input::{Heard, Interrupts, Lines};
 use super::lists;
+use super::overlay;
 use super::slash::{self, Action, Input};
 use crate::commands::catalogue::agents;
 use crate::commands::inspect::receipts;
 use crate::commands::run::team as teams_run;
 use crate::commands::run::{attachments, refused, runner, saving};
+use crate::setup::data::failed;
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::Places;
 use crate::term::out::{Out, Style};
@@ -38,6 +41,8 @@ pub(super) struct Chat<'a> {
     background: Background,
     /// The worst ending of a turn: the exit code where nobody looked on.
     worst: Exit,
+    /// How much is changed in the overlay, as it was said last.
+    changed: Stat,
 }
 
 /// The step after a line.
@@ -58,8 +63,18 @@ impl<'a> Chat<'a> {
         interrupts: Interrupts,
     ) -> Self {
         let background = Background::default();
-        let worst = Exit::Completed;
-        Self { host, places, out, progress, conversation, journal, interrupts, background, worst }
+        Self {
+            host,
+            places,
+            out,
+            progress,
+            conversation,
+            journal,
+            interrupts,
+            background,
+            worst: Exit::Completed,
+            changed: Stat::default(),
+        }
     }
 
     /// Resumes a turn that the program ended in.
@@ -138,6 +153,9 @@ impl<'a> Chat<'a> {
                         lists::tools(self.conversation.agent(), self.host, self.out);
                         Ok(())
                     }
+                    Action::Changes | Action::Apply | Action::Discard | Action::Undo => {
+                        self.decide(action, rest).await
+                    }
                     Action::Budget => {
                         lists::budget(&self.conversation, self.out);
                         Ok(())
@@ -186,6 +204,37 @@ impl<'a> Chat<'a> {
         let spoke = self.progress.end_turn();
         let session = self.journal.session().unwrap_or_default().to_owned();
         self.conclude_run(&session, saved, spoke).await;
+        self.say_changes();
+    }
+
+    /// `/changes`, `/apply`, `/discard` and `/undo`: the overlay of this conversation.
+    async fn decide(&mut self, action: Action, rest: &str) -> Result<(), Failure> {
+        let Some(id) = self.journal.session().map(str::to_owned) else {
+            return Err(Failure::usage("nothing is changed: the conversation has not begun"));
+        };
+        let session = self.journal.store().session(&id).await.map_err(failed)?;
+        let Some(layers) = self.journal.layers(self.host) else { return Ok(()) };
+        let out = self.out;
+        tokio::task::block_in_place(|| overlay::decide(action, rest, &session, layers, out))
+    }
+
+    /// Says what the conversation has changed in its overlay, if that is more or less than before.
+    fn say_changes(&mut self) {
+        let store = self.journal.store();
+        let Some(session) = self.journal.session() else { return };
+        if !belljar_session::has_layers(store, session) {
+            return;
+        }
+        let Some(layers) = self.journal.layers(self.host) else { return };
+        let said = tokio::task::block_in_place(|| overlay::stat(layers));
+        match said {
+            Ok(stat) if stat == self.changed => {}
+            Ok(stat) => {
+                overlay::say(&stat, self.out);
+                self.changed = stat;
+            }
+            Err(failure) => self.out.warning(failure.message),
+        }
     }
 
     /// `/compact`: a summary in the place of the turns so far.

@@ -76,6 +76,7 @@ pub(super) fn run(
                 Ok(settings) => {
                     checks.push(configuration(&settings, &places));
                     checks.push(models(&settings, &places));
+                    checks.push(overlays(&settings, &places));
                     files::check_all(&places, out, &mut checks);
                     if let Some(data) = tenants {
                         checks.extend(tenants::check_all(settings, &places, data));
@@ -203,6 +204,24 @@ fn models(settings: &Settings, places: &Places) -> Check {
         let text = if good.is_empty() { "none can be used".to_owned() } else { good };
         Check { details, ..check("models", Finding::Bad, text) }
     }
+}
+
+/// How much agents have changed that nobody has decided about.
+fn overlays(settings: &Settings, places: &Places) -> Check {
+    let most = belljar_session::overlay_quota(&settings.overlays);
+    let (sessions, held) = belljar_session::held_beside(&places.store());
+    let text = format!(
+        "those of {sessions} sessions hold {} of {}, {} of {} files",
+        table::size(held.bytes),
+        table::size(most.bytes),
+        table::count(held.files),
+        table::count(most.files)
+    );
+    let full = held.bytes >= most.bytes || held.files >= most.files;
+    let hint = "`belljar discard RUN` throws changes away, `belljar sessions rm` a whole session";
+    let details = if full { vec![format!("hint: {hint}")] } else { Vec::new() };
+    let finding = if full { Finding::Bad } else { Finding::Good };
+    Check { details, ..check("overlays", finding, text) }
 }
 
 fn cache(places: &Places) -> Check {

@@ -70,6 +70,9 @@ fn one(name: &str, id: &AgentId, writer: &Writer<'_>) -> Result<Exit, Failure> {
         Some(agent) => change.asked_tools.clone_from(&agent.definition.asked.tools),
         None => change.alone = host.teams.catalog().get(id).is_none(),
     }
+    if let Some(agent) = &before {
+        keep_overlay_tools(agent, &mut change);
+    }
     let asks = before.as_ref().filter(|_| args.asked);
     let asks = asks.map(|agent| Asks::of(agent, &host, args.read_only, &change));
     if let Some(asks) = &asks {
@@ -221,6 +224,21 @@ fn agreed(yes: bool, question: &str, out: &Out) -> Result<bool, Failure> {
         }
         None => Err(Failure::usage("there is nobody to ask, so nothing is written")
             .hint("look at what is shown above and repeat the command with `--yes`")),
+    }
+}
+
+/// A mount to be written takes the tools away that an agent has for its overlay alone: a grant of it
+/// is one of these tools too.
+fn keep_overlay_tools(agent: &ResolvedAgent, change: &mut GrantChange) {
+    let writes = |mount: &MountSpec| mount.access == Access::ReadWrite;
+    if !change.mounts.iter().any(writes) {
+        return;
+    }
+    for name in DEFAULTS.iter().flat_map(|row| row.overlay_tools) {
+        let given = change.tools.iter().any(|(tool, _)| tool.as_str() == *name);
+        if let (false, Ok(permit)) = (given, agent.rights.tool(name)) {
+            change.tools.push((permit.tool().clone(), agent.rights.permission(name)));
+        }
     }
 }
 

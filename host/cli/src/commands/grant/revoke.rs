@@ -187,8 +187,9 @@ fn mount(text: &str) -> Result<MountRemoval, Failure> {
     }
     // Of `/data:read` alone the directory is not asked for.
     if let Some((guest, word)) = text.split_once(':')
-        && let Some(access) =
-            [Access::Read, Access::Overlay, Access::ReadWrite].into_iter().find(|it| it.to_string() == word)
+        && let Some(access) = [Access::Read, Access::Overlay, Access::ReadWrite]
+            .into_iter()
+            .find(|it| it.to_string() == word)
     {
         let guest = GuestPath::new(guest).map_err(usage)?;
         return Ok(MountRemoval { guest, host: None, access: Some(access) });

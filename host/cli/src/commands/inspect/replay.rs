@@ -67,6 +67,9 @@ pub(crate) fn run(
         false => (places.store_directory(), places.store()),
     };
     if !store.exists() {
+        if args.of.other().is_some() {
+            Whose::find(&args.of, places)?;
+        }
         return Err(unknown(&args.run));
     }
     let recorder = args.record.as_deref().map(Recorder::create).transpose()?;

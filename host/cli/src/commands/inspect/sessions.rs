@@ -1,7 +1,7 @@
 //! `belljar sessions`: what is stored of conversations and runs, shown, exported and deleted.
 
 use belljar_policy::Shown;
-use belljar_session::{remove_stale_layers, shown_status};
+use belljar_session::{is_at_work, remove_stale_layers, shown_status};
 use belljar_store::{
     MessageStatus, Role, Store, StoredMessage, StoredSession, SubagentRecord, SubagentStatus,
     TENANT,
@@ -94,6 +94,10 @@ async fn remove(
         return Ok(());
     };
     let session = store.find_session(id).await.map_err(failed)?;
+    if is_at_work(store, &session.id) {
+        return Err(Failure::new(format!("session `{}` is at work", session.id))
+            .hint("wait for the end of its turn, or leave its chat, and repeat this"));
+    }
     let title = Shown::clipped(&session.title, MAX_TITLE);
     sure(yes, &format!("delete session `{}` ({title})?", session.id), out)?;
     store.delete_session(&session.id).await.map_err(failed)?;

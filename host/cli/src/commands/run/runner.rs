@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_agent::{
-    EVENT_VERSION, Event, EventSink, Host, Layers, Outcome, RunError, RunSpec, RunStatus, TeamOutcome,
-    TeamSpec, run_team,
+    EVENT_VERSION, Event, EventSink, Host, Layers, Outcome, RunError, RunSpec, RunStatus,
+    TeamOutcome, TeamSpec, run_team,
 };
+use belljar_changes::Stat;
 use belljar_model::Models;
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::{OverlayPool, OverlayQuota};
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::server::NoTenant;
 use crate::args::{OutputFormat, RunOptions};
+use crate::commands::changes::look;
 use crate::commands::inspect::receipts;
 use crate::commands::run::saving::{self, Saved};
 use crate::commands::run::transcript::{self, Recorder};
@@ -118,6 +120,16 @@ impl Ended {
     }
 }
 
+/// An outcome as programs read it.
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    outcome: &'a Ended,
+    /// How much was changed in overlays; absent where nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Stat>,
+}
+
 /// An error of a run, for a person.
 pub(crate) fn reason(error: Option<&RunError>) -> String {
     Shown::multiline(&error.map_or_else(String::new, ToString::to_string)).to_string()
@@ -153,15 +165,16 @@ pub(crate) fn run(
         for (_, agent) in outcome.agents() {
             attachments::save(agent, attachments, places, out);
         }
+        let changed = saved.as_ref().and_then(Saved::changed);
         if let Some(saved) = saved {
             saved.close(&outcome.summary(), host.settings.keep_runs, out).await;
         }
-        Ok::<_, Failure>(outcome)
+        Ok::<_, Failure>((outcome, changed))
     });
     // A thread that still waits for a person's answer must not keep the process.
     runtime.shutdown_background();
     progress.finish();
-    let mut outcome = ended?;
+    let (mut outcome, changed) = ended?;
     for warning in host.sandbox.warnings() {
         out.warning(warning);
     }
@@ -171,7 +184,11 @@ pub(crate) fn run(
     printer.print(&outcome, changed)?;
     receipts::crashes(&outcome.summary(), out);
     refused::advise(&outcome.summary(), &host, places, out);
-    conclude(&mut outcome, &progress, out)
+    let exit = conclude(&mut outcome, &progress, out);
+    if let Some(stat) = &changed {
+        look::say_stat(stat, "`belljar changes`, `apply` or `discard`", out);
+    }
+    exit
 }
 
 fn assembly<'a>(
@@ -225,7 +242,9 @@ async fn perform(
     let store = saving::open(places).await?;
     let done = work.saved(&store, host, events, cancel.clone()).await;
     let (outcome, unsaved) = done.map_err(saving::not_begun)?;
-    Ok((outcome, Some(Saved::new(store, unsaved, out))))
+    let run = outcome.summary().run.clone();
+    let changed = look::changed_by(&store, run.as_str(), out);
+    Ok((outcome, Some(Saved::new(store, unsaved, changed, out))))
 }
 
 /// A place for the overlays of a run of which nothing is kept, in this directory. It is gone when
@@ -308,7 +327,7 @@ impl<'a> Printer<'a> {
         })
     }
 
-    fn print(&self, outcome: &Ended) -> Result<(), Failure> {
+    fn print(&self, outcome: &Ended, changes: Option<Stat>) -> Result<(), Failure> {
         let summary = outcome.summary();
         let name = match outcome {
             Ended::Agent(outcome) => &outcome.agent,
@@ -317,14 +336,14 @@ impl<'a> Printer<'a> {
         match self.format {
             // Also in a pipe, which may end on a screen. Who wants the very bytes reads the JSON.
             OutputFormat::Text => self.out.text(&Shown::multiline(&summary.output).to_string()),
-            OutputFormat::Json => self.out.json(outcome)?,
+            OutputFormat::Json => self.out.json(&Printed { outcome, changes })?,
             OutputFormat::StreamJson => self.out.json_line(&json!({
                 "v": EVENT_VERSION,
                 "run": summary.run,
                 "seq": *self.next.lock().unwrap_or_else(PoisonError::into_inner),
                 "agent": name,
                 "type": "outcome",
-                "outcome": outcome,
+                "outcome": Printed { outcome, changes },
             }))?,
         }
         Ok(())

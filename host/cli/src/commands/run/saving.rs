@@ -2,6 +2,7 @@
 //! outcome of a run is in it and older ones are gone.
 
 use belljar_agent::Outcome;
+use belljar_changes::Stat;
 use belljar_session::{JournalError, KEEP_RUNS, note_files, prune_runs};
 use belljar_store::{Store, StoreError};
 
@@ -51,18 +52,29 @@ const DISK_IS_FULL: &str = "disk is full";
 pub(crate) struct Saved {
     store: Store,
     ended: bool,
+    changed: Option<Stat>,
 }
 
 impl Saved {
     /// `unsaved`: why its outcome is not in the store.
-    pub(crate) fn new(store: Store, unsaved: Option<StoreError>, out: &Out) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        unsaved: Option<StoreError>,
+        changed: Option<Stat>,
+        out: &Out,
+    ) -> Self {
         if let Some(error) = &unsaved {
             // Also with `--quiet`: what is printed is all that there is of it.
             let why = chain(error);
             let hint = if why.contains(DISK_IS_FULL) { format!("; {FULL}") } else { String::new() };
             out.alarm(format_args!("the outcome of the run is not saved: {why}{hint}"));
         }
-        Self { store, ended: unsaved.is_none() }
+        Self { store, ended: unsaved.is_none(), changed }
+    }
+
+    /// How much it changed in overlays.
+    pub(crate) fn changed(&self) -> Option<Stat> {
+        self.changed
     }
 
     /// Notes where its files are, removes the oldest runs past `keep` (absent = the default), and

@@ -73,7 +73,12 @@ pub(crate) fn mounts(
 /// The access to a tenant's mount that a server can give: it reads all that is a tenant's own.
 pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
     let writes = reach.is_none_or(|reach| reach.writes(&mount.host));
-    Some(if writes { Access::ReadWrite } else { Access::Read })
+    Some(if writes { Access::ReadWrite } else { unwritten(mount) })
+}
+
+/// The access that is left of a mount that cannot be written: an overlay does not write it.
+fn unwritten(mount: &Mount) -> Access {
+    if mount.access == Access::Overlay { Access::Overlay } else { Access::Read }
 }
 
 /// The access to a mount of the operator's that a server can give: no more than its OS sandbox let
@@ -82,7 +87,7 @@ pub(crate) fn most(mount: &Mount, reach: Option<&Reach>) -> Option<Access> {
     match reach {
         None => Some(Access::ReadWrite),
         Some(reach) if reach.writes(&mount.host) => Some(Access::ReadWrite),
-        Some(reach) if reach.reads(&mount.host) => Some(Access::Read),
+        Some(reach) if reach.reads(&mount.host) => Some(unwritten(mount)),
         Some(_) => None,
     }
 }
@@ -223,7 +228,7 @@ mod tests {
             of.map(|mount| mount.access).max()
         };
         assert_eq!(access("/granted"), Some(Access::ReadWrite));
-        assert_eq!((access("/later"), access("/workspace")), (None, Some(Access::Read)));
+        assert_eq!((access("/later"), access("/workspace")), (None, Some(Access::Overlay)));
         assert!(late[1].contains("[grants.\"home/scout\"]"), "{late:?}");
     }
 }

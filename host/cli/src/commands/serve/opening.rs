@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use belljar_agent::{Hooks, Host};
 use belljar_definition::{HookSetting, ModelSetting, Settings};
 use belljar_os_sandbox::Reach;
+use belljar_policy::Access;
 use belljar_sandbox::Sandbox;
 use belljar_server::{OpenError, Tenants};
 use belljar_session::{Admission, Look, Renew, Service, ServiceLimits};
@@ -94,19 +95,22 @@ fn written_beside(own: &Path) -> Vec<PathBuf> {
     let workspace = own.join(OLDER_WORKSPACE);
     let places = Places { home, cache: PathBuf::new(), workspace, user_home: None };
     let workspace = found(places.workspace.clone());
-    let mut all: Vec<PathBuf> = workspace.into_iter().chain(granted(&places)).collect();
+    let mut all: Vec<PathBuf> =
+        workspace.into_iter().chain(granted(&places, Access::ReadWrite)).collect();
     all.retain(|path| path.starts_with(&own) && *path != own && !path.starts_with(&places.home));
     all
 }
 
-/// The directories that a home lets agents write, links followed; none where it is not valid.
-fn granted(places: &Places) -> Vec<PathBuf> {
+/// The directories that a home lets agents mount with this access at least; none where it is not
+/// valid.
+fn granted(places: &Places, least: Access) -> Vec<PathBuf> {
     let Ok(settings) = host::settings(places) else { return Vec::new() };
-    host::mounted_to_write(&settings, places).collect()
+    host::mounted(&settings, places, least).collect()
 }
 
 /// INV-151: the directories of a tenant in which its agents may write, wherever the data root lies:
-/// its workspace and what else its grants name, never its home or what holds it.
+/// its workspace and what else its grants name, never its home or what holds it. To an overlay of them
+/// they write as well.
 fn work_directories(places: &Places) -> Vec<PathBuf> {
     let [own, workspace] = own_directories(places);
     let work = |path: PathBuf| {
@@ -116,7 +120,8 @@ fn work_directories(places: &Places) -> Vec<PathBuf> {
         let first = path.strip_prefix(own).ok()?.components().next()?;
         Some(own.join(first)).filter(|work| !places.home.starts_with(work))
     };
-    let mut directories: Vec<PathBuf> = granted(places).into_iter().filter_map(work).collect();
+    let granted = granted(places, Access::Overlay).into_iter();
+    let mut directories: Vec<PathBuf> = granted.filter_map(work).collect();
     directories.dedup();
     directories
 }
@@ -295,7 +300,9 @@ mod tests {
             let host = own.join(path);
             format!("{{ path = '/{path}', host = '{}', access = 'read-write' }}", host.shown())
         };
-        assert_eq!(work("[grants.a]\ntools = []\n"), Vec::<PathBuf>::new());
+        let never = "[agents]\noverlay = 'never'\n";
+        assert_eq!(work(never), Vec::<PathBuf>::new());
+        assert_eq!(work("[grants.a]\ntools = []\n"), [own.join("workspace")]);
         let below = ["workspace/.belljar/agents", "out/deep", "home/agents"].map(mount).join(", ");
         let below = work(&format!("[grants.a]\nmounts = [{below}]\n"));
         assert_eq!(below, [own.join("workspace"), own.join("out")]);

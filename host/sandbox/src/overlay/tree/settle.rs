@@ -8,8 +8,8 @@ use super::super::record::{FileRecord, MODE, Origin, Seen, Time, Times};
 use super::super::rel::{Rel, split};
 use super::{Entry, FileNode, Lower, Node, ROOT, Tree};
 
-/// What the lower directory has by now. Places in the lower directory are those before all moves;
-/// the others are where guests see things.
+/// The state of the lower directory by now. Places in the lower directory are those before all
+/// moves; the others are where guests see things.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// Places at which the lower directory has nothing any more.
@@ -18,16 +18,50 @@ pub(crate) struct Done {
     pub(crate) moved: Vec<(Rel, Rel)>,
     pub(crate) directories: Vec<Rel>,
     pub(crate) files: Vec<Rel>,
+    /// Paths at which the guests' version is given up.
+    pub(crate) dropped: Vec<Rel>,
 }
 
-/// What the lower directory has no longer, or has again, with what is there now.
+/// The names that the lower directory has no longer, or has again, with what is there now.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    pub(crate) gone: Vec<(Rel, Seen)>,
+    pub(crate) gone: Vec<(Rel, Known)>,
     pub(crate) moved: Vec<(Rel, Rel, Seen)>,
     pub(crate) directories: Vec<Rel>,
-    /// Where guests see it, its number in the layer, and its permissions and origin.
-    pub(crate) files: Vec<(Rel, u64, u32, Option<Origin>)>,
+    pub(crate) files: Vec<TakenFile>,
+    /// Names that were given up, and are hidden again.
+    pub(crate) dropped: Vec<(Rel, Known)>,
+}
+
+/// The thing that a change began with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) seen: Seen,
+    /// Since when it is hidden, if not from now on.
+    pub(crate) since: Option<Time>,
+    pub(crate) digest: Option<[u8; 32]>,
+}
+
+/// A file that is the overlay's again.
+#[derive(Debug)]
+pub(crate) struct TakenFile {
+    /// Where guests see it.
+    pub(crate) path: Rel,
+    /// Its number in the layer.
+    pub(crate) id: u64,
+    /// Its content lies there.
+    pub(crate) copied: bool,
+    pub(crate) mode: u32,
+    pub(crate) origin: Option<Origin>,
+    pub(crate) digest: Option<[u8; 32]>,
+    /// It was given up: the lower directory never had it.
+    pub(crate) dropped: bool,
+}
+
+impl Taken {
+    fn has(&self, id: u64) -> bool {
+        self.files.iter().any(|file| file.id == id)
+    }
 }
 
 impl Tree {
@@ -66,7 +100,10 @@ impl Tree {
             }
         }
         self.settled = number;
-        self.tidy_up();
+        match done.dropped.as_slice() {
+            [] => self.tidy_up(),
+            dropped => lost.extend(self.discard(dropped)),
+        }
         lost
     }
 
@@ -96,6 +133,8 @@ impl Tree {
 
     /// The contrary of [`Self::settle`].
     pub(crate) fn unsettle(&mut self, number: u64, taken: &Taken) {
+        // What was made of an applied file since is known by the place that it has below until now.
+        let versions = taken.files.iter().map(|file| self.leave_below(file)).collect::<Vec<_>>();
         // First: something that was moved may get the place below that one of them had.
         for path in &taken.directories {
             if let Some(Node::Directory(id)) = self.node_at(path) {
@@ -111,14 +150,32 @@ impl Tree {
         for (path, from) in all {
             self.show_again(path, from);
         }
-        for (path, id, mode, origin) in &taken.files {
-            let hidden = origin.as_ref().map(|origin| origin.seen);
-            let file = FileRecord { copied: true, mode: *mode, origin: origin.clone() };
-            self.show_file(path, *id, file, hidden);
+        for (file, version) in taken.files.iter().zip(versions) {
+            self.file_again(file, version);
         }
-        let moved = taken.moved.iter().map(|(from, _, seen)| (from, seen));
-        for (lower, seen) in taken.gone.iter().map(|(lower, seen)| (lower, seen)).chain(moved) {
-            self.hide(lower, *seen);
+        let now = |seen: &Seen| Known { seen: *seen, since: None, digest: None };
+        let moved = taken.moved.iter().map(|(from, _, seen)| (from, now(seen)));
+        for (lower, known) in taken.gone.iter().map(|(lower, known)| (lower, *known)).chain(moved) {
+            self.hide(lower, known.seen, known.since);
+        }
+        for (lower, known) in &taken.dropped {
+            // What has been made there or in it since stays.
+            let entry = self.dir_of(lower).and_then(|(dir, name)| {
+                self.dirs.get(&dir).and_then(|dir| dir.entries.get(&name)).map(|it| it.node)
+            });
+            let is_new = matches!(entry, Some(Some(Node::File(id))) if taken.has(id));
+            if self.dir_below(lower.as_bytes()).is_none() && (entry.is_none() || is_new) {
+                self.hide(lower, known.seen, known.since);
+            }
+        }
+        let files = taken
+            .files
+            .iter()
+            .filter_map(|file| file.origin.as_ref().map(|origin| (origin.seen, file.digest)));
+        let places = taken.gone.iter().chain(&taken.dropped);
+        let places = places.map(|(_, known)| (known.seen, known.digest));
+        for (seen, digest) in files.chain(places) {
+            self.digests.extend(digest.map(|digest| (seen, digest)));
         }
         self.settled = number;
         self.tidy_up();
@@ -319,7 +376,7 @@ impl Tree {
         }
     }
 
-    /// What is seen elsewhere is not seen where it was.
+    /// Hides each thing that is seen elsewhere from where it was.
     fn hide_moved(&mut self) {
         let dirs = self.dirs.iter().filter(|(id, _)| !self.is_own_place(**id));
         let dirs = dirs.filter_map(|(_, dir)| dir.origin.as_ref());
@@ -332,12 +389,13 @@ impl Tree {
         });
         let moved: Vec<_> = dirs.chain(files).collect();
         for (lower, seen) in moved {
-            self.hide(&lower, seen);
+            self.hide(&lower, seen, None);
         }
     }
 
-    /// Hides a place of the lower directory, if it is seen.
-    fn hide(&mut self, lower: &Rel, seen: Seen) {
+    /// Hides a place of the lower directory, if it is seen; since now, if nothing else is said.
+    fn hide(&mut self, lower: &Rel, seen: Seen, since: Option<Time>) {
+        let since = Some(since.unwrap_or_else(Time::exact));
         let mut below: Vec<&OsStr> = Vec::new();
         let mut path = lower.as_bytes();
         let mut dir = loop {
@@ -355,11 +413,10 @@ impl Tree {
                 match entry {
                     Some(entry) if entry.hidden.is_none() => {
                         entry.hidden = Some(seen);
-                        entry.since = Some(Time::exact());
+                        entry.since = since;
                     }
                     Some(_) => {}
                     None => {
-                        let since = Some(Time::exact());
                         let entry = Entry { node: None, hidden: Some(seen), since };
                         known.entries.insert(name.to_owned(), entry);
                     }
@@ -400,6 +457,72 @@ impl Tree {
                 let origin = Some(Origin { rel, seen });
                 let file = FileRecord { copied: false, mode: seen.mode, origin };
                 self.show_file(path, id, file, None);
+            }
+        }
+    }
+
+    /// The index's version of an applied file, if something was made of that since. It is no version
+    /// of it any more.
+    fn leave_below(&mut self, file: &TakenFile) -> Option<(u64, FileRecord)> {
+        let id = self.file_below(file.path.as_bytes()).filter(|_| !file.dropped)?;
+        let known = self.files.get_mut(&id)?;
+        let record = known.record.clone();
+        known.record.origin = None;
+        self.files_by_lower.remove(&file.path);
+        Some((id, record))
+    }
+
+    /// A file is the overlay's again. What was made of it since stays, as a version of what was
+    /// there before.
+    fn file_again(&mut self, file: &TakenFile, version: Option<(u64, FileRecord)>) {
+        let copied = file.copied;
+        let record = FileRecord { copied, mode: file.mode, origin: file.origin.clone() };
+        let hidden = file.origin.as_ref().map(|origin| origin.seen);
+        let known = self.find(&file.path);
+        if file.dropped {
+            if known.is_none() {
+                self.show_file(&file.path, file.id, record, hidden);
+            }
+            return;
+        }
+        if let Some((old, made)) = &version {
+            let id = if made.copied || !copied { *old } else { file.id };
+            let copied = made.copied || copied;
+            let record = FileRecord { copied, mode: made.mode, origin: file.origin.clone() };
+            self.become_version((*old, id), record);
+        }
+        match known {
+            None if version.is_none() => self.show_file(&file.path, file.id, record, hidden),
+            None => {}
+            Some((dir, name)) => {
+                let Some(dir) = self.dirs.get_mut(&dir) else { return };
+                let own = dir.origin.as_ref().map(|lower| lower.rel.join(&name));
+                let origin = record.origin.filter(|origin| Some(&origin.rel) == own.as_ref());
+                if let Some(entry) = dir.entries.get_mut(&name) {
+                    entry.hidden = origin.map(|origin| origin.seen);
+                    entry.since = entry.since.filter(|_| entry.hidden.is_some());
+                    if entry.node.is_none() && entry.hidden.is_none() {
+                        dir.entries.remove(&name);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A file gets this origin, and another number where its content lies in the layer only now.
+    fn become_version(&mut self, (old, id): (u64, u64), record: FileRecord) {
+        let Some(mut known) = self.files.remove(&old) else { return };
+        if let Some(origin) = &record.origin {
+            self.files_by_lower.insert(origin.rel.clone(), id);
+        }
+        known.record = record;
+        self.files.insert(id, known);
+        self.passes(id);
+        if old != id {
+            for entry in self.dirs.values_mut().flat_map(|dir| dir.entries.values_mut()) {
+                if entry.node == Some(Node::File(old)) {
+                    entry.node = Some(Node::File(id));
+                }
             }
         }
     }

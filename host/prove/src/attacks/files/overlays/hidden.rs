@@ -1,4 +1,4 @@
-//! What was removed, and what descriptors still see.
+//! Removed files, and what descriptors still see.
 
 use super::{after, attack, gave, held, open, plenty, rename, step, write};
 use crate::Arena;

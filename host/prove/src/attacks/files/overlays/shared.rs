@@ -152,7 +152,7 @@ async fn torn_index(arena: &Arena) -> Stopped {
     let steps = json!([
         step("unlink", "gone"),
         write("belljar overlay 1\n\u{3}\u{1}gone"),
-        rename("belljar overlay 1\n\u{3}\u{1}gone", "\u{3}\u{4}\u{0}gone"),
+        rename("belljar overlay 1\n\u{3}\u{1}gone", "\u{3}\u{4}\u{5}gone"),
     ]);
     let done = jar.steps(steps).await?;
     (0..3).try_for_each(|step| done.ok(step).map(drop))?;

@@ -1,4 +1,4 @@
-//! What a hostile guest tries on an overlay, and what happens below it meanwhile.
+//! Attacks of a hostile guest on an overlay, and changes below it meanwhile.
 
 use std::os::unix::fs::MetadataExt as _;
 

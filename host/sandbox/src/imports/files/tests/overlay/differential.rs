@@ -9,7 +9,7 @@ use super::super::*;
 use super::world::{Fd, Op, Random, Side, names, plant, scratch};
 
 /// Sequences that `cargo test` takes, unless `BELLJAR_OVERLAY_SEQUENCES` says how many.
-const SEQUENCES: u64 = 2_000;
+const SEQUENCES: u64 = 10_000;
 
 /// Operations of one sequence.
 pub(super) const LENGTH: usize = 50;
@@ -113,7 +113,7 @@ pub(super) fn op(random: &mut Random, names: &[&str], fds: usize) -> Op {
     }
 }
 
-/// What a directory of the host holds, to the last time of each file.
+/// The content of a directory of the host, to the last time of each file.
 fn picture(path: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut left = vec![path.to_owned()];

@@ -1,4 +1,5 @@
-//! What lasts: over restarts, over a death at any moment, and what the host is told of it.
+//! The lasting parts of an overlay: over restarts, over a death at any moment, and what the host is
+//! told of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,6 +27,10 @@ pub(super) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
+        // Written beside the work, and missed by nobody.
+        if entry.file_name() == "bases" {
+            continue;
+        }
         let to = to.join(entry.file_name());
         if entry.path().is_dir() {
             copy(&entry.path(), &to);

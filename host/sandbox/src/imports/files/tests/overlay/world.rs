@@ -1,5 +1,6 @@
-//! What the differential test acts on: the same tree twice, once written in place, once through
-//! overlays; stores that see them; and each operation of `wasi:filesystem`, with a result in words.
+//! The things that the differential test acts on: the same tree twice, once written in place, once
+//! through overlays; stores that see them; and each operation of `wasi:filesystem`, with a result
+//! in words.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -444,7 +445,7 @@ fn status(stat: FsResult<DescriptorStat>) -> String {
     }
 }
 
-/// What a workspace holds at first: the same for the same seed.
+/// The first content of a workspace: the same for the same seed.
 pub(super) fn plant(root: &Path, seed: u64) {
     let mut random = Random::new(seed);
     let mut dirs = vec![PathBuf::new()];

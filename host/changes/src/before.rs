@@ -1,0 +1,116 @@
+//! The beginning of a change, kept with an apply: taking that back makes it known again.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use belljar_sandbox::{Before, Digest, Original};
+use serde::{Deserialize, Serialize};
+
+use crate::ChangesError;
+use crate::journal::Entry;
+use crate::paths::AnyPath;
+
+/// Seconds since 1970, with nanoseconds from there on.
+type Time = (i64, u32);
+
+/// The state that the agent began with at a place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Was {
+    /// The place before all steps.
+    pub(crate) place: AnyPath,
+    identity: (u64, u64),
+    size: u64,
+    modified: Time,
+    changed: Time,
+    mode: u32,
+    directory: bool,
+    link: bool,
+    hidden: Option<Time>,
+    links: u64,
+    digest: Option<String>,
+    /// The workspace had it still when the change was applied.
+    pub(crate) same: bool,
+    /// Its text lies in the journal, under the index of this.
+    pub(crate) base: bool,
+}
+
+impl Was {
+    pub(crate) fn new(place: PathBuf, original: &Original, same: bool, base: bool) -> Self {
+        Self {
+            place: AnyPath(place),
+            identity: original.identity,
+            size: original.size,
+            modified: written(original.modified),
+            changed: written(original.changed),
+            mode: original.mode,
+            directory: original.directory,
+            link: original.link,
+            hidden: original.hidden.map(written),
+            links: original.links,
+            digest: original.digest.map(|digest| digest.to_string()),
+            same,
+            base,
+        }
+    }
+
+    /// For the overlay. `same`: nobody has changed it since.
+    pub(crate) fn before(
+        &self,
+        entry: &Entry,
+        at: usize,
+        same: bool,
+    ) -> Result<Before, ChangesError> {
+        let original = Original {
+            identity: self.identity,
+            size: self.size,
+            modified: read(self.modified),
+            changed: read(self.changed),
+            mode: self.mode,
+            directory: self.directory,
+            link: self.link,
+            hidden: self.hidden.map(read),
+            links: self.links,
+            digest: self.digest.as_deref().and_then(Digest::from_hex),
+        };
+        let from = entry.base(at);
+        let open = || File::open(&from).map_err(ChangesError::io("open", &from));
+        let base = self.base.then(open).transpose()?;
+        let same = same && self.same;
+        Ok(Before { place: self.place.0.clone(), original: Some(original), same, base })
+    }
+}
+
+fn written(time: SystemTime) -> Time {
+    let seconds = |whole: u64| i64::try_from(whole).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => (seconds(since.as_secs()), since.subsec_nanos()),
+        Err(before) => {
+            let before = before.duration();
+            match before.subsec_nanos() {
+                0 => (-seconds(before.as_secs()), 0),
+                part => (-seconds(before.as_secs()) - 1, 1_000_000_000 - part),
+            }
+        }
+    }
+}
+
+fn read((seconds, nanoseconds): Time) -> SystemTime {
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let epoch = SystemTime::UNIX_EPOCH;
+    let begun = if seconds < 0 { epoch.checked_sub(whole) } else { epoch.checked_add(whole) };
+    let time = begun.and_then(|time| time.checked_add(Duration::from_nanos(nanoseconds.into())));
+    time.unwrap_or(epoch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_they_were_written_before_1970_too() {
+        for time in [(0, 0), (1, 1), (-1, 0), (-1, 999_999_999), (-2, 1), (1_700_000_000, 5)] {
+            assert_eq!(written(read(time)), time);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `belljar apply`: what a run changed in its overlay becomes part of the workspace.
+
+use std::path::PathBuf;
+
+use belljar_changes::{Applied, ApplyOptions, Changes, FileChange, Node};
+use belljar_policy::ShownPath as _;
+use belljar_session::{Place, SessionReview};
+use belljar_store::{Store, StoredSession};
+use serde_json::json;
+
+use super::find::{self, Found, Paths};
+use super::{look, show};
+use crate::args::changes::ApplyArgs;
+use crate::setup::exit::{Exit, Failure, chain};
+use crate::setup::home::Places;
+use crate::term::out::{Out, Style};
+
+/// Paths of one kind that are named after an apply.
+const MAX_NAMED: usize = 20;
+
+/// The decisions of a person beside the paths.
+#[derive(Debug, Default)]
+pub(crate) struct Decision {
+    pub(crate) theirs: Vec<String>,
+    pub(crate) mine: Vec<String>,
+    pub(crate) also_what_runs: bool,
+    /// Nobody is asked.
+    pub(crate) yes: bool,
+}
+
+/// The changes applied of each directory.
+pub(crate) struct Done(Vec<(String, Applied)>);
+
+pub(crate) fn run(args: &ApplyArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    let decision = Decision {
+        theirs: args.theirs.clone(),
+        mine: args.mine.clone(),
+        also_what_runs: args.also_what_runs,
+        yes: args.yes || args.json,
+    };
+    if args.json && !args.yes {
+        return Err(Failure::usage("`--json` asks nobody").hint("add `--yes`"));
+    }
+    let of = &args.changed.of;
+    let done = find::with_store(of, places, async |store: &Store| {
+        let Found { session, review, paths } =
+            find::find(&args.changed.which, of, places, store).await?;
+        let done = apply(&session, &review, &paths, &decision, args.json, out)?;
+        Ok(done.map(|done| (session.id, done)))
+    })?;
+    let Some((session, done)) = done else { return Ok(Exit::Cancelled) };
+    of.audit(places, ("changes_applied", "it is applied"), vec![(session.clone(), done.detail())])?;
+    if args.json {
+        out.json(&json!({ "session": session, "places": done.0.iter().map(|(guest, applied)| {
+            json!({ "path": guest, "applied": applied })
+        }).collect::<Vec<_>>() }))?;
+    }
+    Ok(done.exit())
+}
+
+/// Applies what is selected, after showing it and asking; `None` = the person said no.
+pub(crate) fn apply(
+    session: &StoredSession,
+    review: &SessionReview,
+    paths: &Paths,
+    decision: &Decision,
+    quiet: bool,
+    out: &Out,
+) -> Result<Option<Done>, Failure> {
+    let all = look::selected(review, paths)?;
+    if all.is_empty() {
+        return Err(Failure::usage(format!("nothing is changed by session {}", session.id)));
+    }
+    let mut also_what_runs = decision.also_what_runs;
+    if !decision.yes {
+        look::shown(session, &all, false, out)?;
+        let stat = show::total(all.iter().map(|(_, changes)| changes.stat()));
+        if !agreed(&format!("apply {stat}?"), out)? {
+            return Ok(None);
+        }
+        if stat.run_later > 0 && !also_what_runs {
+            let question = format!("also the {} that would run later?", stat.run_later);
+            also_what_runs = agreed(&question, out)?;
+        }
+    }
+    let theirs = Paths::read(&decision.theirs, review)?;
+    let mine = Paths::read(&decision.mine, review)?;
+    theirs.all_changed(&all)?;
+    mine.all_changed(&all)?;
+    let mut done = Vec::new();
+    for (place, changes) in &all {
+        let options =
+            ApplyOptions { also_what_runs, theirs: theirs.named(place)?, mine: mine.named(place)? };
+        let Some(selection) = paths.of(place)? else { continue };
+        let applied = place.review.apply(&selection, &options);
+        let applied = applied.map_err(|error| Failure::new(chain(&error)))?;
+        if !quiet {
+            report(place, changes, &applied, out);
+        }
+        done.push((place.guest.to_string(), applied));
+    }
+    Ok(Some(Done(done)))
+}
+
+fn agreed(question: &str, out: &Out) -> Result<bool, Failure> {
+    match out.ask(question) {
+        Some(true) => Ok(true),
+        Some(false) => {
+            out.note("nothing is applied");
+            Ok(false)
+        }
+        None => Err(Failure::usage("there is nobody to ask, so nothing is applied")
+            .hint("look at what is shown above and repeat the command with `--yes`")),
+    }
+}
+
+/// The report of what was done, and what was left, with the command for the rest.
+fn report(place: &Place, changes: &Changes, applied: &Applied, out: &Out) {
+    let files = |paths: &[PathBuf]| {
+        let is_file = |file: &&FileChange| file.node != Node::Directory;
+        changes.files().iter().filter(is_file).filter(|file| paths.contains(&file.path)).count()
+    };
+    let (count, merged) =
+        (files(&applied.applied) + files(&applied.merged), files(&applied.merged));
+    let merged = match merged {
+        0 => String::new(),
+        n => format!(", {n} of them merged with what changed there"),
+    };
+    let of = changes.stat().files;
+    out.note(format_args!("{count} of {of} applied to {}{merged}", find::shown(place)));
+    if !applied.dropped.is_empty() {
+        out.note(format_args!("{} kept as in the workspace", applied.dropped.len()));
+    }
+    for path in applied.lost.iter().take(MAX_NAMED) {
+        out.warning(format_args!("gone for good: the agent's change at `{}`", path.shown()));
+    }
+    for (path, conflict) in applied.conflicts.iter().take(MAX_NAMED) {
+        let path = path.shown();
+        out.warning(format_args!("left: {path}: {conflict}"));
+    }
+    if !applied.conflicts.is_empty() {
+        out.note(
+            "`belljar apply PATH --theirs PATH` takes the agent's version, `--mine PATH` keeps yours",
+        );
+    }
+    for (path, why) in applied.held_back.iter().take(MAX_NAMED) {
+        let path = out.paint_err(Style::Red, path.shown());
+        out.warning(format_args!("left: {path}: {why}"));
+    }
+    if !applied.held_back.is_empty() {
+        out.note("`belljar apply --also-what-runs` applies these too; look at them first");
+    }
+    if applied.applied.len() + applied.merged.len() + applied.dropped.len() > 0 {
+        out.note("`belljar undo` takes it back");
+    }
+}
+
+impl Done {
+    /// Counts for the audit log.
+    pub(crate) fn detail(&self) -> serde_json::Value {
+        let sum = |of: fn(&Applied) -> usize| self.0.iter().map(|(_, one)| of(one)).sum::<usize>();
+        json!({
+            "applied": sum(|one| one.applied.len()),
+            "merged": sum(|one| one.merged.len()),
+            "conflicts": sum(|one| one.conflicts.len()),
+            "held_back": sum(|one| one.held_back.len()),
+        })
+    }
+
+    fn exit(&self) -> Exit {
+        let left = |one: &Applied| !one.conflicts.is_empty() || !one.held_back.is_empty();
+        if self.0.iter().any(|(_, one)| left(one)) { Exit::Partial } else { Exit::Completed }
+    }
+}

@@ -1,0 +1,227 @@
+//! Which session's changes are meant, and which of them.
+
+use std::path::{Path, PathBuf};
+
+use belljar_agent::LayersError;
+use belljar_changes::{Changes, Selection};
+use belljar_policy::{GuestPath, Shown, ShownPath as _, WORKSPACE};
+use belljar_session::{
+    Place, ReviewError, SessionReview, find_run, has_layers, newest_with_layers,
+};
+use belljar_store::{Store, StoreError, StoredSession};
+
+use crate::args::server::TenantArg;
+use crate::setup::data::failed;
+use crate::setup::exit::{Exit, Failure, chain};
+use crate::setup::home::Places;
+use crate::setup::host;
+use crate::setup::whose::{Whose, tenant};
+
+/// The paths that a person named, by the directory that they lie in.
+pub(crate) struct Paths(Vec<(GuestPath, PathBuf)>);
+
+/// A session whose changes are looked at, and what of them is meant.
+pub(crate) struct Found {
+    pub(crate) session: StoredSession,
+    pub(crate) review: SessionReview,
+    pub(crate) paths: Paths,
+}
+
+impl Paths {
+    /// Paths as they are typed: below the workspace, or as the agents see them. `/workspace` is
+    /// where they see it.
+    pub(crate) fn read(typed: &[String], review: &SessionReview) -> Result<Self, Failure> {
+        let paths = typed.iter().map(|typed| path(typed, review.places()));
+        Ok(Self(paths.collect::<Result<_, _>>()?))
+    }
+
+    /// The selection of a directory; `None` = nothing of it. No path at all is everything.
+    pub(crate) fn of(&self, place: &Place) -> Result<Option<Selection>, Failure> {
+        if self.0.is_empty() {
+            return Ok(Some(Selection::all()));
+        }
+        self.named(place)
+    }
+
+    /// The same where no path at all is nothing.
+    pub(crate) fn named(&self, place: &Place) -> Result<Option<Selection>, Failure> {
+        let here = self.0.iter().filter(|(guest, _)| *guest == place.guest);
+        let here: Vec<&PathBuf> = here.map(|(_, path)| path).collect();
+        if here.is_empty() {
+            return Ok(None);
+        }
+        if here.iter().any(|path| path.as_os_str().is_empty()) {
+            return Ok(Some(Selection::all()));
+        }
+        Selection::paths(here).map(Some).map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Refuses a path at which nothing is changed: who decides about it means another.
+    pub(crate) fn all_changed(&self, all: &[(&Place, Changes)]) -> Result<(), Failure> {
+        let changed = |(guest, path): &&(GuestPath, PathBuf)| {
+            let here = all.iter().filter(|(place, _)| place.guest == *guest);
+            here.flat_map(|(_, changes)| changes.files()).any(|file| file.path.starts_with(path))
+        };
+        match self.0.iter().find(|named| !changed(named)) {
+            None => Ok(()),
+            Some((_, path)) => Err(Failure::usage(format!(
+                "nothing that is to be applied lies at `{}`",
+                path.shown()
+            ))
+            .hint("`belljar changes --stat` lists the changes")),
+        }
+    }
+}
+
+fn path(typed: &str, places: &[Place]) -> Result<(GuestPath, PathBuf), Failure> {
+    let wrong = |why: &str| {
+        Err(Failure::usage(format!("`{}` {why}", Shown::clipped(typed, 200)))
+            .hint("name a path below the workspace, as `belljar changes --stat` shows it"))
+    };
+    let given = Path::new(typed);
+    let mut found = (GuestPath::workspace(), given.to_path_buf());
+    if given.is_absolute() {
+        // As agents see it, else as this machine does.
+        let seen = places.iter().find_map(|place| {
+            let below = given.strip_prefix(place.guest.as_str()).ok();
+            let below = below.or_else(|| given.strip_prefix(&place.directory).ok())?;
+            Some((place.guest.clone(), below.to_path_buf()))
+        });
+        match seen {
+            Some(seen) => found = seen,
+            None => return wrong("lies in no directory that this session changed"),
+        }
+    }
+    let mut normal = PathBuf::new();
+    for part in found.1.components() {
+        match part {
+            std::path::Component::Normal(name) => normal.push(name),
+            std::path::Component::CurDir => {}
+            _ => return wrong("leads out of its directory"),
+        }
+    }
+    Ok((found.0, normal))
+}
+
+/// Opens the store of whoever is meant, for as long as `work` takes.
+pub(crate) fn with_store<T>(
+    of: &TenantArg,
+    places: &Places,
+    work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    // Sessions of the command line are in the home, wherever a server keeps what it has.
+    let path = if of.is_named() { of.root(places)?.store() } else { places.store() };
+    if !path.exists() {
+        // A tenant that is not there is told first.
+        Whose::find(of, places)?;
+        return Err(nothing(None));
+    }
+    host::small_runtime()?.block_on(async {
+        let store = Store::open(&path).await.map_err(failed)?;
+        let done = match of.other() {
+            None => work(&store).await,
+            Some(name) => match tenant(name, &store).await {
+                Ok(own) => work(&store.of(&own.name, &own.id)).await,
+                Err(failure) => Err(failure),
+            },
+        };
+        store.close().await;
+        done
+    })
+}
+
+/// The session that is meant, with the paths behind its name. The first word is a session or a run if
+/// there is such a one, else a path.
+pub(crate) async fn find(
+    which: &[String],
+    of: &TenantArg,
+    places: &Places,
+    store: &Store,
+) -> Result<Found, Failure> {
+    let (named, typed) = match which.split_first() {
+        Some((first, rest)) => match named(first, store).await? {
+            Some(session) => (Some(session), rest),
+            None => (None, which),
+        },
+        None => (None, which),
+    };
+    let workspace = of.other().is_none().then_some(places.workspace.as_path());
+    let session = match named {
+        Some(session) => session,
+        None => {
+            let newest = newest_with_layers(store, workspace).await.map_err(failed)?;
+            newest.ok_or_else(|| nothing(which.first().map(String::as_str)))?
+        }
+    };
+    let review = open(store, &session.id)?;
+    let paths = Paths::read(typed, &review)?;
+    Ok(Found { session, review, paths })
+}
+
+async fn named(word: &str, store: &Store) -> Result<Option<StoredSession>, Failure> {
+    if word == "latest" {
+        return Ok(None);
+    }
+    let found = match store.find_session(word).await {
+        Ok(session) => Ok(Some(session)),
+        Err(StoreError::NotFound { .. }) => match find_run(store, word).await {
+            Ok(run) => Ok(Some((*run.state.session).clone())),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        },
+        Err(error) => Err(error),
+    };
+    found.map_err(failed)
+}
+
+/// Opens the changes of a session.
+pub(crate) fn open(store: &Store, session: &str) -> Result<SessionReview, Failure> {
+    if !has_layers(store, session) {
+        return Err(Failure::new(format!("session `{session}` has changed nothing in an overlay"))
+            .exit(Exit::Usage)
+            .hint("an agent that is granted `read-write` writes to the workspace itself"));
+    }
+    SessionReview::open(store, session).map_err(refused)
+}
+
+/// Words that are no run, and paths at which nothing is changed.
+pub(crate) fn no_such_change() -> Failure {
+    Failure::usage("there is no run, no session and no change of that name")
+        .hint("`belljar changes --stat` lists the changes, `belljar receipts` the runs")
+}
+
+/// Why changes cannot be looked at, with what to do.
+pub(crate) fn refused(error: ReviewError) -> Failure {
+    let failure = Failure::new(chain(&error));
+    match error {
+        ReviewError::Busy(_) => failure.hint("wait until its turn has ended, or leave its chat"),
+        ReviewError::Layers(LayersError::Moved(_)) => failure.hint(
+            "put the directory back to its place; `belljar sessions rm` removes the session with its \
+             changes",
+        ),
+        _ => failure,
+    }
+}
+
+fn nothing(word: Option<&str>) -> Failure {
+    let failure = match word {
+        Some(word) if word != "latest" => {
+            Failure::usage(format!("there is no run or session `{}`", Shown::clipped(word, 64)))
+                .hint("and no run of this workspace changed anything in an overlay")
+        }
+        _ => Failure::usage("no run of this workspace changed anything in an overlay"),
+    };
+    failure.hint("`belljar receipts` lists the runs; `-C DIR` names another workspace")
+}
+
+/// A directory, for a person: the workspace by its path here.
+pub(crate) fn shown(place: &Place) -> String {
+    match place.guest.as_str() {
+        WORKSPACE => format!("`{}`", place.directory.shown()),
+        guest => format!("`{}` (seen at `{guest}`)", place.directory.shown()),
+    }
+}

@@ -1,0 +1,143 @@
+//! `belljar changes`: what a run changed in its overlays.
+
+use std::io::Write as _;
+
+use belljar_changes::{Changes, Stat};
+use belljar_session::{Place, SessionReview};
+use belljar_store::{Store, StoredSession};
+use serde_json::json;
+
+use super::find::{self, Found, Paths};
+use super::show;
+use crate::args::changes::ChangesArgs;
+use crate::setup::exit::{Exit, Failure};
+use crate::setup::home::Places;
+use crate::term::diff;
+use crate::term::out::{Out, Style};
+
+pub(crate) fn run(args: &ChangesArgs, places: &Places, out: &Out) -> Result<Exit, Failure> {
+    find::with_store(&args.changed.of, places, async |store: &Store| {
+        let found = find::find(&args.changed.which, &args.changed.of, places, store).await?;
+        look(args, &found, out)
+    })
+}
+
+fn look(args: &ChangesArgs, found: &Found, out: &Out) -> Result<Exit, Failure> {
+    let all = selected(&found.review, &found.paths)?;
+    if args.json {
+        let places: Vec<_> = all
+            .iter()
+            .map(|(place, changes)| {
+                json!({
+                    "path": place.guest,
+                    "directory": place.directory.to_string_lossy(),
+                    "stat": changes.stat(),
+                    "files": changes.files(),
+                })
+            })
+            .collect();
+        out.json(
+            &json!({ "session": found.session.id, "agent": found.session.agent, "places": places }),
+        )?;
+        return Ok(Exit::Completed);
+    }
+    if args.patch {
+        for (_, changes) in &all {
+            raw(changes, out)?;
+            let left_out = changes.not_in_patch();
+            if left_out > 0 {
+                out.warning(format_args!(
+                    "{left_out} changes below `.git` are not in the patch: `git apply` takes none"
+                ));
+            }
+        }
+        return Ok(Exit::Completed);
+    }
+    shown(&found.session, &all, !args.stat, out)?;
+    Ok(Exit::Completed)
+}
+
+/// The changes of each directory that are selected, without directories of which none is.
+pub(crate) fn selected<'a>(
+    review: &'a SessionReview,
+    paths: &Paths,
+) -> Result<Vec<(&'a Place, Changes)>, Failure> {
+    let mut all = Vec::new();
+    for (place, changes) in review.changes().map_err(find::refused)? {
+        if let Some(selection) = paths.of(place)? {
+            let changes = changes.only(&selection);
+            if !changes.is_empty() {
+                all.push((place, changes));
+            }
+        }
+    }
+    if all.is_empty() && !paths.is_everything() {
+        return Err(find::no_such_change());
+    }
+    Ok(all)
+}
+
+/// Shows changes to a person, with the lines or without.
+pub(crate) fn shown(
+    session: &StoredSession,
+    all: &[(&Place, Changes)],
+    with_lines: bool,
+    out: &Out,
+) -> Result<(), Failure> {
+    if all.is_empty() {
+        out.line(format_args!("nothing is changed by session {}", session.id));
+        return Ok(());
+    }
+    for (place, changes) in all {
+        let stat = changes.stat();
+        out.line(format_args!(
+            "{} in an overlay of {}",
+            out.paint(Style::Bold, stat),
+            find::shown(place)
+        ));
+        show::files(changes, out);
+        if with_lines {
+            out.line("");
+            show::patch(changes, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The patch as it is; on a terminal escaped.
+fn raw(changes: &Changes, out: &Out) -> Result<(), Failure> {
+    let mut bytes = Vec::new();
+    changes.patch(&mut bytes).map_err(|error| Failure::new(error.to_string()))?;
+    if out.is_live() {
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines().for_each(|line| diff::show_line(line, out));
+        return Ok(());
+    }
+    let written = std::io::stdout().lock().write_all(&bytes);
+    written.map_err(|error| Failure::new(format!("failed to write to stdout: {error}")))
+}
+
+/// Says how much a session has changed, in a line, if it has; `how` are the commands that decide.
+pub(crate) fn say_stat(stat: &Stat, how: &str, out: &Out) {
+    if stat.files == 0 {
+        return;
+    }
+    let later = match stat.run_later {
+        0 => String::new(),
+        1 => "; 1 of them would run later by itself".to_owned(),
+        n => format!("; {n} of them would run later by themselves"),
+    };
+    out.note(format_args!("{stat} in an overlay{later}: {how}"));
+}
+
+/// How much a session of the command line has changed; `None` = it has no overlay.
+pub(crate) fn changed_by(store: &Store, session: &str, out: &Out) -> Option<Stat> {
+    if !belljar_session::has_layers(store, session) {
+        return None;
+    }
+    let counted = find::open(store, session).and_then(|review| {
+        let changes = review.changes().map_err(find::refused)?;
+        Ok(show::total(changes.iter().map(|(_, changes)| changes.stat())))
+    });
+    counted.map_err(|failure| out.warning(failure.message)).ok().filter(|stat| stat.files > 0)
+}

@@ -1,0 +1,137 @@
+//! Changes for a person: what would run later first, then the files, then the lines.
+
+use belljar_changes::{Changes, FileChange, Kind, Node, Stat};
+use belljar_policy::{Shown, ShownPath as _};
+
+use crate::setup::exit::{Failure, chain};
+use crate::term::diff;
+use crate::term::out::{Out, Style};
+use crate::term::table::{Table, plain, styled};
+
+/// Files that a list shows; `--json` and `--patch` have all.
+const MAX_LISTED: usize = 200;
+
+/// The files of one directory.
+pub(crate) fn files(changes: &Changes, out: &Out) {
+    let all = changes.files();
+    // A new directory is told by what is in it.
+    let told = all.iter().enumerate().filter(|(at, file)| {
+        let below = all.get(at + 1).is_some_and(|next| next.path.starts_with(&file.path));
+        !(below && file.node == Node::Directory && file.kind == Kind::Added)
+    });
+    let (later, others): (Vec<_>, Vec<_>) =
+        told.map(|(_, file)| file).partition(|file| file.runs_later.is_some());
+    if !later.is_empty() {
+        let title = match later.len() {
+            1 => "1 would run later by itself:".to_owned(),
+            n => format!("{n} would run later by themselves:"),
+        };
+        out.line(out.paint(Style::Red, title));
+        list(&later, out);
+        if !others.is_empty() {
+            out.line("");
+        }
+    }
+    list(&others, out);
+}
+
+fn list(files: &[&FileChange], out: &Out) {
+    let mut table = Table::new(out, &["", "", "", ""]);
+    for file in files.iter().take(MAX_LISTED) {
+        let style = match file.kind {
+            Kind::Added => Style::Green,
+            Kind::Deleted => Style::Red,
+            Kind::Modified | Kind::Renamed { .. } | Kind::Mode => Style::Yellow,
+        };
+        table.row([
+            styled(style, word(file)),
+            plain(name(file)),
+            plain(lines(file)),
+            plain(why(file)),
+        ]);
+    }
+    table.print(out);
+    if files.len() > MAX_LISTED {
+        out.line(format_args!("and {} more; `--json` lists all", files.len() - MAX_LISTED));
+    }
+}
+
+fn word(file: &FileChange) -> &'static str {
+    match file.kind {
+        Kind::Added => "new",
+        Kind::Modified => "changed",
+        Kind::Deleted => "deleted",
+        Kind::Renamed { .. } => "renamed",
+        Kind::Mode => "mode",
+    }
+}
+
+/// The path, with where it was before, and what it is if it is no file.
+pub(crate) fn name(file: &FileChange) -> String {
+    let slash = if file.node == Node::Directory { "/" } else { "" };
+    match &file.kind {
+        Kind::Renamed { from, .. } => {
+            format!("{}{slash} (was {}{slash})", file.path.shown(), from.shown())
+        }
+        _ => format!("{}{slash}", file.path.shown()),
+    }
+}
+
+fn lines(file: &FileChange) -> String {
+    if file.binary {
+        let size =
+            |size: Option<u64>| size.map_or_else(|| "none".to_owned(), |size| size.to_string());
+        return format!("{} -> {} bytes", size(file.size_before), size(file.size_after));
+    }
+    match (file.added, file.removed) {
+        (0, 0) => String::new(),
+        (added, 0) => format!("+{added}"),
+        (0, removed) => format!("-{removed}"),
+        (added, removed) => format!("+{added} -{removed}"),
+    }
+}
+
+fn why(file: &FileChange) -> String {
+    let mut said = Vec::new();
+    if let Some(conflict) = &file.conflict {
+        said.push(format!("conflict: {conflict}"));
+    } else if file.merges {
+        said.push("changed in the workspace too, and merges".to_owned());
+    }
+    if let (Some(before), Some(after)) = (file.mode_before, file.mode_after)
+        && before & 0o777 != after & 0o777
+    {
+        said.push(format!("{:o} -> {:o}", before & 0o777, after & 0o777));
+    }
+    said.extend(file.runs_later.map(str::to_owned));
+    Shown::new(&said.join("; ")).to_string()
+}
+
+/// The lines of all files, coloured on a terminal, escaped everywhere. Files that are no text are named.
+pub(crate) fn patch(changes: &Changes, out: &Out) -> Result<(), Failure> {
+    for file in changes.files() {
+        if file.binary {
+            out.line(format_args!("binary: {} ({})", name(file), lines(file)));
+            continue;
+        }
+        let mut bytes = Vec::new();
+        changes.patch_of(file, &mut bytes).map_err(|error| Failure::new(chain(&error)))?;
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            diff::show_line(line, out);
+        }
+    }
+    Ok(())
+}
+
+/// How much it is in all, in a line.
+pub(crate) fn total(stats: impl IntoIterator<Item = Stat>) -> Stat {
+    let mut all = Stat::default();
+    for stat in stats {
+        all.files += stat.files;
+        all.added += stat.added;
+        all.removed += stat.removed;
+        all.run_later += stat.run_later;
+        all.conflicts += stat.conflicts;
+    }
+    all
+}

@@ -1,0 +1,393 @@
+//! The changes of a session in its overlays: shown, applied, thrown away, taken back.
+
+use std::path::{Path, PathBuf};
+
+use belljar_changes::{ApplyOptions, Changes, ChangesError, FileChange, Kind as Change, Node};
+use belljar_changes::{Selection, Stat, Undone};
+use belljar_policy::{GuestPath, Shown};
+use belljar_session::{Place, ReviewError, SessionReview};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::Ctx;
+use crate::http::problem::{Kind, Problem};
+use crate::http::respond::{Json, JsonBody, PathOf, QueryOf};
+
+/// Most files that are listed; `of` says how many there are.
+const MAX_FILES: usize = 5_000;
+
+/// Most bytes of a patch: as much as a page may have.
+const MAX_PATCH: usize = 2 << 20;
+
+/// Most paths that a decision names.
+const MAX_PATHS: usize = 5_000;
+
+/// Which changes are wanted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangesQuery {
+    path: Option<String>,
+    patch: Option<bool>,
+}
+
+/// The changes of a session, by directory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionChanges {
+    places: Vec<PlaceBody>,
+}
+
+/// The changes to one directory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PlaceBody {
+    /// Where agents see the directory, like `/workspace`.
+    path: String,
+    /// Files that are changed. Longer lists are cut behind 5,000.
+    of: u64,
+    /// Lines that are new.
+    added: u64,
+    /// Lines that are gone.
+    removed: u64,
+    /// How many would run later by themselves.
+    run_later: u64,
+    /// How many changed in the workspace too, in a way that does not merge.
+    conflicts: u64,
+    files: Vec<ChangeBody>,
+    /// With `patch=true`: what `git apply` takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+}
+
+/// A file or directory that is not as in the workspace. Foreign text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChangeBody {
+    /// Below the directory.
+    path: String,
+    /// `added`, `modified`, `deleted`, `renamed` or `mode`.
+    kind: &'static str,
+    /// Where it was, if it was renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// Whether it is a directory.
+    directory: bool,
+    /// Whether lines are not counted: it is not text, or too large.
+    binary: bool,
+    /// Lines that are new.
+    added: u64,
+    /// Lines that are gone.
+    removed: u64,
+    /// Why it would run later by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs_later: Option<&'static str>,
+    /// Why it cannot be applied as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflict: Option<String>,
+    /// Whether the workspace changed too, and both merge.
+    merges: bool,
+}
+
+/// Which changes are put into the workspace.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApplyBody {
+    /// Paths below `place`, each with all that is below it; absent or empty = all.
+    paths: Option<Vec<String>>,
+    /// The directory, as agents see it; absent = `/workspace`.
+    place: Option<String>,
+    /// Paths of which the agent's version counts where both changed.
+    theirs: Option<Vec<String>>,
+    /// Paths of which the workspace's version counts where both changed.
+    mine: Option<Vec<String>>,
+    /// Also what would run later by itself; absent = no.
+    also_what_runs: Option<bool>,
+}
+
+/// Which changes are thrown away.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DiscardBody {
+    /// Paths below `place`, each with all that is below it; absent or empty = all.
+    paths: Option<Vec<String>>,
+    /// The directory, as agents see it; absent = `/workspace`.
+    place: Option<String>,
+}
+
+/// The directory whose last apply is taken back.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UndoBody {
+    /// The directory, as agents see it; absent = `/workspace`.
+    place: Option<String>,
+}
+
+/// The result of an apply, by path.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct AppliedBody {
+    /// In the workspace as the agent had them.
+    applied: Vec<String>,
+    /// In the workspace, merged with what had changed there.
+    merged: Vec<String>,
+    /// Kept as the workspace had them.
+    dropped: Vec<String>,
+    /// Those of them that an undo does not bring back.
+    lost: Vec<String>,
+    /// Left, because both changed.
+    conflicts: Vec<LeftBody>,
+    /// Left, because they would run later by themselves.
+    held_back: Vec<LeftBody>,
+}
+
+/// A path that was left, and why.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LeftBody {
+    path: String,
+    why: String,
+}
+
+/// Paths that were thrown away.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DiscardedBody {
+    discarded: Vec<String>,
+}
+
+/// Paths that are as they were before the last apply.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UndoneBody {
+    restored: Vec<String>,
+}
+
+/// `GET /v1/sessions/{id}/changes`.
+pub(crate) async fn read(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+    QueryOf(query): QueryOf<ChangesQuery>,
+) -> Result<Json<SessionChanges>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let paths: Vec<String> = query.path.into_iter().collect();
+    let selection = selection(&paths, "path")?.unwrap_or_else(Selection::all);
+    let with_patch = query.patch == Some(true);
+    let places = ctx.service.review(&session, move |review| {
+        let mut places = Vec::new();
+        for (place, changes) in review.changes()? {
+            let changes = changes.only(&selection);
+            if !changes.is_empty() {
+                places.push(body(place, &changes, with_patch));
+            }
+        }
+        Ok(places)
+    });
+    let places = places.await?.into_iter().collect::<Result<_, Problem>>()?;
+    Ok(Json(SessionChanges { places }))
+}
+
+/// `POST /v1/sessions/{id}/apply`.
+pub(crate) async fn apply(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+    JsonBody(body): JsonBody<ApplyBody>,
+) -> Result<Json<AppliedBody>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let ApplyBody { paths, place, theirs, mine, also_what_runs } = body;
+    let selection = selection(&paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
+    let options = ApplyOptions {
+        also_what_runs: also_what_runs == Some(true),
+        theirs: self::selection(&theirs.unwrap_or_default(), "theirs")?,
+        mine: self::selection(&mine.unwrap_or_default(), "mine")?,
+    };
+    let place = guest(place)?;
+    let applied = ctx.service.review(&session, move |review| {
+        let Some(place) = find(review, &place) else { return Ok(None) };
+        Ok(Some(place.review.apply(&selection, &options)?))
+    });
+    // Nothing was changed there, so nothing is applied.
+    let Some(applied) = applied.await? else { return Ok(Json(AppliedBody::default())) };
+    let left = |path: &Path, why: String| LeftBody { path: shown(path), why };
+    Ok(Json(AppliedBody {
+        applied: all_shown(&applied.applied),
+        merged: all_shown(&applied.merged),
+        dropped: all_shown(&applied.dropped),
+        lost: all_shown(&applied.lost),
+        conflicts: applied.conflicts.iter().map(|(at, why)| left(at, why.to_string())).collect(),
+        held_back: applied.held_back.iter().map(|(at, why)| left(at, (*why).to_owned())).collect(),
+    }))
+}
+
+/// `POST /v1/sessions/{id}/discard`.
+pub(crate) async fn discard(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+    JsonBody(body): JsonBody<DiscardBody>,
+) -> Result<Json<DiscardedBody>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let selection =
+        selection(&body.paths.unwrap_or_default(), "paths")?.unwrap_or_else(Selection::all);
+    let place = guest(body.place)?;
+    let discarded = ctx.service.review(&session, move |review| {
+        let Some(place) = find(review, &place) else { return Ok(None) };
+        Ok(Some(place.review.discard(&selection)?))
+    });
+    let discarded = discarded.await?.unwrap_or_default();
+    Ok(Json(DiscardedBody { discarded: all_shown(&discarded) }))
+}
+
+/// `POST /v1/sessions/{id}/undo`.
+pub(crate) async fn undo(
+    ctx: Ctx,
+    PathOf(id): PathOf<String>,
+    JsonBody(body): JsonBody<UndoBody>,
+) -> Result<Json<UndoneBody>, Problem> {
+    let session = ctx.session(&id).await?.id;
+    let place = guest(body.place)?;
+    let undone = ctx.service.review(&session, move |review| {
+        let Some(place) = find(review, &place) else { return Ok(Undone::Nothing) };
+        Ok(place.review.undo()?)
+    });
+    match undone.await? {
+        Undone::TakenBack { restored } => Ok(Json(UndoneBody { restored: all_shown(&restored) })),
+        Undone::Nothing => Ok(Json(UndoneBody { restored: Vec::new() })),
+        Undone::Refused { changed } => {
+            let first = changed.first().map_or_else(String::new, |path| shown(path));
+            let detail = format!("{} files have changed since, `{first}` first", changed.len());
+            Err(Problem::new(Kind::Taken, detail).hint("nothing was taken back"))
+        }
+    }
+}
+
+fn find<'a>(review: &'a SessionReview, guest: &GuestPath) -> Option<&'a Place> {
+    review.places().iter().find(|place| place.guest == *guest)
+}
+
+/// The selection of paths; `None` where there are none.
+fn selection(paths: &[String], field: &str) -> Result<Option<Selection>, Problem> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    if paths.len() > MAX_PATHS {
+        return Err(Problem::invalid(format!("`{field}` names more than {MAX_PATHS} paths")));
+    }
+    let selection = Selection::paths(paths.iter().map(PathBuf::from));
+    let wrong = |_| Problem::invalid(format!("`{field}` holds a path that leads elsewhere"));
+    selection.map(Some).map_err(wrong)
+}
+
+fn guest(place: Option<String>) -> Result<GuestPath, Problem> {
+    let Some(place) = place else { return Ok(GuestPath::workspace()) };
+    GuestPath::new(&place).map_err(|error| Problem::invalid(error.to_string()))
+}
+
+fn body(place: &Place, changes: &Changes, with_patch: bool) -> Result<PlaceBody, Problem> {
+    let Stat { files, added, removed, run_later, conflicts, .. } = changes.stat();
+    let patch = if with_patch { Some(patch(changes)?) } else { None };
+    Ok(PlaceBody {
+        path: place.guest.to_string(),
+        of: files as u64,
+        added,
+        removed,
+        run_later: run_later as u64,
+        conflicts: conflicts as u64,
+        files: changes.files().iter().take(MAX_FILES).map(change).collect(),
+        patch,
+    })
+}
+
+fn patch(changes: &Changes) -> Result<String, Problem> {
+    let mut text = Bounded(Vec::new());
+    match changes.patch(&mut text) {
+        Ok(()) => Ok(String::from_utf8_lossy(&text.0).into_owned()),
+        Err(_) if text.0.len() >= MAX_PATCH => {
+            Err(Problem::invalid("the patch is too large").hint("name a `path` of it"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes no more than a page.
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let room = MAX_PATCH.saturating_sub(self.0.len());
+        let taken = bytes.get(..bytes.len().min(room)).unwrap_or_default();
+        self.0.extend_from_slice(taken);
+        match taken.len() == bytes.len() {
+            true => Ok(taken.len()),
+            false => Err(std::io::ErrorKind::FileTooLarge.into()),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn change(file: &FileChange) -> ChangeBody {
+    let (kind, from) = match &file.kind {
+        Change::Added => ("added", None),
+        Change::Modified => ("modified", None),
+        Change::Deleted => ("deleted", None),
+        Change::Renamed { from, .. } => ("renamed", Some(shown(from))),
+        Change::Mode => ("mode", None),
+    };
+    ChangeBody {
+        path: shown(&file.path),
+        kind,
+        from,
+        directory: file.node == Node::Directory,
+        binary: file.binary,
+        added: file.added,
+        removed: file.removed,
+        runs_later: file.runs_later,
+        conflict: file.conflict.as_ref().map(ToString::to_string),
+        merges: file.merges,
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn all_shown(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| shown(path)).collect()
+}
+
+impl From<ChangesError> for Problem {
+    fn from(error: ChangesError) -> Self {
+        match &error {
+            ChangesError::ChangedMeanwhile { path } => {
+                let path = path.to_string_lossy();
+                let path = Shown::clipped(&path, 200);
+                Self::new(Kind::Taken, format!("`{path}` changed at this very moment"))
+                    .hint("nothing was applied; send it again")
+            }
+            ChangesError::NotAPath(_)
+            | ChangesError::TooMany(_)
+            | ChangesError::TooLarge { .. } => Self::invalid(error.to_string()),
+            ChangesError::Io { source, .. }
+                if source.kind() == std::io::ErrorKind::PermissionDenied =>
+            {
+                tracing::error!(target: "belljar::server", "{error}");
+                Self::new(Kind::Unavailable, "this server may not write to this workspace").hint(
+                    "the operator of this server can: `belljar apply SESSION` on its machine, or a \
+                     grant to write there before its start",
+                )
+            }
+            // They name files of the host: not for a peer.
+            ChangesError::Io { .. } | ChangesError::Overlay(_) | ChangesError::Journal { .. } => {
+                Self::bug(&error.to_string())
+            }
+        }
+    }
+}
+
+impl From<ReviewError> for Problem {
+    fn from(error: ReviewError) -> Self {
+        match error {
+            ReviewError::Busy(session) => Self::busy(&session),
+            ReviewError::Changes(error) => error.into(),
+            ReviewError::Store(error) => error.into(),
+            // They name files of the host: not for a peer.
+            error @ (ReviewError::Lock { .. } | ReviewError::Layers(_)) => {
+                Self::bug(&error.to_string())
+            }
+        }
+    }
+}

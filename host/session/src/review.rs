@@ -1,0 +1,170 @@
+//! Looking at what the agents of a session changed in its overlays, and deciding about it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use belljar_agent::{Layers, LayersError};
+use belljar_changes::{Changes, ChangesError, Review};
+use belljar_policy::GuestPath;
+use belljar_sandbox::{OverlayPool, OverlayQuota};
+use belljar_store::{Store, StoreError, StoredSession};
+
+use crate::record::layers::root;
+use crate::record::lock::{SessionLock, locks};
+
+/// The changes of a session, which nobody else touches meanwhile. They are closed when this is
+/// dropped.
+#[derive(Debug)]
+pub struct SessionReview {
+    places: Vec<Place>,
+    layers: Layers,
+    /// None where whoever asked has the session to itself.
+    _lock: Option<SessionLock>,
+}
+
+/// The changes to one directory of a session.
+#[derive(Debug)]
+pub struct Place {
+    /// Where its agents see the directory.
+    pub guest: GuestPath,
+    /// The directory.
+    pub directory: PathBuf,
+    /// The decisions that can be made about it.
+    pub review: Review,
+}
+
+/// Why the changes of a session cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum ReviewError {
+    /// An agent works in it, or another process has it open.
+    #[error("session `{0}` is at work, here or in another process")]
+    Busy(String),
+    /// The session's lock cannot be used.
+    #[error("failed to lock session `{session}`: {source}")]
+    Lock {
+        /// The session.
+        session: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The overlay of a directory.
+    #[error(transparent)]
+    Layers(#[from] LayersError),
+    /// The changes to it.
+    #[error(transparent)]
+    Changes(#[from] ChangesError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SessionReview {
+    /// Opens the changes of a session that nobody has open. Reads files: wait for it on a thread
+    /// that may block.
+    ///
+    /// # Errors
+    ///
+    /// When somebody works in it, or its overlays cannot be opened.
+    pub fn open(store: &Store, session: &str) -> Result<Self, ReviewError> {
+        let none = OverlayQuota { bytes: 0, files: 0 };
+        // What is decided takes no room: it has room as it is.
+        let pool = OverlayPool::new(OverlayQuota { bytes: u64::MAX, files: u64::MAX }, none);
+        Self::open_in(store, session, Layers::at(root(store).join(session), pool))
+    }
+
+    /// As [`SessionReview::open`], of layers that count with others.
+    pub(crate) fn open_in(
+        store: &Store,
+        session: &str,
+        layers: Layers,
+    ) -> Result<Self, ReviewError> {
+        let lock = match SessionLock::take(&locks(store), session) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return Err(ReviewError::Busy(session.to_owned())),
+            Err(source) => return Err(ReviewError::Lock { session: session.to_owned(), source }),
+        };
+        Self::with(layers, Some(lock))
+    }
+
+    /// Opens the changes of a session for whoever has it to itself.
+    ///
+    /// # Errors
+    ///
+    /// When its overlays cannot be opened.
+    pub fn of(layers: Layers) -> Result<Self, ReviewError> {
+        Self::with(layers, None)
+    }
+
+    fn with(layers: Layers, lock: Option<SessionLock>) -> Result<Self, ReviewError> {
+        let mut places = Vec::new();
+        for layer in layers.present()? {
+            let review = Review::open(&layer.overlay, &layer.journal)?;
+            places.push(Place { guest: layer.guest, directory: layer.lower, review });
+        }
+        Ok(Self { places, layers, _lock: lock })
+    }
+
+    /// The directories in which something may have been changed, in the order in which agents saw
+    /// them first.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// All that is changed, by directory.
+    ///
+    /// # Errors
+    ///
+    /// When the changes cannot be read.
+    pub fn changes(&self) -> Result<Vec<(&Place, Changes)>, ReviewError> {
+        let of = |place| -> Result<_, ReviewError> {
+            let place: &Place = place;
+            Ok((place, place.review.changes()?))
+        };
+        self.places.iter().map(of).collect()
+    }
+}
+
+impl Drop for SessionReview {
+    fn drop(&mut self) {
+        self.places.clear();
+        self.layers.close();
+    }
+}
+
+/// Whether a session has an overlay at all. Opens nothing.
+pub fn has_layers(store: &Store, session: &str) -> bool {
+    fs::read_dir(root(store).join(session)).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// The session with an overlay that was last added to; of one workspace, where that is given.
+///
+/// # Errors
+///
+/// When the store cannot be read.
+pub async fn newest_with_layers(
+    store: &Store,
+    workspace: Option<&Path>,
+) -> Result<Option<StoredSession>, StoreError> {
+    let workspace = workspace.map(|path| path.to_string_lossy());
+    let mut newest: Option<StoredSession> = None;
+    for entry in fs::read_dir(root(store)).into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !has_layers(store, &name) {
+            continue;
+        }
+        let session = match store.session(&name).await {
+            Ok(session) => session,
+            Err(StoreError::NotFound { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let here = workspace.as_ref().is_none_or(|workspace| session.workspace == *workspace);
+        let newer = newest
+            .as_ref()
+            .is_none_or(|newest| (session.updated, &session.id) > (newest.updated, &newest.id));
+        if here && newer {
+            newest = Some(session);
+        }
+    }
+    Ok(newest)
+}
