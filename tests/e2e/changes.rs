@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::kit::World;
 use crate::kit::server::{Server, key};
+use crate::kit::{Done, World};
 
 const STRANGER: &str = "---
 name: tidy
@@ -32,7 +32,10 @@ agents:
 
 /// A workspace with three files, and a stranger's agent that changes all of them.
 fn world() -> World {
-    let world = World::new();
+    filled(World::new())
+}
+
+fn filled(world: World) -> World {
     world.file("list.txt", "one\ntwo\nthree\n");
     world.file("gone.txt", "gone\n");
     world.file("kept.txt", "kept\n");
@@ -183,6 +186,36 @@ fn all_overlays_of_a_home_hold_no_more_than_they_may() {
     assert_eq!(first.len(), 1, "{first:?}");
     world.run(&["discard", "--yes"]).exits(0);
     world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0).says("tidied");
+}
+
+const LOOKING: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: tidy
+    turns:
+      - calls:
+          - {name: Bash, arguments: {command: "test -e sessions/store -o -e own/sessions/store && echo seen || echo hidden; echo x > new.md && echo written"}}
+      - expect: {results: [{name: Bash, contains: RESULT}]}
+        say: looked
+"#;
+
+#[test]
+fn a_home_that_lies_in_the_workspace_is_no_obstacle_and_its_sessions_are_not_seen() {
+    let world = filled(World::with_home_in_workspace());
+    world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0).says("tidied");
+    let changes = json_of(&world, &["changes", "--json"]);
+    assert!(!changes.to_string().contains("sessions"), "{changes}");
+    assert_eq!(read(&world, "list.txt").as_deref(), Some("one\ntwo\nthree\n"));
+    // From the home itself, where nothing may be written, and from the workspace.
+    for (dir, result) in [(world.home(), "hidden"), (world.workspace(), "\"hidden\\nwritten\"")] {
+        world.home_file("script.yaml", &LOOKING.replace("RESULT", result));
+        let mut command = world.command(&["run", "--agent", "tidy", "look"]);
+        Done::of(command.current_dir(dir).output().unwrap()).exits(0).says("looked");
+    }
+    assert!(!world.home().join("new.md").exists());
+    world.run(&["apply", "--yes"]).exits(0);
+    assert_eq!(read(&world, "new.md").as_deref(), Some("x\n"));
 }
 
 const CHAT: &str = r#"

@@ -212,11 +212,13 @@ impl AgentBuilder {
     }
 
     /// Lets the agent write where no grant lets it: to an overlay of the workspace, whose layer lies in
-    /// this directory. It stays from run to run; [`Agent::layers`] has it. Default: it only reads.
+    /// this directory. It stays from run to run; [`Agent::layers`] has it. Where the directory lies in
+    /// the workspace, agents do not see it. Default: it only reads.
     pub fn overlay_in(mut self, directory: impl Into<PathBuf>) -> Self {
         let none = OverlayQuota { bytes: 0, files: 0 };
-        let pool = OverlayPool::new(OverlayQuota::default(), none);
-        self.layers = Some(Layers::at(directory.into(), pool));
+        let directory = directory.into();
+        let pool = OverlayPool::new(OverlayQuota::default(), none).hiding(&directory);
+        self.layers = Some(Layers::at(directory, pool));
         self
     }
 

@@ -10,7 +10,7 @@ use belljar_policy::GuestPath;
 use belljar_sandbox::{OverlayPool, OverlayQuota};
 use belljar_store::{Store, StoreError, StoredSession};
 
-use crate::record::layers::root;
+use crate::record::layers::{place, root};
 use crate::record::lock::{SessionLock, locks};
 
 /// The changes of a session, which nobody else touches meanwhile. They are closed when this is
@@ -70,6 +70,7 @@ impl SessionReview {
         let none = OverlayQuota { bytes: 0, files: 0 };
         // What is decided takes no room: it has room as it is.
         let pool = OverlayPool::new(OverlayQuota { bytes: u64::MAX, files: u64::MAX }, none);
+        let pool = pool.hiding(place(store));
         Self::open_in(store, session, Layers::at(root(store).join(session), pool))
     }
 

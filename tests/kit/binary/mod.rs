@@ -61,6 +61,11 @@ impl World {
         Self { home: DEFAULT_HOME, ..Self::new() }
     }
 
+    /// With the home in the workspace, under a name that is not protected.
+    pub(crate) fn with_home_in_workspace() -> Self {
+        Self { home: "workspace/own", ..Self::new() }
+    }
+
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join(self.home)
     }

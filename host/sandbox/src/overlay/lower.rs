@@ -3,8 +3,8 @@
 //! Whoever owns it may swap any name for a link meanwhile; no step from one handle to the next
 //! leads out then, it fails.
 //!
-//! A layer may lie in the directory that it changes, below a directory with a protected name: a home
-//! directory with belljar's own in it. That one is veiled (INV-179): no step leads into it.
+//! A layer may lie in the directory that it changes, below a directory with a protected name or one
+//! that the host names: a home directory with belljar's own in it. That one is veiled (INV-179): no step leads into it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -43,6 +43,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -91,7 +92,8 @@ impl Overlay {
     /// nothing checks what another program writes there.
     ///
     /// INV-179: a layer that lies in `lower` does so below a directory with a protected name, such
-    /// as `.belljar`; nothing of that directory is seen through the overlay then.
+    /// as `.belljar`, or the one of [`OverlayPool::hiding`]; nothing of that directory is seen
+    /// through the overlay then.
     ///
     /// # Errors
     ///
@@ -182,19 +184,21 @@ impl Shared {
             Some(above) => File::open(above),
             None => Err(io::ErrorKind::NotFound.into()),
         })?;
-        let between = veil::between(lower.handle(), &place)?;
+        let hidden = room.hidden().and_then(|path| std::fs::metadata(path).ok());
+        let hidden = hidden.map(|stat| (stat.dev(), stat.ino()));
+        let between = veil::between(lower.handle(), &place, hidden)?;
         match between {
             Between::Outside => {}
             Between::Below(Some(veiled)) => lower.veil(veiled),
             Between::Below(None) => {
                 let why = "the layer lies in the directory that it would change, and in no directory \
-                           there with a protected name";
+                           there with a protected name or of the host's own";
                 return Err(outside(why));
             }
         }
         let layer = Layer::open(layer)?;
-        if veil::between(lower.handle(), &File::from(layer.dir().try_clone_to_owned()?))? != between
-        {
+        let opened = File::from(layer.dir().try_clone_to_owned()?);
+        if veil::between(lower.handle(), &opened, hidden)? != between {
             return Err(outside("the layer was moved meanwhile"));
         }
         if veil::lies_in(lower.handle().as_fd(), layer.dir())? {

@@ -1,5 +1,6 @@
 //! How much an overlay may hold, and what its files hold of it.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +23,7 @@ impl Default for OverlayQuota {
 /// The most that several overlays hold together: those of one home, or of one tenant. Clones count
 /// as one. An overlay that is closed still counts, until somebody says that it was removed.
 #[derive(Debug, Clone)]
-pub struct OverlayPool(Arc<Pool>);
+pub struct OverlayPool(Arc<Pool>, Option<Arc<Path>>);
 
 #[derive(Debug)]
 struct Pool {
@@ -51,7 +52,14 @@ impl OverlayPool {
     /// A pool in which overlays on disk hold `held` already.
     pub fn new(quota: OverlayQuota, held: OverlayQuota) -> Self {
         let (bytes, files) = (AtomicU64::new(held.bytes), AtomicU64::new(held.files));
-        Self(Arc::new(Pool { quota, bytes, files }))
+        Self(Arc::new(Pool { quota, bytes, files }), None)
+    }
+
+    /// Names a directory of the host's own that may lie in what overlays change, layers and all:
+    /// nothing of it is seen through an overlay whose layer lies in it. Default: none.
+    #[must_use]
+    pub fn hiding(self, directory: impl Into<PathBuf>) -> Self {
+        Self(self.0, Some(directory.into().into()))
     }
 
     /// The most that they may hold together.
@@ -101,6 +109,11 @@ impl Room {
         Self::new(quota, self.pool.clone())
     }
 
+    /// The directory that is not seen through an overlay whose layer lies in it.
+    pub(super) fn hidden(&self) -> Option<&Path> {
+        self.pool.as_ref().and_then(|pool| pool.1.as_deref())
+    }
+
     /// The files that the overlay has when it is opened; its pool has counted them.
     pub(crate) fn opens_with(&self, files: u64) {
         self.told.store(files, Ordering::Relaxed);
@@ -112,7 +125,7 @@ impl Room {
         if files.saturating_add(more) > most {
             return Err(Full(format!("the overlay holds {files} of at most {most} files")));
         }
-        let Some(OverlayPool(pool)) = &self.pool else { return Ok(()) };
+        let Some(OverlayPool(pool, _)) = &self.pool else { return Ok(()) };
         self.tell(files);
         let (all, most) = (pool.files.load(Ordering::Relaxed), pool.quota.files);
         match all.saturating_add(more) > most {
@@ -123,7 +136,7 @@ impl Room {
 
     /// Tells the pool how many files there are.
     fn tell(&self, files: u64) {
-        let Some(OverlayPool(pool)) = &self.pool else { return };
+        let Some(OverlayPool(pool, _)) = &self.pool else { return };
         let told = self.told.swap(files, Ordering::Relaxed);
         pool.files.fetch_add(files.saturating_sub(told), Ordering::Relaxed);
         less(&pool.files, told.saturating_sub(files));
@@ -156,7 +169,7 @@ impl Room {
 
     /// The pool has not counted what the overlay has, and does so from now on.
     pub(crate) fn joins(&self, files: u64) {
-        let Some(OverlayPool(pool)) = &self.pool else { return };
+        let Some(OverlayPool(pool, _)) = &self.pool else { return };
         pool.bytes.fetch_add(self.used(), Ordering::Relaxed);
         self.told.store(0, Ordering::Relaxed);
         self.tell(files);
@@ -190,7 +203,7 @@ impl Room {
             return;
         }
         less(&self.used, bytes);
-        if let Some(OverlayPool(pool)) = &self.pool {
+        if let Some(OverlayPool(pool, _)) = &self.pool {
             less(&pool.bytes, bytes);
         }
     }

@@ -16,8 +16,8 @@ use crate::imports::files::names::is_protected;
 pub(super) enum Between {
     /// Not in it.
     Outside,
-    /// In it, and the topmost directory on the way there that is protected: by its own name, or
-    /// because a link of such a name in the upper one leads there.
+    /// In it, and the topmost directory on the way there that is protected: by its own name,
+    /// because a link of such a name in the upper one leads there, or as the host's own.
     Below(Option<(u64, u64)>),
 }
 
@@ -26,13 +26,18 @@ pub(super) fn lies_in(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<
     Ok(chain(dir, above)?.is_some())
 }
 
-/// Where the directory `place` lies as seen from `above`.
-pub(super) fn between(above: &File, place: &File) -> io::Result<Between> {
+/// Where the directory `place` lies as seen from `above`. The directory `hidden` counts as one with a
+/// protected name.
+pub(super) fn between(
+    above: &File,
+    place: &File,
+    hidden: Option<(u64, u64)>,
+) -> io::Result<Between> {
     let Some(chain) = chain(place.as_fd(), above.as_fd())? else { return Ok(Between::Outside) };
     // Links are followed: they are the owner's.
     let means = |name: &&str| statat(above, *name, AtFlags::empty()).ok();
     let meant = PROTECTED_NAMES.iter().filter_map(means);
-    let meant: Vec<_> = meant.map(|stat| identity(&stat)).collect();
+    let meant: Vec<_> = meant.map(|stat| identity(&stat)).chain(hidden).collect();
     let mut topmost = None;
     let mut up = String::from(".");
     for here in chain {

@@ -22,7 +22,7 @@ impl TenantLayers {
     /// Counts what lies there. Reads directories.
     pub(crate) fn find(store: &Store, setting: &OverlaySetting) -> Self {
         let root = root(store);
-        let pool = OverlayPool::new(overlay_quota(setting), held(&root));
+        let pool = OverlayPool::new(overlay_quota(setting), held(&root)).hiding(place(store));
         Self { root, pool }
     }
 
@@ -82,6 +82,11 @@ pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreErr
         }
     }
     Ok(removed)
+}
+
+/// The directory of the store: no agent sees it through an overlay.
+pub(crate) fn place(store: &Store) -> PathBuf {
+    store.path().parent().unwrap_or(Path::new("")).to_owned()
 }
 
 /// The directory of a tenant's overlays. It is there where a session has one.

@@ -252,7 +252,7 @@ async fn perform(
 pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<(Layers, tempfile::TempDir)> {
     let dir = tempfile::Builder::new().prefix("overlays-").tempdir_in(in_dir)?;
     let none = OverlayQuota { bytes: 0, files: 0 };
-    let pool = OverlayPool::new(OverlayQuota::default(), none);
+    let pool = OverlayPool::new(OverlayQuota::default(), none).hiding(in_dir);
     Ok((Layers::at(dir.path().join("run"), pool), dir))
 }
 

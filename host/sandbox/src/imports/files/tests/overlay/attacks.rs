@@ -6,7 +6,7 @@ use super::super::routes::write_routes;
 use super::super::*;
 use super::world::over;
 use crate::imports::files::Closed;
-use crate::overlay::{Overlay, OverlayQuota};
+use crate::overlay::{Overlay, OverlayPool, OverlayQuota};
 use rustix::fs::{CWD, FileType as Type, Mode, mknodat};
 
 /// An overlay of `lower` in the rig's home, and the descriptor of its top.
@@ -373,9 +373,10 @@ async fn protected_names_are_not_changed_in_an_overlay_either() {
 /// The home of whoever runs belljar is the workspace, and the layers lie in belljar's own there.
 #[tokio::test]
 async fn a_layer_in_a_protected_directory_is_not_seen_through_its_overlay() {
-    for linked in [false, true] {
+    for (own, linked) in
+        [("low/me/.belljar", false), ("low/me/named", false), ("low/dotfiles/own", true)]
+    {
         let mut rig = Rig::new();
-        let own = if linked { "low/dotfiles/own" } else { "low/me/.belljar" };
         rig.put(&format!("{own}/layers/other/files/1"), "another's");
         rig.put("low/me/note.txt", NOTE);
         rig.put("low/dotfiles/other", "other");
@@ -383,7 +384,11 @@ async fn a_layer_in_a_protected_directory_is_not_seen_through_its_overlay() {
             rig.symlink("dotfiles/own", "low/.belljar");
         }
         let (low, layer) = (rig.host("low"), rig.host(&format!("{own}/layers/mine")));
-        let (overlay, top) = overlaid_at(&mut rig, &low, &layer, plenty());
+        // The second has no protected name: the host names it.
+        let none = OverlayQuota { bytes: 0, files: 0 };
+        let pool = OverlayPool::new(plenty(), none).hiding(rig.host("low/me/named"));
+        let overlay = Overlay::open_in(&low, &layer, &pool).unwrap();
+        let top = mounted(&mut rig, over("/over", &overlay));
         let own = own.strip_prefix("low/").unwrap();
         let above = own.split('/').next().unwrap();
         rig.write(top, "me/note.txt", "mine").await.unwrap();
