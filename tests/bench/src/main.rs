@@ -100,7 +100,13 @@ async fn main() -> anyhow::Result<()> {
     }
     let quick = std::env::var_os("BELLJAR_BENCH_QUICK").is_some();
     let times = if quick { QUICK } else { FULL };
-    let asked = |part: &str| parts.is_empty() || parts.iter().any(|asked| asked == part);
+    let asked = |part: &str| {
+        let asked = parts.is_empty() || parts.iter().any(|asked| asked == part);
+        if asked {
+            report::begin(part);
+        }
+        asked
+    };
     report::print(&rows(&times, asked).await?);
     Ok(())
 }

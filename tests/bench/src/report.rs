@@ -26,6 +26,12 @@ impl Row {
     }
 }
 
+/// Says which part begins. The table comes at the end, so a part that never ends is known by this.
+#[expect(clippy::print_stderr, reason = "progress, beside the table")]
+pub(crate) fn begin(part: &str) {
+    eprintln!("measuring {part}");
+}
+
 /// Prints the rows as a table in markdown.
 #[expect(clippy::print_stdout, reason = "this table is what the program is for")]
 pub(crate) fn print(rows: &[Row]) {

@@ -1,7 +1,7 @@
 //! How fast the binary is there: listing many agents, and reaching the first model request.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -32,13 +32,16 @@ pub(crate) fn rows(root: &Path, times: usize) -> anyhow::Result<Vec<Row>> {
 
 /// The binary of the same profile, built on the way if it is not there.
 pub(crate) fn binary(root: &Path) -> anyhow::Result<PathBuf> {
+    let optimised = !cfg!(debug_assertions);
     let status = Command::new("cargo")
         .args(["build", "--quiet", "--bin", "belljar"])
+        .args(optimised.then_some("--release"))
         .current_dir(root)
         .status()?;
     ensure!(status.success(), "belljar does not build");
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    Ok(target.unwrap_or_else(|| root.join("target")).join("debug/belljar"))
+    let target = target.unwrap_or_else(|| root.join("target"));
+    Ok(target.join(if optimised { "release" } else { "debug" }).join("belljar"))
 }
 
 fn list(binary: &Path, home: &Path, times: usize) -> anyhow::Result<Row> {
@@ -96,13 +99,22 @@ fn one_request(binary: &Path, home: &Path, server: &TcpListener) -> anyhow::Resu
         .stderr(Stdio::null())
         .spawn()
         .context("starting belljar")?;
+    let address = server.local_addr()?;
+    // Its end connects too: a run that asks no model does not keep this waiting.
+    let ended = std::thread::spawn(move || {
+        let status = child.wait();
+        drop(TcpStream::connect(address));
+        status
+    });
     let (mut connection, _) = server.accept()?;
     let mut first = [0; 4];
-    connection.read_exact(&mut first)?;
+    let asked = connection.read_exact(&mut first);
     let took = started.elapsed();
+    ensure!(asked.is_ok(), "`belljar run` ended without a request to the model");
     // A refusal that is not retried ends the run.
     connection.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")?;
     drop(connection);
-    child.wait()?;
+    server.accept()?;
+    ended.join().map_err(|_| anyhow::anyhow!("nobody waited for `belljar run`"))??;
     Ok(took)
 }
