@@ -9,8 +9,8 @@ use belljar_policy::{
     Permission, Rights, SecretName, ToolAsk, ToolName,
 };
 use belljar_sandbox::{
-    CallResult, Compiler, Ending, Jar, JarSpec, JarTool, Part, PoolConfig, Sandbox, SandboxConfig,
-    SecretStore, Wasm,
+    CallResult, Compiler, Ending, Jar, JarSpec, JarTool, Overlay, Part, PoolConfig, Sandbox,
+    SandboxConfig, SecretStore, Wasm,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +56,8 @@ pub struct JarBuilder {
     pub limits: Limits,
     /// The budget above the subagent's; `None` = of its own.
     pub parent: Option<Budget>,
+    /// The overlay of the workspace, where it has one.
+    pub overlay: Option<Overlay>,
     /// The access that single tools ask for in place of the workspace's.
     pub asks: BTreeMap<String, Access>,
     /// Settings of every tool.
@@ -114,6 +116,7 @@ impl TestHost {
             store: SecretStore::default(),
             limits: Limits::default(),
             parent: None,
+            overlay: None,
             asks: BTreeMap::new(),
             config: BTreeMap::new(),
         }
@@ -126,8 +129,8 @@ impl TestHost {
 
     /// Makes a jar.
     pub async fn build(&self, builder: JarBuilder) -> TestJar {
-        let JarBuilder { tools, access, hosts, secrets, store, limits, parent, asks, config } =
-            builder;
+        let JarBuilder { tools, access, hosts, secrets, store, limits, parent, .. } = builder;
+        let JarBuilder { overlay, asks, config, .. } = builder;
         let mut names = BTreeMap::new();
         let mut jar_tools = Vec::new();
         let ask = ToolAsk {
@@ -173,7 +176,10 @@ impl TestHost {
             budget: budget.clone(),
             tools: jar_tools,
             secrets: store,
-            overlays: BTreeMap::new(),
+            overlays: overlay
+                .map(|overlay| (GuestPath::workspace(), overlay))
+                .into_iter()
+                .collect(),
             cancel: cancel.clone(),
         };
         let jar = self.sandbox.jar(spec).expect("a jar");

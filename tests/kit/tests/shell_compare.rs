@@ -1,4 +1,5 @@
-//! The component of the tool `shell` does what bash and dash do, in a jar.
+//! The component of the tool `shell` does what bash and dash do, in a jar: on a directory, and on an
+//! overlay of it whose changes are applied.
 //!
 //! Needs both shells and their utilities, so `cargo xtask test-guests` runs it and `cargo test`
 //! does not. The same cases run natively in `tools/shell/tests/compare.rs`.
@@ -8,10 +9,12 @@
 
 use std::path::{Path, PathBuf};
 
+use belljar_changes::{ApplyOptions, Review, Selection};
 use belljar_kit::{JarBuilder, TestHost, text};
 use belljar_policy::Access;
-use belljar_sandbox::Wasm;
+use belljar_sandbox::{Overlay, OverlayQuota, Wasm};
 use belljar_shell_cases::{Build, Case, Outcome, Reference, Report, Said, Tree, WORKSPACE, load};
+use tempfile::TempDir;
 
 /// How a non-zero exit code ends an answer.
 const CODE: &str = "[belljar: exit code ";
@@ -19,18 +22,34 @@ const CODE: &str = "[belljar: exit code ";
 /// How an answer says that there is none.
 const NOTHING: &str = "[belljar: no output]\n";
 
+/// The kind of the workspace of a case.
+#[derive(Debug, Clone, Copy)]
+enum Mount {
+    /// A directory that the shell writes.
+    Plain,
+    /// An overlay, whose changes are applied to the directory at the end.
+    Overlay,
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_component_does_what_bash_and_dash_do() {
     let reference = Reference::new();
-    let mut report = Report::default();
+    let mut reports = [Mount::Plain, Mount::Overlay].map(|mount| (mount, Report::default()));
     let (host, wasm) = (TestHost::new(), component());
     for case in load() {
-        empty(host.path());
-        let seen = run(&host, &wasm, &case).await;
-        report.add(&case, &reference.run(&case), &seen);
+        let expected = reference.run(&case);
+        for (mount, report) in &mut reports {
+            empty(host.path());
+            let seen = run(&host, &wasm, &case, *mount).await;
+            report.add(&case, &expected, &seen);
+        }
     }
-    println!("{}", report.summary());
-    let faults = report.verdict(Build::Component);
+    let mut faults = Vec::new();
+    for (mount, report) in &reports {
+        println!("{mount:?}:\n{}", report.summary());
+        let found = report.verdict(Build::Component).into_iter();
+        faults.extend(found.map(|fault| format!("{mount:?}: {fault}")));
+    }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -42,9 +61,20 @@ fn component() -> Wasm {
 }
 
 /// One host serves all cases, each in a jar of its own over an emptied workspace.
-async fn run(host: &TestHost, wasm: &Wasm, case: &Case) -> Outcome {
+async fn run(host: &TestHost, wasm: &Wasm, case: &Case, mount: Mount) -> Outcome {
     case.fill(host.path());
-    let builder = JarBuilder { access: Some(Access::ReadWrite), ..host.builder([wasm.clone()]) };
+    let layer = match mount {
+        Mount::Plain => None,
+        Mount::Overlay => Some(memory()),
+    };
+    let overlay = layer.as_ref().map(|layer| {
+        tick(layer.path());
+        let quota = OverlayQuota::default();
+        Overlay::open(host.path(), layer.path().join("layer"), quota).expect("an overlay")
+    });
+    let access = if overlay.is_some() { Access::Overlay } else { Access::ReadWrite };
+    let builder = host.builder([wasm.clone()]);
+    let builder = JarBuilder { access: Some(access), overlay: overlay.clone(), ..builder };
     let jar = host.build(builder).await;
     let arguments = serde_json::json!({ "command": case.script }).to_string();
     let result = jar.call("shell", &arguments).await;
@@ -53,8 +83,36 @@ async fn run(host: &TestHost, wasm: &Wasm, case: &Case) -> Outcome {
         Ok(_) => split(&text(&result)),
         Err(error) => (error.to_string(), -1),
     };
+    if let (Some(overlay), Some(layer)) = (overlay, &layer) {
+        overlay.finish();
+        let review = Review::open(&overlay, layer.path().join("journal")).expect("a review");
+        let options = ApplyOptions { also_what_runs: true, ..ApplyOptions::default() };
+        let applied = review.apply(&Selection::all(), &options).expect("changes are applied");
+        assert_eq!(applied.conflicts, [], "{}", case.title());
+    }
     let tree = Tree::read(host.path(), WORKSPACE);
     Outcome { said: Said::Together(said), code, tree }
+}
+
+/// Waits until the clock of files has gone on: what the case finds is older than all that it does, else
+/// it counts as somebody else's work.
+fn tick(dir: &Path) {
+    let stamp = || {
+        let path = dir.join("probe");
+        std::fs::write(&path, "x").expect("a probe");
+        path.metadata().and_then(|found| found.modified()).expect("its time")
+    };
+    let first = stamp();
+    while stamp() <= first {
+        std::thread::yield_now();
+    }
+}
+
+/// A directory in memory, where there is one: nothing of it has to last.
+fn memory() -> TempDir {
+    let shared = Path::new("/dev/shm");
+    let made = if shared.is_dir() { TempDir::new_in(shared) } else { TempDir::new() };
+    made.expect("a directory")
 }
 
 fn empty(folder: &Path) {
