@@ -8,8 +8,14 @@
 //! DIR/forks/CHILD/0  the same layer as a subagent has it that works in its own, until it concludes
 //! ```
 //!
+//! A worktree lies among the forks too. What a process that died has left there is found by the one
+//! that resumes its turn; the next turn removes it.
+//!
 //! A directory has one layer in a session, whoever of its agents asks for it: all see the same
 //! files. What was changed stays from turn to turn; a layer in which nothing was is removed.
+
+mod held;
+mod told;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,12 +25,15 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_policy::{Access, GuestPath, Mount, Rights, ShownPath as _};
-use belljar_sandbox::{
-    Digest, Fork, MergeConflict, Merged, Overlay, OverlayError, OverlayPool, OverlayQuota,
-};
+use belljar_sandbox::{Digest, Fork, Overlay, OverlayError, OverlayPool, OverlayQuota};
+
+pub use self::held::held_in;
+use self::held::{copies_hold, copy_holds, weight};
+use self::told::Ended;
+pub(crate) use self::told::Told;
 
 const MOUNT: &str = "mount";
 const HELD: &str = "held";
@@ -59,6 +68,8 @@ pub struct Layer {
     pub overlay: Overlay,
     /// Where whoever applies changes keeps its journal: beside the layer, and with it.
     pub journal: PathBuf,
+    /// Bytes of that when it was opened, which its pool has counted.
+    journaled: u64,
     /// The layer's number in the session.
     number: usize,
 }
@@ -108,7 +119,7 @@ impl Layers {
     }
 
     fn forked(&self, parent: &Self, mount: &Mount) -> Result<Overlay, LayersError> {
-        let mut forks = self.0.forks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut forks = self.forks();
         if let Some((_, fork)) = forks.get(&mount.host) {
             return Ok(fork.overlay().clone());
         }
@@ -130,33 +141,82 @@ impl Layers {
         }
     }
 
-    /// Ends the layers of a subagent: what it changed is merged into those of its parent, or dropped.
-    /// Gives the result, a line for each directory. Nobody has an overlay of them any more.
-    pub(crate) fn end(&self, merge: bool, name: &str) -> Vec<String> {
+    /// Ends layers that are a copy: what was changed in them is merged into those that they are a copy
+    /// of, or dropped. Nobody has an overlay of them any more. One that cannot be merged stays, with
+    /// what was not merged yet.
+    pub(crate) fn end(&self, merge: bool, name: &str) -> Vec<Told> {
         let Some(parent) = &self.0.parent else { return Vec::new() };
-        let mut forks = self.0.forks.lock().unwrap_or_else(PoisonError::into_inner);
         let mut told = Vec::new();
-        for (host, (guest, fork)) in std::mem::take(&mut *forks) {
-            let changed = fork.overlay().used();
+        for (host, (guest, fork)) in std::mem::take(&mut *self.forks()) {
             let mount = Mount { guest: guest.clone(), host, access: Access::Overlay };
-            told.extend(match (merge, parent.overlay(&mount)) {
-                (false, _) => {
-                    let dropped = fork.discard();
-                    let line = "it did not conclude: what it changed there was dropped";
-                    let line = (changed.files > 0).then(|| format!("{guest}: {line}"));
-                    dropped.err().map(|error| failed_line(&guest, &error)).or(line)
+            let ended = if merge {
+                match parent.overlay(&mount) {
+                    Ok(of) => fork.merge(&of, name).map(|merged| Ended::Merged(Box::new(merged))),
+                    Err(error) => Err(io::Error::other(error)),
                 }
-                (true, Ok(of)) => match fork.merge(&of, name) {
-                    Ok(merged) => line(&guest, &merged),
-                    Err(error) => Some(failed_line(&guest, &error)),
-                },
-                (true, Err(error)) => Some(failed_line(&guest, &error)),
+            } else {
+                let changed = fork.changed(1).map_or(true, |(changed, _)| !changed.is_empty());
+                fork.discard().map(|()| Ended::Dropped { changed })
+            };
+            let ended = ended.unwrap_or_else(|error| {
+                tracing::warn!(target: "belljar::agent", "the overlay of a copy at {guest}: {error}");
+                Ended::Failed
             });
+            told.push(Told { guest, ended });
         }
-        // Only where nothing is left.
-        let _ = fs::remove_dir(&self.0.dir);
-        let _ = self.0.dir.parent().map(fs::remove_dir);
+        if told.iter().any(Told::failed) {
+            return told;
+        }
+        self.forget();
         told
+    }
+
+    /// Removes layers that are a copy, with all that was changed in them.
+    pub(crate) fn forget(&self) {
+        if self.0.parent.is_none() {
+            return;
+        }
+        for (_, fork) in std::mem::take(&mut *self.forks()).into_values() {
+            let _ = fork.discard();
+        }
+        self.remove_copies(&self.0.dir, &copy_holds(&self.0.dir));
+        // Only where nothing is left.
+        let _ = self.0.dir.parent().map(fs::remove_dir);
+    }
+
+    /// Removes the copies of subagents and worktrees that a turn has left which nobody resumes. None of
+    /// them is open.
+    pub fn forget_copies(&self) {
+        let dir = self.0.dir.join(FORKS);
+        self.remove_copies(&dir, &copies_hold(&self.0.dir));
+    }
+
+    fn remove_copies(&self, dir: &Path, held: &OverlayQuota) {
+        if fs::remove_dir_all(dir).is_ok() {
+            self.0.pool.removed(*held);
+        }
+    }
+
+    /// Whether layers that are a copy lie on disk.
+    pub(crate) fn is_made(&self) -> bool {
+        self.0.dir.exists()
+    }
+
+    /// The paths at which layers that are a copy differ from what they began as, as agents see them: at
+    /// most so many, and how many more. Those that are open.
+    pub(crate) fn changed(&self, most: usize) -> Result<(Vec<PathBuf>, u64), String> {
+        let (mut all, mut further) = (Vec::new(), 0);
+        for (guest, fork) in self.forks().values() {
+            let left = most.saturating_sub(all.len());
+            let (changed, more) = fork.changed(left).map_err(|error| error.to_string())?;
+            all.extend(changed.iter().map(|path| Path::new(guest.as_str()).join(path)));
+            further += more;
+        }
+        Ok((all, further))
+    }
+
+    fn forks(&self) -> MutexGuard<'_, BTreeMap<PathBuf, (GuestPath, Fork)>> {
+        self.0.forks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The overlay of a mount's directory: the one that is open, the one on disk, or a new one.
@@ -244,35 +304,10 @@ impl Layers {
         }
         // From now on it may hold more.
         let _ = fs::remove_file(dir.join(HELD));
-        Ok(Layer { guest, lower, overlay, journal: dir.join(JOURNAL), number })
+        let journal = dir.join(JOURNAL);
+        let journaled = weight(&journal);
+        Ok(Layer { guest, lower, overlay, journal, journaled, number })
     }
-}
-
-/// The result of a merge, for the parent.
-fn line(guest: &GuestPath, merged: &Merged) -> Option<String> {
-    let Merged { changed, conflicts, more } = merged;
-    if *changed == 0 && conflicts.is_empty() {
-        return None;
-    }
-    let mut line = format!("{guest}: {changed} of its changes are yours now");
-    let told = |MergeConflict { path, beside }: &MergeConflict| match beside {
-        Some(beside) => format!("`{}` (its version is `{}`)", path.shown(), beside.shown()),
-        None => format!("`{}`", path.shown()),
-    };
-    if !conflicts.is_empty() {
-        let conflicts: Vec<String> = conflicts.iter().map(told).collect();
-        line.push_str("; both of you changed, and yours stays: ");
-        line.push_str(&conflicts.join(", "));
-    }
-    if *more > 0 {
-        line.push_str(&format!(", and {more} more"));
-    }
-    Some(line)
-}
-
-fn failed_line(guest: &GuestPath, error: &dyn std::error::Error) -> String {
-    tracing::warn!(target: "belljar::agent", "the overlay of a subagent at {guest}: {error}");
-    format!("{guest}: what it changed there could not be merged")
 }
 
 impl Inner {
@@ -281,6 +316,8 @@ impl Inner {
         for layer in std::mem::take(&mut *open).into_values() {
             let dir = self.dir.join(layer.number.to_string());
             layer.overlay.finish();
+            self.pool.added(OverlayQuota { bytes: weight(&layer.journal), files: 0 });
+            self.pool.removed(OverlayQuota { bytes: layer.journaled, files: 0 });
             let held = layer.overlay.used();
             if held.files == 0 && held.bytes == 0 && !layer.journal.exists() {
                 // What stays is an overlay without a change, of which nothing was applied.
@@ -306,37 +343,6 @@ impl std::fmt::Debug for Layers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Layers").field("dir", &self.0.dir).finish_non_exhaustive()
     }
-}
-
-/// The amount that the layers of a session hold, which lie in this directory. One that is open, or
-/// whose process died, counts with the files that lie there: nothing is opened.
-pub fn held_in(dir: &Path) -> OverlayQuota {
-    let mut all = OverlayQuota { bytes: 0, files: 0 };
-    for known in known(dir).unwrap_or_default() {
-        let dir = dir.join(known.number.to_string());
-        let held = read_held(&dir.join(HELD)).unwrap_or_else(|| measured(&dir.join(LAYER)));
-        all.bytes = all.bytes.saturating_add(held.bytes);
-        all.files = all.files.saturating_add(held.files);
-    }
-    all
-}
-
-fn read_held(path: &Path) -> Option<OverlayQuota> {
-    let text = fs::read_to_string(path).ok()?;
-    let (bytes, files) = text.split_once(' ')?;
-    Some(OverlayQuota { bytes: bytes.parse().ok()?, files: files.parse().ok()? })
-}
-
-fn measured(layer: &Path) -> OverlayQuota {
-    let mut held = OverlayQuota { bytes: 0, files: 0 };
-    for (name, files) in [("files", 1), ("bases", 0)] {
-        for entry in fs::read_dir(layer.join(name)).into_iter().flatten().flatten() {
-            let length = entry.metadata().map_or(0, |found| found.len());
-            held.bytes = held.bytes.saturating_add(length);
-            held.files += files;
-        }
-    }
-    held
 }
 
 /// A layer on disk.
@@ -431,6 +437,39 @@ mod tests {
         drop(present);
         layers.close();
         assert!(!root.exists() && root.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn what_a_dead_process_left_counts_until_the_next_turn_removes_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let lower = dir.path().join("lower");
+        fs::create_dir(&lower).unwrap();
+        let root = dir.path().join("session");
+        let layers = Layers::at(root.clone(), pool());
+        let overlay = layers.overlay(&mounted(&lower)).unwrap();
+        overlay.write_file("a", &[0; 30][..]).unwrap();
+        let copy = layers.fork("child");
+        copy.overlay(&mounted(&lower)).unwrap().write_file("b", &[0; 7][..]).unwrap();
+        let below = copy.fork("its own");
+        below.overlay(&mounted(&lower)).unwrap();
+        let journal = layers.present().unwrap().remove(0).journal;
+        fs::create_dir(&journal).unwrap();
+        fs::write(journal.join("before"), [0; 5]).unwrap();
+        drop((overlay, below, copy));
+        layers.close();
+        drop(layers);
+        let held = held_in(&root);
+        assert_eq!((held.bytes, held.files), (30 + 37 + 37 + 5, 1 + 2 + 2));
+        let pool = OverlayPool::new(OverlayQuota::default(), held);
+        let layers = Layers::at(root.clone(), pool.clone());
+        // The one that resumes it finds it, and it counts once.
+        layers.fork("child").overlay(&mounted(&lower)).unwrap();
+        assert_eq!(pool.held(), held);
+        layers.forget_copies();
+        assert_eq!(pool.held(), OverlayQuota { bytes: 35, files: 1 });
+        assert!(!root.join("forks").exists());
+        layers.close();
+        assert_eq!((pool.held(), held_in(&root)), (pool.held(), pool.held()));
     }
 
     /// INV-214.

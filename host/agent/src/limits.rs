@@ -51,6 +51,12 @@ pub const MAX_TODO_BYTES: usize = 1_000;
 /// Bytes of all that is to be known of one item: some pages.
 pub const MAX_TODO_DETAIL_BYTES: usize = 20_000;
 
+/// Bytes of a worktree's name, which stands in names of files.
+pub const MAX_WORKTREE_NAME: usize = 64;
+
+/// Changes of a worktree that a model is told one by one when it would drop them.
+pub const MAX_TOLD_CHANGES: usize = 20;
+
 /// Bytes of a question to the person, and of one option.
 pub const MAX_QUESTION_BYTES: usize = 4_000;
 

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_policy::{ToolName, ToolPermit};
-use belljar_sandbox::Jar;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
@@ -31,7 +31,7 @@ pub(crate) struct Agent<'a> {
     pub(crate) job: &'a Job,
     pub(crate) ledger: &'a Arc<Ledger>,
     pub(crate) background: &'a Arc<Background>,
-    pub(crate) jar: Option<&'a Jar>,
+    pub(crate) jar: &'a CurrentJar,
     pub(crate) delegates: &'a Delegates,
     /// Ends everything that this agent has under way.
     pub(crate) stop: &'a CancellationToken,

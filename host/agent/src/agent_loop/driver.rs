@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use belljar_model::{CallContext, ModelError, Reply, StreamEvent, Timeouts};
 use belljar_policy::{Hold, Meter};
-use belljar_sandbox::Jar;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::agent_loop::agent::{Agent, Effects, Notes, Timer};
+use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::ended::outcome;
 use crate::agent_loop::ended::panic_message;
 use crate::agent_loop::job::Job;
@@ -27,14 +27,13 @@ use crate::agent_loop::machine::{
 };
 use crate::agent_loop::prepare::{Prepared, prepare};
 use crate::events::EventKind;
-use crate::limits::{
-    BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, JAR_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WAIT, WARN_PERCENT,
-};
+use crate::limits::{BACKGROUND_WAIT, CHILD_CLOSE_LIMIT, MAX_REPLY_BYTES, ROOM_WAIT, WARN_PERCENT};
 use crate::outcome::{Outcome, RunError, Status};
 use crate::replay::log::StepKind;
 use crate::replay::replaying::Replaying;
 use crate::replay::rerunning::Rerunning;
 use crate::subagent::background::Background;
+use crate::tools::builtin::worktree;
 use crate::tools::hooks::state::HookState;
 use crate::trace;
 
@@ -62,11 +61,19 @@ pub(crate) fn run_agent(job: Job) -> BoxFuture<'static, Outcome> {
         });
         stop.cancel();
         part_with(&background, &job, &ledger).await;
+        let mut merged = Vec::new();
         if let Some(jar) = &jar {
-            close(jar, &job, &ledger).await;
+            jar.close(&job, &ledger).await;
+            merged = worktree::end(jar, &job, &ledger, ending.status).await;
+        }
+        if !job.depth.is_child() {
+            for line in merged.drain(..) {
+                job.warn(&ledger, line);
+            }
         }
         let transcript = machine.map(Loop::into_transcript).unwrap_or_default();
-        let outcome = outcome(&job, &ledger, ending, transcript, started);
+        let mut outcome = outcome(&job, &ledger, ending, transcript, started);
+        outcome.merged = merged;
         trace::agent_ended(&traced, &outcome);
         outcome
     };
@@ -95,7 +102,7 @@ async fn run_life(
     background: &Arc<Background>,
     stop: &CancellationToken,
     slot: &mut Option<Loop>,
-    jar_slot: &mut Option<Jar>,
+    jar_slot: &mut Option<CurrentJar>,
 ) -> Ending {
     let mut timer: Timer = Box::pin(tokio::time::sleep_until(job.deadline));
     for note in &job.notes {
@@ -116,12 +123,11 @@ async fn run_life(
         None if job.shared.replay.is_empty() => Box::new(Live),
         None => Box::new(Replaying::of(job, Live)),
     };
-    *jar_slot = jar;
     let agent = Agent {
         job,
         ledger,
         background,
-        jar: jar_slot.as_ref(),
+        jar: jar_slot.insert(jar),
         slots: Arc::new(Semaphore::new(delegates.max_concurrent())),
         delegates: &delegates,
         stop,
@@ -423,19 +429,4 @@ async fn part_with(background: &Background, job: &Job, ledger: &Ledger) {
         ledger.entries().unfinished.extend(named);
     }
     background.abandon();
-}
-
-/// Waits until nothing of the jar is in flight, and names what is after the jar's own limit.
-async fn close(jar: &Jar, job: &Job, ledger: &Ledger) {
-    let closing = timeout(JAR_CLOSE_LIMIT, AssertUnwindSafe(jar.close()).catch_unwind()).await;
-    let left = match closing {
-        Ok(Ok(left)) => left,
-        Ok(Err(_)) | Err(_) => vec!["the jar".to_owned()],
-    };
-    if !left.is_empty() {
-        // What is left stops at its next check of the budget.
-        job.budget.cancel();
-        let named = left.into_iter().map(|what| format!("{what} of `{}`", job.path));
-        ledger.entries().unfinished.extend(named);
-    }
 }

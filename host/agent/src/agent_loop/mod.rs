@@ -1,6 +1,7 @@
 //! One agent, step by step: a machine without effects decides, its driver performs.
 
 pub(crate) mod agent;
+pub(crate) mod current_jar;
 pub(crate) mod driver;
 pub(crate) mod ended;
 pub(crate) mod job;

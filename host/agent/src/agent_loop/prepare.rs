@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::ToolName;
-use belljar_sandbox::{Jar, JarSpec, JarTool};
 use tokio_util::sync::CancellationToken;
 
+use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::Loop;
@@ -16,8 +16,9 @@ use crate::outcome::RunError;
 use crate::prompt::blocks;
 use crate::prompt::frame::{self, FORK_PLACEHOLDER};
 use crate::prompt::skills;
-use crate::rights::decide::{self, Reasons};
+use crate::rights::decide::{self, Means, Reasons};
 use crate::rights::delegates::Delegates;
+use crate::rights::explain;
 use crate::tools::alias::Aliases;
 use crate::tools::builtin::spec::spec;
 use crate::tools::builtin::tool::BuiltinTool;
@@ -27,8 +28,7 @@ use belljar_catalogue::Offer;
 /// A ready agent.
 pub(crate) struct Prepared {
     pub(crate) machine: Loop,
-    /// Absent where no tool is a component.
-    pub(crate) jar: Option<Jar>,
+    pub(crate) jar: CurrentJar,
     pub(crate) delegates: Delegates,
     /// The tools whose calls may be made again.
     pub(crate) repeatable: BTreeSet<ToolName>,
@@ -51,10 +51,14 @@ pub(crate) async fn prepare(
         specs.iter().map(|(name, _)| (name.clone(), Provider::Jar)).collect();
     let delegates = delegates(job);
     let listed = delegates.listed();
-    let skills = decide::has_skills(&host.skills);
+    let means = Means {
+        delegates: !listed.is_empty(),
+        skills: decide::has_skills(&host.skills),
+        ..Means::of(&job.agent.definition, &job.rights, job.depth)
+    };
     for tool in BuiltinTool::ALL {
         let Ok(permit) = job.rights.tool(tool.name()) else { continue };
-        match decide::left_out(tool, job.depth, !listed.is_empty(), skills) {
+        match decide::left_out(tool, means) {
             Some(why) => drop(left_out.insert(permit.tool().clone(), why.to_owned())),
             None => {
                 specs.push((permit.tool().clone(), spec(tool)));
@@ -73,7 +77,8 @@ pub(crate) async fn prepare(
         advertised.keys().filter_map(|name| BuiltinTool::of(name.as_str())).collect();
     let mut specs: Vec<ToolSpec> = specs.into_iter().map(|(_, spec)| spec).collect();
     let aliases = Aliases::put_up(&job.agent.definition, &mut specs);
-    let jar = if jar_tools.is_empty() { None } else { Some(jar(job, jar_tools, stop)?) };
+    let jar = CurrentJar::new(jar_tools, stop.clone());
+    jar.get(job)?;
     let request = match &job.fork {
         Some(parent) => forked(parent, &job.first),
         None => {
@@ -91,6 +96,7 @@ pub(crate) async fn prepare(
         definition: Some(Arc::clone(&job.agent.definition)),
         tools: Some(Arc::clone(&host.tools)),
         left_out,
+        for_overlays: explain::for_overlays(&host.settings, &job.agent, &job.shared.workspace),
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases).saying(reasons);
     Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates, repeatable })
@@ -158,26 +164,4 @@ fn forked(parent: &ChatRequest, first: &str) -> ChatRequest {
     }
     request.messages.push(Message::User { text: first.to_owned() });
     request
-}
-
-fn jar(job: &Job, tools: Vec<JarTool>, stop: &CancellationToken) -> Result<Jar, RunError> {
-    let overlays = match &job.layers {
-        Some(layers) => layers.of(&job.rights).map_err(|error| RunError::Setup {
-            message: error.to_string(),
-            hint: Some("`overlay = \"never\"` under `[agents]` does without overlays".to_owned()),
-        })?,
-        None => BTreeMap::new(),
-    };
-    let spec = JarSpec {
-        rights: job.rights.clone(),
-        budget: job.budget.clone(),
-        tools,
-        secrets: job.shared.host.secrets.clone(),
-        overlays,
-        cancel: stop.clone(),
-    };
-    job.shared.host.sandbox.jar(spec).map_err(|error| RunError::Setup {
-        message: error.to_string(),
-        hint: Some("check the workspace and the mounts of this agent's grants".to_owned()),
-    })
 }

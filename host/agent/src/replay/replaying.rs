@@ -67,6 +67,9 @@ impl<E: Effects> Replaying<E> {
                 // The calls behind it find the list as it was.
                 let _ = agent.listed(todo, machine);
             }
+            Decision::Builtin(_, BuiltinCall::Worktree(asked)) if !persisted.is_error => {
+                agent.worktree_was(call, asked).await;
+            }
             Decision::Builtin(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
                 if self.past.ended_in_background(id) {
                     agent.background.known(id);

@@ -430,7 +430,8 @@ fn is_timed(decision: &Decision) -> bool {
             | BuiltinCall::Parallel(_)
             | BuiltinCall::Skill { .. }
             | BuiltinCall::Todo(_)
-            | BuiltinCall::Clarify(_) => false,
+            | BuiltinCall::Clarify(_)
+            | BuiltinCall::Worktree(_) => false,
         },
         Decision::Tool(_) | Decision::Refuse(_) => false,
     }

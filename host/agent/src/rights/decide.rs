@@ -1,12 +1,14 @@
 //! Whether an agent may call a tool, and who decided. What a run refuses, what `belljar explain`
 //! prints, what `agents check` and the API say is withheld: all of it is this answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use belljar_catalogue::{SkillLibrary, ToolCatalogue};
 use belljar_definition::AgentDefinition;
-use belljar_policy::{Explanation, Narrowing, Rights, Shown, Source, ToolName, Verdict, Vote};
+use belljar_policy::{
+    Access, Explanation, Mount, Narrowing, Rights, Shown, Source, ToolName, Verdict, Vote,
+};
 
 use crate::tools::builtin::tool::{BuiltinTool, Depth};
 
@@ -19,7 +21,13 @@ pub(crate) struct Reasons {
     pub(crate) tools: Option<Arc<ToolCatalogue>>,
     /// Tools that are there and that this agent is not offered, each with the reason.
     pub(crate) left_out: BTreeMap<ToolName, String>,
+    /// Tools that it would be granted by default if there were overlays.
+    pub(crate) for_overlays: BTreeSet<ToolName>,
 }
+
+/// Why the operator's grants lack a tool that is there for overlays.
+const NO_OVERLAYS: &str = "by default it is there for overlays, and `overlay = \"never\"` under \
+`[agents]` leaves none";
 
 impl Reasons {
     /// The decision about a tool by these rights, which a model has named.
@@ -30,6 +38,14 @@ impl Reasons {
         let mut decision = rights.decision(tool);
         if let Some(definition) = &self.definition {
             name_the_field(&mut decision, definition, tool);
+        }
+        if self.for_overlays.contains(tool) {
+            let grants = |vote: &&mut Vote| {
+                vote.source == Source::Grants && vote.verdict == Verdict::Refuses
+            };
+            for vote in decision.votes.iter_mut().filter(grants) {
+                vote.why = format!("{}: {NO_OVERLAYS}", vote.why);
+            }
         }
         let lacks = self.tools.as_ref().and_then(|tools| tools.withholds(tool));
         match lacks.or_else(|| self.left_out.get(tool).cloned()) {
@@ -44,19 +60,50 @@ pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
     !skills.catalog().entries().is_empty()
 }
 
-/// Why a built-in tool is not offered at a place of a run; `None` = it is, to whom it is granted.
-pub(crate) fn left_out(
-    tool: BuiltinTool,
-    depth: Depth,
-    delegates: bool,
-    skills: bool,
-) -> Option<&'static str> {
-    if !depth.offers(tool) {
+/// The circumstances that decide which built-in tools an agent is offered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Means {
+    /// Where it stands.
+    pub(crate) depth: Depth,
+    /// Whether there is an agent to hand work to.
+    pub(crate) delegates: bool,
+    /// Whether there is a skill to load.
+    pub(crate) skills: bool,
+    /// Whether it sees a directory through an overlay.
+    pub(crate) overlays: bool,
+    /// Whether its file asks for a worktree by name.
+    pub(crate) names_worktree: bool,
+}
+
+impl Means {
+    /// Those of an agent with this definition and these rights.
+    pub(crate) fn of(definition: &AgentDefinition, rights: &Rights, depth: Depth) -> Self {
+        let asked = definition.asked.tools.as_ref();
+        let overlay = |mount: &Mount| mount.access == Access::Overlay;
+        Self {
+            depth,
+            delegates: false,
+            skills: false,
+            overlays: rights.mounts().iter().any(overlay),
+            names_worktree: asked.is_some_and(|tools| {
+                tools.iter().any(|tool| tool.as_str() == BuiltinTool::Worktree.name())
+            }),
+        }
+    }
+}
+
+/// Why a built-in tool is not offered to an agent; `None` = it is, where it is granted.
+pub(crate) fn left_out(tool: BuiltinTool, means: Means) -> Option<&'static str> {
+    if !means.depth.offers(tool) {
         return Some("it is not offered at this depth of a run");
     }
     match tool {
-        BuiltinTool::Skill if !skills => Some("there is no skill to load"),
-        tool if tool.delegates() && !delegates => Some("there is no agent to hand work to"),
+        BuiltinTool::Skill if !means.skills => Some("there is no skill to load"),
+        BuiltinTool::Worktree if !means.names_worktree => {
+            Some("it is offered to agents whose file asks for it by name")
+        }
+        BuiltinTool::Worktree if !means.overlays => Some("the agent has no overlay"),
+        tool if tool.delegates() && !means.delegates => Some("there is no agent to hand work to"),
         _ => None,
     }
 }

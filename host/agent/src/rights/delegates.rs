@@ -266,6 +266,19 @@ mod tests {
         assert_eq!(names, ["scout", "zoo", "adder", "library/x/scout"]);
         assert_eq!(all.find("scout").unwrap().to_string(), "home/scout");
 
+        // By its identity too, whatever it is listed as; nobody else is found by one.
+        for (name, id) in [
+            ("library/x/adder", "library/x/adder"),
+            (" library/x/scout ", "library/x/scout"),
+            ("home/scout", "home/scout"),
+            ("Scout", "home/scout"),
+        ] {
+            assert_eq!(all.find(name).map(ToString::to_string).as_deref(), Some(id), "{name}");
+        }
+        for name in ["library/y/adder", "library/x/zoo", "library/x", "x/adder", "home/adder"] {
+            assert!(all.find(name).is_none(), "{name}");
+        }
+
         let meant =
             |name: &str| named(&listing, &[name.to_owned()]).into_iter().collect::<Vec<_>>();
         assert_eq!(meant("scout"), ["scout"]);

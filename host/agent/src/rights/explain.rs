@@ -1,12 +1,14 @@
 //! The decision about an agent that a person starts, for whoever asks before it runs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use belljar_definition::Settings;
 use belljar_policy::{Explanation, Permission, Question, ToolAsk, ToolName, explain};
 
 use crate::host::Host;
-use crate::rights::decide::{Reasons, has_skills, left_out, name_the_field};
+use crate::rights::decide::{Means, Reasons, has_skills, left_out, name_the_field};
 use crate::rights::delegates::Delegates;
 use crate::rights::resolve::ResolvedAgent;
 use crate::tools::builtin::tool::{BuiltinTool, Depth};
@@ -36,14 +38,19 @@ impl ResolvedAgent {
     fn may_call(&self, host: &Host, workspace: &Path, tool: &str) -> Explanation {
         let depth = Depth::top(host.settings.subagents.max_depth)
             .bounded(self.definition.subagents.as_ref());
-        let (delegates, skills) = (self.delegates(host, workspace), has_skills(&host.skills));
+        let means = Means {
+            delegates: !self.delegates(host, workspace).listed().is_empty(),
+            skills: has_skills(&host.skills),
+            ..Means::of(&self.definition, &self.rights, depth)
+        };
         let left_out = BuiltinTool::of(tool)
-            .and_then(|builtin| left_out(builtin, depth, !delegates.listed().is_empty(), skills))
+            .and_then(|builtin| left_out(builtin, means))
             .and_then(|why| Some((ToolName::new(tool).ok()?, why.to_owned())));
         let reasons = Reasons {
             definition: Some(Arc::clone(&self.definition)),
             tools: Some(Arc::clone(&host.tools)),
             left_out: left_out.into_iter().collect(),
+            for_overlays: for_overlays(&host.settings, self, workspace),
         };
         reasons.decide(&self.rights, tool)
     }
@@ -52,4 +59,22 @@ impl ResolvedAgent {
         let said = host.settings.delegation(&self.id, self.definition.visibility);
         Delegates::of(host.listing(workspace), &said, &self.definition)
     }
+}
+
+/// The tools that an agent lacks because the operator has no overlays.
+pub(crate) fn for_overlays(
+    settings: &Settings,
+    agent: &ResolvedAgent,
+    workspace: &Path,
+) -> BTreeSet<ToolName> {
+    if settings.overlays.by_default {
+        return BTreeSet::new();
+    }
+    let mut with = settings.clone();
+    with.overlays.by_default = true;
+    let grants = with.grants(&agent.id, agent.definition.visibility, workspace).tools.into_iter();
+    let lacks =
+        |tool: &ToolName| agent.grants.tools.get(tool).is_none_or(|it| *it == Permission::Deny);
+    let given = grants.filter(|(_, permission)| *permission != Permission::Deny);
+    given.map(|(tool, _)| tool).filter(lacks).collect()
 }

@@ -2,6 +2,6 @@
 
 pub(crate) mod decide;
 pub(crate) mod delegates;
-mod explain;
+pub(crate) mod explain;
 pub(crate) mod model;
 pub(crate) mod resolve;

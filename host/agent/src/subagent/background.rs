@@ -175,6 +175,18 @@ impl Background {
         running.map(|entry| (entry.id.clone(), entry.agent.clone())).collect()
     }
 
+    /// How many were started until now.
+    pub(crate) fn count(&self) -> usize {
+        self.entries().len()
+    }
+
+    /// Ids of those that run, without the first so many that were started.
+    pub(crate) fn running_since(&self, first: usize) -> Vec<String> {
+        let entries = self.entries();
+        let running = entries.iter().skip(first).filter(|entry| entry.done.is_none());
+        running.map(|entry| entry.id.clone()).collect()
+    }
+
     /// Whether the parent's model has something to wait for, or a note to get.
     pub(crate) fn is_open(&self) -> bool {
         self.entries().iter().any(|entry| entry.done.is_none() || !entry.announced)

@@ -133,9 +133,9 @@ impl Agent<'_> {
             rights
         };
         let isolated = asked.isolation.is_some() || (!fork && agent.definition.isolated);
-        let layers = job.layers.as_ref();
+        let layers = self.layers();
         let isolated = isolated && layers.is_some();
-        let layers = layers.map(|of| if isolated { of.fork(address) } else { of.clone() });
+        let layers = layers.map(|of| if isolated { of.fork(address) } else { of });
         if isolated {
             let direct = rights.mounts().iter().filter(|mount| mount.access == Access::ReadWrite);
             notes.extend(direct.map(|mount| {

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::agent_loop::agent::Agent;
 use crate::agent_loop::job::Job;
 use crate::events::EventKind;
-use crate::layers::Layers;
+use crate::layers::{Layers, Told};
 use crate::limits::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
 use crate::outcome::{ChildSummary, Outcome, Status};
 use crate::prompt::frame;
@@ -303,6 +303,10 @@ impl Planned {
 impl Starting {
     /// The end of one that had ended with this.
     pub(crate) fn ended(self, child: ChildSummary) -> Ended {
+        if let Some(own) = self.job.as_ref().ok().filter(|job| job.isolated) {
+            // They were merged or dropped then; planning it has made them again.
+            own.layers.iter().for_each(Layers::forget);
+        }
         let conclusion = frame::conclusion(&self.planned.name, &child.outcome, self.limit);
         let status = child.outcome.status;
         self.batch.ended_before(status);
@@ -326,7 +330,8 @@ impl Starting {
         };
         let status = outcome.status;
         if let Some(own) = own {
-            outcome.merged = end_layers(own, status, format!("{name}-{spawn_index}")).await;
+            let merged = end_layers(own, status, format!("{name}-{spawn_index}")).await;
+            outcome.merged.extend(merged);
         }
         let conclusion = frame::conclusion(&name, &outcome, self.limit);
         // Nobody reads a child's conversation, and a fork's is its parent's too.
@@ -363,7 +368,10 @@ async fn end_layers(own: Layers, status: Status, name: String) -> Vec<String> {
     };
     // It reads and writes files, for as long as that takes.
     let ended = tokio::task::spawn_blocking(move || own.end(concluded, &name)).await;
-    ended.unwrap_or_else(|_| vec!["what it changed could not be merged".to_owned()])
+    match ended {
+        Ok(told) => told.iter().filter_map(Told::of_child).collect(),
+        Err(_) => vec!["what it changed could not be merged".to_owned()],
+    }
 }
 
 fn answer_of(ended: Ended) -> Answer {

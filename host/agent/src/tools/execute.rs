@@ -165,15 +165,19 @@ impl Agent<'_> {
             let begun = || StepKind::Begun { children: Vec::new() };
             self.job.persist_step(call.step, call.position, begun).await;
         }
-        let executed = match self.jar {
-            Some(jar) => {
+        let executed = match self.jar.get(self.job) {
+            Ok(Some(jar)) => {
                 let progress = self.progress(call, &permit);
                 let arguments = arguments(call.call);
                 let result = jar.call_with_progress(permit, arguments, progress).await;
                 result::of_call(&call.call.id, result)
             }
             // A tool was advertised, so there is a jar; if not, nothing happens.
-            None => result::of_abandoned(&call.call.name, arguments(call.call)),
+            Ok(None) => result::of_abandoned(&call.call.name, arguments(call.call)),
+            Err(error) => {
+                self.job.warn(self.ledger, error.to_string());
+                result::of_abandoned(&call.call.name, arguments(call.call))
+            }
         };
         self.note(call, executed)
     }
@@ -220,6 +224,7 @@ impl Agent<'_> {
             BuiltinCall::Cancel { id } => self.cancel(id).await,
             BuiltinCall::Todo(todo) => self.todo(todo, machine),
             BuiltinCall::Clarify(asked) => self.clarify(asked).await,
+            BuiltinCall::Worktree(asked) => self.worktree(call, asked).await,
             BuiltinCall::Skill { name } => match skills::load(&self.job.shared.host.skills, name) {
                 Ok(content) => Answer { content, is_error: false },
                 Err(content) => Answer { content, is_error: true },

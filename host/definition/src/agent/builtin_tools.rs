@@ -25,9 +25,12 @@ pub const TODO_WRITE: &str = "todo_write";
 /// Asks the person at the root.
 pub const CLARIFY: &str = "clarify";
 
+/// Enters and leaves a copy of the agent's overlays.
+pub const WORKTREE: &str = "worktree";
+
 /// All of them. They are ordinary names under the same allowlist as every other tool; which
 /// of them an agent is offered depends on its place in the session too.
-pub const BUILTIN_TOOLS: [&str; 8] = [
+pub const BUILTIN_TOOLS: [&str; 9] = [
     SPAWN_AGENT,
     DELEGATE_PARALLEL,
     AGENT_STATUS,
@@ -36,4 +39,5 @@ pub const BUILTIN_TOOLS: [&str; 8] = [
     USE_SKILL,
     TODO_WRITE,
     CLARIFY,
+    WORKTREE,
 ];

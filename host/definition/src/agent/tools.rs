@@ -153,7 +153,8 @@ const SERVER: &str = "no language server runs in the sandbox";
 const PATCH: &str = "patches are not read; `edit` and `write` change files";
 const MEMORY: &str = "nothing is kept from one session to the next";
 const OWN_AGENT: &str = "it is an agent of that program; hand work to your own";
-const WORKTREE: &str = "an agent has no worktree of its own here";
+const WORKTREE: &str =
+    "a copy of the agent's overlay, without git: no branch, and its last message ends it";
 const SCHEDULE: &str = "nothing is started by a clock";
 const NOTIFIES: &str = "an agent's last message is what a person gets; nothing is sent elsewhere";
 const TRACKER: &str = "the list is sent whole: ask for `write_todos`";
@@ -212,8 +213,8 @@ aliases! {
         "TaskUpdate" => Works, "todo_write";
         "TaskOutput" => Works, "agent_result";
         "TaskStop" => Works, "agent_cancel";
-        "EnterWorktree" => Unavailable(WORKTREE);
-        "ExitWorktree" => Unavailable(WORKTREE);
+        "EnterWorktree" => Limited(WORKTREE), "worktree";
+        "ExitWorktree" => Limited(WORKTREE), "worktree";
         "CronCreate" => Unavailable(SCHEDULE);
         "CronDelete" => Unavailable(SCHEDULE);
         "CronList" => Unavailable(SCHEDULE);

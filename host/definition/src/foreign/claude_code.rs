@@ -350,6 +350,34 @@ pub(super) const TOOLS: &[ForeignTool] = &[
         given: &[("action", Given::Text("update"))],
     },
     ForeignTool {
+        name: "EnterWorktree",
+        tool: "worktree",
+        description: "Begins a worktree: a copy of your files in the same places. What you and \
+            subagents that you start then change stays in it until you leave it.",
+        arguments: &[
+            argument("name", Text, "name", "Its name. Default: `worktree`."),
+            argument("path", Text, "", "An existing worktree.")
+                .becomes(Becomes::Never("there is no other worktree to enter here")),
+        ],
+        given: &[("action", Given::Text("enter"))],
+    },
+    ForeignTool {
+        name: "ExitWorktree",
+        tool: "worktree",
+        description: "Leaves the worktree. `keep` merges what was changed in it into your files; \
+            where both were changed, the worktree's version stands beside. `remove` drops it.",
+        arguments: &[
+            argument("action", Word(WORKTREE_ENDS), "action", "`keep` or `remove`.").required(),
+            argument(
+                "discard_changes",
+                Flag,
+                "discard_changes",
+                "For `remove`: drop it although something was changed in it. Default: false.",
+            ),
+        ],
+        given: &[],
+    },
+    ForeignTool {
         name: "AskUserQuestion",
         tool: "clarify",
         description: "Asks the person a question and waits for the answer.",
@@ -364,6 +392,8 @@ pub(super) const TOOLS: &[ForeignTool] = &[
         given: &[],
     },
 ];
+
+const WORKTREE_ENDS: &[(&str, &str)] = &[("keep", "keep"), ("remove", "remove")];
 
 const CELLS: &[(&str, &str)] = &[("code", "code"), ("markdown", "markdown"), ("raw", "raw")];
 

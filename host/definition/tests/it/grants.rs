@@ -229,7 +229,7 @@ b",
     let (_, notes) = Rights::effective(&agent.asked, &give(&settings), None);
     assert_eq!(notes, []);
     insta::assert_snapshot!(grants(&give(&settings)), @r#"
-    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow
+    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow worktree:allow
     mounts /workspace=/ws (read-write)
     hosts [["https://api.example"]]
     secrets []

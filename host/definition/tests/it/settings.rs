@@ -104,7 +104,7 @@ fn every_key_is_read() {
 fn without_a_file_the_one_table_of_defaults_holds() {
     let settings = Settings::parse(None, None, None).unwrap();
     insta::assert_snapshot!(granted(&settings, "scout"), @r#"
-    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_edit:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow notebook_edit:allow shell:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow
+    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_edit:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow notebook_edit:allow shell:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow worktree:allow
     mounts /workspace=/ws (overlay)
     hosts [[]]
     secrets []
@@ -492,7 +492,7 @@ fn a_list_of_default_tools_keeps_belljars_own_unless_it_names_one_or_is_empty() 
         tools(&format!("[defaults.user-facing]\ntools = {tools_line}"), Visibility::UserFacing)
     };
     let kept = people("['file_read']");
-    assert!(kept.len() == 9 && kept.contains(&"spawn_agent".to_owned()), "{kept:?}");
+    assert!(kept.len() == 10 && kept.contains(&"spawn_agent".to_owned()), "{kept:?}");
     assert!(!kept.contains(&"file_list".to_owned()), "of all other tools it is the whole list");
     assert_eq!(people("['file_read', 'use_skill']"), ["file_read", "use_skill"]);
     assert_eq!(people("{ file_read = 'allow', spawn_agent = 'deny' }"), ["file_read"]);

@@ -44,7 +44,8 @@ const MAX_BESIDE: u32 = 1_000;
 /// Bytes compared at a time.
 const STEP: usize = 64 << 10;
 
-/// An overlay of its own for a subagent. What is not merged is dropped with its directory.
+/// An overlay of its own for a subagent. It stays on disk, and in its pool, until it is merged or
+/// dropped.
 #[derive(Debug)]
 pub struct Fork {
     dir: PathBuf,
@@ -74,7 +75,8 @@ pub struct MergeConflict {
 
 impl Overlay {
     /// An overlay that begins as this one, in the directory `dir`: the one that is there already, or
-    /// a new one. It counts as much as this one does, in the same pool.
+    /// a new one. It counts as much as this one does, in the same pool, until it is merged or dropped;
+    /// one that is there already, the pool has counted.
     ///
     /// # Errors
     ///
@@ -85,11 +87,14 @@ impl Overlay {
             let lower = self.shared.path.clone();
             OverlayError { lower, layer: dir.to_owned(), source }
         };
-        if !dir.join(MINE).exists() {
+        let is_new = !dir.join(MINE).exists();
+        if is_new {
             self.copy_to(dir).map_err(failed)?;
         }
         let mine = self.opened_like(&dir.join(MINE))?;
-        mine.shared.room.joins(mine.used().files);
+        if is_new {
+            mine.shared.room.joins(mine.used().files);
+        }
         Ok(Fork { dir: dir.to_owned(), mine })
     }
 
@@ -129,6 +134,11 @@ impl Overlay {
 }
 
 impl Fork {
+    /// Where the layer of one that lies in this directory is.
+    pub fn layer_in(dir: &Path) -> PathBuf {
+        dir.join(MINE)
+    }
+
     /// The overlay that the subagent sees and changes.
     pub fn overlay(&self) -> &Overlay {
         &self.mine
@@ -140,7 +150,25 @@ impl Fork {
     ///
     /// When its directory cannot be removed.
     pub fn discard(self) -> io::Result<()> {
-        std::fs::remove_dir_all(&self.dir)
+        let files = self.mine.used().files;
+        std::fs::remove_dir_all(&self.dir)?;
+        self.mine.shared.room.leaves(files);
+        Ok(())
+    }
+
+    /// The paths at which it differs from what it began as: at most `most`, and how many more. What a
+    /// new directory holds counts with that.
+    ///
+    /// # Errors
+    ///
+    /// When a content cannot be read.
+    pub fn changed(&self, most: usize) -> io::Result<(Vec<PathBuf>, u64)> {
+        let base = self.mine.opened_like(&self.dir.join(BASE)).map_err(|error| error.source)?;
+        let (views, found) = ((base.view(), self.mine.view()), (Vec::new(), 0));
+        let (before, after) = (top(&views.0, &base), top(&views.1, &self.mine));
+        let mut comparison = Comparison { base: views.0, mine: views.1, most, found };
+        comparison.dir(&Rel::default(), &before, &after)?;
+        Ok(comparison.found)
     }
 
     /// Makes the parent's overlay have what the subagent changed, and drops this one. `name` is that
@@ -169,13 +197,6 @@ impl Fork {
     }
 }
 
-impl Drop for Fork {
-    fn drop(&mut self) {
-        // A pool knows of it as long as somebody has it.
-        self.mine.shared.room.leaves(self.mine.used().files);
-    }
-}
-
 fn top(view: &View<'_>, overlay: &Overlay) -> DirAt {
     view.dir(&View::root(), Some(overlay.lower()))
 }
@@ -193,6 +214,67 @@ struct Merge<'a> {
     mine: View<'a>,
     suffix: String,
     merged: Merged,
+}
+
+/// Where a fork differs from what it began as.
+struct Comparison<'a> {
+    base: View<'a>,
+    mine: View<'a>,
+    most: usize,
+    found: (Vec<PathBuf>, u64),
+}
+
+impl Comparison<'_> {
+    fn dir(&mut self, path: &Rel, before: &DirAt, after: &DirAt) -> io::Result<()> {
+        for name in names((&self.base, Some(before)), (&self.mine, Some(after)))? {
+            let path = path.join(&name);
+            let was = thing(&mut self.base, Some(before), &name)?;
+            let is = thing(&mut self.mine, Some(after), &name)?;
+            let is_same = match (was, is) {
+                (Thing::Nothing, Thing::Nothing) => true,
+                (Thing::Other(was), Thing::Other(is)) => was == is,
+                (Thing::File(was), Thing::File(is)) => same(&was, &is)?,
+                (Thing::Dir(was), Thing::Dir(is)) => {
+                    self.dir(&path, &was, &is)?;
+                    true
+                }
+                (Thing::Nothing | Thing::Dir(_) | Thing::File(_) | Thing::Other(_), _) => false,
+            };
+            if is_same {
+                continue;
+            }
+            let (found, more) = &mut self.found;
+            match found.len() < self.most {
+                true => found.push(PathBuf::from(OsStr::from_bytes(path.as_bytes()))),
+                false => *more += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names that may differ between two directories, each in its view.
+fn names(
+    (base, before): (&View<'_>, Option<&DirAt>),
+    (mine, after): (&View<'_>, Option<&DirAt>),
+) -> io::Result<Vec<OsString>> {
+    let mut names: Vec<OsString> = match (before, after) {
+        (Some(before), Some(after)) if View::is_of_one_place(before, after) => {
+            base.known_names(before).chain(mine.known_names(after)).collect()
+        }
+        _ => {
+            let mut names = Vec::new();
+            for (view, dir) in [(base, before), (mine, after)] {
+                if let Some(dir) = dir {
+                    names.extend(view.list(dir, u64::MAX)?.into_iter().map(|(name, _)| name));
+                }
+            }
+            names
+        }
+    };
+    names.sort();
+    names.dedup();
+    Ok(names)
 }
 
 /// A meaning of a name.
@@ -221,7 +303,7 @@ impl Merge<'_> {
         before: Option<&DirAt>,
         after: Option<&DirAt>,
     ) -> io::Result<()> {
-        for name in self.names(before, after)? {
+        for name in names((&self.base, before), (&self.mine, after))? {
             // None can have been changed.
             if is_protected(&name.to_string_lossy()) {
                 continue;
@@ -248,27 +330,6 @@ impl Merge<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The names that may differ between the two.
-    fn names(&self, before: Option<&DirAt>, after: Option<&DirAt>) -> io::Result<Vec<OsString>> {
-        let mut names: Vec<OsString> = match (before, after) {
-            (Some(before), Some(after)) if View::is_of_one_place(before, after) => {
-                self.base.known_names(before).chain(self.mine.known_names(after)).collect()
-            }
-            _ => {
-                let mut names = Vec::new();
-                for (view, dir) in [(&self.base, before), (&self.mine, after)] {
-                    if let Some(dir) = dir {
-                        names.extend(view.list(dir, u64::MAX)?.into_iter().map(|(name, _)| name));
-                    }
-                }
-                names
-            }
-        };
-        names.sort();
-        names.dedup();
-        Ok(names)
     }
 
     fn put_thing(&mut self, path: &Rel, to: &Rel, was: &Thing, is: Thing) -> io::Result<()> {

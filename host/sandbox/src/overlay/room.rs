@@ -73,6 +73,12 @@ impl OverlayPool {
         OverlayQuota { bytes, files: self.0.files.load(Ordering::Relaxed) }
     }
 
+    /// Something is on disk from now on that holds this, beside the overlays that are open.
+    pub fn added(&self, held: OverlayQuota) {
+        self.0.bytes.fetch_add(held.bytes, Ordering::Relaxed);
+        self.0.files.fetch_add(held.files, Ordering::Relaxed);
+    }
+
     /// An overlay that held this was removed.
     pub fn removed(&self, held: OverlayQuota) {
         less(&self.0.bytes, held.bytes);

@@ -7,6 +7,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::limits::{
     MAX_BATCH, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES, MAX_TODO_DETAIL_BYTES, MAX_TODOS,
+    MAX_WORKTREE_NAME,
 };
 use crate::outcome::ChildOrigin;
 use crate::tools::builtin::tool::BuiltinTool;
@@ -22,6 +23,7 @@ pub(crate) enum BuiltinCall {
     Skill { name: String },
     Todo(TodoCall),
     Clarify(Clarify),
+    Worktree(WorktreeCall),
 }
 
 /// A well-formed request for a subagent.
@@ -111,6 +113,29 @@ pub(crate) struct TodoChange {
     pub(crate) blocked_by: Vec<String>,
 }
 
+/// A well-formed call that is about the agent's worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum WorktreeCall {
+    /// From now on the agent works in a copy of its overlays.
+    Enter {
+        #[serde(default)]
+        name: Option<String>,
+    },
+    /// Merges the changes there into the layers that it is a copy of.
+    Keep {
+        /// Meant for the other ending; nothing is discarded here.
+        #[serde(default, rename = "discard_changes")]
+        _discard_changes: bool,
+    },
+    /// Drops the changes there.
+    Remove {
+        /// Also where something was.
+        #[serde(default)]
+        discard_changes: bool,
+    },
+}
+
 /// How far a thing to be done is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -157,6 +182,8 @@ struct Task {
     task: String,
     #[serde(default)]
     context: Option<String>,
+    #[serde(default)]
+    isolation: Option<Isolation>,
 }
 
 #[derive(Deserialize)]
@@ -264,6 +291,9 @@ impl BuiltinCall {
             BuiltinTool::Skill => read(arguments).map(|Name { name }| Self::Skill { name }),
             BuiltinTool::Todo => todo(arguments).map(Self::Todo),
             BuiltinTool::Clarify => read(arguments).and_then(Clarify::checked).map(Self::Clarify),
+            BuiltinTool::Worktree => {
+                read(arguments).and_then(WorktreeCall::checked).map(Self::Worktree)
+            }
         }
     }
 
@@ -282,6 +312,20 @@ impl SpawnArguments {
             return Err(invalid(
                 "a fork continues as yourself, so it takes no `agent`; leave out one of the two",
             ));
+        }
+        Ok(self)
+    }
+}
+
+impl WorktreeCall {
+    fn checked(self) -> Result<Self, String> {
+        let Self::Enter { name: Some(name) } = &self else { return Ok(self) };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+        if name.is_empty() || name.len() > MAX_WORKTREE_NAME || !name.chars().all(plain) {
+            let text = format!(
+                "`name` is letters, digits, `.`, `_`, `-` and `/`, at most {MAX_WORKTREE_NAME}"
+            );
+            return Err(invalid(&text));
         }
         Ok(self)
     }
@@ -312,14 +356,14 @@ fn parallel(Tasks { tasks }: Tasks) -> Result<Vec<SpawnArguments>, String> {
         let text = format!("{} tasks; at most {MAX_BATCH} go into one call", tasks.len());
         return Err(invalid(&text));
     }
-    let asked = |(place, Task { agent, task, context }): (usize, Task)| {
+    let asked = |(place, Task { agent, task, context, isolation }): (usize, Task)| {
         let asked = SpawnArguments {
             agent,
             task,
             context,
             background: false,
             mode: Mode::Fresh,
-            isolation: None,
+            isolation,
         };
         asked.checked().map_err(|error| format!("{error} (task {})", place + 1))
     };
@@ -468,6 +512,31 @@ mod tests {
         }
         let good = r#"{"content":"a","status":"in_progress","activeForm":"doing a"}"#;
         assert!(BuiltinCall::parse(BuiltinTool::Todo, &todo(good)).is_ok());
+    }
+
+    #[test]
+    fn a_worktree_is_entered_by_a_plain_name_and_left_in_one_of_two_ways() {
+        for bad in [
+            r#"{}"#,
+            r#"{"action":"exit"}"#,
+            r#"{"action":"enter","name":""}"#,
+            r#"{"action":"enter","name":"a b"}"#,
+            r#"{"action":"enter","name":"a\u0000"}"#,
+            r#"{"action":"enter","path":"/tmp"}"#,
+            r#"{"action":"remove","discard_changes":"yes"}"#,
+        ] {
+            wrong(BuiltinTool::Worktree, bad);
+        }
+        let long = format!(r#"{{"action":"enter","name":"{}"}}"#, "x".repeat(65));
+        wrong(BuiltinTool::Worktree, &long);
+        for good in [
+            r#"{"action":"enter"}"#,
+            r#"{"action":"enter","name":"feature/a.b_c-1"}"#,
+            r#"{"action":"keep","discard_changes":true}"#,
+            r#"{"action":"remove"}"#,
+        ] {
+            assert!(BuiltinCall::parse(BuiltinTool::Worktree, good).is_ok(), "{good}");
+        }
     }
 
     #[test]

@@ -4,3 +4,4 @@ pub(crate) mod arguments;
 pub(crate) mod spec;
 pub(crate) mod todos;
 pub(crate) mod tool;
+pub(crate) mod worktree;

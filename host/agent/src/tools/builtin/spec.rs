@@ -16,6 +16,9 @@ failed, what the user prefers. Pass facts, not how to work: the subagent has its
 instructions, so never repeat them or tell it again what the task says. Leave it out when the \
 task says everything.";
 
+const ISOLATION: &str = "`worktree`: it changes files in a copy of its own, which is merged into \
+yours when it concludes. Default: it changes yours.";
+
 const AGENT: &str = "The name of the agent, from the list in your instructions. Left out: \
 `general-purpose`.";
 
@@ -69,6 +72,7 @@ pub(crate) fn spec(tool: BuiltinTool) -> ToolSpec {
             }),
             json!(["question"]),
         ),
+        BuiltinTool::Worktree => worktree(),
     };
     ToolSpec {
         name: tool.name().to_owned(),
@@ -107,8 +111,7 @@ fn spawn() -> (&'static str, Value, Value) {
         "isolation": {
             "type": "string",
             "enum": ["worktree"],
-            "description": "`worktree`: it changes files in a copy of its own, which is merged into \
-                yours when it concludes. Default: it changes yours.",
+            "description": ISOLATION,
         },
     });
     (description, properties, json!(["task"]))
@@ -128,6 +131,11 @@ fn parallel() -> (&'static str, Value, Value) {
                     "agent": {"type": "string", "description": AGENT},
                     "task": {"type": "string", "description": TASK},
                     "context": {"type": "string", "description": CONTEXT},
+                    "isolation": {
+                        "type": "string",
+                        "enum": ["worktree"],
+                        "description": ISOLATION,
+                    },
                 },
                 "required": ["agent", "task"],
                 "additionalProperties": false,
@@ -160,6 +168,25 @@ fn todo() -> (&'static str, Value, Value) {
     (description, properties, json!(["todos"]))
 }
 
+fn worktree() -> (&'static str, Value, Value) {
+    let description = "Works on a copy of your files, in the same places. `enter` begins it; what \
+        you, and subagents that you start, then change stays in it. `keep` merges that into your \
+        files and leaves; where both were changed, the worktree's version stands beside. `remove` \
+        drops it and leaves.";
+    let properties = json!({
+        "action": {"type": "string", "enum": ["enter", "keep", "remove"]},
+        "name": {
+            "type": "string",
+            "description": "For `enter`: its name. Default: `worktree`.",
+        },
+        "discard_changes": {
+            "type": "boolean",
+            "description": "For `remove`: drop it although something was changed in it.",
+        },
+    });
+    (description, properties, json!(["action"]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +204,7 @@ mod tests {
                 BuiltinTool::Result | BuiltinTool::Cancel => r#"{"id":"1"}"#,
                 BuiltinTool::Skill => r#"{"name":"n"}"#,
                 BuiltinTool::Clarify => r#"{"question":"q"}"#,
+                BuiltinTool::Worktree => r#"{"action":"enter"}"#,
             };
             let given: Value = serde_json::from_str(arguments).unwrap();
             let keys: Vec<_> = given.as_object().unwrap().keys().cloned().collect();

@@ -16,6 +16,7 @@ pub(crate) enum BuiltinTool {
     Skill,
     Todo,
     Clarify,
+    Worktree,
 }
 
 /// Where an agent stands.
@@ -30,7 +31,7 @@ pub(crate) struct Depth {
 }
 
 impl BuiltinTool {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Spawn,
         Self::Parallel,
         Self::Status,
@@ -39,6 +40,7 @@ impl BuiltinTool {
         Self::Skill,
         Self::Todo,
         Self::Clarify,
+        Self::Worktree,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -51,6 +53,7 @@ impl BuiltinTool {
             Self::Skill => builtin_tools::USE_SKILL,
             Self::Todo => builtin_tools::TODO_WRITE,
             Self::Clarify => builtin_tools::CLARIFY,
+            Self::Worktree => builtin_tools::WORKTREE,
         }
     }
 
@@ -63,7 +66,7 @@ impl BuiltinTool {
     pub(crate) fn delegates(self) -> bool {
         match self {
             Self::Spawn | Self::Parallel | Self::Status | Self::Result | Self::Cancel => true,
-            Self::Skill | Self::Todo | Self::Clarify => false,
+            Self::Skill | Self::Todo | Self::Clarify | Self::Worktree => false,
         }
     }
 }
@@ -100,6 +103,7 @@ impl Depth {
     pub(crate) fn offers(self, tool: BuiltinTool) -> bool {
         match tool {
             BuiltinTool::Clarify => !self.is_child(),
+            BuiltinTool::Worktree => true,
             BuiltinTool::Todo | BuiltinTool::Skill => !self.is_child() || self.supervises(),
             BuiltinTool::Spawn
             | BuiltinTool::Parallel
@@ -133,11 +137,11 @@ mod tests {
     fn a_child_delegates_only_where_its_depth_allows_and_never_asks_the_person() {
         let top = Depth::top(1);
         assert_eq!(offered(top).len(), BuiltinTool::ALL.len());
-        assert!(offered(top.below(false)).is_empty());
+        assert_eq!(offered(top.below(false)), ["worktree"]);
         let middle = Depth::top(2).below(false);
         assert!(middle.supervises() && !offered(middle).contains(&"clarify"));
-        assert!(offered(middle.below(false)).is_empty());
-        assert_eq!(offered(Depth::top(0)), ["use_skill", "todo_write", "clarify"]);
+        assert_eq!(offered(middle.below(false)), ["worktree"]);
+        assert_eq!(offered(Depth::top(0)), ["use_skill", "todo_write", "clarify", "worktree"]);
     }
 
     #[test]

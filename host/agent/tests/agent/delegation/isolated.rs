@@ -90,7 +90,7 @@ transcript: 1
 agents:
   - agent: boss
     turns:
-      - calls: [{name: delegate_parallel, arguments: {tasks: [{agent: apart, task: one}, {agent: apart, task: two}]}}]
+      - calls: [{name: delegate_parallel, arguments: {tasks: [{agent: apart, task: one}, {agent: writer, task: two, isolation: worktree}]}}]
       - say: done
   - agent: apart
     turns:
@@ -98,8 +98,7 @@ agents:
           - {name: file_write, arguments: {path: both.txt, content: "of 0"}}
           - {name: file_write, arguments: {path: zero.txt, content: zero}}
       - say: written
-  - agent: apart
-    spawn: 1
+  - agent: writer
     turns:
       - calls:
           - {name: file_write, arguments: {path: both.txt, content: "of 1"}}
@@ -113,7 +112,7 @@ agents:
     let first = first.unwrap();
     let other = second.iter().position(|text| *text != first).unwrap();
     assert!(second.contains(&first.as_str()));
-    let beside = format!("both.txt.from-apart-{other}");
+    let beside = ["both.txt.from-apart-0", "both.txt.from-writer-0"][other].to_owned();
     assert_eq!(text(&overlay, &beside).as_deref(), Some(second[other]));
     assert_eq!(text(&overlay, "zero.txt").as_deref(), Some("zero"));
     assert_eq!(text(&overlay, "one.txt").as_deref(), Some("one"));

@@ -10,6 +10,7 @@ mod limits;
 mod parallel;
 mod person;
 mod steps;
+mod worktree;
 
 use belljar_kit::world::{Plan, World, agent};
 

@@ -229,6 +229,12 @@ async fn a_fork_counts_in_its_parents_pool_as_long_as_it_is_there() {
     assert_eq!(pool.held(), OverlayQuota { bytes: 40, files: 1 }, "as before");
     let fork = parent.fork(home.path().join("one")).unwrap();
     write(fork.overlay(), &[("b", &"x".repeat(10))]).await;
+    // Whoever had it is gone: it lies there still, and is found again.
+    drop(fork);
+    assert_eq!(pool.held(), OverlayQuota { bytes: 90, files: 3 });
+    let fork = parent.fork(home.path().join("one")).unwrap();
+    assert_eq!(pool.held(), OverlayQuota { bytes: 90, files: 3 });
+    assert_eq!(fork.changed(9).unwrap(), (vec!["b".into()], 0));
     fork.merge(&parent, "child").unwrap();
     drop(parent);
     assert_eq!(pool.held(), OverlayQuota { bytes: 50, files: 2 });

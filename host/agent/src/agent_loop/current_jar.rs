@@ -1,0 +1,121 @@
+//! The jar that an agent calls its tools in, and the layers that it works in: those of its job, or
+//! those of the worktree that it has entered. INV-215: the jar is closed before the layers change, and
+//! made anew for the others, so no store writes to layers that were left.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar_sandbox::{Jar, JarSpec, JarTool};
+use futures::FutureExt as _;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent_loop::job::Job;
+use crate::agent_loop::ledger::Ledger;
+use crate::layers::Layers;
+use crate::limits::JAR_CLOSE_LIMIT;
+use crate::outcome::RunError;
+
+/// The jar of an agent, for the layers that it works in.
+pub(crate) struct CurrentJar {
+    /// The components; none = there is no jar.
+    tools: Vec<JarTool>,
+    stop: CancellationToken,
+    open: Mutex<Option<Arc<Jar>>>,
+    worktree: Mutex<Option<Worktree>>,
+}
+
+/// A copy of an agent's overlays that it has entered.
+#[derive(Debug, Clone)]
+pub(crate) struct Worktree {
+    pub(crate) layers: Layers,
+    /// The name that conflicts stand under.
+    pub(crate) name: String,
+    /// How many subagents the agent had started in the background before it.
+    pub(crate) before: usize,
+    /// Whether it was entered by this process: otherwise it may have been left by the one that died.
+    pub(crate) is_new: bool,
+}
+
+impl CurrentJar {
+    /// The jar with these components, which is made when it is first asked for.
+    pub(crate) fn new(tools: Vec<JarTool>, stop: CancellationToken) -> Self {
+        Self { tools, stop, open: Mutex::default(), worktree: Mutex::default() }
+    }
+
+    /// The jar; `None` = no tool is a component.
+    pub(crate) fn get(&self, job: &Job) -> Result<Option<Arc<Jar>>, RunError> {
+        if self.tools.is_empty() {
+            return Ok(None);
+        }
+        let mut open = self.open();
+        if let Some(jar) = &*open {
+            return Ok(Some(Arc::clone(jar)));
+        }
+        let jar = Arc::new(self.make(job)?);
+        *open = Some(Arc::clone(&jar));
+        Ok(Some(jar))
+    }
+
+    /// The worktree that the agent is in.
+    pub(crate) fn worktree(&self) -> Option<Worktree> {
+        self.worktree.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The layers that the agent works in.
+    pub(crate) fn layers(&self, job: &Job) -> Option<Layers> {
+        self.worktree().map(|worktree| worktree.layers).or_else(|| job.layers.clone())
+    }
+
+    /// Has the agent work in other layers from now on. Nothing that ran in the ones before has an
+    /// effect any more when this returns.
+    pub(crate) async fn moves(&self, job: &Job, ledger: &Ledger, to: Option<Worktree>) {
+        self.close(job, ledger).await;
+        *self.worktree.lock().unwrap_or_else(PoisonError::into_inner) = to;
+    }
+
+    /// Waits until nothing of the jar is in flight, and names what is after the jar's own limit.
+    pub(crate) async fn close(&self, job: &Job, ledger: &Ledger) {
+        let Some(jar) = self.open().take() else { return };
+        let closing = timeout(JAR_CLOSE_LIMIT, AssertUnwindSafe(jar.close()).catch_unwind()).await;
+        let left = match closing {
+            Ok(Ok(left)) => left,
+            Ok(Err(_)) | Err(_) => vec!["the jar".to_owned()],
+        };
+        if !left.is_empty() {
+            // What is left stops at its next check of the budget.
+            job.budget.cancel();
+            let named = left.into_iter().map(|what| format!("{what} of `{}`", job.path));
+            ledger.entries().unfinished.extend(named);
+        }
+    }
+
+    fn make(&self, job: &Job) -> Result<Jar, RunError> {
+        let overlays = match self.layers(job) {
+            Some(layers) => layers.of(&job.rights).map_err(|error| RunError::Setup {
+                message: error.to_string(),
+                hint: Some(
+                    "`overlay = \"never\"` under `[agents]` does without overlays".to_owned(),
+                ),
+            })?,
+            None => BTreeMap::new(),
+        };
+        let spec = JarSpec {
+            rights: job.rights.clone(),
+            budget: job.budget.clone(),
+            tools: self.tools.clone(),
+            secrets: job.shared.host.secrets.clone(),
+            overlays,
+            cancel: self.stop.clone(),
+        };
+        job.shared.host.sandbox.jar(spec).map_err(|error| RunError::Setup {
+            message: error.to_string(),
+            hint: Some("check the workspace and the mounts of this agent's grants".to_owned()),
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Option<Arc<Jar>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,221 @@
+//! A copy of an agent's overlays that it enters and leaves while it works.
+//!
+//! The copy is a fork of the layers that the agent works in, as a subagent with `isolation: worktree`
+//! has one (`layers.rs`). It lies on disk under the address of the call that entered it, so a run that
+//! resumes finds it again; one that ends inside leaves it by itself.
+
+use std::path::PathBuf;
+
+use belljar_policy::{Access, Shown, ShownPath as _};
+
+use crate::agent_loop::agent::Agent;
+use crate::agent_loop::current_jar::{CurrentJar, Worktree};
+use crate::agent_loop::job::Job;
+use crate::agent_loop::ledger::Ledger;
+use crate::layers::{Layers, LayersError, Told};
+use crate::limits::MAX_TOLD_CHANGES;
+use crate::outcome::Status;
+use crate::tools::builtin::arguments::WorktreeCall;
+use crate::tools::call::{Answer, Call};
+
+/// The name of a worktree without one.
+const UNNAMED: &str = "worktree";
+
+const TWICE: &str = "you are in a worktree already: leave it before you enter another";
+const OUTSIDE: &str = "there is no worktree to leave: nothing was done. What is changed in one is kept \
+at the end of the turn in which it was entered";
+const NONE: &str = "there is no overlay here that a worktree could be a copy of: nothing was done";
+const FAILED: &str = "no worktree could be made: you work where you did";
+const ENTERED: &str = "You work in a worktree now: a copy of your files as they are, in the same \
+places. What you change, and what subagents that you start change, stays in it until you leave it. \
+At the end of your turn it is kept.";
+
+impl Agent<'_> {
+    /// The layers that this agent, and those that it starts, work in.
+    pub(crate) fn layers(&self) -> Option<Layers> {
+        self.jar.layers(self.job)
+    }
+
+    /// Enters or leaves a worktree.
+    pub(crate) async fn worktree(&self, call: Call<'_>, asked: &WorktreeCall) -> Answer {
+        let done = match asked {
+            WorktreeCall::Enter { name } => self.enter(call, name.as_deref()).await,
+            WorktreeCall::Keep { .. } => self.leave(true, false).await,
+            WorktreeCall::Remove { discard_changes } => self.leave(false, *discard_changes).await,
+        };
+        match done {
+            Ok(content) => Answer { content, is_error: false },
+            Err(content) => Answer { content, is_error: true },
+        }
+    }
+
+    /// A call that had this result in the process that died: those behind it find the agent where it
+    /// was. Nothing is copied, merged or dropped again.
+    pub(crate) async fn worktree_was(&self, call: Call<'_>, asked: &WorktreeCall) {
+        let to = match asked {
+            WorktreeCall::Enter { name } => self.layers().map(|layers| Worktree {
+                is_new: false,
+                ..self.planned(call, &layers, name.as_deref())
+            }),
+            WorktreeCall::Keep { .. } | WorktreeCall::Remove { .. } => {
+                if let Some(worktree) = self.jar.worktree() {
+                    // Of subagents that had ended in there, which began to resume.
+                    worktree.layers.forget();
+                }
+                None
+            }
+        };
+        self.jar.moves(self.job, self.ledger, to).await;
+    }
+
+    fn planned(&self, call: Call<'_>, layers: &Layers, name: Option<&str>) -> Worktree {
+        let address = format!("{}/worktree-{}-{}", self.job.address, call.step, call.position);
+        Worktree {
+            layers: layers.fork(&address),
+            name: name.unwrap_or(UNNAMED).to_owned(),
+            before: self.background.count(),
+            is_new: true,
+        }
+    }
+
+    async fn enter(&self, call: Call<'_>, name: Option<&str>) -> Result<String, String> {
+        if self.jar.worktree().is_some() {
+            return Err(TWICE.to_owned());
+        }
+        let mounts = self.job.rights.mounts();
+        let layers =
+            self.layers().filter(|_| mounts.iter().any(|mount| mount.access == Access::Overlay));
+        let layers = layers.ok_or_else(|| NONE.to_owned())?;
+        let worktree = self.planned(call, &layers, name);
+        let (own, rights) = (worktree.layers.clone(), self.job.rights.clone());
+        // It copies files, for as long as that takes.
+        let made = tokio::task::spawn_blocking(move || {
+            own.of(&rights).map(drop).map_err(|error| {
+                own.forget();
+                error.to_string()
+            })
+        });
+        if let Err(error) = made.await.unwrap_or_else(|error| Err(error.to_string())) {
+            self.job.warn(self.ledger, format!("no worktree: {error}"));
+            return Err(FAILED.to_owned());
+        }
+        self.jar.moves(self.job, self.ledger, Some(worktree)).await;
+        let mut text = ENTERED.to_owned();
+        for mount in mounts.iter().filter(|mount| mount.access == Access::ReadWrite) {
+            text.push_str(&format!(" `{}` is not copied: it is written directly.", mount.guest));
+        }
+        Ok(text)
+    }
+
+    async fn leave(&self, keep: bool, discard: bool) -> Result<String, String> {
+        let worktree = self.jar.worktree().ok_or_else(|| OUTSIDE.to_owned())?;
+        let running = self.background.running_since(worktree.before);
+        if !running.is_empty() {
+            let ids: Vec<String> = running.iter().map(|id| format!("`{id}`")).collect();
+            let ids = ids.join(", ");
+            return Err(format!(
+                "subagents still work in the worktree: {ids}. Wait for them first"
+            ));
+        }
+        // The process that died had left it: its answer alone is missing.
+        if !worktree.is_new && !worktree.layers.is_made() {
+            self.jar.moves(self.job, self.ledger, None).await;
+            return Ok(match keep {
+                true => format!(
+                    "The worktree is left. What was changed in it is kept; where both were changed, \
+                     its version stands beside as `FILE.from-{}`.",
+                    worktree.name
+                ),
+                false => "The worktree is left, and dropped.".to_owned(),
+            });
+        }
+        if !keep && !discard {
+            self.spares(&worktree).await?;
+        }
+        // No store has one of its overlays open from here on.
+        self.jar.close(self.job, self.ledger).await;
+        let told = ended(self.job, &worktree, keep).await;
+        let lines: Vec<String> = told.iter().filter_map(Told::of_worktree).collect();
+        if told.iter().any(Told::failed) {
+            return Err(format!("you are still in the worktree. {}", lines.join("\n")));
+        }
+        self.jar.moves(self.job, self.ledger, None).await;
+        let text = if keep {
+            "The worktree is left, and kept."
+        } else {
+            "The worktree is left, and dropped."
+        };
+        Ok([text.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// An error that names what was changed in a worktree; none where nothing was.
+    async fn spares(&self, worktree: &Worktree) -> Result<(), String> {
+        let (layers, rights) = (worktree.layers.clone(), self.job.rights.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            layers.of(&rights).map_err(|error| error.to_string())?;
+            layers.changed(MAX_TOLD_CHANGES)
+        });
+        let (named, more) = match looked.await.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(changed) => changed,
+            Err(error) => {
+                self.job.warn(self.ledger, format!("the worktree cannot be looked at: {error}"));
+                return Err("nothing was done: the worktree cannot be looked at".to_owned());
+            }
+        };
+        if named.is_empty() {
+            return Ok(());
+        }
+        let shown = |path: &PathBuf| format!("`{}`", path.shown());
+        let mut list: Vec<String> = named.iter().map(shown).collect();
+        if more > 0 {
+            list.push(format!("and {more} more"));
+        }
+        Err(format!(
+            "nothing was done: what is changed in the worktree would be lost: {}. `keep` keeps it; \
+             with `discard_changes` it is dropped",
+            list.join(", ")
+        ))
+    }
+}
+
+/// Leaves the worktree that an agent is in at its end, and gives what is to be known of that. The
+/// agent at the top keeps what it changed, for a person to decide on; a subagent if it concluded.
+pub(crate) async fn end(
+    jar: &CurrentJar,
+    job: &Job,
+    ledger: &Ledger,
+    status: Status,
+) -> Vec<String> {
+    let Some(worktree) = jar.worktree() else { return Vec::new() };
+    let concluded = match status {
+        Status::Completed | Status::Partial => true,
+        Status::Failed | Status::Cancelled => !job.depth.is_child(),
+    };
+    jar.moves(job, ledger, None).await;
+    if !worktree.is_new && !worktree.layers.is_made() {
+        return Vec::new();
+    }
+    let told = ended(job, &worktree, concluded).await;
+    let name = Shown::clipped(&worktree.name, 64);
+    let lines = told.iter().filter_map(Told::of_worktree);
+    lines.map(|line| format!("worktree `{name}`: {line}")).collect()
+}
+
+async fn ended(job: &Job, worktree: &Worktree, keep: bool) -> Vec<Told> {
+    let (worktree, rights) = (worktree.clone(), job.rights.clone());
+    let done = tokio::task::spawn_blocking(move || {
+        // What a process that died has left is opened first.
+        worktree.layers.of(&rights)?;
+        Ok::<_, LayersError>(worktree.layers.end(keep, &worktree.name))
+    });
+    match done.await {
+        Ok(Ok(told)) => told,
+        Ok(Err(error)) => failed(&error),
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> Vec<Told> {
+    tracing::warn!(target: "belljar::agent", "a worktree could not be ended: {error}");
+    vec![Told::failure()]
+}
