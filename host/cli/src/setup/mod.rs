@@ -10,6 +10,7 @@ pub(crate) mod home;
 pub(crate) mod host;
 pub(crate) mod log;
 pub(crate) mod memory;
+pub(crate) mod once;
 pub(crate) mod ours;
 pub(crate) mod pins;
 pub(crate) mod secrets;

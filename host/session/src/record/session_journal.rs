@@ -305,8 +305,12 @@ impl SessionJournal {
         let (limits, partial) = (turn.limits(), turn.partial());
         let Turn { run, said, state: Open { control, replay, mut first_event, .. }, .. } = turn;
         let mut used = Usage::default();
+        let layers = self.layers(host);
         // Of a turn that is resumed this was done.
         if replay.as_ref().is_none_or(Replay::is_empty) {
+            if let Some(layers) = &layers {
+                layers.forget_copies();
+            }
             let events = Events::new(events.clone(), run.clone(), first_event);
             let TurnPlace { store, session, .. } = &recorder.place;
             let work =
@@ -317,7 +321,6 @@ impl SessionJournal {
             first_event = events.next();
         }
         let spec = conversation.spec(said.text);
-        let layers = self.layers(host);
         let spec = RunSpec {
             layers: layers.clone(),
             run: Some(run),

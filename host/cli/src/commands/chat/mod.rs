@@ -31,6 +31,7 @@ use crate::commands::run::{runner, transcript};
 use crate::setup::exit::{Exit, Failure, chain};
 use crate::setup::home::{Places, create_private};
 use crate::setup::host::{self, Assembly};
+use crate::setup::once::remove_left;
 use crate::setup::walls::Walls;
 use crate::term::asker::Terminal;
 use crate::term::out::{Out, Style};
@@ -69,6 +70,7 @@ pub(super) fn run(
     }
     let runtime = host::runtime()?;
     let exit = runtime.block_on(async {
+        remove_left(&places.store_directory());
         let store = Store::open(&places.store()).await.map_err(|e| Failure::new(chain(&e)))?;
         let exit = chat(args, places, out, &host, &progress, store.clone()).await;
         store.close().await;

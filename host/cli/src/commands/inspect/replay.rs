@@ -16,12 +16,13 @@ use tokio_util::sync::CancellationToken;
 use crate::args::replay::ReplayArgs;
 use crate::commands::catalogue::agents;
 use crate::commands::inspect::replay_shown;
-use crate::commands::run::runner::{self, layers_for_once};
+use crate::commands::run::runner;
 use crate::commands::run::transcript::Recorder;
 use crate::setup::data::failed;
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::{Places, create_private};
 use crate::setup::host;
+use crate::setup::once::layers_for_once;
 use crate::setup::walls::{Through, Walls};
 use crate::setup::whose::{Whose, tenant};
 use crate::term::out::Out;
@@ -144,19 +145,19 @@ impl Work<'_> {
         self.replayable(&run)?;
         let steps = stored_steps(store, &run).await.map_err(failed)?;
         let spec = self.spec(&run, steps, recording)?;
-        let (layers, place) = layers_for_once(self.directory).map_err(|error| {
+        let place = layers_for_once(self.directory).map_err(|error| {
             let dir = self.directory.shown();
             Failure::new(format!(
                 "failed to make a place for the overlays of a replay in `{dir}`: {error}"
             ))
         })?;
         let Some(rerun) = spec.rerun.clone() else { return Err(unknown(&self.args.run)) };
-        let spec = RunSpec { layers: Some(layers.clone()), ..spec };
+        let spec = RunSpec { layers: Some(place.layers.clone()), ..spec };
         let cancel = CancellationToken::new();
         host::cancel_on_interrupt(&cancel, self.out);
         let outcome = belljar_agent::run(self.host, spec, progress.sink(), cancel).await;
-        layers.close();
-        drop((layers, place));
+        place.layers.close();
+        drop(place);
         Ok(Replayed {
             calls: rerun.calls(),
             ended_early: rerun.ended_early(),

@@ -2,7 +2,6 @@
 //! code. What an agent and a team differ in stands in [`Work`] and [`Ended`].
 
 use std::borrow::Cow;
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +12,6 @@ use belljar_agent::{
 use belljar_changes::Stat;
 use belljar_model::Models;
 use belljar_policy::{Shown, ShownPath as _};
-use belljar_sandbox::{OverlayPool, OverlayQuota};
 use belljar_session::{JournalError, run_saved, run_team_saved};
 use belljar_store::{Store, StoreError};
 use serde::Serialize;
@@ -30,6 +28,7 @@ use crate::commands::run::{attachments, refused, task, team};
 use crate::setup::exit::{Exit, Failure};
 use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
+use crate::setup::once::layers_for_once;
 use crate::setup::walls::{Through, Walls};
 use crate::term::asker::Terminal;
 use crate::term::out::{Out, Style};
@@ -232,7 +231,7 @@ async fn perform(
                 None
             }
         };
-        let layers = place.as_ref().map(|(layers, _)| layers.clone());
+        let layers = place.as_ref().map(|place| place.layers.clone());
         let ended = work.alone(layers.clone(), host, events, cancel.clone()).await;
         if layers.is_some_and(|layers| layers.has_changes()) {
             out.note("what it changed in its overlay is gone with `--no-save`");
@@ -245,15 +244,6 @@ async fn perform(
     let run = outcome.summary().run.clone();
     let changed = look::changed_by(&store, run.as_str(), out);
     Ok((outcome, Some(Saved::new(store, unsaved, changed, out))))
-}
-
-/// A place for the overlays of a run of which nothing is kept, in this directory. It is gone when
-/// the second is dropped.
-pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<(Layers, tempfile::TempDir)> {
-    let dir = tempfile::Builder::new().prefix("overlays-").tempdir_in(in_dir)?;
-    let none = OverlayQuota { bytes: 0, files: 0 };
-    let pool = OverlayPool::new(OverlayQuota::default(), none).hiding(in_dir);
-    Ok((Layers::at(dir.path().join("run"), pool), dir))
 }
 
 /// Agents of a tenant run in the server alone: there are its limits, its store and its callers.

@@ -8,6 +8,7 @@ use belljar_store::{Store, StoreError};
 
 use crate::setup::exit::{Failure, chain};
 use crate::setup::home::{FULL, Places, create_private, not_written};
+use crate::setup::once::remove_left;
 use crate::term::out::Out;
 
 /// How a run is made that needs no store.
@@ -29,6 +30,7 @@ pub(crate) fn make_ready(places: &Places, no_save: bool) -> Result<(), Failure> 
 
 /// Opens the store.
 pub(crate) async fn open(places: &Places) -> Result<Store, Failure> {
+    remove_left(&places.store_directory());
     let opened = Store::open(&places.store()).await;
     opened.map_err(|error| not_run(&error))
 }

@@ -45,6 +45,7 @@ use crate::setup::home::Places;
 use crate::setup::host::{self, Assembly};
 use crate::setup::log;
 use crate::setup::memory;
+use crate::setup::once::remove_left;
 use crate::setup::secrets;
 use crate::setup::telemetry::{Collector, Telemetry};
 use crate::setup::walls::{self, Through, Walls};
@@ -100,6 +101,7 @@ pub(crate) fn run(
         .ok();
     let own = Own::new(settings.clone(), local, watched, places, data, out_too);
     let served = runtime.block_on(async {
+        store_at.parent().into_iter().for_each(remove_left);
         let store = Store::open(&store_at).await.map_err(failed)?;
         let admission = admission(&settings.server);
         let opener = Opener {

@@ -1,0 +1,101 @@
+//! Places for the overlays of runs of which nothing is kept: `run --no-save` and `replay`.
+//!
+//! ```text
+//! DIR/overlays-RANDOM/lock  held as long as the run lasts
+//! DIR/overlays-RANDOM/run   its overlays
+//! ```
+//!
+//! One that a killed process has left is removed by the next that makes one, or opens the store.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use belljar_agent::Layers;
+use belljar_sandbox::{OverlayPool, OverlayQuota};
+use tempfile::TempDir;
+
+const PREFIX: &str = "overlays-";
+const LOCK: &str = "lock";
+
+/// Tries at a place that somebody else took for one that was left.
+const MAX_TRIES: u32 = 16;
+
+/// Overlays that are gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct OnceLayers {
+    pub(crate) layers: Layers,
+    _dir: TempDir,
+    _lock: File,
+}
+
+/// A place for overlays in this directory.
+pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<OnceLayers> {
+    remove_left(in_dir);
+    for _ in 0..MAX_TRIES {
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(in_dir)?;
+        let path = dir.path().join(LOCK);
+        let lock = match File::create_new(&path) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if lock.try_lock().is_err() || !path.exists() {
+            continue;
+        }
+        let none = OverlayQuota { bytes: 0, files: 0 };
+        let pool = OverlayPool::new(OverlayQuota::default(), none);
+        let layers = Layers::at(dir.path().join("run"), pool);
+        return Ok(OnceLayers { layers, _dir: dir, _lock: lock });
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+/// Removes the places that nobody has any more. One that cannot be removed stays.
+pub(crate) fn remove_left(in_dir: &Path) {
+    for entry in fs::read_dir(in_dir).into_iter().flatten().flatten() {
+        let is_place = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if !is_place || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let dir = entry.path();
+        match File::open(dir.join(LOCK)) {
+            Ok(lock) if lock.try_lock().is_ok() => {
+                let _ = fs::remove_dir_all(dir);
+            }
+            Ok(_) => {}
+            // One that is being made has none yet, and holds nothing.
+            Err(_) => {
+                let _ = fs::remove_dir(dir);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(dir: &Path) -> usize {
+        fs::read_dir(dir).unwrap().count()
+    }
+
+    #[test]
+    fn a_place_that_was_left_goes_and_one_that_is_in_use_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let used = layers_for_once(dir.path()).unwrap();
+        for (name, content) in [("overlays-killed", true), ("overlays-begun", false)] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+            if content {
+                fs::create_dir_all(dir.path().join(name).join("run/0/layer")).unwrap();
+                fs::write(dir.path().join(name).join(LOCK), "").unwrap();
+            }
+        }
+        fs::create_dir(dir.path().join("other")).unwrap();
+        fs::write(dir.path().join("overlays-file"), "").unwrap();
+        let next = layers_for_once(dir.path()).unwrap();
+        assert_eq!(left(dir.path()), 4, "two in use, and what is none");
+        drop((used, next));
+        assert_eq!(left(dir.path()), 2);
+    }
+}
