@@ -30,6 +30,8 @@ mod hostile_names;
 mod init;
 mod inspect;
 #[cfg(target_os = "linux")]
+mod killed;
+#[cfg(target_os = "linux")]
 mod late_grants;
 mod libraries;
 mod listeners;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use belljar_store::{MessageStatus, Store};
 
+use crate::overlay_kills::{self, OverlayKills};
 use crate::report::Row;
 use crate::server::{Client, Site, Work};
 
@@ -72,6 +73,26 @@ pub(crate) async fn row(binary: PathBuf, kills: usize) -> anyhow::Result<Row> {
     )
     .against("effects that were made", found.done.to_string())
     .verdict("none lost, none twice", "none lost, none twice"))
+}
+
+/// Kills of runs that write to an overlay, and of applies.
+pub(crate) async fn overlay_rows(binary: PathBuf, kills: usize) -> anyhow::Result<Vec<Row>> {
+    let found = overlay_kills::run(&binary, kills, kills).await?;
+    let OverlayKills { runs, early, interrupted, lines, applies, applied } = found;
+    Ok(vec![
+        Row::new(
+            format!("kill -9 of a run in an overlay, {runs} times"),
+            format!("{early} before anything was stored, {interrupted} calls interrupted"),
+        )
+        .against("effects that were made", lines.to_string())
+        .verdict("none lost, none twice", "none lost, none twice"),
+        Row::new(
+            format!("kill -9 of an apply, {applies} times"),
+            format!("{applied} applied, {} not", applies - applied),
+        )
+        .against("workspaces of both", "0")
+        .verdict("all old or all new", "all old or all new"),
+    ])
 }
 
 async fn warm(site: &Site) -> anyhow::Result<()> {

@@ -11,6 +11,7 @@ mod kill;
 mod measure;
 mod neighbours;
 mod overlay;
+mod overlay_kills;
 mod report;
 mod runs;
 mod serve;
@@ -200,6 +201,7 @@ async fn rows(times: &Times, asked: impl Fn(&str) -> bool) -> anyhow::Result<Vec
     }
     if asked("kill") {
         rows.push(kill::row(startup::binary(root)?, times.kills).await?);
+        rows.extend(kill::overlay_rows(startup::binary(root)?, times.kills).await?);
     }
     Ok(rows)
 }

@@ -43,6 +43,7 @@ const MAY_WAIT: &[&str] = &[
     "host/store/src/open.rs",
     // They kill a server after a random time, and begin turns at a pace; that decides nothing.
     "tests/bench/src/kill.rs",
+    "tests/bench/src/overlay_kills.rs",
     "tests/bench/src/server_soak.rs",
     "tests/bench/src/watch.rs",
 ];
