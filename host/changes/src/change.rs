@@ -8,8 +8,9 @@ use belljar_policy::ShownPath as _;
 use belljar_sandbox::{Original, Overlay};
 use serde::{Serialize, Serializer};
 
+use crate::text::{self, Clash};
 use crate::workspace::Workspace;
-use crate::{ChangesError, Selection, patch, paths};
+use crate::{ChangesError, Selection, list, patch, paths};
 
 /// Something that an overlay changes: a file, a link, or a directory by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -196,6 +197,23 @@ impl Changes {
     /// As [`Self::patch`].
     pub fn patch_of(&self, file: &FileChange, out: &mut impl Write) -> Result<(), ChangesError> {
         patch::write(self, file, out)
+    }
+}
+
+impl Changes {
+    /// The lines by which a text cannot be merged, where the workspace changed it too; none where it
+    /// is no text, or nobody knows any more what it began as.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read.
+    pub fn clashes(&self, file: &FileChange) -> Result<Vec<Clash>, ChangesError> {
+        if file.conflict != Some(Conflict::Changed) {
+            return Ok(Vec::new());
+        }
+        let versions = list::versions(&self.overlay, &self.workspace, file)?;
+        let clashes = |[base, ours, theirs]: [Vec<u8>; 3]| text::clashes(&base, &ours, &theirs);
+        Ok(versions.map(clashes).unwrap_or_default())
     }
 }
 

@@ -40,6 +40,7 @@ pub use change::{Changes, Conflict, FileChange, Kind, Node, Stat};
 pub use error::ChangesError;
 pub use review::{Applied, ApplyOptions, Kept, Recovered, Review, Undone};
 pub use selection::Selection;
+pub use text::Clash;
 
 /// Bytes of a text whose lines are compared and merged; what is larger counts as binary.
 pub const MAX_TEXT: u64 = text::MAX_TEXT;

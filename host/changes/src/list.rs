@@ -496,6 +496,17 @@ pub(crate) fn merged(
     workspace: &Workspace,
     file: &FileChange,
 ) -> Result<Option<Vec<u8>>, ChangesError> {
+    let versions = versions(overlay, workspace, file)?;
+    Ok(versions.and_then(|[base, ours, theirs]| text::merge(&base, &ours, &theirs)))
+}
+
+/// A text as the agent began with it, as it is in the workspace, and as the agent has it; `None` = one
+/// is not known, or no text.
+pub(crate) fn versions(
+    overlay: &Overlay,
+    workspace: &Workspace,
+    file: &FileChange,
+) -> Result<Option<[Vec<u8>; 3]>, ChangesError> {
     let failed = |error: io::Error| ChangesError::io("read", &file.path)(error);
     let (Some(below), Some(base)) = (&file.below, base(overlay, file.original.as_ref())) else {
         return Ok(None);
@@ -509,10 +520,7 @@ pub(crate) fn merged(
             None => return Ok(None),
         }
     }
-    match texts.as_slice() {
-        [base, ours, theirs] => Ok(text::merge(base, ours, theirs)),
-        _ => Ok(None),
-    }
+    Ok(texts.try_into().ok())
 }
 
 /// A file as a text; `None` = it is none, or too large for one.

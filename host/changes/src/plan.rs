@@ -179,7 +179,37 @@ pub(crate) fn choose(
             },
         }
     }
+    leave_empty_dirs(files, &held, &mut chosen);
     chosen
+}
+
+/// A new directory of whose content only such is left as would run later is left too: an empty one is
+/// of no use to anybody, and its name alone may mean something to other programs.
+fn leave_empty_dirs(
+    files: &[FileChange],
+    held: &BTreeMap<usize, &'static str>,
+    chosen: &mut Chosen,
+) {
+    let mut left: BTreeSet<usize> = held.keys().copied().collect();
+    let dirs: Vec<usize> = chosen.applied.iter().copied().rev().collect();
+    for at in dirs {
+        let Some(dir) = files.get(at) else { continue };
+        if dir.kind != Kind::Added || dir.node != Node::Directory || dir.part_of.is_some() {
+            continue;
+        }
+        // They stand behind it; those deeper were looked at before.
+        let inside = files.iter().enumerate().skip(at + 1);
+        let inside = inside.take_while(|(_, file)| file.path.starts_with(&dir.path));
+        let (mut holds, mut waits) = (false, false);
+        for (at, _) in inside {
+            holds |= chosen.applied.contains(&at);
+            waits |= left.contains(&at);
+        }
+        if waits && !holds {
+            chosen.applied.remove(&at);
+            left.insert(at);
+        }
+    }
 }
 
 /// Whether a conflict ends when the agent's version is wanted.

@@ -108,6 +108,72 @@ fn put(out: &mut Vec<u8>, mark: u8, line: &[u8]) {
     }
 }
 
+/// Lines that both versions of a text changed, each in its own way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clash {
+    /// The first of them in the workspace's version, from 1.
+    pub line: u64,
+    /// The workspace's version.
+    pub ours: Vec<u8>,
+    /// The agent's version.
+    pub theirs: Vec<u8>,
+}
+
+/// The places that keep two versions of a text from being merged; none where they merge.
+pub(crate) fn clashes(base: &[u8], ours: &[u8], theirs: &[u8]) -> Vec<Clash> {
+    let (one, other) = (lines(ours), lines(theirs));
+    let (mine, yours) = (hunks(base, ours), hunks(base, theirs));
+    let (mut mine, mut yours) = (mine.as_slice(), yours.as_slice());
+    let mut found = Vec::new();
+    while let (Some((a, after_a)), Some((b, after_b))) = (mine.split_first(), yours.split_first()) {
+        if a.before.end < b.before.start {
+            mine = after_a;
+            continue;
+        }
+        if b.before.end < a.before.start {
+            yours = after_b;
+            continue;
+        }
+        let is_same =
+            a.before == b.before && part(&one, a.after.clone()) == part(&other, b.after.clone());
+        if is_same {
+            (mine, yours) = (after_a, after_b);
+            continue;
+        }
+        let start = a.before.start.min(b.before.start);
+        let mut end = a.before.end.max(b.before.end);
+        let (mut own, mut their) = (1, 1);
+        while reach(mine, &mut own, &mut end) || reach(yours, &mut their, &mut end) {}
+        let (group, after_a) = mine.split_at(own);
+        let (group_b, after_b) = yours.split_at(their);
+        let (ours, theirs) = (side(group, start..end), side(group_b, start..end));
+        found.push(Clash {
+            line: u64::from(ours.start) + 1,
+            ours: part(&one, ours).concat(),
+            theirs: part(&other, theirs).concat(),
+        });
+        (mine, yours) = (after_a, after_b);
+    }
+    found
+}
+
+/// Takes the hunks in that touch what ends there, and moves the end behind them. Whether there were any.
+fn reach(hunks: &[Hunk], taken: &mut usize, end: &mut u32) -> bool {
+    let before = *taken;
+    while let Some(next) = hunks.get(*taken).filter(|next| next.before.start <= *end) {
+        *end = next.before.end.max(*end);
+        *taken += 1;
+    }
+    *taken > before
+}
+
+/// The lines of one version that stand for lines of the base, between which all these hunks lie.
+fn side(hunks: &[Hunk], base: Range<u32>) -> Range<u32> {
+    let (Some(first), Some(last)) = (hunks.first(), hunks.last()) else { return base };
+    let start = first.after.start.saturating_sub(first.before.start.saturating_sub(base.start));
+    start..last.after.end.saturating_add(base.end.saturating_sub(last.before.end))
+}
+
 /// Both versions of a text as one; `None` where they changed the same lines, or lines that touch,
 /// in different ways.
 pub(crate) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
@@ -169,6 +235,19 @@ mod tests {
         }
 
         #[test]
+        fn what_does_not_merge_clashes_somewhere(base in text(), one in text(), other in text()) {
+            let found = clashes(&base, &one, &other);
+            prop_assert_eq!(found.is_empty(), merge(&base, &one, &other).is_some());
+            for clash in found {
+                prop_assert!(clash.ours != clash.theirs);
+                let lines: Vec<&[u8]> = lines(&one);
+                let from = usize::try_from(clash.line).unwrap() - 1;
+                let rest = lines.get(from..).unwrap_or_default().concat();
+                prop_assert!(rest.starts_with(&clash.ours));
+            }
+        }
+
+        #[test]
         fn lines_are_counted_as_the_diff_has_them(before in text(), after in text()) {
             let told = unified(&before, &after);
             let marked = |mark: u8| {
@@ -191,6 +270,14 @@ mod tests {
         assert_eq!(merge(base, b"a\nc\nd\ne\n", b"a\nX\nc\nd\ne\n"), None);
         let inserted = merge(base, b"0\na\nb\nc\nd\ne\n", b"a\nb\nc\nd\ne\nf");
         assert_eq!(inserted.unwrap(), b"0\na\nb\nc\nd\ne\nf");
+    }
+
+    #[test]
+    fn a_clash_has_the_lines_of_both_and_says_where() {
+        let base = b"a\nb\nc\nd\ne\nf\ng\n";
+        let found = clashes(base, b"0\na\nB\nc\nd\ne\nf\nG\n", b"a\nb2\nC\nd\ne\nf\ng\n");
+        let clash = Clash { line: 3, ours: b"B\nc\n".to_vec(), theirs: b"b2\nC\n".to_vec() };
+        assert_eq!(found, [clash]);
     }
 
     /// Time stays bounded on texts that agree nowhere.

@@ -1,7 +1,9 @@
 //! Files that changed in the workspace too are not overwritten.
 
+use std::path::Path;
+
 use super::world::World;
-use crate::{ApplyOptions, Conflict, Selection, Undone};
+use crate::{ApplyOptions, Clash, Conflict, Selection, Undone};
 
 const FILES: [(&str, &str); 4] =
     [("a", "1\n2\n3\n4\n5\n6\n"), ("b", "b\n"), ("d/e", "e\n"), ("d/f", "f\n")];
@@ -216,4 +218,41 @@ fn what_would_run_later_is_held_back_with_its_reason() {
     assert_eq!(world.read("Makefile"), None);
     world.apply_all();
     assert_eq!(world.read("Makefile").unwrap(), "all:\n");
+}
+
+#[test]
+fn no_new_directory_is_left_empty_by_what_is_held_back() {
+    let world = World::new(&[("kept.txt", "kept\n")]);
+    world.overlay.make_dir(".github").unwrap();
+    world.overlay.make_dir(".github/workflows").unwrap();
+    world.write(".github/workflows/ci.yml", "on: push\n");
+    world.overlay.make_dir("both").unwrap();
+    world.overlay.make_dir("both/.husky").unwrap();
+    world.write("both/.husky/pre-commit", "make\n");
+    world.write("both/notes.txt", "notes\n");
+    world.overlay.make_dir("empty").unwrap();
+    let applied = world.apply(&["."], &none());
+    let held: Vec<_> = applied.held_back.iter().map(|(path, _)| path.as_path()).collect();
+    assert!(held.contains(&Path::new(".github/workflows/ci.yml")), "{held:?}");
+    assert!(!world.ws().join(".github").exists());
+    assert!(world.ws().join("both/notes.txt").exists() && !world.ws().join("both/.husky").exists());
+    assert!(world.ws().join("empty").is_dir(), "it is one by the agent's will");
+    world.apply_all();
+    assert!(world.ws().join(".github/workflows/ci.yml").exists());
+    assert!(world.ws().join("both/.husky/pre-commit").exists());
+}
+
+#[test]
+fn the_lines_of_a_conflict_are_told_and_none_of_what_merges() {
+    let world = World::new(&[("a.txt", "one\ntwo\nthree\nfour\nfive\n")]);
+    world.write("a.txt", "one\n2\nthree\nfour\nfive\n");
+    world.edit("a.txt", "one\nzwei\nthree\nfour\n5\n");
+    let changes = world.changes();
+    let clashes = changes.clashes(&changes.files()[0]).unwrap();
+    let told = |clash: &Clash| (clash.line, clash.ours.clone(), clash.theirs.clone());
+    let expected = (2, b"zwei\n".to_vec(), b"2\n".to_vec());
+    assert_eq!(clashes.iter().map(told).collect::<Vec<_>>(), [expected]);
+    world.edit("a.txt", "one\ntwo\nthree\nfour\n5\n");
+    let changes = world.changes();
+    assert!(changes.clashes(&changes.files()[0]).unwrap().is_empty());
 }

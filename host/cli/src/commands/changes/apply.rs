@@ -135,8 +135,13 @@ fn report(place: &Place, changes: &Changes, applied: &Applied, out: &Out) {
         out.warning(format_args!("gone for good: the agent's change at `{}`", path.shown()));
     }
     for (path, conflict) in applied.conflicts.iter().take(MAX_NAMED) {
-        let path = path.shown();
-        out.warning(format_args!("left: {path}: {conflict}"));
+        out.warning(format_args!("left: {}: {conflict}", path.shown()));
+        let file = changes.files().iter().find(|file| file.path == *path);
+        let clashes = file.map_or(Ok(Vec::new()), |file| show::clashes(changes, file));
+        match clashes {
+            Ok(lines) => lines.iter().for_each(|line| out.note(line)),
+            Err(failure) => out.warning(failure.message),
+        }
     }
     if !applied.conflicts.is_empty() {
         out.note(

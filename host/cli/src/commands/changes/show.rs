@@ -1,6 +1,6 @@
 //! Changes for a person: what would run later first, then the files, then the lines.
 
-use belljar_changes::{Changes, FileChange, Kind, Node, Stat};
+use belljar_changes::{Changes, Clash, FileChange, Kind, Node, Stat};
 use belljar_policy::{Shown, ShownPath as _};
 
 use crate::setup::exit::{Failure, chain};
@@ -107,6 +107,29 @@ fn why(file: &FileChange) -> String {
     Shown::new(&said.join("; ")).to_string()
 }
 
+/// Lines of clashes that are shown of a file.
+const MAX_CLASH_LINES: usize = 60;
+
+/// The lines that the workspace and the agent both changed, yours with `-` and the agent's with `+`;
+/// one text for each, escaped.
+pub(crate) fn clashes(changes: &Changes, file: &FileChange) -> Result<Vec<String>, Failure> {
+    let found = changes.clashes(file).map_err(|error| Failure::new(chain(&error)))?;
+    let mut lines = Vec::new();
+    for Clash { line, ours, theirs } in &found {
+        lines.push(format!("@@ {}, line {line}: yours -, the agent's + @@", name(file)));
+        for (mark, text) in [('-', ours), ('+', theirs)] {
+            let text = String::from_utf8_lossy(text);
+            lines.extend(text.lines().map(|line| format!("{mark}{}", Shown::multiline(line))));
+        }
+    }
+    if lines.len() > MAX_CLASH_LINES {
+        let more = lines.len() - MAX_CLASH_LINES;
+        lines.truncate(MAX_CLASH_LINES);
+        lines.push(format!("and {more} lines more"));
+    }
+    Ok(lines)
+}
+
 /// The lines of all files, coloured on a terminal, escaped everywhere. Files that are no text are named.
 pub(crate) fn patch(changes: &Changes, out: &Out) -> Result<(), Failure> {
     for file in changes.files() {
@@ -118,6 +141,11 @@ pub(crate) fn patch(changes: &Changes, out: &Out) -> Result<(), Failure> {
         changes.patch_of(file, &mut bytes).map_err(|error| Failure::new(chain(&error)))?;
         for line in String::from_utf8_lossy(&bytes).lines() {
             diff::show_line(line, out);
+        }
+        let clashes = clashes(changes, file)?;
+        if !clashes.is_empty() {
+            out.line(format_args!("conflict: both of you changed lines of {}", name(file)));
+            clashes.iter().for_each(|line| diff::show_line(line, out));
         }
     }
     Ok(())
