@@ -88,6 +88,16 @@ fn a_home_that_is_backed_up_while_it_is_served_is_served_elsewhere() {
     done.complains("digests only");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(names(file.parent().unwrap()), ["all.tar.gz", "x"], "nothing else is left");
+    // An overlay belongs to the directory on this machine.
+    let layer = world.home_file("sessions/store/belljar.overlays/local/some-session/0/held", "1 1");
+    let other = file.with_file_name("other.tar.gz");
+    let done = world.run(&["backup", other.to_str().unwrap()]).exits(0);
+    done.complains("left out: what agents changed in the overlays of 1 session");
+    fs::remove_dir_all(layer.parent().unwrap().parent().unwrap()).unwrap();
+    let elsewhere = world.home().with_file_name("without");
+    restore(&world, &other, &elsewhere, &[]).exits(0);
+    assert!(!elsewhere.join("sessions/store/belljar.overlays").exists());
+    fs::remove_file(&other).unwrap();
     // What is said after it is not in it; the server has noticed nothing.
     let later = say(&server, &acme);
     world.run(&["backup", name]).exits(2).complains("it is there already");

@@ -27,7 +27,7 @@ use self::scratch::Scratch;
 use crate::args::server::BackupArgs;
 use crate::setup::data::{Data, failed, now};
 use crate::setup::exit::{Exit, Failure};
-use crate::setup::home::{Places, not_written};
+use crate::setup::home::{Places, STORE, STORE_FILE, not_written};
 use crate::setup::host;
 use crate::term::out::Out;
 use crate::term::table;
@@ -56,6 +56,14 @@ pub(crate) fn run(args: &BackupArgs, places: &Places, out: &Out) -> Result<Exit,
             file.persist_noclobber(&target)
                 .map_err(|error| not_written("write", &target, &error.error))?;
             say(&target, &manifest, &found, out);
+            let undecided = overlays(data.root(), places);
+            if undecided > 0 {
+                out.warning(format_args!(
+                    "left out: what agents changed in the overlays of {}: an overlay belongs to its \
+                     directory on this machine; `belljar changes` shows them, `belljar apply` keeps them",
+                    table::some(undecided, "session")
+                ));
+            }
             return Ok(Exit::Completed);
         }
     }
@@ -63,6 +71,15 @@ pub(crate) fn run(args: &BackupArgs, places: &Places, out: &Out) -> Result<Exit,
         "files change while they are read, {MAX_ATTEMPTS} times in a row; nothing is written"
     ))
     .hint("leave out `--workspaces`, or wait until the agents that write there have ended"))
+}
+
+/// How many sessions have an overlay, of whomever.
+fn overlays(root: &Path, places: &Places) -> u64 {
+    let below = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut stores = vec![places.store(), root.join(STORE).join(STORE_FILE)];
+    stores.dedup();
+    let tenants = stores.iter().flat_map(|store| below(&store.with_extension("overlays")));
+    tenants.map(|tenant| below(&tenant.path()).count() as u64).sum()
 }
 
 /// Where the archive goes: to a new file, and not into what it is made of.
