@@ -110,7 +110,9 @@ fn a_file_that_changed_meanwhile_is_merged_or_left_and_never_overwritten() {
     assert_eq!(read(&world, "list.txt").as_deref(), Some("one\n2\nthree\nfour\n"), "merged");
     world.run(&["undo"]).exits(0);
     world.file("list.txt", "one\nzwei\nthree\n");
-    world.run(&["apply", "list.txt", "--yes"]).exits(3).complains("list.txt");
+    let left = world.run(&["apply", "list.txt", "--yes"]).exits(3).complains("list.txt");
+    left.complains("line 2: yours -, the agent's + @@\n-zwei\n+2\n");
+    world.run(&["changes", "list.txt"]).exits(0).says("-zwei\n+2\n");
     assert_eq!(read(&world, "list.txt").as_deref(), Some("one\nzwei\nthree\n"), "left");
     world.run(&["apply", "list.txt", "--theirs", "list.txt", "--yes"]).exits(0);
     let theirs = Some("one\n2\nthree\n");
@@ -141,7 +143,11 @@ fn an_overlay_goes_with_its_session_and_a_run_that_keeps_nothing_leaves_none() {
     let world = world();
     world.run(&["run", "--no-save", "--agent", "tidy", "tidy up"]).exits(0);
     assert_eq!(layers(&world), Vec::<PathBuf>::new());
+    // As a run that was killed leaves it.
+    let left = world.home_file("sessions/store/overlays-dead/run/0/layer/lock", "");
+    world.home_file("sessions/store/overlays-dead/lock", "");
     world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0);
+    assert!(!left.exists());
     assert_eq!(layers(&world).len(), 1);
     world.run(&["sessions", "rm", "--all", "--yes"]).exits(0);
     assert_eq!(layers(&world), Vec::<PathBuf>::new());
@@ -154,6 +160,8 @@ fn without_overlays_an_agent_that_wants_to_write_is_blocked_as_before() {
     append(&world, "[agents]\noverlay = 'never'\n");
     let done = world.run(&["run", "--agent", "tidy", "tidy up"]).exits(4);
     done.complains("tool `file_write` is not given");
+    let why = world.run(&["explain", "tidy", "file_write"]).exits(4);
+    why.says("`overlay = \"never\"` under `[agents]` leaves none");
     append(&world, "overlay_bytes = 'many'\n");
     world.run(&["agents", "list"]).exits(2).complains("overlay_bytes");
 }
@@ -216,6 +224,52 @@ fn a_home_that_lies_in_the_workspace_is_no_obstacle_and_its_sessions_are_not_see
     assert!(!world.home().join("new.md").exists());
     world.run(&["apply", "--yes"]).exits(0);
     assert_eq!(read(&world, "new.md").as_deref(), Some("x\n"));
+}
+
+const IN_A_WORKTREE: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: tidy
+    turns:
+      - expect: {tools: [Read, Write, Bash, EnterWorktree, ExitWorktree]}
+        calls: [{name: EnterWorktree, arguments: {path: /workspace/other}}]
+      - expect: {results: [{name: EnterWorktree, is_error: true, contains: there is no other worktree}]}
+        calls: [{name: EnterWorktree, arguments: {name: feature/one}}]
+      - calls:
+          - {name: Write, arguments: {file_path: /workspace/new.md, content: "new\n"}}
+          - {name: Bash, arguments: {command: "rm gone.txt; echo more >> list.txt; ls"}}
+      - calls: [{name: ExitWorktree, arguments: {action: remove}}]
+      - expect: {results: [{name: ExitWorktree, is_error: true, contains: /workspace/gone.txt}]}
+        calls: [{name: ExitWorktree, arguments: {action: keep}}]
+      - expect: {results: [{name: ExitWorktree, is_error: false, contains: 3 of its changes}]}
+        calls: [{name: Bash, arguments: {command: "cat list.txt new.md; ls"}}]
+      - expect: {results: [{name: Bash, contains: more}]}
+        say: kept
+"#;
+
+/// Under the names that Claude Code has for it.
+#[test]
+fn a_worktree_is_entered_and_left_and_replays_without_a_difference() {
+    let world = world();
+    let tools = STRANGER
+        .replace("Read, Write, Edit, Bash", "Read, Write, Bash, EnterWorktree, ExitWorktree");
+    world.home_file("agents/tidy.md", &tools);
+    world.home_file("script.yaml", IN_A_WORKTREE);
+    world.run(&["run", "--agent", "tidy", "tidy up"]).exits(0).says("kept");
+    assert_eq!(read(&world, "list.txt").as_deref(), Some("one\ntwo\nthree\n"));
+    world.run(&["replay", "latest"]).exits(0);
+    world.run(&["apply", "--yes"]).exits(0);
+    assert_eq!(read(&world, "list.txt").as_deref(), Some("one\ntwo\nthree\nmore\n"));
+    assert_eq!(read(&world, "new.md").as_deref(), Some("new\n"));
+    assert!(read(&world, "gone.txt").is_none() && read(&world, "kept.txt").is_some());
+    // Without overlays it is a tool that does not work here, and a warning.
+    append(
+        &world,
+        "[agents]\noverlay = 'never'\n[grants.tidy]\nadd_tools = ['file_write', 'shell']\n",
+    );
+    let why = world.run(&["explain", "tidy", "worktree"]).exits(4);
+    why.says("the agent has no overlay");
 }
 
 const CHAT: &str = r#"

@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use belljar_changes::{ApplyOptions, Review, Selection};
@@ -94,16 +95,17 @@ async fn run(host: &TestHost, wasm: &Wasm, case: &Case, mount: Mount) -> Outcome
     Outcome { said: Said::Together(said), code, tree }
 }
 
-/// Waits until the clock of files has gone on: what the case finds is older than all that it does, else
-/// it counts as somebody else's work.
+/// Waits until the coarse clock, which an overlay goes by, has passed the times of all files: what the
+/// case finds is older than all that it does, else it counts as somebody else's work.
 fn tick(dir: &Path) {
-    let stamp = || {
-        let path = dir.join("probe");
-        std::fs::write(&path, "x").expect("a probe");
-        path.metadata().and_then(|found| found.modified()).expect("its time")
+    let path = dir.join("probe");
+    std::fs::write(&path, "x").expect("a probe");
+    let probe = path.metadata().expect("its times");
+    let now = || {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        (now.tv_sec, now.tv_nsec)
     };
-    let first = stamp();
-    while stamp() <= first {
+    while now() <= (probe.ctime(), probe.ctime_nsec()) {
         std::thread::yield_now();
     }
 }

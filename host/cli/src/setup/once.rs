@@ -44,7 +44,7 @@ pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<OnceLayers> {
             continue;
         }
         let none = OverlayQuota { bytes: 0, files: 0 };
-        let pool = OverlayPool::new(OverlayQuota::default(), none);
+        let pool = OverlayPool::new(OverlayQuota::default(), none).hiding(in_dir);
         let layers = Layers::at(dir.path().join("run"), pool);
         return Ok(OnceLayers { layers, _dir: dir, _lock: lock });
     }
