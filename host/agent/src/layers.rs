@@ -199,7 +199,10 @@ impl Layers {
 
     /// Whether layers that are a copy lie on disk.
     pub(crate) fn is_made(&self) -> bool {
-        self.0.dir.exists()
+        let entries = fs::read_dir(&self.0.dir).into_iter().flatten().flatten();
+        // What is half made or half removed has another name.
+        let is_number = |name: &OsStr| name.to_str().is_some_and(|it| it.parse::<usize>().is_ok());
+        entries.into_iter().any(|entry| is_number(&entry.file_name()))
     }
 
     /// The paths at which layers that are a copy differ from what they began as, as agents see them: at

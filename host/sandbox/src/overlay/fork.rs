@@ -151,7 +151,14 @@ impl Fork {
     /// When its directory cannot be removed.
     pub fn discard(self) -> io::Result<()> {
         let files = self.mine.used().files;
-        std::fs::remove_dir_all(&self.dir)?;
+        // Under its name it is whole or not there, whenever the process dies.
+        let gone = self.dir.with_extension("gone");
+        match std::fs::remove_dir_all(&gone) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        std::fs::rename(&self.dir, &gone)?;
+        std::fs::remove_dir_all(&gone)?;
         self.mine.shared.room.leaves(files);
         Ok(())
     }

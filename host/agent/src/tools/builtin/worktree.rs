@@ -120,6 +120,7 @@ impl Agent<'_> {
         // The process that died had left it: its answer alone is missing.
         if !worktree.is_new && !worktree.layers.is_made() {
             self.jar.moves(self.job, self.ledger, None).await;
+            worktree.layers.forget();
             return Ok(match keep {
                 true => format!(
                     "The worktree is left. What was changed in it is kept; where both were changed, \
@@ -193,6 +194,7 @@ pub(crate) async fn end(
     };
     jar.moves(job, ledger, None).await;
     if !worktree.is_new && !worktree.layers.is_made() {
+        worktree.layers.forget();
         return Vec::new();
     }
     let told = ended(job, &worktree, concluded).await;
