@@ -10,6 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/engine", &[]),
     ("host/sandbox", &["belljar-policy", "belljar-os-sandbox", "belljar-engine"]),
     ("host/changes", &["belljar-policy", "belljar-sandbox"]),
+    ("host/conformance", &["belljar-policy", "belljar-sandbox"]),
     ("host/model", &[]),
     ("host/store", &["belljar-policy"]),
     (
@@ -57,6 +58,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "belljar-policy",
             "belljar-changes",
+            "belljar-conformance",
             "belljar-definition",
             "belljar-sandbox",
             "belljar-model",

@@ -1,0 +1,27 @@
+//! The conformance suite of tool components: cases as data, and the runner that holds a component
+//! against them.
+//!
+//! A conformance component offers the tools that `tests/conformance/README.md` lists. Whoever writes
+//! an SDK, in any language, builds one and runs `belljar tools test` on it. A tool that is not offered
+//! is no failure: its cases are *not offered*, with the reason, if its description states one.
+//!
+//! ```no_run
+//! # async fn f(sandbox: &belljar_sandbox::Sandbox, wasm: &belljar_sandbox::Wasm) -> Result<(), Box<dyn std::error::Error>> {
+//! let stage = belljar_conformance::Stage::new()?;
+//! for verdict in belljar_conformance::run(sandbox, wasm, &stage).await? {
+//!     println!("{}: {:?}", verdict.case, verdict.result);
+//! }
+//! # Ok(()) }
+//! ```
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod cases;
+mod described;
+mod expect;
+mod peer;
+mod run;
+mod stage;
+
+pub use run::{CaseResult, ConformanceError, Verdict, run};
+pub use stage::Stage;

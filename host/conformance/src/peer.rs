@@ -1,0 +1,138 @@
+//! The two hosts of the suite, on loopback addresses: one that is allowed and answers, one that is
+//! not and must never be reached.
+
+use std::io;
+use std::net::TcpListener as StdListener;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Bytes of a request; the suite's own are far smaller.
+const MAX_REQUEST: usize = 64 << 10;
+
+/// Bytes of the body of `/large`.
+const LARGE: usize = 256 << 10;
+
+/// The value that the host joins to requests for the allowed peer.
+pub(crate) const SECRET: &str = "conformance-suite-secret";
+
+/// A listening address; what waits there can be counted without answering it.
+pub(crate) struct Address(StdListener);
+
+impl Address {
+    /// Listens on a free port.
+    pub(crate) fn new() -> io::Result<Self> {
+        let listener = StdListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        Ok(Self(listener))
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub(crate) fn url(&self) -> io::Result<String> {
+        Ok(format!("http://{}", self.0.local_addr()?))
+    }
+
+    /// Whether somebody has connected since it was last asked.
+    pub(crate) fn was_reached(&self) -> bool {
+        self.0.accept().is_ok()
+    }
+
+    /// Answers requests until the future is dropped.
+    pub(crate) async fn serve(&self) -> io::Result<()> {
+        let listener = TcpListener::from_std(self.0.try_clone()?)?;
+        loop {
+            let (stream, _) = listener.accept().await?;
+            tokio::spawn(answer(stream));
+        }
+    }
+}
+
+/// One request for each connection. What cannot be read is not answered.
+async fn answer(mut stream: TcpStream) -> io::Result<()> {
+    let mut request = Vec::new();
+    let mut chunk = vec![0; 8 << 10];
+    let end = loop {
+        if let Some(end) = complete(&request) {
+            break end;
+        }
+        let read = stream.read(&mut chunk).await?;
+        if read == 0 || request.len() > MAX_REQUEST {
+            return Ok(());
+        }
+        request.extend_from_slice(chunk.get(..read).unwrap_or_default());
+    };
+    let head = String::from_utf8_lossy(request.get(..end).unwrap_or_default()).into_owned();
+    let body = request.get(end..).unwrap_or_default();
+    let (status, body) = reply(&head, body);
+    let mut response = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    response.extend(body);
+    stream.write_all(&response).await?;
+    stream.shutdown().await
+}
+
+/// Where the body begins, once the whole request is there.
+fn complete(request: &[u8]) -> Option<usize> {
+    let end = request.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(request.get(..end)?).to_ascii_lowercase();
+    if head.contains("transfer-encoding: chunked") {
+        return request.ends_with(b"0\r\n\r\n").then_some(end);
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or_default();
+    (request.len() >= end.checked_add(length)?).then_some(end)
+}
+
+fn reply(head: &str, body: &[u8]) -> (&'static str, Vec<u8>) {
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    match path {
+        "/hello" => ("200 OK", "hello ☃".into()),
+        "/echo" if head.to_ascii_lowercase().contains("transfer-encoding: chunked") => {
+            ("200 OK", unchunked(body))
+        }
+        "/echo" => ("200 OK", body.to_vec()),
+        "/large" => ("200 OK", vec![b'x'; LARGE]),
+        "/secret" if head.contains(SECRET) => ("200 OK", "joined".into()),
+        "/secret" => ("200 OK", "not joined".into()),
+        _ => ("404 Not Found", "absent".into()),
+    }
+}
+
+fn unchunked(mut body: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    while let Some(end) = body.windows(2).position(|two| two == b"\r\n") {
+        let size = String::from_utf8_lossy(body.get(..end).unwrap_or_default()).into_owned();
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or_default();
+        let Some(chunk) = body.get(end + 2..).and_then(|rest| rest.get(..size)) else { break };
+        whole.extend_from_slice(chunk);
+        body = body.get(end + 2 + size + 2..).unwrap_or_default();
+        if size == 0 {
+            break;
+        }
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_complete_with_its_whole_body() {
+        let head = b"POST /echo HTTP/1.1\r\nContent-Length: 4\r\n\r\n".to_vec();
+        assert_eq!(complete(&head), None);
+        let whole = [head.as_slice(), b"ping"].concat();
+        assert_eq!(complete(&whole), Some(head.len()));
+        assert_eq!(reply("POST /echo HTTP/1.1", b"ping"), ("200 OK", b"ping".to_vec()));
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        assert_eq!(unchunked(b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n"), b"abc");
+        assert_eq!(unchunked(b"ff\r\nab"), b"");
+    }
+}

@@ -1,0 +1,250 @@
+//! Runs the suite on a component.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_policy::{
+    Access, Asked, Budget, Caps, Grants, GuestPath, HostRule, Level, Limits, LimitsRequest, Mount,
+    Permission, Rights, SecretName, ToolAsk, ToolName,
+};
+use belljar_sandbox::http::Secret;
+use belljar_sandbox::{
+    DescribeError, Hints, Jar, JarSpec, JarTool, Progress, ProgressSink, Sandbox, SecretStore,
+    ToolInfo, Wasm,
+};
+use secrecy::SecretString;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::cases::{self, Call, Case, Workspace};
+use crate::expect::{self, Seen};
+use crate::peer::SECRET;
+use crate::stage::Stage;
+use crate::described;
+
+/// The result of one case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The subject: `files`, `http`, ...
+    pub group: String,
+    /// The claim.
+    pub case: String,
+    /// Whether it holds.
+    pub result: CaseResult,
+}
+
+/// Whether a claim holds for a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CaseResult {
+    /// It holds.
+    Pass,
+    /// It does not; the text says why. Foreign text: escape it before a person sees it.
+    Fail(String),
+    /// The component has no tool to try it with; the text is its reason, foreign too.
+    NotOffered(String),
+}
+
+/// Why the suite was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ConformanceError {
+    /// The component does not say what it offers.
+    #[error("the component cannot be described")]
+    Describe(#[from] DescribeError),
+    /// The suite's own hosts or directories failed.
+    #[error("the suite's stage failed")]
+    Stage(#[from] io::Error),
+    /// The suite itself is at fault.
+    #[error("the suite is not usable: {0}")]
+    Suite(String),
+}
+
+/// Runs every case on a component, one after another.
+///
+/// # Errors
+///
+/// When the component does not load or describe itself, or the stage fails; a failing case is a
+/// [`Verdict`].
+pub async fn run(
+    sandbox: &Sandbox,
+    wasm: &Wasm,
+    stage: &Stage,
+) -> Result<Vec<Verdict>, ConformanceError> {
+    let infos = sandbox.describe(wasm).await?;
+    let cases = async {
+        let mut verdicts = Vec::new();
+        for group in cases::all().map_err(ConformanceError::Suite)? {
+            for case in group.cases {
+                let scene = Scene { sandbox, wasm, stage, infos: &infos, case: &case };
+                let result = scene.play(verdicts.len()).await?;
+                let group = group.group.clone();
+                verdicts.push(Verdict { group, case: case.name.clone(), result });
+            }
+        }
+        Ok(verdicts)
+    };
+    tokio::select! {
+        verdicts = cases => verdicts,
+        ended = stage.peer.serve() => {
+            ended?;
+            Err(ConformanceError::Suite("its host stopped answering".to_owned()))
+        }
+    }
+}
+
+/// One case on one component.
+struct Scene<'a> {
+    sandbox: &'a Sandbox,
+    wasm: &'a Wasm,
+    stage: &'a Stage,
+    infos: &'a [ToolInfo],
+    case: &'a Case,
+}
+
+impl Scene<'_> {
+    async fn play(&self, number: usize) -> Result<CaseResult, ConformanceError> {
+        if let Some(reason) = described::missing(self.case, self.infos) {
+            return Ok(CaseResult::NotOffered(reason));
+        }
+        let workspace = self.stage.workspace(number)?;
+        let seen = Seen::default();
+        let jars = (0..self.case.together).map(|_| self.calls(&workspace, &seen));
+        let mut faults = described::faults(self.case, self.infos);
+        for fault in futures::future::join_all(jars).await {
+            faults.extend(fault?);
+        }
+        faults.extend(self.changed(&workspace));
+        if self.stage.stranger.was_reached() {
+            faults.push("a host that was not granted was reached".to_owned());
+        }
+        Ok(match faults.is_empty() {
+            true => CaseResult::Pass,
+            false => CaseResult::Fail(faults.join("; ")),
+        })
+    }
+
+    /// The first fault of the calls in one jar.
+    async fn calls(
+        &self,
+        workspace: &Path,
+        seen: &Seen,
+    ) -> Result<Option<String>, ConformanceError> {
+        let (jar, rights) = self.jar(workspace)?;
+        let mut fault = None;
+        for call in &self.case.calls {
+            let name = call.alias.as_deref().unwrap_or(&call.tool);
+            let permit = rights.tool(name).map_err(|denied| suite(&denied))?;
+            let arguments = self.arguments(call)?.to_string();
+            let reports: Arc<Mutex<Vec<Progress>>> = Arc::default();
+            let sink: ProgressSink = Arc::new({
+                let reports = reports.clone();
+                move |report| {
+                    reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+                }
+            });
+            let result = jar.call_with_progress(permit, &arguments, Some(sink)).await;
+            let reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(why) = expect::fault(&call.expect, &result, &reports, seen) {
+                fault = Some(format!("`{name}`: {why}"));
+                break;
+            }
+        }
+        // What has not ended is a fault of the host, which its own tests look for.
+        let _ = jar.close().await;
+        Ok(fault)
+    }
+
+    fn jar(&self, workspace: &Path) -> Result<(Jar, Rights), ConformanceError> {
+        let called = self.case.calls.iter().filter_map(|call| call.alias.as_deref());
+        let aliases = called.map(|name| {
+            let name = ToolName::new(name).map_err(|error| suite(&error))?;
+            Ok((name, Hints::default()))
+        });
+        let mut tools: BTreeMap<ToolName, Hints> =
+            aliases.collect::<Result<_, ConformanceError>>()?;
+        tools.extend(self.infos.iter().map(|info| (info.name.clone(), info.hints)));
+        let rule: HostRule =
+            self.stage.peer.url()?.parse().map_err(|error| suite(&error))?;
+        let secret = SecretName::new("suite").map_err(|error| suite(&error))?;
+        let mut limits = LimitsRequest::default();
+        for (key, value) in &self.case.limits {
+            limits.set(key, *value);
+        }
+        let access = match self.case.access {
+            Workspace::Read => Some(Access::Read),
+            Workspace::ReadWrite => Some(Access::ReadWrite),
+            Workspace::None => None,
+        };
+        let mounts = access.map(|access| Mount {
+            guest: GuestPath::workspace(),
+            host: workspace.to_path_buf(),
+            access,
+        });
+        let grants = Grants {
+            tools: tools.keys().map(|name| (name.clone(), Permission::Allow)).collect(),
+            mounts: mounts.into_iter().collect(),
+            hosts: vec![vec![rule.clone()]],
+            secrets: [secret.clone()].into(),
+            limits: Limits::default().granted(&limits),
+        };
+        let (rights, _) = Rights::effective(&Asked::default(), &grants, None);
+        let mut secrets = SecretStore::default();
+        let value = Secret::new(&SecretString::from(SECRET), vec![rule.clone()], "x-suite", "");
+        secrets.insert(secret.clone(), value.map_err(|error| suite(&error))?);
+        let settings = [("style", "plain"), ("motto", "żółć ☃")];
+        let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let spec = JarSpec {
+            budget: Budget::root(Level::Subagent, Caps::of(&grants.limits)),
+            tools: vec![JarTool {
+                tools,
+                wasm: self.wasm.clone(),
+                ask: ToolAsk {
+                    mounts: Some(Access::ReadWrite),
+                    hosts: vec![rule],
+                    secrets: [secret].into(),
+                    limits: LimitsRequest::default(),
+                },
+                config: Arc::new(settings.into()),
+            }],
+            rights: rights.clone(),
+            secrets,
+            overlays: BTreeMap::new(),
+            cancel: CancellationToken::new(),
+        };
+        let jar = self.sandbox.jar(spec).map_err(|error| suite(&error))?;
+        Ok((jar, rights))
+    }
+
+    /// The arguments of a call, with what stands for something else in them filled in.
+    fn arguments(&self, call: &Call) -> Result<Value, ConformanceError> {
+        let (peer, stranger) = (self.stage.peer.url()?, self.stage.stranger.url()?);
+        let fill = |text: &str| text.replace("{peer}", &peer).replace("{stranger}", &stranger);
+        let mut arguments = call.arguments.clone();
+        for value in arguments.as_object_mut().into_iter().flat_map(|object| object.values_mut()) {
+            if let Value::String(text) = value {
+                *text = fill(text);
+            } else if let (Some(piece), Some(times)) = (value.get("repeat"), value.get("times")) {
+                let times = times.as_u64().and_then(|times| usize::try_from(times).ok());
+                let text = piece.as_str().unwrap_or_default().repeat(times.unwrap_or_default());
+                *value = Value::String(text);
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// The files that are not as the case expects them afterwards.
+    fn changed(&self, workspace: &Path) -> Option<String> {
+        self.case.files.iter().find_map(|(path, wanted)| {
+            let found = std::fs::read_to_string(workspace.join(path)).ok();
+            (found != *wanted).then(|| match found {
+                Some(_) => format!("`{path}` is not as it has to be afterwards"),
+                None => format!("`{path}` is not there afterwards"),
+            })
+        })
+    }
+}
+
+fn suite(error: &dyn std::fmt::Display) -> ConformanceError {
+    ConformanceError::Suite(error.to_string())
+}

@@ -1,0 +1,123 @@
+//! Every language's component, held against the whole suite; the table of the guide is made of it.
+//!
+//! With `BELLJAR_WRITE_DOCS=1` the table in `host/docs/languages.md` is written instead of compared;
+//! `BELLJAR_CONFORMANCE_DIR` names another folder of components, such as those that
+//! `cargo xtask test-guests --all` has just built.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use belljar_conformance::{CaseResult, Stage, Verdict};
+use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
+use flate2::read::DeflateDecoder;
+
+/// The folder of a language's component, and its name in the table.
+const LANGUAGES: &[(&str, &str)] = &[
+    ("rust", "Rust"),
+    ("python", "Python"),
+    ("javascript", "JavaScript"),
+    ("c", "C"),
+    ("cpp", "C++"),
+    ("go", "Go"),
+    ("zig", "Zig"),
+    ("assemblyscript", "AssemblyScript"),
+];
+
+/// The lines around the table in the guide.
+const BEGIN: &str = "<!-- made by host/conformance/tests/languages.rs -->";
+const END: &str = "<!-- end -->";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_language_passes_what_it_offers_and_the_guide_has_the_table() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let folder = std::env::var_os("BELLJAR_CONFORMANCE_DIR")
+        .map_or_else(|| root.join("tests/conformance/components"), PathBuf::from);
+    let (mut results, mut failures) = (BTreeMap::new(), Vec::new());
+    for (name, title) in LANGUAGES {
+        let file = folder.join(format!("{name}.wasm.deflate"));
+        let Ok(packed) = std::fs::read(&file) else { continue };
+        let mut wasm = Vec::new();
+        DeflateDecoder::new(packed.as_slice()).read_to_end(&mut wasm).unwrap();
+        let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();
+        let stage = Stage::new().unwrap();
+        let verdicts =
+            belljar_conformance::run(&sandbox, &Wasm::new(wasm), &stage).await.unwrap_or_else(
+                |error| panic!("{name}: {error}: {:?}", std::error::Error::source(&error)),
+            );
+        for verdict in &verdicts {
+            if let CaseResult::Fail(why) = &verdict.result {
+                failures.push(format!("{name}: {}: {}: {why}", verdict.group, verdict.case));
+            }
+        }
+        println!("{name}: {} cases", verdicts.len());
+        results.insert(*title, verdicts);
+    }
+    assert!(failures.is_empty(), "{} faults:\n{}", failures.len(), failures.join("\n"));
+    compare(&root.join("host/docs/languages.md"), &table(&results));
+}
+
+/// The table: subjects below one another, languages beside one another.
+fn table(results: &BTreeMap<&str, Vec<Verdict>>) -> String {
+    let columns: Vec<(&str, &Vec<Verdict>)> = LANGUAGES
+        .iter()
+        .filter_map(|(_, title)| Some((*title, results.get(title)?)))
+        .collect();
+    let mut groups: Vec<&str> = Vec::new();
+    for verdict in columns.iter().flat_map(|(_, verdicts)| verdicts.iter()) {
+        if !groups.contains(&verdict.group.as_str()) {
+            groups.push(&verdict.group);
+        }
+    }
+    let mut text = String::new();
+    let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+    writeln!(text, "| | {} |", titles.join(" | ")).unwrap();
+    writeln!(text, "| --- |{}", " --- |".repeat(titles.len())).unwrap();
+    for group in &groups {
+        let cells: Vec<String> =
+            columns.iter().map(|(_, verdicts)| cell(verdicts, group)).collect();
+        writeln!(text, "| {group} | {} |", cells.join(" | ")).unwrap();
+    }
+    let mut notes = String::new();
+    for (title, verdicts) in &columns {
+        for verdict in *verdicts {
+            if let CaseResult::NotOffered(reason) = &verdict.result {
+                writeln!(notes, "- {title}: *{}* is not possible: {reason}.", verdict.case).unwrap();
+            }
+        }
+    }
+    let cases = columns.first().map_or(0, |(_, verdicts)| verdicts.len());
+    writeln!(text, "\nEach passes what it can offer of {cases} cases.").unwrap();
+    if !notes.is_empty() {
+        writeln!(text, "\n{}", notes.trim_end()).unwrap();
+    }
+    text
+}
+
+fn cell(verdicts: &[Verdict], group: &str) -> String {
+    let of_group: Vec<_> = verdicts.iter().filter(|verdict| verdict.group == group).collect();
+    let passed = of_group.iter().filter(|verdict| verdict.result == CaseResult::Pass).count();
+    match passed == of_group.len() {
+        true => format!("pass ({passed})"),
+        false => format!("{passed} of {}", of_group.len()),
+    }
+}
+
+fn compare(page: &Path, table: &str) {
+    let text = std::fs::read_to_string(page).unwrap();
+    let (before, rest) = text.split_once(BEGIN).expect("the page has no table");
+    let (found, after) = rest.split_once(END).expect("the page has no end of its table");
+    let made = format!("\n\n{table}\n");
+    if std::env::var_os("BELLJAR_WRITE_DOCS").is_some() {
+        std::fs::write(page, format!("{before}{BEGIN}{made}{END}{after}")).unwrap();
+        return;
+    }
+    assert!(
+        found == made,
+        "`{}` shows other results: run this test with BELLJAR_WRITE_DOCS=1",
+        page.display()
+    );
+}
