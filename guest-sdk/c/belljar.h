@@ -114,7 +114,11 @@ typedef struct {
 #define BJ_PLAIN_TOOL(name, text, hints) { #name, text, (uint8_t)(hints), bj_no_fields, 0, name }
 #define BJ_TOOLS(...) \
     static const bj_tool bj_tools[] = { __VA_ARGS__ }; \
-    BJ_EXPORTS(bj_tools, sizeof(bj_tools) / sizeof(bj_tools[0]))
+    static void *bj_describe_all(void) { return bj_describe(bj_tools, sizeof bj_tools / sizeof bj_tools[0]); } \
+    static bj_output *bj_run_one(const char *name, const char *json, size_t length) { \
+        return bj_run(bj_tools, sizeof bj_tools / sizeof bj_tools[0], name, json, length); \
+    } \
+    BJ_EXPORTS(bj_describe_all, bj_run_one)
 
 static const bj_field bj_no_fields[] BJ_UNUSED = { BJ_END };
 
@@ -497,7 +501,7 @@ static bool bj_read_number(bj_reader *in, double *value) {
     return true;
 }
 
-static bool bj_read_strings(bj_reader *in, bj_strings *into) {
+BJ_UNUSED static bool bj_read_strings(bj_reader *in, bj_strings *into) {
     size_t room = 0;
     into->count = 0;
     into->items = NULL;
@@ -568,7 +572,7 @@ static bj_output *bj_read_value(bj_reader *in, const bj_field *field, void *args
 }
 
 /* Reads the arguments of a call into a struct; an error, or NULL. */
-static bj_output *bj_read_arguments(const char *json, size_t length, const bj_field *fields, void *args) {
+BJ_UNUSED static bj_output *bj_read_arguments(const char *json, size_t length, const bj_field *fields, void *args) {
     /* Behind the text stands a NUL, for the functions of <stdlib.h> that read numbers. */
     bj_reader in = { json, json + length };
     uint64_t seen = 0;
@@ -606,7 +610,7 @@ static bj_output *bj_read_arguments(const char *json, size_t length, const bj_fi
     return NULL;
 }
 
-static const char *bj_schema(const bj_field *fields) {
+BJ_UNUSED static const char *bj_schema(const bj_field *fields) {
     static const char *const types[] = { "", "string", "integer", "number", "boolean", "array" };
     bj_text_buffer out = { NULL, 0, 0 }, required = { NULL, 0, 0 };
     bj_put(&out, "{\"type\":\"object\",\"properties\":{");
@@ -793,29 +797,38 @@ BJ_UNUSED static bj_output *bj_http(const char *method, const char *url, const c
 
 /* ---- The component's exports ------------------------------------------------------------------ */
 
-static void *bj_describe(const bj_tool *tools, size_t count) {
-    typedef struct {
-        bj_bytes name, description, schema;
-        uint8_t hints;
-    } definition;
-    definition *list = (definition *)bj_alloc(count * sizeof(definition));
-    memset(list, 0, count * sizeof(definition));
-    for (size_t at = 0; at < count; at++) {
-        const char *texts[] = { tools[at].name, tools[at].description, bj_schema(tools[at].fields) };
-        bj_bytes *into[] = { &list[at].name, &list[at].description, &list[at].schema };
-        for (int text = 0; text < 3; text++) {
-            into[text]->data = texts[text];
-            into[text]->length = strlen(texts[text]);
-        }
-        list[at].hints = tools[at].hints;
-    }
+/* A tool as the contract has it. */
+typedef struct {
+    bj_bytes name, description, schema;
+    uint8_t hints;
+} bj_definition;
+
+static bj_bytes bj_bytes_of(const char *text) {
+    bj_bytes bytes = { text, strlen(text) };
+    return bytes;
+}
+
+static void *bj_definitions(bj_definition *list, size_t count) {
     bj_bytes *result = (bj_bytes *)bj_alloc(sizeof *result);
     result->data = list;
     result->length = count;
     return result;
 }
 
-static bj_output *bj_run(const bj_tool *tools, size_t count, const char *name, const char *json, size_t length) {
+BJ_UNUSED static void *bj_describe(const bj_tool *tools, size_t count) {
+    bj_definition *list = (bj_definition *)bj_alloc(count * sizeof(bj_definition));
+    memset(list, 0, count * sizeof(bj_definition));
+    for (size_t at = 0; at < count; at++) {
+        list[at].name = bj_bytes_of(tools[at].name);
+        list[at].description = bj_bytes_of(tools[at].description);
+        list[at].schema = bj_bytes_of(bj_schema(tools[at].fields));
+        list[at].hints = tools[at].hints;
+    }
+    return bj_definitions(list, count);
+}
+
+BJ_UNUSED static bj_output *bj_run(const bj_tool *tools, size_t count, const char *name, const char *json,
+                                   size_t length) {
     for (size_t at = 0; at < count; at++) {
         if (strcmp(tools[at].name, name) != 0) continue;
         void *args = bj_alloc(tools[at].size + 1);
@@ -826,13 +839,13 @@ static bj_output *bj_run(const bj_tool *tools, size_t count, const char *name, c
     return bj_error(BJ_NOT_FOUND, bj_format("this component has no tool `%s`", name));
 }
 
-static void *bj_invoke(const bj_tool *tools, size_t count, const char *name, size_t name_length,
-                       const char *json, size_t length) {
+static void *bj_invoke(bj_output *(*run)(const char *, const char *, size_t), const char *name,
+                       size_t name_length, const char *json, size_t length) {
     /* Fails where the tool has no workspace; then no file is found. */
     (void)!chdir("/workspace");
     name = bj_taken(name, name_length);
     json = bj_taken(json, length);
-    bj_output *output = bj_run(tools, count, name, json, length);
+    bj_output *output = run(name, json, length);
     fflush(stdout);
     fflush(stderr);
     struct answer {
@@ -852,8 +865,7 @@ static void *bj_invoke(const bj_tool *tools, size_t count, const char *name, siz
     answer->is_error = output->is_error;
     if (output->is_error) {
         answer->value.error.kind = (uint8_t)output->kind;
-        answer->value.error.message.data = output->message;
-        answer->value.error.message.length = strlen(output->message);
+        answer->value.error.message = bj_bytes_of(output->message);
     } else {
         answer->value.ok.parts = output->parts;
         answer->value.ok.count = output->count;
@@ -863,21 +875,25 @@ static void *bj_invoke(const bj_tool *tools, size_t count, const char *name, siz
 
 #define BJ_NAME(function) "belljar:tool/tools@" BJ_CONTRACT "#" function
 #define BJ_EXPORT(name) __attribute__((export_name(name)))
-#define BJ_EXPORTS(tools, count) \
+/* Exports two functions: one that gives the definitions, one that runs a tool. */
+#define BJ_EXPORTS(describe, run) \
     BJ_EXPORT(BJ_NAME("describe")) void *bj_export_describe(void); \
-    void *bj_export_describe(void) { return bj_describe(tools, count); } \
+    void *bj_export_describe(void) { return describe(); } \
     BJ_EXPORT("cabi_post_" BJ_NAME("describe")) void bj_post_describe(void *result); \
     void bj_post_describe(void *result) { (void)result; bj_free_all(); } \
     BJ_EXPORT(BJ_NAME("invoke")) \
     void *bj_export_invoke(const char *, size_t, const char *, size_t); \
     void *bj_export_invoke(const char *name, size_t name_length, const char *json, size_t length) { \
-        return bj_invoke(tools, count, name, name_length, json, length); \
+        return bj_invoke(run, name, name_length, json, length); \
     } \
     BJ_EXPORT("cabi_post_" BJ_NAME("invoke")) void bj_post_invoke(void *result); \
     void bj_post_invoke(void *result) { (void)result; bj_free_all(); } \
-    _Static_assert(sizeof(bj_part) == 28, "the layout of the contract's parts")
+    struct bj_semicolon
 
 #ifdef __cplusplus
+static_assert(sizeof(bj_part) == 28 && sizeof(bj_definition) == 28, "the layout of the contract's records");
 }
+#else
+_Static_assert(sizeof(bj_part) == 28 && sizeof(bj_definition) == 28, "the layout of the contract's records");
 #endif
 #endif

@@ -54,7 +54,8 @@ fn outcome(expect: &Expect, result: &CallResult) -> Option<String> {
     };
     if let Some(wanted) = &expect.parts {
         let found: Vec<Value> = parts.iter().map(shown).collect();
-        return (found != *wanted).then(|| differs(&Value::from(found), &Value::from(wanted.clone())));
+        return (found != *wanted)
+            .then(|| differs(&Value::from(found), &Value::from(wanted.clone())));
     }
     let only = match &parts[..] {
         [only] => only,
@@ -106,8 +107,10 @@ fn log_fault(wanted: &Logs, result: &CallResult) -> Option<String> {
         let (kept, dropped) = (receipt.logs.len(), receipt.logs_dropped);
         return Some(format!("{kept} lines were kept and {dropped} dropped"));
     }
-    let other =
-        receipt.logs.iter().find(|line| line.level != wanted.level || line.message != wanted.message)?;
+    let other = receipt
+        .logs
+        .iter()
+        .find(|line| line.level != wanted.level || line.message != wanted.message)?;
     Some(format!("a line is `{}: {}`", clipped(&other.level), clipped(&other.message)))
 }
 
@@ -185,8 +188,7 @@ fn same(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len()
-                && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
         }
         (a, b) => a == b,
     }
@@ -225,7 +227,8 @@ mod tests {
     #[test]
     fn numbers_and_the_order_of_keys_are_compared_as_json_has_them() {
         assert!(same(&json!({ "a": 3.0, "b": [1] }), &json!({ "b": [1.0], "a": 3 })));
-        for (a, b) in [(json!(3), json!(3.5)), (json!({"a": 1}), json!({})), (json!("3"), json!(3))] {
+        for (a, b) in [(json!(3), json!(3.5)), (json!({"a": 1}), json!({})), (json!("3"), json!(3))]
+        {
             assert!(!same(&a, &b), "{a} {b}");
         }
     }

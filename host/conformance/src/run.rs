@@ -19,10 +19,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::cases::{self, Call, Case, Workspace};
+use crate::described;
 use crate::expect::{self, Seen};
 use crate::peer::SECRET;
 use crate::stage::Stage;
-use crate::described;
 
 /// The result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,8 +164,7 @@ impl Scene<'_> {
         let mut tools: BTreeMap<ToolName, Hints> =
             aliases.collect::<Result<_, ConformanceError>>()?;
         tools.extend(self.infos.iter().map(|info| (info.name.clone(), info.hints)));
-        let rule: HostRule =
-            self.stage.peer.url()?.parse().map_err(|error| suite(&error))?;
+        let rule: HostRule = self.stage.peer.url()?.parse().map_err(|error| suite(&error))?;
         let secret = SecretName::new("suite").map_err(|error| suite(&error))?;
         let mut limits = LimitsRequest::default();
         for (key, value) in &self.case.limits {

@@ -62,10 +62,8 @@ async fn every_language_passes_what_it_offers_and_the_guide_has_the_table() {
 
 /// The table: subjects below one another, languages beside one another.
 fn table(results: &BTreeMap<&str, Vec<Verdict>>) -> String {
-    let columns: Vec<(&str, &Vec<Verdict>)> = LANGUAGES
-        .iter()
-        .filter_map(|(_, title)| Some((*title, results.get(title)?)))
-        .collect();
+    let columns: Vec<(&str, &Vec<Verdict>)> =
+        LANGUAGES.iter().filter_map(|(_, title)| Some((*title, results.get(title)?))).collect();
     let mut groups: Vec<&str> = Vec::new();
     for verdict in columns.iter().flat_map(|(_, verdicts)| verdicts.iter()) {
         if !groups.contains(&verdict.group.as_str()) {
@@ -85,7 +83,8 @@ fn table(results: &BTreeMap<&str, Vec<Verdict>>) -> String {
     for (title, verdicts) in &columns {
         for verdict in *verdicts {
             if let CaseResult::NotOffered(reason) = &verdict.result {
-                writeln!(notes, "- {title}: *{}* is not possible: {reason}.", verdict.case).unwrap();
+                writeln!(notes, "- {title}: *{}* is not possible: {reason}.", verdict.case)
+                    .unwrap();
             }
         }
     }

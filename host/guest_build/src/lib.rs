@@ -1,7 +1,24 @@
-//! Building guests for `wasm32-wasip2`: which toolchain is here, and how cargo is called.
+//! Building guests: which toolchains are here, and how they are called. Rust is built here, for
+//! `wasm32-wasip2`; [`Language`] knows all languages.
 //!
 //! For `belljar tools build` and for `cargo xtask tools`, so that a user's tool and a stock tool are
 //! built the same way.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod assemblyscript;
+mod clang;
+mod component;
+mod found;
+mod go;
+mod javascript;
+mod language;
+mod layout;
+mod python;
+mod zig;
+
+pub use language::{Found, Language};
+pub use layout::{sdk_path, template_path};
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;

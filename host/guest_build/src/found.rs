@@ -1,0 +1,71 @@
+//! Programs of toolchains: where they are, and how they are run.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// Lines of a failed program's output that are shown; the last ones say why.
+const MAX_LINES: usize = 60;
+
+/// A program that answers with its version.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The program and the arguments that come before all others.
+    command: Vec<PathBuf>,
+    /// Its name and version.
+    pub(crate) description: String,
+}
+
+impl Program {
+    /// The first of these commands that runs, asked for its version.
+    pub(crate) fn first(
+        name: &str,
+        candidates: impl IntoIterator<Item = Vec<PathBuf>>,
+        version: &[&str],
+    ) -> Option<Program> {
+        candidates.into_iter().find_map(|command| {
+            let (program, before) = command.split_first()?;
+            let done = Command::new(program)
+                .args(before)
+                .args(version)
+                .stderr(Stdio::null())
+                .stdin(Stdio::null())
+                .output()
+                .ok()?;
+            let text = String::from_utf8_lossy(&done.stdout).into_owned();
+            let line = text.lines().next().unwrap_or_default().trim().to_owned();
+            let line = if line.contains(name) { line } else { format!("{name} {line}") };
+            done.status.success().then_some(Program { command, description: line })
+        })
+    }
+
+    /// The command, to be given arguments.
+    pub(crate) fn command(&self) -> Command {
+        let mut command =
+            Command::new(self.command.first().map_or(OsStr::new(""), |one| one.as_os_str()));
+        command.args(self.command.iter().skip(1)).stdin(Stdio::null());
+        command
+    }
+}
+
+/// `NAME` below a project's folder and on the path, in this order.
+pub(crate) fn places(project: Option<&Path>, below: &str, name: &str) -> Vec<Vec<PathBuf>> {
+    let own = project.map(|root| root.join(below).join(name));
+    own.into_iter().chain([PathBuf::from(name)]).map(|path| vec![path]).collect()
+}
+
+/// Runs a command; its output is shown only where it fails, the end of it.
+pub(crate) fn run(mut command: Command) -> Result<()> {
+    let shown = command.get_program().to_string_lossy().into_owned();
+    let done = command.output().with_context(|| format!("failed to start `{shown}`"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let text = [done.stdout, done.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(MAX_LINES);
+    bail!("`{shown}` failed:\n{}", lines.get(from..).unwrap_or_default().join("\n"))
+}

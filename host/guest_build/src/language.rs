@@ -1,0 +1,255 @@
+//! The languages that tools are written in: how a project is known, which toolchain builds it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::found::Program;
+use crate::{Build, Toolchain, assemblyscript, clang, go, javascript, python, zig};
+
+/// A language that `belljar tools new` has a template and an SDK for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Language {
+    /// Rust, for `wasm32-wasip2`.
+    Rust,
+    /// CPython, by componentize-py.
+    Python,
+    /// JavaScript or TypeScript on QuickJS, by jco.
+    Javascript,
+    /// C, by clang.
+    C,
+    /// C++, by clang.
+    Cpp,
+    /// Go, for `wasip1`.
+    Go,
+    /// Zig, for `wasm32-wasi`.
+    Zig,
+    /// AssemblyScript, by asc.
+    Assemblyscript,
+}
+
+/// A toolchain that is there.
+#[derive(Debug)]
+pub struct Found {
+    /// One line for people: its name and version.
+    pub description: String,
+    /// Whether the same sources and toolchain give the same bytes in any directory; if not, why.
+    pub reproducible: Result<(), &'static str>,
+}
+
+impl Language {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: &[Language] = &[
+        Language::Rust,
+        Language::Python,
+        Language::Javascript,
+        Language::C,
+        Language::Cpp,
+        Language::Go,
+        Language::Zig,
+        Language::Assemblyscript,
+    ];
+
+    /// The word for it in commands and folders.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Language::Rust => "rust",
+            Language::Python => "python",
+            Language::Javascript => "javascript",
+            Language::C => "c",
+            Language::Cpp => "cpp",
+            Language::Go => "go",
+            Language::Zig => "zig",
+            Language::Assemblyscript => "assemblyscript",
+        }
+    }
+
+    /// The language of this word; also of `typescript`, `js`, `ts`, `py`, `c++` and `as`.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Language> {
+        let word = match word {
+            "typescript" | "js" | "ts" => "javascript",
+            "py" => "python",
+            "c++" => "cpp",
+            "as" => "assemblyscript",
+            word => word,
+        };
+        Language::ALL.iter().copied().find(|language| language.word() == word)
+    }
+
+    /// The files by any of which a project of this language is known.
+    fn markers(self) -> &'static [&'static str] {
+        match self {
+            Language::Rust => &["Cargo.toml"],
+            Language::Python => &["tool.py"],
+            Language::Javascript => &["tool.ts", "tool.js"],
+            Language::C => &["tool.c"],
+            Language::Cpp => &["tool.cpp"],
+            Language::Go => &["go.mod"],
+            Language::Zig => &["tool.zig"],
+            Language::Assemblyscript => &["assembly/index.ts"],
+        }
+    }
+
+    /// The language of a project, by its files; `None` = it is no project that can be built.
+    #[must_use]
+    pub fn of_project(root: &Path) -> Option<Language> {
+        let has = |language: &Language| {
+            language.markers().iter().any(|marker| root.join(marker).is_file())
+        };
+        Language::ALL.iter().copied().find(has)
+    }
+
+    /// The toolchain for it: below the project's own folder, if one is named, or on the path.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there; the message has a hint with the command that installs it.
+    pub fn toolchain(self, project: Option<&Path>) -> Result<Found> {
+        let of = |program: Program, reproducible| Found {
+            description: program.description,
+            reproducible,
+        };
+        Ok(match self {
+            Language::Rust => {
+                Found { description: Toolchain::detect()?.describe(), reproducible: Ok(()) }
+            }
+            Language::Python => of(
+                python::toolchain(project)?,
+                Err("the component is an image of an interpreter's memory, which differs"),
+            ),
+            Language::Javascript => of(
+                javascript::toolchain(project)?,
+                Err("the component is an image of an engine's memory, which differs"),
+            ),
+            Language::C => of(clang::toolchain(clang::Dialect::C)?, Ok(())),
+            Language::Cpp => of(clang::toolchain(clang::Dialect::Cpp)?, Ok(())),
+            Language::Go => of(go::toolchain(project)?, Ok(())),
+            Language::Zig => of(zig::toolchain(project)?, Ok(())),
+            Language::Assemblyscript => of(assemblyscript::toolchain(project)?, Ok(())),
+        })
+    }
+
+    /// Builds a project into a component and returns its path, below the project's `target`. The
+    /// toolchain's own messages go to stderr.
+    ///
+    /// # Errors
+    ///
+    /// When the toolchain is not there or fails.
+    pub fn build(self, root: &Path) -> Result<PathBuf> {
+        let root =
+            root.canonicalize().with_context(|| format!("failed to open `{}`", root.display()))?;
+        let out = root.join("target");
+        if self == Language::Rust {
+            let build = Build {
+                root: &root,
+                package: None,
+                profile: "release",
+                target_dir: &out,
+                locked: false,
+            };
+            return build.run(&Toolchain::detect()?);
+        }
+        let project = Project::new(&root, &out, self)?;
+        match self {
+            Language::Rust => bail!("Rust is built by cargo"),
+            Language::Python => python::build(&project)?,
+            Language::Javascript => javascript::build(&project)?,
+            Language::C => clang::build(&project, clang::Dialect::C)?,
+            Language::Cpp => clang::build(&project, clang::Dialect::Cpp)?,
+            Language::Go => go::build(&project)?,
+            Language::Zig => zig::build(&project)?,
+            Language::Assemblyscript => assemblyscript::build(&project)?,
+        }
+        Ok(project.component())
+    }
+}
+
+/// A project, laid out as `belljar tools new` does it.
+pub(crate) struct Project<'a> {
+    /// Its folder, absolute.
+    pub(crate) root: &'a Path,
+    /// Where everything goes that can be made again.
+    pub(crate) out: &'a Path,
+    language: Language,
+}
+
+impl<'a> Project<'a> {
+    fn new(root: &'a Path, out: &'a Path, language: Language) -> Result<Self> {
+        let project = Self { root, out, language };
+        for needed in [project.sdk(), project.wit()] {
+            if !needed.is_dir() {
+                bail!(
+                    "`{}` is missing: the project has no SDK\n\
+                     hint: `belljar tools new NAME --lang {}` writes one; copy its `sdk` folder",
+                    needed.display(),
+                    language.word()
+                );
+            }
+        }
+        std::fs::create_dir_all(out)
+            .with_context(|| format!("failed to create `{}`", out.display()))?;
+        Ok(project)
+    }
+
+    /// The language's SDK.
+    pub(crate) fn sdk(&self) -> PathBuf {
+        self.root.join("sdk").join(self.language.word())
+    }
+
+    /// The contract, and what the SDK uses of WASI.
+    pub(crate) fn wit(&self) -> PathBuf {
+        self.root.join("sdk/wit")
+    }
+
+    /// The built component.
+    pub(crate) fn component(&self) -> PathBuf {
+        self.out.join("tool.wasm")
+    }
+
+    /// Makes the component of a core module.
+    pub(crate) fn finish(&self, module: &Path) -> Result<()> {
+        let bytes = std::fs::read(module)
+            .with_context(|| format!("failed to read `{}`", module.display()))?;
+        self.write(&crate::component::of_module(bytes, &self.wit())?)
+    }
+
+    /// Writes the component.
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
+        let path = self.component();
+        std::fs::write(&path, bytes)
+            .with_context(|| format!("failed to write `{}`", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_is_found_by_its_word_and_by_its_files() {
+        for language in Language::ALL {
+            assert_eq!(Language::of_word(language.word()), Some(*language));
+            for marker in language.markers() {
+                let root = tempfile::tempdir().unwrap();
+                let file = root.path().join(marker);
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(file, "").unwrap();
+                assert_eq!(Language::of_project(root.path()), Some(*language), "{marker}");
+            }
+        }
+        assert_eq!(Language::of_word("c++"), Some(Language::Cpp));
+        assert_eq!(Language::of_word("cobol"), None);
+        assert_eq!(Language::of_project(tempfile::tempdir().unwrap().path()), None);
+    }
+
+    #[test]
+    fn a_project_without_its_sdk_is_told_where_to_get_it() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("tool.c"), "").unwrap();
+        let error = Language::C.build(root.path()).unwrap_err().to_string();
+        assert!(error.contains("belljar tools new NAME --lang c"), "{error}");
+        assert!(!root.path().join("target").exists());
+    }
+}

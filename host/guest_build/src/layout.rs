@@ -1,0 +1,67 @@
+//! Where the files of `guest-sdk` lie in a project.
+
+use crate::Language;
+
+/// A file of `guest-sdk` in a project: its path below the project's `sdk` folder; `None` = a project
+/// of this language has no use for it. Paths are relative, with `/`.
+#[must_use]
+pub fn sdk_path(language: Language, path: &str) -> Option<String> {
+    if language == Language::Rust {
+        let wanted = ["rust/", "wit/"].iter().any(|folder| path.starts_with(folder));
+        return wanted.then(|| path.to_owned());
+    }
+    if let Some(rest) = path.strip_prefix("wit/deps/") {
+        return Some(format!("wit/deps/{rest}"));
+    }
+    if let Some(rest) = path.strip_prefix("wit/") {
+        return Some(format!("wit/deps/belljar-tool/{rest}"));
+    }
+    if let Some(rest) = path.strip_prefix("wit-sdk/") {
+        return Some(format!("wit/{rest}"));
+    }
+    if let Some(rest) = path.strip_prefix("wit-wasi/") {
+        return rest.ends_with(".wit").then(|| format!("wit/deps/{rest}"));
+    }
+    let folder = path.split('/').next().unwrap_or_default();
+    let own = folder == language.word() || (language == Language::Cpp && folder == "c");
+    let template = path.split('/').nth(1) == Some("template");
+    (own && !template).then(|| path.to_owned())
+}
+
+/// A file of a language's template in a project; `None` = it is no part of it.
+#[must_use]
+pub fn template_path(language: Language, path: &str) -> Option<&str> {
+    let path = match language {
+        Language::Rust => path.strip_prefix("template/")?,
+        language => path.strip_prefix(language.word())?.strip_prefix("/template/")?,
+    };
+    // Under its own name it would hide files of belljar's own repository from git.
+    Some(if path == "gitignore" { ".gitignore" } else { path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_gets_its_languages_sdk_and_the_interfaces() {
+        let python = |path| sdk_path(Language::Python, path);
+        assert_eq!(python("wit/tool.wit").unwrap(), "wit/deps/belljar-tool/tool.wit");
+        assert_eq!(python("wit/deps/config/store.wit").unwrap(), "wit/deps/config/store.wit");
+        assert_eq!(python("wit-sdk/world.wit").unwrap(), "wit/world.wit");
+        assert_eq!(python("wit-wasi/io.wit").unwrap(), "wit/deps/io.wit");
+        assert_eq!(python("python/src/belljar/http.py").unwrap(), "python/src/belljar/http.py");
+        for other in ["c/belljar.h", "rust/src/lib.rs", "python/template/tool.py", "README.md"] {
+            assert_eq!(python(other), None, "{other}");
+        }
+        assert_eq!(sdk_path(Language::Cpp, "c/belljar.h").unwrap(), "c/belljar.h");
+        assert_eq!(sdk_path(Language::Rust, "wit/tool.wit").unwrap(), "wit/tool.wit");
+    }
+
+    #[test]
+    fn a_template_lies_in_the_project_itself() {
+        assert_eq!(template_path(Language::C, "c/template/tool.c"), Some("tool.c"));
+        assert_eq!(template_path(Language::Rust, "template/gitignore"), Some(".gitignore"));
+        assert_eq!(template_path(Language::C, "cpp/template/tool.cpp"), None);
+    }
+}
