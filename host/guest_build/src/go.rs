@@ -21,7 +21,7 @@ pub(crate) fn build(project: &Project<'_>) -> Result<()> {
     let module = project.out.join("core.wasm");
     let mut command = toolchain(Some(project.root))?.command();
     command.args(["build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared"]);
-    command.args(["-ldflags=-s -w -buildid=", "-o"]).arg(&module).arg(".");
+    command.args(["-ldflags=-s -w -buildid= -checklinkname=0", "-o"]).arg(&module).arg(".");
     command.env("GOOS", "wasip1").env("GOARCH", "wasm").env_remove("GOFLAGS");
     command.current_dir(project.root);
     run(command)?;

@@ -2,19 +2,21 @@
 
 use crate::Language;
 
+/// The folder of the contract that the SDKs beside Rust's are written for.
+const CONTRACT: &str = "wit/";
+
 /// A file of `guest-sdk` in a project: its path below the project's `sdk` folder; `None` = a project
 /// of this language has no use for it. Paths are relative, with `/`.
 #[must_use]
 pub fn sdk_path(language: Language, path: &str) -> Option<String> {
     if language == Language::Rust {
-        let wanted = ["rust/", "wit/"].iter().any(|folder| path.starts_with(folder));
-        return wanted.then(|| path.to_owned());
+        let folder = path.split('/').next().unwrap_or_default();
+        let contract = folder == "wit" || folder.starts_with("wit-0.");
+        return (folder == "rust" || contract).then(|| path.to_owned());
     }
-    if let Some(rest) = path.strip_prefix("wit/deps/") {
-        return Some(format!("wit/deps/{rest}"));
-    }
-    if let Some(rest) = path.strip_prefix("wit/") {
-        return Some(format!("wit/deps/belljar-tool/{rest}"));
+    if let Some(rest) = path.strip_prefix(CONTRACT) {
+        let beside = rest.starts_with("deps/");
+        return Some(format!("wit/{}{rest}", if beside { "" } else { "deps/belljar-tool/" }));
     }
     if let Some(rest) = path.strip_prefix("wit-sdk/") {
         return Some(format!("wit/{rest}"));

@@ -39,10 +39,13 @@ pub(crate) enum ToolsCommand {
         #[command(flatten)]
         nobodys: NoTenant,
     },
-    /// Start a tool of your own: a Rust project with the SDK
+    /// Start a tool of your own: a project with the SDK of its language
     New {
         /// Its name: a letter, then letters, digits and `_`
         name: String,
+        /// The language: `rust`, `python`, `javascript`, `c`, `cpp`, `go`, `zig` or `assemblyscript`
+        #[arg(long, value_name = "LANG", default_value = "rust")]
+        lang: String,
         /// Where to put it [default: a directory of that name]
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
@@ -51,6 +54,16 @@ pub(crate) enum ToolsCommand {
     },
     /// Build a tool project into a component
     Build(ToolBuildArgs),
+    /// Hold a conformance component against the suite of cases: for authors of SDKs
+    Test {
+        /// The component
+        component: PathBuf,
+        #[command(flatten)]
+        nobodys: NoTenant,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

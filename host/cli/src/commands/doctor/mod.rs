@@ -22,7 +22,7 @@ use crate::setup::host;
 use crate::setup::walls::{Through, Walls};
 use crate::term::out::{Out, Style};
 use crate::term::table::{self, Table, plain, styled};
-use belljar_guest_build::Toolchain;
+use belljar_guest_build::Language;
 
 /// The tool that the self-test calls.
 const PROBE: &str = "file_read";
@@ -323,13 +323,26 @@ fn probe(sandbox: &Sandbox, directory: std::io::Result<tempfile::TempDir>) -> Re
     }
 }
 
+/// The languages whose toolchains are on the path; what is missing, with the command that gets it.
 fn toolchain() -> Check {
-    match Toolchain::detect() {
-        Ok(toolchain) => check("toolchain", Finding::Good, toolchain.describe()),
-        Err(error) => {
-            let failure = Failure::from(error);
-            let text = "none for tools of your own; everything else works without";
-            Check { details: failure.hints, ..check("toolchain", Finding::Note, text) }
+    let (mut there, mut details) = (Vec::new(), Vec::new());
+    for language in Language::ALL {
+        match language.toolchain(None) {
+            Ok(found) => {
+                there.push(language.word());
+                details.push(format!("{}: {}", language.word(), Shown::new(&found.description)));
+            }
+            Err(error) => {
+                let failure = Failure::from(error);
+                details.push(format!("{}: {}", language.word(), failure.message));
+                details.extend(failure.hints.iter().map(|hint| format!("  hint: {hint}")));
+            }
         }
     }
+    if there.is_empty() {
+        let text = "none for tools of your own; everything else works without";
+        return Check { details, ..check("toolchains", Finding::Note, text) };
+    }
+    let text = format!("tools can be built in {}", there.join(", "));
+    Check { details, ..check("toolchains", Finding::Good, text) }
 }

@@ -7,8 +7,10 @@ mod given;
 pub(crate) mod inspect;
 mod install;
 pub(crate) mod make;
+mod projects;
 pub(crate) mod refused;
 pub(crate) mod single;
+mod test;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -58,14 +60,18 @@ pub(crate) fn run(
             nobodys.refuse("the table is the same for all", "leave it out")?;
             tools_aliases::run(*json, *markdown, out)
         }
-        ToolsCommand::New { name, dir, nobodys } => {
+        ToolsCommand::New { name, lang, dir, nobodys } => {
             nobodys.refuse(
                 "a project is a directory, and nobody's until it is installed",
                 "`belljar tools build DIR --install --tenant NAME` installs it",
             )?;
-            tools_make::new(name, dir.as_deref(), out)
+            projects::new(name, lang, dir.as_deref(), out)
         }
         ToolsCommand::Build(args) => tools_make::build(args, places, out),
+        ToolsCommand::Test { component, nobodys, json } => {
+            nobodys.refuse("the suite is the same for all", "leave it out")?;
+            test::run(component, *json, &places()?, walls, out)
+        }
     }
 }
 

@@ -1,0 +1,27 @@
+// `{{name}}`: counts the words of a text file. Make it yours.
+
+#include "belljar.hpp"
+
+#include <sstream>
+
+struct {{name}}_args {
+    std::string path;
+};
+
+static int count(const std::string& text) {
+    std::istringstream words(text);
+    int found = 0;
+    for (std::string word; words >> word;) found++;
+    return found;
+}
+
+static belljar::result {{name}}(const {{name}}_args& args) {
+    auto text = belljar::read_file(args.path);
+    if (!text) return std::unexpected(text.error());
+    return belljar::text(args.path + ": " + std::to_string(count(*text)) + " words");
+}
+
+BELLJAR_TOOLS(belljar::tool("{{name}}", "Counts the words of a text file.", {{name}})
+                  .read_only()
+                  .idempotent()
+                  .arg("path", &{{name}}_args::path, "The file, relative to the workspace."));

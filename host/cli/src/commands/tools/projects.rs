@@ -1,0 +1,328 @@
+//! `belljar tools new`: a project for a tool of one's own, in any language that has an SDK here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use belljar_guest_build::{Language, sdk_path, template_path};
+use belljar_policy::{Shown, ShownPath as _};
+
+use crate::setup::embedded::SDK;
+use crate::setup::exit::{Exit, Failure};
+use crate::term::out::Out;
+
+/// Writes a project that builds as it is, with the SDK that this belljar was made with.
+pub(crate) fn new(name: &str, lang: &str, dir: Option<&Path>, out: &Out) -> Result<Exit, Failure> {
+    check_name(name)?;
+    let language = language(lang)?;
+    let dir = dir.map_or_else(|| PathBuf::from(name), Path::to_path_buf);
+    // Made here and not found: nothing in it can be somebody's work.
+    fs::create_dir(&dir).map_err(|error| {
+        Failure::new(format!("failed to create `{}`: {error}", dir.shown()))
+            .hint("name a directory that does not exist yet with `--dir`")
+    })?;
+    for (path, bytes) in SDK {
+        if let Some(path) = template_path(language, path) {
+            let text = String::from_utf8_lossy(bytes).replace("{{name}}", name);
+            write(&dir.join(path), text.as_bytes())?;
+        } else if let Some(path) = sdk_path(language, path) {
+            write(&dir.join("sdk").join(path), bytes)?;
+        }
+    }
+    out.line(format_args!("wrote the tool `{name}` to {}", dir.shown()));
+    if let Err(missing) = language.toolchain(Some(&dir)) {
+        let missing = Failure::from(missing);
+        out.note(Shown::new(&missing.message));
+        for hint in &missing.hints {
+            out.note(format_args!("hint: {}", Shown::new(hint)));
+        }
+    }
+    out.note(format_args!("next: `belljar tools build {}`", dir.shown()));
+    Ok(Exit::Completed)
+}
+
+/// How a language's SDK offers a tool, for a component that offers none.
+pub(super) fn publishing(language: Language) -> &'static str {
+    match language {
+        Language::Rust => "publish a function with `belljar_guest::tools!`",
+        Language::Python => "offer a function with `@tool`",
+        Language::Javascript => "write `export { tools } from \"belljar-tool\"`",
+        Language::C => "offer functions with `BJ_TOOLS`",
+        Language::Cpp => "offer functions with `BELLJAR_TOOLS`",
+        Language::Go => "offer functions with `belljar.Offer`",
+        Language::Zig => "offer functions with `belljar.tools`",
+        Language::Assemblyscript => "export the functions of `sdk/assemblyscript/exports`",
+    }
+}
+
+/// The language of a word; its template has to be in this build.
+fn language(word: &str) -> Result<Language, Failure> {
+    let offered: Vec<&str> = Language::ALL
+        .iter()
+        .filter(|language| SDK.iter().any(|(path, _)| template_path(**language, path).is_some()))
+        .map(|language| language.word())
+        .collect();
+    Language::of_word(word).filter(|language| offered.contains(&language.word())).ok_or_else(|| {
+        Failure::usage(format!("there is no SDK for `{}`", Shown::clipped(word, 40)))
+            .hint(format!("the languages are {}", offered.join(", ")))
+    })
+}
+
+fn write(to: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written =
+        to.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(to, bytes));
+    written.map_err(|error| Failure::new(format!("failed to write `{}`: {error}", to.shown())))
+}
+
+/// Words that no function can be called in one of the languages.
+const KEYWORDS: &[&str] = &[
+    "abstract",
+    "and",
+    "anytype",
+    "as",
+    "assert",
+    "async",
+    "await",
+    "become",
+    "bool",
+    "box",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "comptime",
+    "const",
+    "continue",
+    "crate",
+    "def",
+    "default",
+    "defer",
+    "del",
+    "delete",
+    "do",
+    "double",
+    "dyn",
+    "elif",
+    "else",
+    "enum",
+    "except",
+    "export",
+    "extends",
+    "extern",
+    "false",
+    "final",
+    "finally",
+    "float",
+    "fn",
+    "for",
+    "from",
+    "func",
+    "function",
+    "gen",
+    "global",
+    "go",
+    "goto",
+    "if",
+    "impl",
+    "import",
+    "in",
+    "int",
+    "interface",
+    "is",
+    "lambda",
+    "let",
+    "long",
+    "loop",
+    "macro",
+    "main",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "namespace",
+    "new",
+    "none",
+    "nonlocal",
+    "not",
+    "null",
+    "operator",
+    "or",
+    "orelse",
+    "override",
+    "package",
+    "pass",
+    "priv",
+    "private",
+    "protected",
+    "pub",
+    "public",
+    "raise",
+    "range",
+    "ref",
+    "register",
+    "return",
+    "select",
+    "self",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "super",
+    "switch",
+    "template",
+    "test",
+    "this",
+    "throw",
+    "tool",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "typedef",
+    "typeof",
+    "union",
+    "unsafe",
+    "unsigned",
+    "unsized",
+    "use",
+    "using",
+    "var",
+    "virtual",
+    "void",
+    "volatile",
+    "where",
+    "while",
+    "with",
+    "yield",
+];
+
+/// A tool's name is a function here, so it is narrower than what the policy accepts.
+pub(super) fn check_name(name: &str) -> Result<(), Failure> {
+    if KEYWORDS.contains(&name) {
+        return Err(Failure::usage(format!(
+            "`{name}` cannot be the name of a function in every language"
+        ))
+        .hint("choose a name of two words, such as `word_count`"));
+    }
+    if is_name(name) {
+        return Ok(());
+    }
+    let failure = Failure::usage(format!("`{}` is not a tool name", Shown::clipped(name, 80)))
+        .hint("use a lower-case letter, then letters, digits and `_`, at most 64 in all");
+    let meant = name.to_ascii_lowercase().replace(['-', ' ', '.'], "_");
+    let is_meant = is_name(&meant) && !KEYWORDS.contains(&meant.as_str());
+    Err(if is_meant { failure.hint(format!("such as `{meant}`")) } else { failure })
+}
+
+fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_lowercase)
+        && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_')
+        && bytes.len() <= 64
+}
+
+#[cfg(test)]
+mod tests {
+    use belljar_definition::ToolManifest;
+
+    use super::*;
+
+    fn made(lang: &str) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("p");
+        new("word_count", lang, Some(&project), &Out::new(true, false)).unwrap();
+        (dir, project)
+    }
+
+    /// The files below a directory, sorted; the SDK is passed over.
+    fn files(root: &Path, below: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(below).unwrap() {
+            let path = entry.unwrap().path();
+            let relative = path.strip_prefix(root).unwrap().to_path_buf();
+            if path.is_dir() && relative != Path::new("sdk") {
+                files(root, &path, found);
+            } else if path.is_file() {
+                found.push(relative);
+            }
+        }
+        found.sort();
+    }
+
+    #[test]
+    fn a_new_project_of_each_language_has_its_sdk_and_no_placeholder() {
+        for language in Language::ALL {
+            let (_dir, project) = made(language.word());
+            assert_eq!(Language::of_project(&project), Some(*language));
+            let mut found = Vec::new();
+            files(&project, &project, &mut found);
+            for path in [".gitignore", "README.md", "tool.toml"] {
+                assert!(found.iter().any(|file| file == Path::new(path)), "{language:?}: {path}");
+            }
+            for path in found {
+                let text = fs::read_to_string(project.join(&path)).unwrap();
+                assert!(!text.contains("{{"), "{language:?}: {}: {text}", path.display());
+            }
+            assert!(project.join("sdk").join(language.word()).is_dir(), "{language:?}");
+            let contract = match language {
+                Language::Rust => "sdk/wit/tool.wit",
+                _ => "sdk/wit/deps/belljar-tool/tool.wit",
+            };
+            assert!(project.join(contract).is_file(), "{language:?}");
+            let manifest = fs::read_to_string(project.join("tool.toml")).unwrap();
+            assert!(ToolManifest::parse(Path::new("tool.toml"), &manifest).is_ok());
+        }
+    }
+
+    /// With `BELLJAR_WRITE_DOCS=1` the examples are written instead of compared.
+    #[test]
+    fn the_example_of_each_language_is_what_a_new_project_holds() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guest-sdk/examples");
+        for language in Language::ALL.iter().filter(|language| **language != Language::Rust) {
+            let (_dir, project) = made(language.word());
+            let example = examples.join(language.word());
+            let mut found = Vec::new();
+            files(&project, &project, &mut found);
+            found.retain(|path| path != Path::new(".gitignore"));
+            for path in &found {
+                let made = fs::read(project.join(path)).unwrap();
+                if std::env::var_os("BELLJAR_WRITE_DOCS").is_some() {
+                    write(&example.join(path), &made).unwrap();
+                }
+                let kept = fs::read(example.join(path)).unwrap_or_default();
+                assert!(
+                    kept == made,
+                    "`guest-sdk/examples/{}/{}` is another: run this test with BELLJAR_WRITE_DOCS=1",
+                    language.word(),
+                    path.display()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_language_without_an_sdk_is_refused_and_nothing_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().join("p");
+        let refused = new("word_count", "cobol", Some(&project), &Out::new(true, false));
+        assert!(refused.unwrap_err().hints[0].contains("python"));
+        assert!(!project.exists());
+    }
+
+    #[test]
+    fn a_directory_that_is_there_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(new("word_count", "rust", Some(dir.path()), &Out::new(true, false)).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn names_that_are_no_function_are_refused() {
+        for bad in ["", "1a", "a-b", "Abc", "a/b", "../x", "fn", "fn\n", "def", "double", "func"] {
+            assert!(check_name(bad).is_err(), "{bad:?}");
+        }
+        let hints = |name: &str| check_name(name).unwrap_err().hints;
+        assert_eq!(hints("Word-Count")[1], "such as `word_count`");
+        assert_eq!((hints("../x").len(), hints("Fn").len()), (1, 1));
+    }
+}
