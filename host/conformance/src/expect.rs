@@ -213,7 +213,8 @@ fn differs(found: &Value, wanted: &Value) -> String {
     format!("it answered {} and not {}", clipped(&found.to_string()), clipped(&wanted.to_string()))
 }
 
-fn clipped(text: &str) -> String {
+/// A foreign text, cut.
+pub(crate) fn clipped(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),

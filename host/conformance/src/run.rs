@@ -146,7 +146,13 @@ impl Scene<'_> {
             let result = jar.call_with_progress(permit, &arguments, Some(sink)).await;
             let reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(why) = expect::fault(&call.expect, &result, &reports, seen) {
-                fault = Some(format!("`{name}`: {why}"));
+                let said = result.receipt.stderr.trim();
+                let said = if said.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (it said: {})", expect::clipped(said))
+                };
+                fault = Some(format!("`{name}`: {why}{said}"));
                 break;
             }
         }

@@ -23,8 +23,6 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("c", "C"),
     ("cpp", "C++"),
     ("go", "Go"),
-    ("zig", "Zig"),
-    ("assemblyscript", "AssemblyScript"),
 ];
 
 /// The lines around the table in the guide.
@@ -39,7 +37,7 @@ async fn every_language_passes_what_it_offers_and_the_guide_has_the_table() {
     let (mut results, mut failures) = (BTreeMap::new(), Vec::new());
     for (name, title) in LANGUAGES {
         let file = folder.join(format!("{name}.wasm.deflate"));
-        let Ok(packed) = std::fs::read(&file) else { continue };
+        let packed = std::fs::read(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut wasm = Vec::new();
         DeflateDecoder::new(packed.as_slice()).read_to_end(&mut wasm).unwrap();
         let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::found::Program;
-use crate::{Build, Toolchain, assemblyscript, clang, go, javascript, python, zig};
+use crate::{Build, Toolchain, clang, go, javascript, python};
 
 /// A language that `belljar tools new` has a template and an SDK for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,10 +22,6 @@ pub enum Language {
     Cpp,
     /// Go, for `wasip1`.
     Go,
-    /// Zig, for `wasm32-wasi`.
-    Zig,
-    /// AssemblyScript, by asc.
-    Assemblyscript,
 }
 
 /// A toolchain that is there.
@@ -46,8 +42,6 @@ impl Language {
         Language::C,
         Language::Cpp,
         Language::Go,
-        Language::Zig,
-        Language::Assemblyscript,
     ];
 
     /// The word for it in commands and folders.
@@ -60,19 +54,16 @@ impl Language {
             Language::C => "c",
             Language::Cpp => "cpp",
             Language::Go => "go",
-            Language::Zig => "zig",
-            Language::Assemblyscript => "assemblyscript",
         }
     }
 
-    /// The language of this word; also of `typescript`, `js`, `ts`, `py`, `c++` and `as`.
+    /// The language of this word; also of `typescript`, `js`, `ts`, `py` and `c++`.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Language> {
         let word = match word {
             "typescript" | "js" | "ts" => "javascript",
             "py" => "python",
             "c++" => "cpp",
-            "as" => "assemblyscript",
             word => word,
         };
         Language::ALL.iter().copied().find(|language| language.word() == word)
@@ -87,8 +78,6 @@ impl Language {
             Language::C => &["tool.c"],
             Language::Cpp => &["tool.cpp"],
             Language::Go => &["go.mod"],
-            Language::Zig => &["tool.zig"],
-            Language::Assemblyscript => &["assembly/index.ts"],
         }
     }
 
@@ -126,8 +115,6 @@ impl Language {
             Language::C => of(clang::toolchain(clang::Dialect::C)?, Ok(())),
             Language::Cpp => of(clang::toolchain(clang::Dialect::Cpp)?, Ok(())),
             Language::Go => of(go::toolchain(project)?, Ok(())),
-            Language::Zig => of(zig::toolchain(project)?, Ok(())),
-            Language::Assemblyscript => of(assemblyscript::toolchain(project)?, Ok(())),
         })
     }
 
@@ -159,8 +146,6 @@ impl Language {
             Language::C => clang::build(&project, clang::Dialect::C)?,
             Language::Cpp => clang::build(&project, clang::Dialect::Cpp)?,
             Language::Go => go::build(&project)?,
-            Language::Zig => zig::build(&project)?,
-            Language::Assemblyscript => assemblyscript::build(&project)?,
         }
         Ok(project.component())
     }

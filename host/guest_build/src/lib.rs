@@ -6,7 +6,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod assemblyscript;
 mod clang;
 mod component;
 mod found;
@@ -15,7 +14,6 @@ mod javascript;
 mod language;
 mod layout;
 mod python;
-mod zig;
 
 pub use language::{Found, Language};
 pub use layout::{sdk_path, template_path};

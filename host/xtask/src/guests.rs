@@ -6,7 +6,8 @@
 //! dash. Then a new tool project is made with the `belljar` binary, built and called, as a tool
 //! author would.
 //!
-//! `--all` builds every component, changed or not, and tests the shell's sources natively as well:
+//! `--all` builds every component, changed or not, the conformance components of every language whose
+//! toolchain is here among them, and tests the shell's sources natively as well:
 //! some twenty minutes, before a release.
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{hooks, tools};
+use crate::{conformance, hooks, tools};
 use belljar_guest_build::Toolchain;
 
 /// Where the rebuilt components go; read by the test kit.
@@ -40,6 +41,9 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     rebuilt_tools(root, &changed)?;
     rebuilt_hook(root, arguments.all)?;
     rebuilt_probe(root, arguments.all)?;
+    if arguments.all {
+        rebuilt_conformance(root)?;
+    }
     cargo(
         root,
         &["test", "--test", "tool_projects", "--features", "belljar-cli/guest-toolchain"],
@@ -91,6 +95,14 @@ fn rebuilt_probe(root: &Path, all: bool) -> Result<()> {
     };
     let probe = probe.to_string_lossy().into_owned();
     cargo(root, &["test", "--test", "attacks"], &[("BELLJAR_PROBE", probe.as_str())])
+}
+
+/// The conformance suite on the components of every language whose toolchain is here.
+fn rebuilt_conformance(root: &Path) -> Result<()> {
+    let built = conformance::rebuild(root)?;
+    eprintln!("conformance components built anew: {}", built.join(", "));
+    let folder = root.join(conformance::REBUILT).to_string_lossy().into_owned();
+    cargo(root, &["test", "--test", "languages"], &[("BELLJAR_CONFORMANCE_DIR", folder.as_str())])
 }
 
 /// Builds a component anew where that is asked for or its sources changed.

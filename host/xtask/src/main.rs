@@ -3,6 +3,7 @@
 
 mod api;
 mod check;
+mod conformance;
 mod dist;
 mod fuzz;
 mod guests;
@@ -33,6 +34,8 @@ struct Arguments {
 enum Command {
     /// Check formatting, lints, documentation, house rules and the committed components
     Check(check::Arguments),
+    /// Rebuild the components of the conformance suite, one for each language
+    Conformance(conformance::Arguments),
     /// Check the supply chain with cargo-deny; where it is not installed, without it
     Deny {
         /// Ask the database of advisories too, which takes the internet
@@ -83,6 +86,7 @@ fn run(command: Command) -> Result<()> {
     let root = root()?;
     match command {
         Command::Check(arguments) => check::run(&root, &arguments),
+        Command::Conformance(arguments) => conformance::run(&root, &arguments),
         Command::Deny { advisories } => supply::deny(&root, advisories),
         Command::Dist(arguments) => dist::run(&root, &arguments),
         Command::Fuzz(arguments) => fuzz::run(&root, &arguments),

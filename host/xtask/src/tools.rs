@@ -7,7 +7,7 @@ mod sources;
 use anyhow::{Context, Result, bail};
 use belljar_guest_build::{Build, Toolchain};
 use clap::Args;
-use manifest::{Entry, Manifest};
+pub(crate) use manifest::{Entry, Manifest};
 use sha2::{Digest, Sha256};
 pub(crate) use sources::{Crate, SDK, Sources};
 use std::path::{Path, PathBuf};
@@ -163,6 +163,7 @@ fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
     }
     if chosen.len() == all.len() {
         faults.extend(crate::hooks::faults(root, &sources)?);
+        faults.extend(crate::conformance::faults(root)?);
     }
     for name in manifest.names().filter(|name| !all.contains(name)) {
         faults.push(format!("the manifest describes `{name}`, which is not a tool any more"));
@@ -203,6 +204,6 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("failed to read `{}`", path.display()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,7 +1,7 @@
 //! `belljar tools build`: from a project to a component.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use belljar_policy::{Shown, ShownPath as _};
 use belljar_sandbox::Wasm;

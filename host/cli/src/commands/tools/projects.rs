@@ -48,9 +48,7 @@ pub(super) fn publishing(language: Language) -> &'static str {
         Language::Javascript => "write `export { tools } from \"belljar-tool\"`",
         Language::C => "offer functions with `BJ_TOOLS`",
         Language::Cpp => "offer functions with `BELLJAR_TOOLS`",
-        Language::Go => "offer functions with `belljar.Offer`",
-        Language::Zig => "offer functions with `belljar.tools`",
-        Language::Assemblyscript => "export the functions of `sdk/assemblyscript/exports`",
+        Language::Go => "offer functions with `tool.Offer`",
     }
 }
 

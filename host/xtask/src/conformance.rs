@@ -1,0 +1,207 @@
+//! `cargo xtask conformance`: the conformance components of the languages, built from
+//! `tests/conformance/LANGUAGE` the way `belljar tools build` builds a tool.
+//!
+//! They are committed deflated under `tests/conformance/components`, with a manifest that has the
+//! digest of what each was built from.
+#![allow(clippy::print_stderr, reason = "progress of a developer command")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use belljar_guest_build::{Language, sdk_path};
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use sha2::{Digest as _, Sha256};
+use walkdir::WalkDir;
+
+use crate::tools::{Entry, Manifest, hex};
+
+/// Where the tools of each language are, and what they are built to.
+const SOURCES: &str = "tests/conformance";
+const COMPONENTS: &str = "tests/conformance/components";
+
+/// Where the components go that `test-guests --all` builds; the committed ones stay.
+pub(crate) const REBUILT: &str = "target/rebuilt-conformance";
+
+/// Folders that no source lies in.
+const NO_SOURCES: &[&str] = &["target", "template", "node_modules", "__pycache__", "components"];
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Which languages; all whose toolchains are there when none is named
+    #[arg(value_name = "LANGUAGE")]
+    languages: Vec<String>,
+}
+
+pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+    let mut chosen = Vec::new();
+    for word in &arguments.languages {
+        match Language::of_word(word) {
+            Some(language) => chosen.push(language),
+            None => bail!("there is no language `{word}`"),
+        }
+    }
+    let all = chosen.is_empty();
+    let chosen = if all { languages(root) } else { chosen };
+    build(root, &chosen, all, &root.join(COMPONENTS)).map(drop)
+}
+
+/// Builds the languages whose toolchains are there into [`REBUILT`], beside the committed components
+/// of the others; says which were built.
+pub(crate) fn rebuild(root: &Path) -> Result<Vec<&'static str>> {
+    let out = root.join(REBUILT);
+    let committed = root.join(COMPONENTS);
+    fs::create_dir_all(&out).with_context(|| format!("failed to create `{}`", out.display()))?;
+    for language in languages(root) {
+        let name = file_name(language);
+        fs::copy(committed.join(&name), out.join(&name))
+            .with_context(|| format!("failed to copy `{name}`"))?;
+    }
+    build(root, &languages(root), true, &out)
+}
+
+/// The faults of the committed components.
+pub(crate) fn faults(root: &Path) -> Result<Vec<String>> {
+    let directory = root.join(COMPONENTS);
+    let manifest = Manifest::read(&directory)?;
+    let mut faults = Vec::new();
+    for language in languages(root) {
+        let word = language.word();
+        let Some(entry) = manifest.get(word) else {
+            faults.push(format!("the conformance component in {word} has never been built"));
+            continue;
+        };
+        if digest_of_sources(root, language)? != entry.sources {
+            faults.push(format!("the conformance component in {word} is older than its sources"));
+        }
+        let path = directory.join(file_name(language));
+        match fs::read(&path) {
+            Ok(bytes) if hex(&Sha256::digest(&bytes)) == entry.digest => {}
+            Ok(_) => faults.push(format!("`{}` is another file", path.display())),
+            Err(error) => faults.push(format!("`{}`: {error}", path.display())),
+        }
+    }
+    if !faults.is_empty() {
+        faults.push("hint: run `cargo xtask conformance` and commit what it writes".to_owned());
+    }
+    Ok(faults)
+}
+
+/// The languages that have a conformance component.
+fn languages(root: &Path) -> Vec<Language> {
+    let has = |language: &Language| root.join(SOURCES).join(language.word()).is_dir();
+    Language::ALL.iter().copied().filter(has).collect()
+}
+
+fn build(root: &Path, chosen: &[Language], pass: bool, out: &Path) -> Result<Vec<&'static str>> {
+    let mut manifest = Manifest::read_or_empty(out)?;
+    let mut built = Vec::new();
+    for language in chosen {
+        let word = language.word();
+        let toolchain = match language.toolchain(None) {
+            Ok(found) => found.description,
+            Err(error) if pass => {
+                eprintln!("{word} is left out: {error}");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let component = language.build(&lay_out(root, *language)?)?;
+        let wasm = fs::read(&component)
+            .with_context(|| format!("failed to read `{}`", component.display()))?;
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&wasm)?;
+        let packed = encoder.finish()?;
+        eprintln!("{word}: {} KiB, {} KiB deflated", wasm.len() >> 10, packed.len() >> 10);
+        fs::create_dir_all(out).with_context(|| format!("failed to create `{}`", out.display()))?;
+        let path = out.join(file_name(*language));
+        fs::write(&path, &packed)
+            .with_context(|| format!("failed to write `{}`", path.display()))?;
+        let entry = Entry {
+            digest: hex(&Sha256::digest(&packed)),
+            sources: digest_of_sources(root, *language)?,
+            bytes: wasm.len() as u64,
+            toolchain,
+        };
+        manifest.set(word, entry);
+        // Written after each, so that a failure leaves the ones before it consistent.
+        manifest.write(out)?;
+        built.push(word);
+    }
+    Ok(built)
+}
+
+/// A project with the language's tools and SDK, as `belljar tools new` would lay it out.
+fn lay_out(root: &Path, language: Language) -> Result<PathBuf> {
+    let project = root.join("target/conformance").join(language.word());
+    for stale in ["sdk", "node_modules"] {
+        let stale = project.join(stale);
+        if stale.exists() {
+            fs::remove_dir_all(&stale)
+                .with_context(|| format!("failed to empty `{}`", stale.display()))?;
+        }
+    }
+    for (path, bytes) in sources(root, language)? {
+        let to = project.join(path);
+        to.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(&to, bytes))
+            .with_context(|| format!("failed to write `{}`", to.display()))?;
+    }
+    Ok(project)
+}
+
+/// The files of such a project, by their path in it.
+fn sources(root: &Path, language: Language) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    for (path, bytes) in tree(&root.join(SOURCES).join(language.word()))? {
+        files.insert(path, bytes);
+    }
+    for (path, bytes) in tree(&root.join("guest-sdk"))? {
+        if let Some(path) = sdk_path(language, &path) {
+            files.insert(format!("sdk/{path}"), bytes);
+        }
+    }
+    Ok(files)
+}
+
+/// The files below a folder, by their path in it, with `/`.
+fn tree(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let is_source = |entry: &walkdir::DirEntry| {
+        !NO_SOURCES.iter().any(|name| entry.file_name() == std::ffi::OsStr::new(name))
+    };
+    let mut files = Vec::new();
+    for entry in WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(is_source) {
+        let entry = entry.with_context(|| format!("failed to list `{}`", folder.display()))?;
+        if !entry.file_type().is_file() {
+            continue;
+        }
+        let path = entry.path().strip_prefix(folder)?.to_string_lossy().replace('\\', "/");
+        let bytes = fs::read(entry.path())
+            .with_context(|| format!("failed to read `{}`", entry.path().display()))?;
+        files.push((path, bytes));
+    }
+    Ok(files)
+}
+
+/// A digest of all that a component is built from; documentation is no part of it.
+fn digest_of_sources(root: &Path, language: Language) -> Result<String> {
+    let mut digest = Sha256::new();
+    for (path, bytes) in sources(root, language)? {
+        if path.ends_with(".md") {
+            continue;
+        }
+        digest.update((path.len() as u64).to_le_bytes());
+        digest.update(path.as_bytes());
+        digest.update((bytes.len() as u64).to_le_bytes());
+        digest.update(&bytes);
+    }
+    Ok(hex(&digest.finalize()))
+}
+
+fn file_name(language: Language) -> String {
+    format!("{}.wasm.deflate", language.word())
+}
