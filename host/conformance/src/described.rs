@@ -1,4 +1,4 @@
-//! What a component says of its tools, against what a case expects.
+//! The descriptions that a component gives of its tools, against what a case expects.
 
 use belljar_sandbox::ToolInfo;
 use serde_json::Value;

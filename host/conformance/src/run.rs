@@ -76,8 +76,8 @@ pub async fn run(
         let mut verdicts = Vec::new();
         for group in cases::all().map_err(ConformanceError::Suite)? {
             for case in group.cases {
-                let scene = Scene { sandbox, wasm, stage, infos: &infos, case: &case };
-                let result = scene.play(verdicts.len()).await?;
+                let trial = Trial { sandbox, wasm, stage, infos: &infos, case: &case };
+                let result = trial.result(verdicts.len()).await?;
                 let group = group.group.clone();
                 verdicts.push(Verdict { group, case: case.name.clone(), result });
             }
@@ -94,7 +94,7 @@ pub async fn run(
 }
 
 /// One case on one component.
-struct Scene<'a> {
+struct Trial<'a> {
     sandbox: &'a Sandbox,
     wasm: &'a Wasm,
     stage: &'a Stage,
@@ -102,8 +102,8 @@ struct Scene<'a> {
     case: &'a Case,
 }
 
-impl Scene<'_> {
-    async fn play(&self, number: usize) -> Result<CaseResult, ConformanceError> {
+impl Trial<'_> {
+    async fn result(&self, number: usize) -> Result<CaseResult, ConformanceError> {
         if let Some(reason) = described::missing(self.case, self.infos) {
             return Ok(CaseResult::NotOffered(reason));
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::cases;
 use crate::peer::Address;
 
 /// Bytes of `large.txt`.
@@ -26,11 +27,21 @@ impl Stage {
     ///
     /// When either cannot be had.
     pub fn new() -> io::Result<Self> {
-        Ok(Self {
+        let stage = Self {
             directory: tempfile::tempdir()?,
             peer: Address::new()?,
             stranger: Address::new()?,
-        })
+        };
+        let cases: usize =
+            cases::all().map_err(io::Error::other)?.iter().map(|group| group.cases.len()).sum();
+        for number in 0..cases {
+            let workspace = stage.path(number);
+            fs::create_dir_all(workspace.join("notes"))?;
+            // Behind the OS sandbox nobody makes a link.
+            #[cfg(unix)]
+            std::os::unix::fs::symlink("../outside.txt", workspace.join("escape"))?;
+        }
+        Ok(stage)
     }
 
     /// The directory below which all files of the suite lie.
@@ -38,11 +49,9 @@ impl Stage {
         self.directory.path()
     }
 
-    /// The workspace of a case, new.
+    /// The workspace of a case, with its files.
     pub(crate) fn workspace(&self, number: usize) -> io::Result<PathBuf> {
-        let root = self.directory().join(format!("case-{number}"));
-        let workspace = root.join("workspace");
-        fs::create_dir_all(workspace.join("notes"))?;
+        let workspace = self.path(number);
         for (path, text) in [
             ("notes/a.txt", "alpha\n"),
             ("notes/b.txt", "beta\n"),
@@ -52,8 +61,10 @@ impl Stage {
             fs::write(workspace.join(path), text)?;
         }
         fs::write(workspace.join("large.txt"), "x".repeat(LARGE))?;
-        #[cfg(unix)]
-        std::os::unix::fs::symlink("../outside.txt", workspace.join("escape"))?;
         Ok(workspace)
+    }
+
+    fn path(&self, number: usize) -> PathBuf {
+        self.directory().join(format!("case-{number}")).join("workspace")
     }
 }

@@ -22,7 +22,6 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("javascript", "JavaScript"),
     ("c", "C"),
     ("cpp", "C++"),
-    ("go", "Go"),
 ];
 
 /// The lines around the table in the guide.
@@ -36,16 +35,7 @@ async fn every_language_passes_what_it_offers_and_the_guide_has_the_table() {
         .map_or_else(|| root.join("tests/conformance/components"), PathBuf::from);
     let (mut results, mut failures) = (BTreeMap::new(), Vec::new());
     for (name, title) in LANGUAGES {
-        let file = folder.join(format!("{name}.wasm.deflate"));
-        let packed = std::fs::read(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut wasm = Vec::new();
-        DeflateDecoder::new(packed.as_slice()).read_to_end(&mut wasm).unwrap();
-        let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();
-        let stage = Stage::new().unwrap();
-        let verdicts =
-            belljar_conformance::run(&sandbox, &Wasm::new(wasm), &stage).await.unwrap_or_else(
-                |error| panic!("{name}: {error}: {:?}", std::error::Error::source(&error)),
-            );
+        let verdicts = verdicts(name, unpacked(&folder, name)).await;
         for verdict in &verdicts {
             if let CaseResult::Fail(why) = &verdict.result {
                 failures.push(format!("{name}: {}: {}: {why}", verdict.group, verdict.case));
@@ -56,6 +46,48 @@ async fn every_language_passes_what_it_offers_and_the_guide_has_the_table() {
     }
     assert!(failures.is_empty(), "{} faults:\n{}", failures.len(), failures.join("\n"));
     compare(&root.join("host/docs/languages.md"), &table(&results));
+}
+
+/// A conformance component of C, changed in two places: one tool says that it is not possible, another
+/// answers wrongly.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_answer_fails_and_what_is_not_possible_is_told_with_its_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let mut wasm = unpacked(&root.join("tests/conformance/components"), "c");
+    replace(&mut wasm, b"Answers the text.", b"not possible: why");
+    replace(&mut wasm, b"reported", b"repotred");
+    let verdicts = verdicts("changed", wasm).await;
+    let of = |case: &str| &verdicts.iter().find(|verdict| verdict.case == case).unwrap().result;
+    assert_eq!(*of("an empty text is an answer"), CaseResult::NotOffered("why".to_owned()));
+    assert!(
+        matches!(of("progress arrives in order"), CaseResult::Fail(why) if why.contains("repotred"))
+    );
+    // The neighbours pass.
+    assert_eq!(*of("a file is read"), CaseResult::Pass);
+    assert_eq!(*of("each level arrives with its message"), CaseResult::Pass);
+}
+
+fn unpacked(folder: &Path, name: &str) -> Vec<u8> {
+    let packed = std::fs::read(folder.join(format!("{name}.wasm.deflate")));
+    let packed = packed.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut wasm = Vec::new();
+    DeflateDecoder::new(packed.as_slice()).read_to_end(&mut wasm).unwrap();
+    wasm
+}
+
+async fn verdicts(name: &str, wasm: Vec<u8>) -> Vec<Verdict> {
+    let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();
+    let stage = Stage::new().unwrap();
+    let run = belljar_conformance::run(&sandbox, &Wasm::new(wasm), &stage).await;
+    run.unwrap_or_else(|error| panic!("{name}: {error}: {:?}", std::error::Error::source(&error)))
+}
+
+fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
 }
 
 /// The table: subjects below one another, languages beside one another.

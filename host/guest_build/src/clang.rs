@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::found::{Program, run};
-use crate::language::Project;
+use crate::project::Project;
 
 /// Where Debian's `wasi-libc` and `libc++-19-dev-wasm32` put their headers.
 const DEBIAN_HEADERS: &str = "/usr/include/wasm32-wasi";

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::found::{Program, places, run};
-use crate::language::Project;
+use crate::project::Project;
 
 /// The versions that the SDK was tried with.
 const INSTALL: &str = "npm install";

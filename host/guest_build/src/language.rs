@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::found::Program;
-use crate::{Build, Toolchain, clang, go, javascript, python};
+use crate::project::Project;
+use crate::{Build, Toolchain, clang, javascript, python};
 
 /// A language that `belljar tools new` has a template and an SDK for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,8 +21,6 @@ pub enum Language {
     C,
     /// C++, by clang.
     Cpp,
-    /// Go, for `wasip1`.
-    Go,
 }
 
 /// A toolchain that is there.
@@ -35,14 +34,8 @@ pub struct Found {
 
 impl Language {
     /// All of them, in the order in which they are shown.
-    pub const ALL: &[Language] = &[
-        Language::Rust,
-        Language::Python,
-        Language::Javascript,
-        Language::C,
-        Language::Cpp,
-        Language::Go,
-    ];
+    pub const ALL: &[Language] =
+        &[Language::Rust, Language::Python, Language::Javascript, Language::C, Language::Cpp];
 
     /// The word for it in commands and folders.
     #[must_use]
@@ -53,7 +46,6 @@ impl Language {
             Language::Javascript => "javascript",
             Language::C => "c",
             Language::Cpp => "cpp",
-            Language::Go => "go",
         }
     }
 
@@ -77,7 +69,6 @@ impl Language {
             Language::Javascript => &["tool.ts", "tool.js"],
             Language::C => &["tool.c"],
             Language::Cpp => &["tool.cpp"],
-            Language::Go => &["go.mod"],
         }
     }
 
@@ -114,7 +105,6 @@ impl Language {
             ),
             Language::C => of(clang::toolchain(clang::Dialect::C)?, Ok(())),
             Language::Cpp => of(clang::toolchain(clang::Dialect::Cpp)?, Ok(())),
-            Language::Go => of(go::toolchain(project)?, Ok(())),
         })
     }
 
@@ -138,73 +128,15 @@ impl Language {
             };
             return build.run(&Toolchain::detect()?);
         }
-        let project = Project::new(&root, &out, self)?;
+        let project = Project::new(&root, &out, self.word())?;
         match self {
             Language::Rust => bail!("Rust is built by cargo"),
             Language::Python => python::build(&project)?,
             Language::Javascript => javascript::build(&project)?,
             Language::C => clang::build(&project, clang::Dialect::C)?,
             Language::Cpp => clang::build(&project, clang::Dialect::Cpp)?,
-            Language::Go => go::build(&project)?,
         }
         Ok(project.component())
-    }
-}
-
-/// A project, laid out as `belljar tools new` does it.
-pub(crate) struct Project<'a> {
-    /// Its folder, absolute.
-    pub(crate) root: &'a Path,
-    /// Where everything goes that can be made again.
-    pub(crate) out: &'a Path,
-    language: Language,
-}
-
-impl<'a> Project<'a> {
-    fn new(root: &'a Path, out: &'a Path, language: Language) -> Result<Self> {
-        let project = Self { root, out, language };
-        for needed in [project.sdk(), project.wit()] {
-            if !needed.is_dir() {
-                bail!(
-                    "`{}` is missing: the project has no SDK\n\
-                     hint: `belljar tools new NAME --lang {}` writes one; copy its `sdk` folder",
-                    needed.display(),
-                    language.word()
-                );
-            }
-        }
-        std::fs::create_dir_all(out)
-            .with_context(|| format!("failed to create `{}`", out.display()))?;
-        Ok(project)
-    }
-
-    /// The language's SDK.
-    pub(crate) fn sdk(&self) -> PathBuf {
-        self.root.join("sdk").join(self.language.word())
-    }
-
-    /// The contract, and what the SDK uses of WASI.
-    pub(crate) fn wit(&self) -> PathBuf {
-        self.root.join("sdk/wit")
-    }
-
-    /// The built component.
-    pub(crate) fn component(&self) -> PathBuf {
-        self.out.join("tool.wasm")
-    }
-
-    /// Makes the component of a core module.
-    pub(crate) fn finish(&self, module: &Path) -> Result<()> {
-        let bytes = std::fs::read(module)
-            .with_context(|| format!("failed to read `{}`", module.display()))?;
-        self.write(&crate::component::of_module(bytes, &self.wit())?)
-    }
-
-    /// Writes the component.
-    pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
-        let path = self.component();
-        std::fs::write(&path, bytes)
-            .with_context(|| format!("failed to write `{}`", path.display()))
     }
 }
 

@@ -9,10 +9,10 @@
 mod clang;
 mod component;
 mod found;
-mod go;
 mod javascript;
 mod language;
 mod layout;
+mod project;
 mod python;
 
 pub use language::{Found, Language};

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::found::{Program, places, run};
-use crate::language::Project;
+use crate::project::Project;
 
 /// The version that the SDK was tried with.
 const INSTALL: &str = "pip install componentize-py==0.25.1";

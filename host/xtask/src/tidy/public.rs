@@ -20,6 +20,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
             "StageOutcome",
         ],
     ),
+    ("host/conformance", &["ConformanceError"]),
     (
         "host/definition",
         &[

@@ -35,6 +35,9 @@ pub(crate) fn build(
     }
     let toolchain = language.toolchain(Some(dir))?;
     out.note(format_args!("building with {}", Shown::new(&toolchain.description)));
+    if let Err(why) = toolchain.reproducible {
+        out.note(format_args!("each build gives other bytes: {why}"));
+    }
     let built = language.build(dir)?;
     let component = dir.join("tool.wasm");
     copy(&built, &component)?;

@@ -48,7 +48,6 @@ pub(super) fn publishing(language: Language) -> &'static str {
         Language::Javascript => "write `export { tools } from \"belljar-tool\"`",
         Language::C => "offer functions with `BJ_TOOLS`",
         Language::Cpp => "offer functions with `BELLJAR_TOOLS`",
-        Language::Go => "offer functions with `tool.Offer`",
     }
 }
 
@@ -259,7 +258,7 @@ mod tests {
             }
             for path in found {
                 let text = fs::read_to_string(project.join(&path)).unwrap();
-                assert!(!text.contains("{{"), "{language:?}: {}: {text}", path.display());
+                assert!(!text.contains("{{"), "{language:?}: {}: {text}", path.shown());
             }
             assert!(project.join("sdk").join(language.word()).is_dir(), "{language:?}");
             let contract = match language {
@@ -292,7 +291,7 @@ mod tests {
                     kept == made,
                     "`guest-sdk/examples/{}/{}` is another: run this test with BELLJAR_WRITE_DOCS=1",
                     language.word(),
-                    path.display()
+                    path.shown()
                 );
             }
         }

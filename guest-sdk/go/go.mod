@@ -1,3 +1,0 @@
-module belljar.local/tool
-
-go 1.24
