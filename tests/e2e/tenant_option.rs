@@ -63,6 +63,7 @@ const REFUSE: &[&[&str]] = &[
     &["teams", "run", "reds-team", "go"],
     &["tools", "new", "word_count"],
     &["tools", "aliases"],
+    &["tools", "test", "conformance.wasm"],
 ];
 
 /// Commands that are about the server, its keys and tenants, or this installation as a whole.

@@ -273,3 +273,26 @@ fn an_unpinned_tool_is_warned_of_once() {
         assert_eq!(count, 1, "{more:?}: {}", done.stderr);
     }
 }
+
+/// The conformance component in C, deflated.
+const CONFORMANCE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/conformance/components/c.wasm.deflate");
+
+#[test]
+fn the_suite_says_what_a_component_passes_fails_and_does_not_offer() {
+    let (world, probe) = world("");
+    let none = world.run(&["tools", "test", &probe]).exits(0);
+    assert!(none.complains(" 0 pass, 0 fail").stdout.contains("there is no `conf_echo`"));
+    let mut wasm = Vec::new();
+    let packed = std::fs::read(CONFORMANCE).unwrap();
+    flate2::read::DeflateDecoder::new(packed.as_slice()).read_to_end(&mut wasm).unwrap();
+    let whole = world.other("whole/tool.wasm", &wasm);
+    let whole = world.run(&["tools", "test", whole.to_str().unwrap()]).exits(0);
+    whole.complains(" pass, 0 fail, 0 not offered");
+    let at = wasm.windows(8).position(|eight| eight == b"reported").unwrap();
+    wasm[at..at + 8].copy_from_slice(b"rep\x1b[2Jd");
+    let wrong = world.other("wrong/tool.wasm", &wasm);
+    let wrong = world.run(&["tools", "test", wrong.to_str().unwrap()]).exits(1);
+    no_escape(&wrong);
+    assert!(wrong.stdout.lines().any(|line| line.starts_with("fail") && line.contains("progress")));
+}
