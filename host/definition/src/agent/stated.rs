@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use belljar_policy::{Asked, LimitsRequest, Permission, Shown, ToolName, Writes};
 
-use super::builtin_tools::BUILTIN_TOOLS;
+use super::builtin_tools::{BUILTIN_TOOLS, WORKTREE};
 use super::limit_words::{self, MAX_NAME, flat};
 use super::narrowed::delegate_nothing;
 use super::tool_list::ToolList;
@@ -285,9 +285,11 @@ fn widens(node: &Node) -> bool {
     word(node).is_some_and(|word| MODES.contains(&word.as_str()))
 }
 
-/// Tools that change nothing outside the session. Its children get no more than it has.
+/// Tools that change nothing outside the session. Its children get no more than it has. A worktree is
+/// for changes.
 pub(super) fn reading() -> BTreeMap<ToolName, Permission> {
-    let names = READING_TOOLS.into_iter().chain(BUILTIN_TOOLS);
+    let own = BUILTIN_TOOLS.into_iter().filter(|name| *name != WORKTREE);
+    let names = READING_TOOLS.into_iter().chain(own);
     names.filter_map(|name| Some((ToolName::new(name).ok()?, Permission::Allow))).collect()
 }
 

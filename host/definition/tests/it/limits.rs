@@ -328,3 +328,15 @@ proptest! {
         prop_assert!(narrow.not_kept.len() >= wide.not_kept.len());
     }
 }
+
+#[test]
+fn an_agent_that_only_reads_has_no_worktree_whatever_it_names() {
+    for fields in ["readonly: true", "tools: [Read, EnterWorktree]\npermissionMode: plan"] {
+        let asked = with(fields).asked;
+        let worktree = ToolName::new("worktree").unwrap();
+        let grants =
+            Grants { tools: [(worktree.clone(), Permission::Allow)].into(), ..Grants::none() };
+        let (rights, _) = Rights::effective(&asked, &grants, None);
+        assert!(rights.tool(worktree.as_str()).is_err(), "{fields}");
+    }
+}
