@@ -9,7 +9,7 @@ use crate::ToolError;
 #[allow(missing_docs, unreachable_pub, unsafe_code, reason = "generated from store.wit")]
 mod bindings {
     wit_bindgen::generate!({
-        path: "../wit",
+        path: "../wit-0.1",
         inline: "package belljar:sdk; world settings { import wasi:config/store@0.2.0-rc.1; }",
         world: "belljar:sdk/settings",
         generate_all,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-const CONTRACT: &str = include_str!("../../../guest-sdk/wit/tool.wit");
+const CONTRACT: &str = include_str!("../../../guest-sdk/wit-0.1/tool.wit");
 const HOOK_CONTRACT: &str = include_str!("../../../guest-sdk/wit-hook/hook.wit");
 
 /// The rest that a tool in text needs: memory, allocation, the form of an answer.

@@ -201,7 +201,7 @@ mod tests {
         }
         assert!(below(AGENTS, "agents/").count() >= 4);
         assert!(below(AGENTS, "demo/workspace/").count() > 0);
-        for path in ["wit/tool.wit", "rust/Cargo.toml", "rust/src/lib.rs"] {
+        for path in ["wit/tool.wit", "wit-0.1/tool.wit", "rust/Cargo.toml", "rust/src/lib.rs"] {
             assert!(text(SDK, path).is_ok(), "{path}");
         }
     }

@@ -1,7 +1,7 @@
 //! Bindings generated from the contracts, and from the text of `wasi:config`.
 
 wasmtime::component::bindgen!({
-    path: "../../guest-sdk/wit",
+    path: "../../guest-sdk/wit-0.1",
     world: "tool",
     imports: { default: trappable },
     exports: { default: async },

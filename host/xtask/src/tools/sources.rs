@@ -16,7 +16,7 @@ use walkdir::WalkDir;
 
 /// The SDK and the contract that a tool is built with.
 pub(crate) const SDK: &[&str] =
-    &["guest-sdk/rust/Cargo.toml", "guest-sdk/rust/src", "guest-sdk/wit"];
+    &["guest-sdk/rust/Cargo.toml", "guest-sdk/rust/src", "guest-sdk/wit", "guest-sdk/wit-0.1"];
 
 /// One guest: a package of the workspace.
 pub(crate) struct Crate<'c> {
