@@ -34,7 +34,8 @@
 //!
 //! Features, all off by default because a component imports only what its features need:
 //! `config` (the operator's settings, and whether a secret is there), `http` (a blocking
-//! client), `walk` (files below a directory, honouring `.gitignore`).
+//! client), `peers` (calling the agent's other tools; the component then keeps version 0.2 of the
+//! contract instead of 0.1), `walk` (files below a directory, honouring `.gitignore`).
 
 #[allow(missing_docs, unreachable_pub, unsafe_code, reason = "generated from tool.wit")]
 #[doc(hidden)]
@@ -48,6 +49,8 @@ mod error;
 pub mod http;
 pub mod log;
 mod output;
+#[cfg(feature = "peers")]
+pub mod peers;
 pub mod progress;
 mod schema;
 #[cfg(feature = "config")]

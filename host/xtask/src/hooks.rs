@@ -43,6 +43,17 @@ pub(crate) const PROBE: Lone = Lone {
     command: "cargo xtask hostile",
 };
 
+/// The guest that calls other tools as an attack says.
+pub(crate) const CALLER: Lone = Lone {
+    sources: Crate {
+        package: "belljar-prove-caller",
+        folder: "host/prove/guests/caller",
+        sdk: crate::tools::SDK,
+    },
+    committed: "host/prove/prebuilt/caller.wasm",
+    command: "cargo xtask hostile",
+};
+
 impl Lone {
     /// Builds the component and replaces the committed one and its digest.
     pub(crate) fn rebuild(&self, root: &Path) -> Result<()> {
@@ -90,7 +101,7 @@ impl Lone {
 
 /// The faults of the committed components.
 pub(crate) fn faults(root: &Path, sources: &Sources<'_>) -> Result<Vec<String>> {
-    let faults = [HOOK, PROBE].iter().map(|lone| lone.fault(root, sources));
+    let faults = [HOOK, PROBE, CALLER].iter().map(|lone| lone.fault(root, sources));
     Ok(faults.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
