@@ -23,9 +23,9 @@
 //! | `history_compacted` | `turns`, `tokens_before`, `tokens_after` (of the history, estimated), `used`; the summary is in their place from now on. Without it a `warning` says why there is none |
 //! | `step_started` | `step` (from 1), `last` (no tools any more) |
 //! | `text_delta` | `text` |
-//! | `tool_call_started` | `step`, `call_id`, `tool`, `arguments` (cut at 2,000 characters) |
+//! | `tool_call_started` | `step`, `call_id`, `parent` (the id of the call that made it, where a tool did and not the model), `tool`, `arguments` (cut at 2,000 characters) |
 //! | `tool_progress` | `call_id`, `tool`, `done`, `total` (absent where it is not known), `message`: a report of the tool's own, between its start and its end; at most `log_lines` of one call |
-//! | `tool_call_finished` | `step`, `call_id`, `tool`, `ok`, `ending`, `error` (why it is not ok, cut; absent where it is), `fuel`, `micros`, `denials`, `bytes` |
+//! | `tool_call_finished` | `step`, `call_id`, `parent`, `tool`, `ok`, `ending`, `error` (why it is not ok, cut; absent where it is), `fuel`, `micros`, `denials`, `bytes` |
 //! | `team_started` | `id`, `stages` (how many), `workspace`; first event of a team's run. Its agents follow as `team/scout#0`, each with a `run_started` of its own |
 //! | `team_stage_started` | `stage` (from 1), `of`, `agents` (names); they follow as a `subagent_batch_start` with `batch` = `stage-N` |
 //! | `team_stage_finished` | `stage`, `status`, `error` |
@@ -118,6 +118,8 @@ pub enum EventKind {
     ToolCallStarted {
         step: u64,
         call_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
         tool: String,
         arguments: String,
     },
@@ -132,6 +134,8 @@ pub enum EventKind {
     ToolCallFinished {
         step: u64,
         call_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
         tool: String,
         ok: bool,
         ending: String,

@@ -60,13 +60,13 @@ pub use host::Host;
 pub use layers::{Layer, Layers, LayersError, held_in};
 pub use outcome::{
     Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, Status as RunStatus,
-    Usage,
+    Usage, in_tree_order,
 };
 pub use prompt::blocks::ListedAgent;
 pub use prompt::findings::{Finding, FindingSeverity, Findings};
 pub use prompt::{frame, skills};
 pub use replay::journal::{Journal, NoJournal, QueuedChild};
-pub use replay::log::{LoggedResult, PlannedChild, Replay, StepEntry, StepKind};
+pub use replay::log::{LoggedNested, LoggedResult, PlannedChild, Replay, StepEntry, StepKind};
 pub use replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
 pub use rights::delegates::side_by_side;
 pub use rights::model::model_of;

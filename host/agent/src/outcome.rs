@@ -1,6 +1,6 @@
 //! How a subagent ended, with all it did: the one result of a run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -180,8 +180,12 @@ pub struct Attachment {
 /// The effects of one tool call, and its place in the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallReceipt {
-    /// The call's id in the conversation.
+    /// The call's id in the conversation. That of a call which a tool made begins with the id of the
+    /// call that made it.
     pub call_id: String,
+    /// The id of the call that made it, where a tool did and not the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// The step that asked for it, from 1.
     pub step: u64,
     /// The name that the model called, cut at a bound. Foreign text.
@@ -193,6 +197,34 @@ pub struct CallReceipt {
     pub error: Option<String>,
     /// Its effects.
     pub receipt: Receipt,
+}
+
+/// Puts calls that tools made behind the calls that made them; otherwise the order stays. One whose
+/// call is not there stands as if the model had made it.
+pub fn in_tree_order<T>(calls: &mut Vec<T>, receipt: impl Fn(&T) -> &CallReceipt) {
+    if calls.iter().all(|call| receipt(call).parent.is_none()) {
+        return;
+    }
+    let ids: HashSet<String> = calls.iter().map(|call| receipt(call).call_id.clone()).collect();
+    let mut below: HashMap<String, Vec<T>> = HashMap::new();
+    let mut open: Vec<T> = Vec::new();
+    for call in calls.drain(..) {
+        let of = &receipt(&call).parent;
+        match of.clone().filter(|parent| ids.contains(parent) && *parent != receipt(&call).call_id)
+        {
+            Some(parent) => below.entry(parent).or_default().push(call),
+            None => open.push(call),
+        }
+    }
+    open.reverse();
+    while let Some(call) = open.pop() {
+        if let Some(made) = below.remove(&receipt(&call).call_id) {
+            open.extend(made.into_iter().rev());
+        }
+        calls.push(call);
+    }
+    // Rings cannot be; what a store says is shown all the same.
+    calls.extend(below.into_values().flatten());
 }
 
 /// One subagent of a run.

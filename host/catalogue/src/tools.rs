@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_definition::{BUILTIN_TOOLS, Diagnostic, KnownTools, Settings, Severity, ToolManifest};
+use belljar_definition::{
+    BUILTIN_TOOLS, Diagnostic, KnownTools, Resume, Settings, Severity, ToolManifest,
+};
 use belljar_model::ToolSpec;
 use belljar_policy::{Rights, ToolName};
 use belljar_sandbox::{DescribeError, Hints, JarTool, Sandbox, ToolInfo, Wasm};
@@ -101,6 +103,8 @@ pub struct Offer {
     /// Those that only read, of belljar's own: what others say of themselves is no ground to
     /// make a call twice.
     pub repeatable: BTreeSet<ToolName>,
+    /// Those whose manifest has an interrupted call run again ([`Resume::Replay`]), of belljar's own.
+    pub replayable: BTreeSet<ToolName>,
     /// Warnings for a person: tools that are granted and cannot be offered.
     pub warnings: Vec<String>,
     /// The same tools by name, each with the reason.
@@ -142,6 +146,11 @@ impl ToolCatalogue {
         self.problems.extend(problems);
         let mut pinned = Vec::new();
         for Installed { name, path, wasm, manifest } in installed {
+            if manifest.resume == Resume::Replay {
+                let message = "`resume = \"replay\"` is for belljar's own tools".to_owned();
+                self.problem(&path, "not-here", message);
+                continue;
+            }
             let digest = wasm.digest().to_string();
             let pin = settings.tools.get(name.as_str()).and_then(|tool| tool.digest.clone());
             match pin {
@@ -215,7 +224,7 @@ impl ToolCatalogue {
         }
         let infos = join_all(wanted.iter().map(|(owner, _)| owner.infos(sandbox))).await;
         let (mut specs, mut jar_tools) = (Vec::new(), Vec::new());
-        let mut repeatable = BTreeSet::new();
+        let (mut repeatable, mut replayable) = (BTreeSet::new(), BTreeSet::new());
         for ((owner, names), infos) in wanted.iter().zip(infos) {
             match infos {
                 Ok(infos) => {
@@ -226,6 +235,9 @@ impl ToolCatalogue {
                     if owner.origin == Origin::Stock {
                         let reading = tools.iter().filter(|(_, hints)| hints.read_only);
                         repeatable.extend(reading.map(|(name, _)| name.clone()));
+                        if owner.manifest.resume == Resume::Replay {
+                            replayable.extend(tools.keys().cloned());
+                        }
                     }
                     if !tools.is_empty() {
                         jar_tools.push(owner.jar_tool(tools));
@@ -239,7 +251,7 @@ impl ToolCatalogue {
             }
         }
         specs.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Offer { specs, jar_tools, repeatable, warnings, left_out }
+        Offer { specs, jar_tools, repeatable, replayable, warnings, left_out }
     }
 
     fn add(

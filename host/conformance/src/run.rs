@@ -208,7 +208,7 @@ impl Trial<'_> {
                     mounts: Some(Access::ReadWrite),
                     hosts: vec![rule],
                     secrets: [secret].into(),
-                    limits: LimitsRequest::default(),
+                    ..ToolAsk::default()
                 },
                 config: Arc::new(settings.into()),
             }],

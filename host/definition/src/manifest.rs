@@ -2,18 +2,27 @@
 
 use std::path::Path;
 
-use belljar_policy::ToolAsk;
+use belljar_policy::{PeersAsk, ToolAsk};
 
 use crate::agent::parse_access;
 use crate::diagnostic::Diagnostic;
-use crate::toml_read::Reader;
+use crate::toml_read::{Item, Reader};
 
 /// The only version of the format so far.
 const VERSION: u64 = 1;
 
 /// The keys of a manifest.
-const KEYS: &[&str] =
-    &["manifest", "description", "mounts", "hosts", "secrets", "config", "limits"];
+const KEYS: &[&str] = &[
+    "manifest",
+    "description",
+    "mounts",
+    "hosts",
+    "secrets",
+    "config",
+    "limits",
+    "peers",
+    "resume",
+];
 
 /// The manifest that stands beside a tool component. A key that is absent asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +33,22 @@ pub struct ToolManifest {
     pub ask: ToolAsk,
     /// The configuration keys that it reads.
     pub config_keys: Vec<String>,
+    /// What becomes of a call of it that was running when its process died.
+    pub resume: Resume,
+}
+
+/// What becomes of a tool's call that was running when its process died, as far as it calls other
+/// tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Resume {
+    /// It is answered as interrupted, like any call that may have had an effect.
+    #[default]
+    Never,
+    /// It runs again from its beginning. The calls that it made are answered from the record while
+    /// it makes the same ones in the same order, and everything after that is done. Only belljar's
+    /// own tools may say so: it takes a tool whose course depends on its arguments, its calls'
+    /// results and the recorded clock and random numbers alone.
+    Replay,
 }
 
 impl ToolManifest {
@@ -66,9 +91,36 @@ impl ToolManifest {
         if let Some(item) = table.get("config") {
             manifest.config_keys = reader.parsed("config", item).unwrap_or_default();
         }
+        if let Some(item) = table.get("peers") {
+            manifest.ask.peers = peers(&mut reader, item);
+        }
+        if let Some(item) = table.get("resume")
+            && let Some(text) = reader.text_of("resume", item)
+        {
+            match text {
+                "replay" => manifest.resume = Resume::Replay,
+                "never" => {}
+                _ => drop(reader.unfit::<()>("resume", item, "`never` or `replay`")),
+            }
+        }
         if let Some(item) = table.get("limits") {
             manifest.ask.limits = reader.limits("limits", item);
         }
         if reader.findings.has_errors() { Err(reader.findings.finish()) } else { Ok(manifest) }
+    }
+}
+
+/// `true` for all that its agent has, or a list of names.
+fn peers<'t>(reader: &mut Reader<'t, '_>, item: &Item<'t>) -> PeersAsk {
+    match item.get_ref().as_bool() {
+        Some(true) => PeersAsk::All,
+        Some(false) => PeersAsk::None,
+        None if item.get_ref().as_array().is_some() => {
+            PeersAsk::Only(reader.names("peers", item).unwrap_or_default())
+        }
+        None => {
+            let wants = "`true` or `false`, or a list of names of tools";
+            reader.wrong("peers", item, wants).unwrap_or_default()
+        }
     }
 }

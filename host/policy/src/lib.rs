@@ -35,6 +35,6 @@ pub use limits::{LIMITS, LimitRow, Limits, LimitsRequest};
 pub use mount::{Access, GuestPath, GuestPathError, Mount, MountAsk, PROTECTED_NAMES, WORKSPACE};
 pub use names::{NameError, SecretName, ToolName};
 pub use rights::{
-    Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
+    Asked, Grants, Narrowing, PeersAsk, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
 };
 pub use shown::{Shown, ShownPath};

@@ -150,6 +150,10 @@ limits! {
         "Lines of `log` and `progress` kept of one call.";
     stdio_bytes, "bytes", 64 << 10,
         "Bytes of stdout and of stderr kept of one call; more is dropped and counted.";
+    call_depth, "levels", 2,
+        "How deep calls of tools by tools may stand in each other: 1 = a tool that the model called calls others, 2 = those call others too.";
+    nested_calls, "calls", 1_000,
+        "Calls that tools make, at all depths, below one call of the model.";
 }
 
 #[cfg(test)]

@@ -80,6 +80,33 @@ pub struct ToolAsk {
     pub secrets: BTreeSet<SecretName>,
     /// Limits: these only narrow.
     pub limits: LimitsRequest,
+    /// Other tools of its agent, to call them.
+    #[serde(default)]
+    pub peers: PeersAsk,
+}
+
+/// The other tools of its agent that a tool asks to call, by belljar's names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PeersAsk {
+    /// None of them.
+    #[default]
+    None,
+    /// All that its agent has.
+    All,
+    /// Those of these that its agent has.
+    Only(BTreeSet<ToolName>),
+}
+
+impl PeersAsk {
+    /// Whether a tool is asked for.
+    pub fn covers(&self, tool: &ToolName) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Only(names) => names.contains(tool),
+        }
+    }
 }
 
 /// The rights of one agent in one run. Private fields: only an intersection makes one, and
@@ -133,6 +160,7 @@ pub struct ToolRights {
     hosts: HostScope,
     secrets: BTreeSet<SecretName>,
     limits: Limits,
+    peers: BTreeSet<ToolName>,
 }
 
 /// Something that was asked for and not given. Nothing is narrowed without one.
@@ -413,6 +441,7 @@ impl Rights {
             hosts: self.hosts.clone().and(Source::Manifest, ask.hosts.clone()),
             secrets: self.secrets.intersection(&ask.secrets).cloned().collect(),
             limits: self.limits.narrowed(&ask.limits),
+            peers: self.tools.keys().filter(|name| ask.peers.covers(name)).cloned().collect(),
         }
     }
 }
@@ -450,7 +479,13 @@ impl ToolPermit {
 impl ToolRights {
     /// No mount, no host, no secret: what `describe` runs under.
     pub fn none(limits: Limits) -> Self {
-        Self { mounts: Vec::new(), hosts: HostScope::none(), secrets: BTreeSet::new(), limits }
+        Self {
+            mounts: Vec::new(),
+            hosts: HostScope::none(),
+            secrets: BTreeSet::new(),
+            limits,
+            peers: BTreeSet::new(),
+        }
     }
 
     /// Directories to preopen.
@@ -471,6 +506,12 @@ impl ToolRights {
     /// The limits of a call and of the store.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// The tools that may be called from this store: each is one of the agent's. Whether a call is
+    /// then allowed is decided as for a call of the agent's model.
+    pub fn peers(&self) -> &BTreeSet<ToolName> {
+        &self.peers
     }
 }
 

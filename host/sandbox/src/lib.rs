@@ -64,8 +64,9 @@ pub use imports::http::{HttpOptions, SecretStore};
 pub use jar::builder::{JarBuildError, JarBuilder};
 pub use jar::hook::{HookError, HookVerdict};
 pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
+pub use jar::peers::{PeerCall, PeerError, PeerResult, PeerTool, Peers, Within};
 pub use jar::progress::{Progress, ProgressSink};
-pub use jar::{Jar, JarSpec, JarTool};
+pub use jar::{CallWith, Jar, JarSpec, JarTool};
 pub use overlay::host::{Before, Settled, Unsettled, UnsettledFile};
 pub use overlay::{
     Change, ChangeKind, Fork, MergeConflict, Merged, Original, Overlay, OverlayError, OverlayPool,

@@ -91,7 +91,9 @@ fn run(command: Command) -> Result<()> {
         Command::Dist(arguments) => dist::run(&root, &arguments),
         Command::Fuzz(arguments) => fuzz::run(&root, &arguments),
         Command::Hooks => hooks::HOOK.rebuild(&root),
-        Command::Hostile => [hooks::PROBE, hooks::CALLER].iter().try_for_each(|it| it.rebuild(&root)),
+        Command::Hostile => {
+            [hooks::PROBE, hooks::CALLER].iter().try_for_each(|it| it.rebuild(&root))
+        }
         Command::Oracle => oracle::run(&root),
         Command::Tidy => tidy::run(&root),
         Command::TestApi => api::run(&root),

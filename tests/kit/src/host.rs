@@ -206,6 +206,12 @@ pub fn stock(name: &str) -> Wasm {
     Wasm::new(std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
+/// A committed component that attacks are made with.
+pub fn hostile(name: &str) -> Wasm {
+    let path = root().join("host/prove/prebuilt").join(format!("{name}.wasm"));
+    Wasm::new(std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
 /// The text parts of a result, joined.
 pub fn text(result: &CallResult) -> String {
     let output = match &result.outcome {

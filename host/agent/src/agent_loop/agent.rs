@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_policy::{ToolName, ToolPermit};
+use belljar_sandbox::PeerTool;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::time::Sleep;
@@ -17,6 +18,7 @@ use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
+use crate::replay::log::AgentPast;
 use crate::rights::delegates::Delegates;
 use crate::subagent::background::{Background, Ended};
 use crate::subagent::planned::{Planned, Starting};
@@ -45,6 +47,10 @@ pub(crate) struct Agent<'a> {
     pub(crate) effects: Box<dyn Effects>,
     /// The tools whose calls may be made again: belljar's own that only read.
     pub(crate) repeatable: BTreeSet<ToolName>,
+    /// The tools whose interrupted calls run again, with what they called answered from the log.
+    pub(crate) replayable: BTreeSet<ToolName>,
+    /// Its tools, as one of them may call the others; empty where none may.
+    pub(crate) peers: Arc<[PeerTool]>,
 }
 
 /// The agent's time, as one timer.
@@ -126,6 +132,16 @@ pub(crate) trait Effects: Send + Sync {
 
     /// The id of the subagent in the background that a call starts.
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String;
+
+    /// Whether this call had begun, before the process died, and runs again.
+    fn had_begun(&self, _: Call<'_>) -> bool {
+        false
+    }
+
+    /// What is persisted of the calls that a call made, by their address.
+    fn past_within(&self, _: &Agent<'_>, _: &str) -> Option<Arc<AgentPast>> {
+        None
+    }
 
     /// Runs a subagent to its end, without this agent's own future.
     fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended>;

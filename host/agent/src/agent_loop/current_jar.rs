@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use belljar_policy::ToolName;
 use belljar_sandbox::{Jar, JarSpec, JarTool};
 use futures::FutureExt as _;
 use tokio::time::timeout;
@@ -56,6 +57,12 @@ impl CurrentJar {
         let jar = Arc::new(self.make(job)?);
         *open = Some(Arc::clone(&jar));
         Ok(Some(jar))
+    }
+
+    /// Whether a tool may call others of the agent.
+    pub(crate) fn may_call_others(&self, job: &Job, tool: &ToolName) -> bool {
+        let jar = self.get(job).ok().flatten();
+        jar.is_some_and(|jar| jar.may_call_others(tool.as_str()))
     }
 
     /// The worktree that the agent is in.

@@ -114,7 +114,7 @@ async fn run_life(
         prepared = prepare(job, ledger, stop) => prepared,
         () = timer.as_mut() => return job.late(),
     };
-    let Prepared { machine, jar, delegates, repeatable } = match prepared {
+    let Prepared { machine, jar, delegates, repeatable, replayable, peers } = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return Ending::failed(error),
     };
@@ -135,6 +135,8 @@ async fn run_life(
         todos: Mutex::default(),
         effects,
         repeatable,
+        replayable,
+        peers,
     };
     agent.drive(slot.insert(machine), &mut timer).await
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage};
+use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage, in_tree_order};
 
 /// Everything that an outcome reports, kept as it happens.
 #[derive(Debug, Default)]
@@ -43,14 +43,15 @@ impl Ledger {
 
     /// The record of one call: its receipt and its files. Nothing of one that started
     /// subagents.
-    pub(crate) fn of_call(&self, step: u64, at: usize) -> (Option<CallReceipt>, Vec<Attachment>) {
+    pub(crate) fn of_call(&self, step: u64, id: &str) -> (Option<CallReceipt>, Vec<Attachment>) {
         let entries = self.entries();
         let receipt = entries
             .receipts
             .iter()
             .rev()
-            .find(|(place, receipt)| *place == at && receipt.step == step);
-        let files = entries.attachments.iter().filter(|(of, place, _)| (*of, *place) == (step, at));
+            .find(|(_, receipt)| receipt.call_id == id && receipt.step == step);
+        let files =
+            entries.attachments.iter().filter(|(of, _, file)| *of == step && file.call_id == id);
         (
             receipt.map(|(_, receipt)| receipt.clone()),
             files.map(|(.., file)| file.clone()).collect(),
@@ -67,6 +68,7 @@ impl Ledger {
     pub(crate) fn take(&self) -> Entries {
         let mut entries = std::mem::take(&mut *self.entries());
         entries.receipts.sort_by_key(|(position, call)| (call.step, *position));
+        in_tree_order(&mut entries.receipts, |(_, call)| call);
         entries.children.sort_by_key(|(place, child)| (child.step, *place));
         entries.attachments.sort_by_key(|(step, position, _)| (*step, *position));
         entries

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
-use belljar_policy::ToolName;
+use belljar_policy::{PeersAsk, ToolName};
+use belljar_sandbox::{Hints, PeerTool};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::current_jar::CurrentJar;
@@ -32,6 +33,10 @@ pub(crate) struct Prepared {
     pub(crate) delegates: Delegates,
     /// The tools whose calls may be made again.
     pub(crate) repeatable: BTreeSet<ToolName>,
+    /// Those whose interrupted calls run again.
+    pub(crate) replayable: BTreeSet<ToolName>,
+    /// The tools, as one of them may call the others.
+    pub(crate) peers: Arc<[PeerTool]>,
 }
 
 /// The allowlist's first and third places: only permitted tools are advertised, and
@@ -42,7 +47,7 @@ pub(crate) async fn prepare(
     stop: &CancellationToken,
 ) -> Result<Prepared, RunError> {
     let host = &job.shared.host;
-    let Offer { mut specs, jar_tools, repeatable, warnings, mut left_out } =
+    let Offer { mut specs, jar_tools, repeatable, replayable, warnings, mut left_out } =
         host.tools.offer(&host.sandbox, &job.rights).await;
     for warning in warnings {
         job.warn(ledger, warning);
@@ -77,6 +82,10 @@ pub(crate) async fn prepare(
         advertised.keys().filter_map(|name| BuiltinTool::of(name.as_str())).collect();
     let mut specs: Vec<ToolSpec> = specs.into_iter().map(|(_, spec)| spec).collect();
     let aliases = Aliases::put_up(&job.agent.definition, &mut specs);
+    let hints: BTreeMap<ToolName, Hints> =
+        jar_tools.iter().flat_map(|it| it.tools.clone()).collect();
+    let calls_others = jar_tools.iter().any(|it| it.ask.peers != PeersAsk::None);
+    let shown = if calls_others { specs.clone() } else { Vec::new() };
     let jar = CurrentJar::new(jar_tools, stop.clone());
     jar.get(job)?;
     let request = match &job.fork {
@@ -99,7 +108,29 @@ pub(crate) async fn prepare(
         for_overlays: explain::for_overlays(&host.settings, &job.agent, &job.shared.workspace),
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases).saying(reasons);
-    Ok(Prepared { machine: Loop::new(request, dispatcher), jar, delegates, repeatable })
+    let peers = peers(shown, &dispatcher, &hints);
+    let machine = Loop::new(request, dispatcher);
+    Ok(Prepared { machine, jar, delegates, repeatable, replayable, peers })
+}
+
+/// The tools that the agent may call, by the names that its model knows.
+fn peers(
+    specs: Vec<ToolSpec>,
+    dispatcher: &Dispatcher,
+    hints: &BTreeMap<ToolName, Hints>,
+) -> Arc<[PeerTool]> {
+    let peer = |spec: ToolSpec| {
+        let own = dispatcher.own_name(&spec.name);
+        let tool = ToolName::new(own).ok().filter(|_| dispatcher.offers(own))?;
+        // It would end the jar that the call of it comes from.
+        if own == BuiltinTool::Worktree.name() {
+            return None;
+        }
+        let hints = hints.get(&tool).copied().unwrap_or_default();
+        let ToolSpec { name, description, schema } = spec;
+        Some(PeerTool { name, tool, description, schema: schema.to_string(), hints })
+    };
+    specs.into_iter().filter_map(peer).collect()
 }
 
 /// Whom the agent may hand work to; nobody where its place does not allow it.

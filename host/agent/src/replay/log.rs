@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent_loop::ledger::Place;
 use crate::outcome::{Attachment, CallReceipt, ChildSummary};
 use crate::tools::call::Answer;
+use crate::tools::nested::reply::AnswerForm;
 
 /// One entry of the log, about one agent's step.
 #[derive(Debug, Clone)]
@@ -51,6 +52,9 @@ pub enum StepKind {
         /// The subagents.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         children: Vec<PlannedChild>,
+        /// Of a call that a tool makes: a digest of its name and arguments.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        called: Option<String>,
     },
     /// A call has a result.
     Result(Box<LoggedResult>),
@@ -79,6 +83,18 @@ pub struct LoggedResult {
     /// The id of the subagent that it started in the background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<String>,
+    /// Of a call that a tool made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nested: Option<LoggedNested>,
+}
+
+/// The part of a result that a tool needs which made the call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LoggedNested {
+    /// A digest of the call's name and arguments.
+    pub(crate) called: String,
+    /// How its text is divided.
+    pub(crate) form: AnswerForm,
 }
 
 /// A subagent that is about to start.
@@ -107,6 +123,8 @@ pub struct Replay {
 pub(crate) struct AgentPast {
     said: HashMap<u64, (Vec<String>, Reply)>,
     begun: HashMap<(u64, usize), Vec<PlannedChild>>,
+    /// Digests of calls that tools made.
+    called: HashMap<(u64, usize), String>,
     results: HashMap<(u64, usize), LoggedResult>,
     children: HashMap<(u64, Place), ChildSummary>,
 }
@@ -123,7 +141,8 @@ impl Replay {
                 StepKind::Said { notes, reply } => {
                     past.said.insert(step, (notes, reply));
                 }
-                StepKind::Begun { children } => {
+                StepKind::Begun { children, called } => {
+                    past.called.extend(called.map(|called| ((step, position), called)));
                     replay.children += children.len();
                     for child in &children {
                         let next = replay.spawned.entry(child.slug.clone()).or_default();
@@ -132,6 +151,8 @@ impl Replay {
                     past.begun.insert((step, position), children);
                 }
                 StepKind::Result(result) => {
+                    let called = result.nested.as_ref().map(|nested| nested.called.clone());
+                    past.called.extend(called.map(|called| ((step, position), called)));
                     past.results.insert((step, position), *result);
                 }
                 StepKind::Child { place, summary } => {
@@ -196,6 +217,19 @@ impl AgentPast {
         self.results.get(&(step, position))
     }
 
+    /// The digest of the call that a tool made in this place.
+    pub(crate) fn called(&self, step: u64, position: usize) -> Option<&str> {
+        self.called.get(&(step, position)).map(String::as_str)
+    }
+
+    /// The results of all calls, in their order.
+    pub(crate) fn all_results(&self) -> Vec<(u64, usize, &LoggedResult)> {
+        let all = self.results.iter().map(|((step, position), result)| (*step, *position, result));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(step, position, _)| (*step, *position));
+        all
+    }
+
     /// The subagents that a call was about to start; empty for other calls that had begun.
     pub(crate) fn begun(&self, step: u64, position: usize) -> Option<&[PlannedChild]> {
         self.begun.get(&(step, position)).map(Vec::as_slice)
@@ -233,7 +267,8 @@ impl LoggedResult {
     }
 }
 
-/// The address of a subagent.
+/// The address of a subagent. An `@` leads to the calls that a call makes, so ids, which models write,
+/// have none.
 pub(crate) fn address(parent: &str, call_id: &str, place: usize) -> Arc<str> {
-    format!("{parent}/{call_id}.{place}").into()
+    format!("{parent}/{}.{place}", call_id.replace('@', "%40")).into()
 }

@@ -1,13 +1,14 @@
 //! Persists a run: which parts of it, and when.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::agent_loop::agent::Agent;
 use crate::agent_loop::job::{Job, Shared};
 use crate::events::EventKind;
 use crate::outcome::ChildSummary;
 use crate::replay::journal::QueuedChild;
-use crate::replay::log::{LoggedResult, StepEntry, StepKind};
+use crate::replay::log::{LoggedNested, LoggedResult, StepEntry, StepKind};
 use crate::tools::call::Answer;
 use crate::tools::call::Call;
 
@@ -80,19 +81,51 @@ impl Job {
     }
 }
 
+/// The address in the log of whoever makes a call: the agent, or a call of it.
+pub(crate) fn address_of(job: &Job, call: Call<'_>) -> Arc<str> {
+    Arc::clone(call.nested.map_or(&job.address, |nested| nested.outer.address()))
+}
+
+impl Job {
+    /// An entry about a call.
+    pub(crate) fn entry_of(&self, call: Call<'_>, kind: StepKind) -> StepEntry {
+        let (agent, step, position) = (address_of(self, call), call.step, call.position);
+        StepEntry { agent, step, position, kind }
+    }
+
+    /// Persists that a call is about to be made that may have effects.
+    pub(crate) async fn persist_begun(&self, call: Call<'_>) {
+        let called = || call.nested.map(|nested| nested.called.to_owned());
+        self.persist_call(call, || StepKind::Begun { children: Vec::new(), called: called() })
+            .await;
+    }
+
+    async fn persist_call(&self, call: Call<'_>, kind: impl FnOnce() -> StepKind + Send) {
+        if self.shared.persists_steps() {
+            let entry = self.entry_of(call, kind());
+            let done = self.shared.host.journal.step(&self.shared.run, entry).await;
+            self.shared.warn_if_not_persisted(done, &self.path);
+        }
+    }
+}
+
 impl Agent<'_> {
     /// Persists the result of a call, before the model is sent it.
     pub(crate) async fn persist_result(&self, call: Call<'_>, answer: &Answer) {
         let entry = || {
-            let (receipt, attachments) = self.ledger.of_call(call.step, call.position);
+            let (receipt, attachments) = self.ledger.of_call(call.step, &call.call.id);
             StepKind::Result(Box::new(LoggedResult {
                 content: answer.content.clone(),
                 is_error: answer.is_error,
                 receipt,
                 attachments,
                 background: self.background.of_call(&call.call.id),
+                nested: call.nested.map(|nested| LoggedNested {
+                    called: nested.called.to_owned(),
+                    form: nested.outer.form(call.position),
+                }),
             }))
         };
-        self.job.persist_step(call.step, call.position, entry).await;
+        self.job.persist_call(call, entry).await;
     }
 }

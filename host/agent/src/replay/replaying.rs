@@ -13,7 +13,8 @@ use crate::agent_loop::job::Job;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::events::EventKind;
 use crate::outcome::{ChildSummary, Usage};
-use crate::replay::log::AgentPast;
+use crate::replay::log::{AgentPast, LoggedResult, PlannedChild};
+use crate::replay::persist::address_of;
 use crate::subagent::background::Ended;
 use crate::subagent::planned::Planned;
 use crate::subagent::planned::Starting;
@@ -23,6 +24,7 @@ use crate::tools::call::Answer;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::nested::outer::address_within;
 use crate::tools::result;
 
 /// Gives what is persisted of one agent, and hands on to `after` what is not.
@@ -41,6 +43,23 @@ impl<E: Effects> Replaying<E> {
         Self { past, entries: replay.len(), after }
     }
 
+    /// The log that a call stands in: that of the agent, or of the call that makes it. `None` = that
+    /// call runs for the first time.
+    fn past_of<'a>(&'a self, call: Call<'a>) -> Option<&'a AgentPast> {
+        match call.nested {
+            Some(nested) => nested.outer.past().map(Arc::as_ref),
+            None => Some(&self.past),
+        }
+    }
+
+    fn result<'a>(&'a self, call: Call<'a>) -> Option<&'a LoggedResult> {
+        self.past_of(call)?.result(call.step, call.position)
+    }
+
+    fn begun<'a>(&'a self, call: Call<'a>) -> Option<&'a [PlannedChild]> {
+        self.past_of(call)?.begun(call.step, call.position)
+    }
+
     /// The answer of a call that had one. Whatever it used counts as it did then.
     async fn answered(
         &self,
@@ -49,7 +68,11 @@ impl<E: Effects> Replaying<E> {
         decision: &Decision,
         machine: &Loop,
     ) -> Option<Answer> {
-        let persisted = self.past.result(call.step, call.position)?;
+        let past = self.past_of(call)?;
+        let persisted = past.result(call.step, call.position)?;
+        if let (Some(nested), Some(logged)) = (call.nested, &persisted.nested) {
+            nested.outer.keep(call.position, logged.form.clone());
+        }
         if let Some(receipt) = &persisted.receipt {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
             let files = persisted.attachments.clone();
@@ -71,17 +94,21 @@ impl<E: Effects> Replaying<E> {
                 agent.worktree_was(call, asked).await;
             }
             Decision::Builtin(_, BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id }) => {
-                if self.past.ended_in_background(id) {
+                if past.ended_in_background(id) {
                     agent.background.known(id);
                 }
             }
             Decision::Builtin(..) | Decision::Tool(_) | Decision::Refuse(_) => {
-                for (place, summary) in self.past.children(call.step, call.position) {
+                for (place, summary) in past.children(call.step, call.position) {
                     bill_child(agent, summary);
                     agent.ledger.child(place, summary.clone());
                 }
             }
         }
+        recall_within(
+            agent,
+            &address_within(&address_of(agent.job, call), call.step, call.position),
+        );
         Some(persisted.answer())
     }
 
@@ -89,8 +116,8 @@ impl<E: Effects> Replaying<E> {
     /// might do twice what was to be done once. `None` = it had not begun, or started subagents,
     /// which resume by themselves.
     async fn interrupted(&self, agent: &Agent<'_>, call: Call<'_>) -> Option<Answer> {
-        let begun = self.past.begun(call.step, call.position)?;
-        if !begun.is_empty() {
+        let begun = self.begun(call)?;
+        if !begun.is_empty() || agent.replayable.contains(call.call.name.as_str()) {
             return None;
         }
         agent.started(call);
@@ -98,11 +125,6 @@ impl<E: Effects> Replaying<E> {
         let answer = agent.note(call, executed);
         agent.persist_result(call, &answer).await;
         Some(answer)
-    }
-
-    /// Whether the subagents of this call were allowed and announced.
-    fn had_begun(&self, call: Call<'_>) -> bool {
-        self.past.begun(call.step, call.position).is_some()
     }
 }
 
@@ -158,6 +180,12 @@ impl<E: Effects> Effects for Replaying<E> {
         decision: Decision,
         machine: &Loop,
     ) -> Answer {
+        if let Some(nested) = call.nested
+            && !nested.outer.follows(call.position, call.step, nested.called)
+        {
+            let content = "it goes another way than recorded".to_owned();
+            return Answer { content, is_error: true };
+        }
         if let Some(answer) = self.answered(agent, call, &decision, machine).await {
             return answer;
         }
@@ -190,7 +218,7 @@ impl<E: Effects> Effects for Replaying<E> {
         place: usize,
         slug: &str,
     ) -> Option<u32> {
-        let before = self.past.begun(call.step, call.position).and_then(|begun| {
+        let before = self.begun(call).and_then(|begun| {
             begun.iter().find(|child| child.place == place && child.slug == slug)
         });
         match before {
@@ -226,19 +254,46 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
-        let before = self.past.result(call.step, call.position);
+        let before = self.result(call);
         match before.and_then(|persisted| persisted.background.clone()) {
             Some(id) => id,
             None => self.after.background_id(agent, call),
         }
     }
 
+    fn had_begun(&self, call: Call<'_>) -> bool {
+        self.begun(call).is_some()
+    }
+
+    fn past_within(&self, agent: &Agent<'_>, address: &str) -> Option<Arc<AgentPast>> {
+        agent.job.shared.replay.take(address)
+    }
+
     fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {
-        let Some(summary) = self.past.child(child.step, child.place()).cloned() else {
+        let past = if child.nested { child.past.as_deref() } else { Some(&*self.past) };
+        let place = child.place();
+        let Some(summary) = past.and_then(|past| past.child(child.step, place)).cloned() else {
             return self.after.run_child(agent, child);
         };
         bill_child(agent, &summary);
         Box::pin(async move { child.ended(summary) })
+    }
+}
+
+/// What was done by the calls that a call made which had ended: it counts as it did then, and is not
+/// done again.
+fn recall_within(agent: &Agent<'_>, address: &str) {
+    let Some(past) = agent.job.shared.replay.take(address) else { return };
+    for (step, position, result) in past.all_results() {
+        if let Some(receipt) = &result.receipt {
+            let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
+            agent.ledger.executed(position, receipt.clone(), result.attachments.clone());
+        }
+        for (place, summary) in past.children(step, position) {
+            bill_child(agent, summary);
+            agent.ledger.child(place, summary.clone());
+        }
+        recall_within(agent, &address_within(address, step, position));
     }
 }
 

@@ -24,6 +24,7 @@ use crate::replay::log::{Replay, StepEntry};
 use crate::tools::approval::asker::NoAsker;
 use crate::tools::call::Answer;
 use crate::tools::hooks::Hooks;
+use crate::tools::nested::outer::is_within;
 use crate::tools::result::ending_word;
 
 /// A run that is replayed, and how its calls compare.
@@ -111,7 +112,9 @@ impl Rerun {
     /// Replays the run of these steps. The entries are in the order in which they were persisted.
     pub fn of(steps: Vec<StepEntry>) -> Self {
         let past = Replay::of(steps);
-        let left = past.results().into_iter().map(|(agent, step, position, result)| {
+        // Calls that tools made are compared by the results of the calls that made them.
+        let results = past.results().into_iter().filter(|(address, ..)| !is_within(address));
+        let left = results.map(|(agent, step, position, result)| {
             let receipt = result.receipt.as_ref();
             let named = past.called(&agent, step, position);
             let left = LeftCall {

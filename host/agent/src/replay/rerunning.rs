@@ -24,6 +24,7 @@ use crate::tools::approval::questions::SAID_NO;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::{Answer, Call, arguments};
 use crate::tools::dispatch::{Decision, Refusal};
+use crate::tools::nested::reply::AnswerForm;
 use crate::tools::result::Executed;
 
 const NETWORK: &str =
@@ -139,7 +140,7 @@ impl<E: Effects> Rerunning<E> {
         let Some(then) = self.past.result(call.step, call.position) else {
             return (Comparison::NotCompared, Some(CUT_SHORT.to_owned()));
         };
-        let (now, files) = agent.ledger.of_call(call.step, call.position);
+        let (now, files) = agent.ledger.of_call(call.step, &call.call.id);
         if then.answer() == *answer {
             let digest = |call: Option<&CallReceipt>| {
                 call.map(|call| call.receipt.output_digest.clone()).unwrap_or_default()
@@ -188,7 +189,7 @@ impl<E: Effects> Rerunning<E> {
     ) {
         let asked = machine.asked().get(call.position).unwrap_or(call.call);
         let then = self.past.result(call.step, call.position);
-        let (receipt, _) = agent.ledger.of_call(call.step, call.position);
+        let (receipt, _) = agent.ledger.of_call(call.step, &call.call.id);
         let same = matches!(result, Comparison::Same | Comparison::FromRecord);
         let then = then.filter(|_| !same && result != Comparison::Added);
         self.rerun.note(
@@ -218,7 +219,8 @@ fn stand_in(agent: &Agent<'_>, call: Call<'_>, then: Option<&LoggedResult>) -> A
         LoggedResult::answer,
     );
     let receipt = receipt.unwrap_or_else(empty);
-    agent.note(call, Executed { answer, attachments: Vec::new(), receipt })
+    let form = AnswerForm::default();
+    agent.note(call, Executed { answer, attachments: Vec::new(), receipt, form })
 }
 
 /// Why a person or a hook kept the stored call from being made.
@@ -318,6 +320,10 @@ impl<E: Effects> Effects for Rerunning<E> {
         decision: Decision,
         machine: &Loop,
     ) -> Answer {
+        if call.nested.is_some() {
+            // Made anew with the call that makes it, whose result is compared.
+            return self.make(agent, call, decision, machine).await;
+        }
         if !self.is_stored(call, machine) {
             let answer = self.make(agent, call, decision, machine).await;
             let reason = "the model asked for something else then".to_owned();
@@ -376,7 +382,8 @@ impl<E: Effects> Effects for Rerunning<E> {
         place: usize,
         slug: &str,
     ) -> Option<u32> {
-        let begun = self.past.begun(call.step, call.position).filter(|_| !self.rerun.asks_model());
+        let compared = !self.rerun.asks_model() && call.nested.is_none();
+        let begun = self.past.begun(call.step, call.position).filter(|_| compared);
         let before = begun.and_then(|begun| {
             begun.iter().find(|child| child.place == place && child.slug == slug)
         });
@@ -406,8 +413,8 @@ impl<E: Effects> Effects for Rerunning<E> {
     }
 
     fn background_id(&self, agent: &Agent<'_>, call: Call<'_>) -> String {
-        let before =
-            self.past.result(call.step, call.position).filter(|_| !self.rerun.asks_model());
+        let compared = !self.rerun.asks_model() && call.nested.is_none();
+        let before = self.past.result(call.step, call.position).filter(|_| compared);
         match before.and_then(|stored| stored.background.clone()) {
             Some(id) => id,
             None => self.after.background_id(agent, call),

@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 use crate::agent_loop::job::{Job, Shared};
 use crate::agent_loop::ledger::{Ledger, Place};
 use crate::outcome::Outcome;
+use crate::replay::log::AgentPast;
 use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::progress::Batch;
 use crate::tools::builtin::arguments::SpawnArguments;
@@ -28,8 +29,12 @@ pub(crate) struct Planned {
 
 /// A planned child that is about to run, in the foreground or in the background.
 pub(crate) struct Starting {
-    /// Its parent's address.
+    /// The address of whoever starts it: its parent, or a call of it.
     pub(crate) parent: Arc<str>,
+    /// Whether a tool of its parent starts it, by such a call.
+    pub(crate) nested: bool,
+    /// The log of what that call made.
+    pub(crate) past: Option<Arc<AgentPast>>,
     pub(crate) job: Result<Job, Box<Outcome>>,
     pub(crate) planned: Planned,
     pub(crate) call_id: String,

@@ -18,6 +18,7 @@ use crate::outcome::{ChildSummary, Outcome, Status};
 use crate::prompt::frame;
 use crate::replay::journal::QueuedChild;
 use crate::replay::log::{PlannedChild, StepEntry, StepKind};
+use crate::replay::persist::address_of;
 use crate::subagent::background::{Ended, Standing};
 use crate::subagent::plan::run_in_slot;
 use crate::subagent::planned::{Planned, Starting};
@@ -231,7 +232,9 @@ impl Agent<'_> {
         limit: usize,
     ) -> Starting {
         Starting {
-            parent: Arc::clone(&self.job.address),
+            parent: address_of(self.job, call),
+            past: call.nested.and_then(|nested| nested.outer.past().cloned()),
+            nested: call.nested.is_some(),
             job,
             planned,
             call_id: call.call.id.clone(),
@@ -251,7 +254,8 @@ impl Agent<'_> {
         let queued = || children.iter().map(|planned| self.queued(call, planned)).collect();
         let begun = (begun && self.job.shared.persists_steps()).then(|| {
             let children = children.iter().map(|planned| planned.entry()).collect();
-            self.job.entry(call.step, call.position, StepKind::Begun { children })
+            let called = call.nested.map(|nested| nested.called.to_owned());
+            self.job.entry_of(call, StepKind::Begun { children, called })
         });
         self.job.shared.persist_queued(queued, begun).await;
     }

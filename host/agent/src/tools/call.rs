@@ -2,13 +2,25 @@
 
 use belljar_model::ToolCall;
 
+use crate::tools::nested::outer::Nested;
+
 /// One call with its place.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) step: u64,
-    /// Its place in the step, from 0.
+    /// Its place in the step, from 0; of a call that a tool makes, in the call that makes it.
     pub(crate) position: usize,
     pub(crate) call: &'a ToolCall,
+    /// The call that makes it, where a tool does.
+    pub(crate) nested: Option<Nested<'a>>,
+}
+
+impl Call<'_> {
+    /// Its place among the calls that a model may make in one step. Those that tools make have a bound
+    /// of their own.
+    pub(crate) fn place_in_step(&self) -> usize {
+        if self.nested.is_some() { 0 } else { self.position }
+    }
 }
 
 /// The text about one call that the model reads.

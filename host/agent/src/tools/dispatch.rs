@@ -96,6 +96,16 @@ impl Dispatcher {
         }
     }
 
+    /// Whether a tool, by belljar's name, may be called at all.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        self.advertised.contains_key(tool) && self.rights.tool(tool).is_ok()
+    }
+
+    /// Belljar's name of a tool that the model was shown by this one.
+    pub(crate) fn own_name<'a>(&self, shown: &'a str) -> &'a str {
+        self.aliases.alias(shown).map_or(shown, |alias| alias.tool)
+    }
+
     /// The names that the model may call.
     fn names(&self) -> impl Iterator<Item = &str> {
         self.advertised.keys().flat_map(|tool| {

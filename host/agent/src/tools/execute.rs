@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use belljar_model::ToolCall;
 use belljar_policy::{Shown, ToolPermit};
 use belljar_sandbox::{Progress, ProgressSink};
 use futures::stream::{FuturesUnordered, StreamExt as _};
@@ -17,7 +16,6 @@ use crate::events::{EventKind, MAX_SHOWN};
 use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, cut};
 use crate::outcome::CallReceipt;
 use crate::prompt::skills;
-use crate::replay::log::StepKind;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::arguments;
 use crate::tools::call::{Answer, Call};
@@ -25,7 +23,8 @@ use crate::tools::dispatch::{Decision, Reason, Refusal};
 use crate::tools::result::{self, Executed};
 use crate::trace;
 
-type Group<'a> = Vec<(Call<'a>, Decision)>;
+/// Calls that may run side by side.
+pub(crate) type Group<'a> = Vec<(Call<'a>, Decision)>;
 
 /// The kinds of calls that may run side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +45,10 @@ impl Agent<'_> {
     ) -> Input {
         let calls = machine.calls();
         let mut answers: Vec<Option<Answer>> = calls.iter().map(|_| None).collect();
-        for group in groups(machine.current_step(), &calls, decisions) {
+        let step = machine.current_step();
+        let placed = calls.iter().copied().enumerate();
+        let placed = placed.map(|(position, call)| Call { step, position, call, nested: None });
+        for group in groups(placed.zip(decisions)) {
             if let Err(ending) = self.together(group, machine, timer, &mut answers).await {
                 return Input::Interrupted { partial: String::new(), answers, ending };
             }
@@ -67,9 +69,14 @@ impl Agent<'_> {
         if self.stop.is_cancelled() {
             return Err(Ending::cancelled());
         }
+        let calls_others = |permit: &ToolPermit| {
+            self.jar.may_call_others(self.job, permit.tool())
+        };
         let spawns = group.iter().any(|(_, decision)| match decision {
             Decision::Builtin(_, builtin) => builtin.spawns(),
-            Decision::Tool(_) | Decision::Refuse(_) => false,
+            // It may start subagents too.
+            Decision::Tool(permit) => calls_others(permit),
+            Decision::Refuse(_) => false,
         });
         let limit = if spawns { CHILD_CLOSE_LIMIT } else { CALL_CLOSE_LIMIT };
         let places: Vec<Call<'_>> = group.iter().map(|(call, _)| *call).collect();
@@ -123,7 +130,13 @@ impl Agent<'_> {
         }
     }
 
-    async fn one(&self, call: Call<'_>, decision: Decision, machine: &Loop) -> (usize, Answer) {
+    /// Executes one call, and says which.
+    pub(crate) async fn one(
+        &self,
+        call: Call<'_>,
+        decision: Decision,
+        machine: &Loop,
+    ) -> (usize, Answer) {
         (call.position, self.effects.call(self, call, decision, machine).await)
     }
 
@@ -145,33 +158,35 @@ impl Agent<'_> {
             Decision::Refuse(refusal) => self.refuse_begun(call, refusal),
             Decision::Tool(permit) => {
                 self.started(call);
-                self.call_tool(call, permit).await
+                self.call_tool(call, permit, machine).await
             }
         };
         let mut answer = self.after_call(call, answer, dispatcher).await;
         answer.content.push_str(&notes);
-        let called = machine.asked().get(call.position).map_or("", |asked| &asked.name);
+        let called = match call.nested {
+            Some(nested) => nested.asked,
+            None => machine.asked().get(call.position).map_or("", |asked| &asked.name),
+        };
         let answer = dispatcher.reword(called, answer);
         self.persist_result(call, &answer).await;
         answer
     }
 
-    async fn call_tool(&self, call: Call<'_>, permit: ToolPermit) -> Answer {
+    async fn call_tool(&self, call: Call<'_>, permit: ToolPermit, machine: &Loop) -> Answer {
+        // One that runs again was permitted before.
+        let again = self.effects.had_begun(call);
+        let permit = if again { permit.answered() } else { permit };
         let permit = match self.permitted(call, permit).await {
             Ok(permit) => permit,
             Err(refusal) => return self.refuse(call, refusal),
         };
-        if !self.repeatable.contains(permit.tool()) {
-            let begun = || StepKind::Begun { children: Vec::new() };
-            self.job.persist_step(call.step, call.position, begun).await;
+        let calls_others = self.jar.may_call_others(self.job, permit.tool());
+        if !again && (calls_others || !self.repeatable.contains(permit.tool())) {
+            self.job.persist_begun(call).await;
         }
         let executed = match self.jar.get(self.job) {
-            Ok(Some(jar)) => {
-                let progress = self.progress(call, &permit);
-                let arguments = arguments(call.call);
-                let result = jar.call_with_progress(permit, arguments, progress).await;
-                result::of_call(&call.call.id, result)
-            }
+            // The futures of calls in calls are as large as they are deep.
+            Ok(Some(jar)) => Box::pin(self.call_jar(&jar, call, permit, machine)).await,
             // A tool was advertised, so there is a jar; if not, nothing happens.
             Ok(None) => result::of_abandoned(&call.call.name, arguments(call.call)),
             Err(error) => {
@@ -184,7 +199,7 @@ impl Agent<'_> {
 
     /// Where the tool's own reports go; nowhere when nobody listens. The sandbox bounds their
     /// number and their length.
-    fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
+    pub(crate) fn progress(&self, call: Call<'_>, permit: &ToolPermit) -> Option<ProgressSink> {
         let events = &self.job.shared.events;
         if !events.listened() {
             return None;
@@ -256,6 +271,7 @@ impl Agent<'_> {
         self.job.emit(|| EventKind::ToolCallStarted {
             step: call.step,
             call_id: call.call.id.clone(),
+            parent: parent(call),
             tool: cut(&call.call.name, MAX_NAME_BYTES).to_owned(),
             arguments: call.call.arguments.chars().take(MAX_SHOWN).collect(),
         });
@@ -264,11 +280,15 @@ impl Agent<'_> {
     /// Records a call that was executed, and gives the answer that the model reads.
     pub(crate) fn note(&self, call: Call<'_>, executed: Executed) -> Answer {
         let error = result::error_of(&executed);
-        let Executed { answer, attachments, receipt } = executed;
+        let Executed { answer, attachments, receipt, form } = executed;
+        if let Some(nested) = call.nested {
+            nested.outer.keep(call.position, form);
+        }
         trace::called(&receipt);
         self.job.emit(|| EventKind::ToolCallFinished {
             step: call.step,
             call_id: call.call.id.clone(),
+            parent: parent(call),
             tool: receipt.tool.clone(),
             ok: !answer.is_error,
             ending: result::ending_word(&receipt.ending),
@@ -280,6 +300,7 @@ impl Agent<'_> {
         });
         let receipt = CallReceipt {
             call_id: call.call.id.clone(),
+            parent: parent(call),
             step: call.step,
             tool: receipt.tool.clone(),
             agent: self.job.path.to_string(),
@@ -291,17 +312,22 @@ impl Agent<'_> {
     }
 }
 
+/// The id of the call that makes it.
+fn parent(call: Call<'_>) -> Option<String> {
+    call.nested.map(|nested| nested.outer.id().to_owned())
+}
+
 /// Splits the calls where their kind changes. A refusal goes with whatever it stands beside.
-fn groups<'c>(step: u64, calls: &[&'c ToolCall], decisions: Vec<Decision>) -> Vec<Group<'c>> {
+pub(crate) fn groups<'c>(calls: impl Iterator<Item = (Call<'c>, Decision)>) -> Vec<Group<'c>> {
     let mut groups: Vec<(Option<Kind>, Group<'c>)> = Vec::with_capacity(1);
-    for ((position, call), decision) in calls.iter().copied().enumerate().zip(decisions) {
+    for (call, decision) in calls {
         let kind = match &decision {
             Decision::Tool(_) => Some(Kind::Tools),
             Decision::Builtin(_, builtin) if builtin.spawns() => Some(Kind::Agents),
             Decision::Builtin(..) => Some(Kind::Session),
             Decision::Refuse(_) => None,
         };
-        let entry = (Call { step, position, call }, decision);
+        let entry = (call, decision);
         match groups.last_mut() {
             Some((group, entries))
                 if group.is_none()

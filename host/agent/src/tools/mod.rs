@@ -7,4 +7,5 @@ pub(crate) mod call;
 pub(crate) mod dispatch;
 pub(crate) mod execute;
 pub(crate) mod hooks;
+pub(crate) mod nested;
 pub(crate) mod result;

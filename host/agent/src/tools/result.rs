@@ -1,6 +1,6 @@
 //! From what a tool returned to what the model reads, and to what the outcome keeps.
 
-use belljar_sandbox::{CallResult, Denial, Ending, Part, Receipt};
+use belljar_sandbox::{CallError, CallResult, Denial, Ending, Part, Receipt, ToolErrorKind};
 
 use crate::events::MAX_SHOWN;
 use crate::limits::{MAX_NAME_BYTES, cut};
@@ -8,6 +8,7 @@ use crate::outcome::Attachment;
 use crate::prompt::frame::INTERRUPTED;
 use crate::tools::call::Answer;
 use crate::tools::dispatch::{Reason, Refusal};
+use crate::tools::nested::reply::{AnswerForm, Piece};
 
 /// The result of one call.
 #[derive(Debug)]
@@ -15,16 +16,20 @@ pub(crate) struct Executed {
     pub(crate) answer: Answer,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) receipt: Receipt,
+    /// How its answer is told to a tool that made the call.
+    pub(crate) form: AnswerForm,
 }
 
 /// Joins text and JSON parts by line feeds; an attachment becomes one line that names it, and
 /// its content goes to the person, not to the model.
 pub(crate) fn of_call(call_id: &str, result: CallResult) -> Executed {
     let mut attachments = Vec::new();
+    let mut form = AnswerForm::default();
     let answer = match result.outcome {
         Ok(output) => {
             let mut texts = Vec::with_capacity(output.parts.len());
             for part in output.parts {
+                let json = matches!(part, Part::Json(_));
                 texts.push(match part {
                     Part::Text(text) | Part::Json(text) => text,
                     Part::Attachment { name, media_type, data } => {
@@ -43,15 +48,35 @@ pub(crate) fn of_call(call_id: &str, result: CallResult) -> Executed {
                         note
                     }
                 });
+                let bytes = texts.last().map_or(0, String::len);
+                form.pieces.push(Piece { json, bytes });
             }
             // A single part, the usual case, is passed on without a copy.
             let content =
                 if texts.len() == 1 { texts.pop().unwrap_or_default() } else { texts.join("\n") };
             Answer { content, is_error: false }
         }
-        Err(error) => Answer { content: error.to_string(), is_error: true },
+        Err(error) => {
+            form.kind = Some(kind(&error));
+            Answer { content: error.to_string(), is_error: true }
+        }
     };
-    Executed { answer, attachments, receipt: result.receipt }
+    Executed { answer, attachments, receipt: result.receipt, form }
+}
+
+/// The contract's variant for a call that gave nothing.
+fn kind(error: &CallError) -> ToolErrorKind {
+    match error {
+        CallError::Tool { kind, .. } => *kind,
+        CallError::Refused(_) => ToolErrorKind::Denied,
+        CallError::Trapped(_)
+        | CallError::Exhausted(_)
+        | CallError::TimedOut(_)
+        | CallError::Cancelled
+        | CallError::BadOutput(_)
+        | CallError::NotLoaded(_)
+        | CallError::HostFault => ToolErrorKind::Failed,
+    }
 }
 
 /// A call that was refused here, without a sandbox: its receipt says why.
@@ -64,8 +89,12 @@ pub(crate) fn of_refusal(tool: &str, arguments: &str, refusal: Refusal) -> Execu
         }
         Reason::Malformed(why) => Ending::Refused(why.clone()),
     };
+    let kind = match refusal.reason {
+        Reason::Denied(_) => ToolErrorKind::Denied,
+        Reason::Malformed(_) => ToolErrorKind::InvalidArguments,
+    };
     let answer = Answer { content: refusal.text, is_error: true };
-    Executed { answer, attachments: Vec::new(), receipt }
+    Executed { answer, attachments: Vec::new(), receipt, form: AnswerForm::failed(kind) }
 }
 
 /// A call that the host answered itself.
@@ -74,7 +103,8 @@ pub(crate) fn of_builtin(tool: &str, arguments: &str, answer: Answer) -> Execute
     receipt.ending =
         if answer.is_error { Ending::ToolError("failed".to_owned()) } else { Ending::Completed };
     receipt.bytes.output = u64::try_from(answer.content.len()).unwrap_or(u64::MAX);
-    Executed { answer, attachments: Vec::new(), receipt }
+    let form = AnswerForm::default();
+    Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
 /// A call that had not ended when the run was given up.
@@ -82,7 +112,8 @@ pub(crate) fn of_abandoned(tool: &str, arguments: &str) -> Executed {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = Ending::Cancelled;
     let answer = Answer { content: "cancelled".to_owned(), is_error: true };
-    Executed { answer, attachments: Vec::new(), receipt }
+    let form = AnswerForm::default();
+    Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
 /// A call that had begun when the process died: nobody knows what it did, so it is not made
@@ -91,7 +122,17 @@ pub(crate) fn of_interrupted(tool: &str, arguments: &str) -> Executed {
     let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = Ending::HostFault("the program ended during this call".to_owned());
     let answer = Answer { content: INTERRUPTED.to_owned(), is_error: true };
-    Executed { answer, attachments: Vec::new(), receipt }
+    let form = AnswerForm::default();
+    Executed { answer, attachments: Vec::new(), receipt, form }
+}
+
+/// A call that made others in another way than before its process died.
+pub(crate) fn of_diverged(tool: &str, arguments: &str, how: String) -> Executed {
+    let mut receipt = Receipt::empty(cut(tool, MAX_NAME_BYTES), "", arguments);
+    receipt.ending = Ending::Refused("it went another way than recorded".to_owned());
+    let answer = Answer { content: how, is_error: true };
+    let form = AnswerForm::default();
+    Executed { answer, attachments: Vec::new(), receipt, form }
 }
 
 /// Why a call did not succeed, for the person: what was refused with its facts, which the

@@ -8,5 +8,6 @@ mod delegation;
 mod guests;
 mod hook_components;
 mod hooks;
+mod peers;
 mod skills;
 mod teams;

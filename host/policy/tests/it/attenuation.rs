@@ -147,6 +147,22 @@ proptest! {
     }
 
     #[test]
+    fn what_a_tool_may_call_is_within_its_agents_rights(
+        asked in asked(),
+        grants in grants(),
+        ask in manifest(),
+    ) {
+        let (rights, _) = Rights::effective(&asked, &grants, None);
+        let tool = rights.for_tool(&ask);
+        for name in tool.peers() {
+            prop_assert!(rights.permission(name.as_str()) != Permission::Deny);
+            prop_assert!(ask.peers.covers(name));
+        }
+        let given = rights.tools().filter(|(name, _)| ask.peers.covers(name)).count();
+        prop_assert_eq!(tool.peers().len(), given);
+    }
+
+    #[test]
     fn what_a_definition_asks_and_does_not_get_is_always_noted(asked in asked(), grants in grants()) {
         let (rights, notes) = Rights::effective(&asked, &grants, None);
         for name in asked.tools.iter().flatten() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use belljar_policy::{
     Access, Asked, Grants, GuestPath, HostRule, LIMITS, Limits, LimitsRequest, Mount, MountAsk,
-    Permission, SecretName, Target, ToolAsk, ToolName, Writes,
+    PeersAsk, Permission, SecretName, Target, ToolAsk, ToolName, Writes,
 };
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -146,6 +146,10 @@ pub(crate) fn grants() -> impl Strategy<Value = Grants> {
 }
 
 pub(crate) fn manifest() -> impl Strategy<Value = ToolAsk> {
-    (prop::option::of(access()), host_rules(), secrets(), limits())
-        .prop_map(|(mounts, hosts, secrets, limits)| ToolAsk { mounts, hosts, secrets, limits })
+    let names = prop::collection::btree_set(select(TOOLS).prop_map(tool), 0..=TOOLS.len());
+    let peers =
+        prop_oneof![Just(PeersAsk::None), Just(PeersAsk::All), names.prop_map(PeersAsk::Only)];
+    (prop::option::of(access()), host_rules(), secrets(), limits(), peers).prop_map(
+        |(mounts, hosts, secrets, limits, peers)| ToolAsk { mounts, hosts, secrets, limits, peers },
+    )
 }

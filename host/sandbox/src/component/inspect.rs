@@ -57,6 +57,8 @@ pub enum Need {
     Network,
     /// Nothing; it answers from the tool's own settings.
     Config,
+    /// Other tools of the agent.
+    Peers,
     /// Known and never given: every call is refused.
     Denied,
     /// The host does not know it: such a component does not load.
@@ -71,6 +73,7 @@ impl fmt::Display for Need {
             Self::Files => "a mount",
             Self::Network => "a host",
             Self::Config => "always there (the tool's settings)",
+            Self::Peers => "other tools of the agent",
             Self::Denied => "never given; calls are refused",
             Self::Unknown => "unknown; the component does not load",
         })
@@ -109,7 +112,7 @@ pub(crate) fn check(wasm: &[u8]) -> Result<Inspection, LoadError> {
         let exports: Vec<_> = found.exports.iter().take(8).map(|name| shown(name)).collect();
         let exports = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
         return Err(LoadError::WrongWorld(format!(
-            "it exports {exports}, and not `belljar:tool/tools@0.1.0`"
+            "it exports {exports}, and not `belljar:tool/tools`"
         )));
     }
     Ok(found)

@@ -17,8 +17,10 @@ pub(crate) struct Interface {
 enum Versions {
     /// Every `0.2.n` without a suffix.
     Wasi02,
-    /// Every `0.1.n` without a suffix.
-    Belljar01,
+    /// Every `0.1.n` and `0.2.n` without a suffix.
+    Belljar,
+    /// Every `0.2.n` without a suffix.
+    Belljar02,
     /// This one alone: before a release, versions promise nothing to each other.
     Exact(&'static str),
 }
@@ -27,8 +29,8 @@ const fn wasi(name: &'static str, need: Need) -> Interface {
     Interface { name, versions: Versions::Wasi02, need }
 }
 
-const fn belljar(name: &'static str) -> Interface {
-    Interface { name, versions: Versions::Belljar01, need: Need::Contract }
+const fn belljar(name: &'static str, versions: Versions, need: Need) -> Interface {
+    Interface { name, versions, need }
 }
 
 /// All of them.
@@ -39,8 +41,10 @@ const fn belljar(name: &'static str) -> Interface {
 /// `wasi:sockets/{network,instance-network}` are inert: a handle without any use, which C
 /// libraries ask for before they hear "access denied".
 pub(crate) const INTERFACES: &[Interface] = &[
-    belljar("belljar:tool/log"),
-    belljar("belljar:tool/progress"),
+    belljar("belljar:tool/log", Versions::Belljar, Need::Contract),
+    belljar("belljar:tool/progress", Versions::Belljar, Need::Contract),
+    belljar("belljar:tool/types", Versions::Belljar02, Need::Contract),
+    belljar("belljar:tool/peers", Versions::Belljar02, Need::Peers),
     wasi("wasi:io/error", Need::Base),
     wasi("wasi:io/poll", Need::Base),
     wasi("wasi:io/streams", Need::Base),
@@ -82,8 +86,8 @@ pub(crate) fn interface(import: &str) -> Option<&'static Interface> {
     let (name, version) = import.split_once('@')?;
     let known = INTERFACES.iter().find(|known| known.name == name)?;
     let fits = match known.versions {
-        Versions::Wasi02 => is_patch_of("0.2.", version),
-        Versions::Belljar01 => is_patch_of("0.1.", version),
+        Versions::Wasi02 | Versions::Belljar02 => is_patch_of("0.2.", version),
+        Versions::Belljar => is_patch_of("0.1.", version) || is_patch_of("0.2.", version),
         Versions::Exact(exact) => version == exact,
     };
     fits.then_some(known)
@@ -96,8 +100,10 @@ pub(crate) fn need(import: &str) -> Need {
 
 /// Whether an export is the contract's.
 pub(crate) fn is_tool_export(name: &str) -> bool {
-    name.split_once('@')
-        .is_some_and(|(name, version)| name == "belljar:tool/tools" && is_patch_of("0.1.", version))
+    name.split_once('@').is_some_and(|(name, version)| {
+        let served = is_patch_of("0.1.", version) || is_patch_of("0.2.", version);
+        name == "belljar:tool/tools" && served
+    })
 }
 
 /// Whether an export is that of the hooks' contract.
@@ -121,6 +127,9 @@ mod tests {
         assert_eq!(need("wasi:filesystem/types@0.2.6"), Need::Files);
         assert_eq!(need("wasi:sockets/tcp@0.2.0"), Need::Denied);
         assert_eq!(need("wasi:config/store@0.2.0-rc.1"), Need::Config);
+        assert_eq!(need("belljar:tool/log@0.1.0"), Need::Contract);
+        assert_eq!(need("belljar:tool/log@0.2.1"), Need::Contract);
+        assert_eq!(need("belljar:tool/peers@0.2.0"), Need::Peers);
         for unknown in [
             "wasi:filesystem/types",
             "wasi:filesystem/types@0.3.0",
@@ -128,6 +137,8 @@ mod tests {
             "wasi:filesystem/types@0.2.",
             "wasi:config/store@0.2.0",
             "wasi:http/incoming-handler@0.2.0",
+            "belljar:tool/peers@0.1.0",
+            "belljar:tool/log@0.3.0",
             "env",
         ] {
             assert_eq!(need(unknown), Need::Unknown, "{unknown}");

@@ -56,8 +56,7 @@ pub(crate) struct Loaded {
 /// A component in one engine, with its imports bound for each granted set.
 struct Linked {
     component: Component,
-    without_network: OnceLock<Result<Bound, LoadError>>,
-    with_network: OnceLock<Result<Bound, LoadError>>,
+    bound: [OnceLock<Result<Bound, LoadError>>; Granted::SETS],
 }
 
 /// The means from which a store opens: the component bound to its imports, and room for it.
@@ -278,7 +277,7 @@ fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loa
         Some(Err(_)) | None => {
             let engine = engines.on_demand().map_err(LoadError::Host)?;
             let linked = artifact.load(engine).map(Linked::new).map_err(unloadable)?;
-            linked.bind(Granted { network: false })?;
+            linked.bind(Granted::NOTHING)?;
             OnceCell::new_with(Some(Ok(linked)))
         }
     };
@@ -291,14 +290,14 @@ fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loa
     });
     let mut slots = 1;
     if let Some(linked) = &pooled {
-        linked.bind(Granted { network: false })?;
+        linked.bind(Granted::NOTHING)?;
         if let Some(needs) = linked.component.resources_required() {
             slots = needs.num_memories.max(needs.num_tables.div_ceil(TABLES)).max(1);
         }
     }
     let any = pooled.as_ref().or_else(|| on_demand.get().and_then(|linked| linked.as_ref().ok()));
     let http = any.is_some_and(Linked::imports_http);
-    let hook = match any.map(|linked| linked.bind(Granted { network: false })).transpose()? {
+    let hook = match any.map(|linked| linked.bind(Granted::NOTHING)).transpose()? {
         Some(bound) => matches!(bound.exports, Exports::Hook(_)),
         None => false,
     };
@@ -307,7 +306,7 @@ fn place_first(engines: &Engines, artifact: &Artifact, wasm: Wasm) -> Result<Loa
 
 impl Linked {
     fn new(component: Component) -> Self {
-        Self { component, without_network: OnceLock::new(), with_network: OnceLock::new() }
+        Self { component, bound: Default::default() }
     }
 
     fn imports_http(&self) -> bool {
@@ -317,7 +316,8 @@ impl Linked {
     }
 
     fn bind(&self, granted: Granted) -> Result<&Bound, LoadError> {
-        let cell = if granted.network { &self.with_network } else { &self.without_network };
+        let missing = || LoadError::Artifact("there is no such set of grants".to_owned());
+        let cell = self.bound.get(granted.number()).ok_or_else(missing)?;
         let bound = cell.get_or_init(|| link(self.component.engine(), &self.component, granted));
         bound.as_ref().map_err(Clone::clone)
     }

@@ -4,6 +4,7 @@ pub(crate) mod artifact;
 pub(crate) mod bindings;
 pub(crate) mod cache;
 pub(crate) mod compile;
+pub(crate) mod contract;
 pub(crate) mod describe;
 pub(crate) mod described;
 pub(crate) mod engine;

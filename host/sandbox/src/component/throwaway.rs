@@ -35,7 +35,7 @@ pub(crate) async fn run(
     bounds: &Bounds,
     cancel: &CancellationToken,
 ) -> Result<Result<Done, String>, LoadError> {
-    let granted = Granted { network: false };
+    let granted = Granted::NOTHING;
     let opening = loader.place(loaded, granted, bounds.memory_bytes).await?;
     let bound = opening.bound;
     let caps =
@@ -47,7 +47,7 @@ pub(crate) async fn run(
     let memory = MemoryLimiter::new(budget.clone());
     let guest = Guest::new(files, None, Settings::default(), memory, record, 0);
     let mut store = OpenStore::new(opening, guest, bounds.answer_bytes);
-    let allowance = Allowance { budget: &budget, time: bounds.time, cancel };
+    let allowance = Allowance { budget: &budget, slice: None, time: bounds.time, cancel };
     let end = store.run(bound, job, &allowance).await.end;
     Ok(end.map_err(|fault| explain(&fault, bounds)))
 }

@@ -18,18 +18,18 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
 
 use crate::Need;
-use crate::component::bindings::ToolIndices;
-use crate::component::bindings::belljar::tool::{log, progress};
 use crate::component::bindings::config::wasi::config::store as config;
 use crate::component::bindings::exports::belljar::tool::tools::{
     Call, Definition, Output, ToolError,
 };
 use crate::component::bindings::hook::HookIndices;
 use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
+use crate::component::contract::ToolIndices;
 use crate::component::interfaces::{interface, is_hook_export, is_tool_export};
 use crate::error::LoadError;
 use crate::imports::files;
 use crate::imports::http::{self, HasHttp as _};
+use crate::imports::peers;
 use crate::jar::state::{Guest, WholeGuest};
 use crate::receipt::Denial;
 
@@ -38,6 +38,21 @@ use crate::receipt::Denial;
 pub(crate) struct Granted {
     /// At least one host.
     pub(crate) network: bool,
+    /// At least one other tool to call.
+    pub(crate) peers: bool,
+}
+
+impl Granted {
+    /// How many there are.
+    pub(crate) const SETS: usize = 4;
+
+    /// None of them.
+    pub(crate) const NOTHING: Self = Self { network: false, peers: false };
+
+    /// The number of this set, below [`Self::SETS`].
+    pub(crate) fn number(self) -> usize {
+        usize::from(self.network) + 2 * usize::from(self.peers)
+    }
 }
 
 /// A component with its imports bound and its exports found.
@@ -71,6 +86,9 @@ pub(crate) fn link(
         match refusal(name, granted) {
             None => {}
             Some(Refusal::Unknown) => return Err(unknown(name)),
+            Some(Refusal::Deny) if name.starts_with("belljar:tool/peers@") => {
+                peers::deny(&mut linker, name).map_err(host)?;
+            }
             Some(Refusal::Deny) => {
                 let ComponentItem::ComponentInstance(instance) = item else {
                     return Err(unknown(name));
@@ -85,7 +103,10 @@ pub(crate) fn link(
     })?;
     let wrong = |error: wasmtime::Error| LoadError::WrongWorld(format!("{error:#}"));
     let exports = match check_exports(engine, component)? {
-        World::Tool => Exports::Tool(ToolIndices::new(&pre).map_err(wrong)?),
+        World::Tool => {
+            let missing = || LoadError::WrongWorld("it lacks a function".to_owned());
+            Exports::Tool(ToolIndices::of(component).ok_or_else(missing)?)
+        }
         World::Hook => Exports::Hook(HookIndices::new(&pre).map_err(wrong)?),
     };
     Ok(Bound { pre, exports })
@@ -102,7 +123,8 @@ fn refusal(import: &str, granted: Granted) -> Option<Refusal> {
         Need::Base | Need::Contract | Need::Files | Need::Config => None,
         // The types are inert: requests can be built, and go nowhere.
         Need::Network if granted.network || known.name == "wasi:http/types" => None,
-        Need::Network | Need::Denied => Some(Refusal::Deny),
+        Need::Peers if granted.peers => None,
+        Need::Network | Need::Peers | Need::Denied => Some(Refusal::Deny),
         Need::Unknown => Some(Refusal::Unknown),
     }
 }
@@ -126,8 +148,7 @@ fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     let options = sockets::network::LinkOptions::default();
     sockets::network::add_to_linker::<Guest, WasiSockets>(linker, &options, Guest::sockets)?;
     files::add_to_linker(linker)?;
-    log::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
-    progress::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
+    peers::add_to_linker(linker)?;
     config::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
     // Which of the two functions a guest calls says whether it has a status at all.
     cli::exit::add_to_linker::<Guest, WholeGuest>(linker, |guest| guest)?;
@@ -283,7 +304,7 @@ fn check_exports(engine: &Engine, component: &Component) -> Result<World, LoadEr
         (Some(tool), _) => (tool, World::Tool),
         (None, Some(hook)) => (hook, World::Hook),
         (None, None) => {
-            return Err(wrong("it does not export `belljar:tool/tools@0.1.0`".to_owned()));
+            return Err(wrong("it does not export `belljar:tool/tools`".to_owned()));
         }
     };
     let ComponentItem::ComponentInstance(interface) = export.ty else {

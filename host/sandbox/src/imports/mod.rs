@@ -4,4 +4,5 @@ pub(crate) mod clocks;
 pub(crate) mod files;
 pub mod http;
 pub(crate) mod link;
+pub(crate) mod peers;
 pub(crate) mod stdio;

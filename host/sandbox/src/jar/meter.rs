@@ -18,6 +18,7 @@ use futures::task::AtomicWaker;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use crate::jar::standstill::Standstill;
 use crate::receipt::record::Record;
 
 /// Fuel between two yields: about 9 µs of a tight loop. The yields cost 3 % of its time.
@@ -40,14 +41,53 @@ pub(crate) enum Stop {
     Cancelled,
 }
 
+/// The budgets that one call is billed to.
+#[derive(Clone, Copy)]
+pub(crate) struct Purse<'a> {
+    /// Its own, and with it those of its agent and above.
+    pub(crate) budget: &'a Budget,
+    /// What is left of the call that makes it, where a tool does.
+    pub(crate) slice: Option<&'a Budget>,
+}
+
+impl Purse<'_> {
+    /// Fuel that is left in all of them.
+    pub(crate) fn remaining(self) -> u64 {
+        let own = self.budget.remaining(Meter::Fuel);
+        self.slice.map_or(own, |slice| own.min(slice.remaining(Meter::Fuel)))
+    }
+
+    /// Bills all of them; `Err` = one is used up.
+    fn bill(self, fuel: u64) -> Result<(), Exhausted> {
+        let own = self.budget.bill(Meter::Fuel, fuel);
+        let above = self.slice.map_or(Ok(()), |slice| slice.bill(Meter::Fuel, fuel));
+        own.and(above)
+    }
+
+    fn refund(self, fuel: u64) {
+        self.budget.refund(Meter::Fuel, fuel);
+        if let Some(slice) = self.slice {
+            slice.refund(Meter::Fuel, fuel);
+        }
+    }
+
+    /// The one that is used up.
+    pub(crate) fn exhausted(self) -> Option<Exhausted> {
+        let above = || self.slice.and_then(|slice| slice.exhausted(Meter::Fuel));
+        self.budget.exhausted(Meter::Fuel).or_else(above)
+    }
+}
+
 /// The bounds of one call.
 pub(crate) struct Bounds<'a> {
-    /// The call's budget.
-    pub(crate) budget: &'a Budget,
+    /// Its budgets.
+    pub(crate) purse: Purse<'a>,
     /// Host work of the call.
     pub(crate) record: &'a Record,
-    /// When it must end.
+    /// When it must end, unless its clock stands still meanwhile.
     pub(crate) deadline: Instant,
+    /// Its clock.
+    pub(crate) standstill: &'a Standstill,
     /// Ends it early.
     pub(crate) cancel: &'a CancellationToken,
 }
@@ -63,13 +103,20 @@ pub(crate) struct Tally {
     pub(crate) guest_time: Duration,
 }
 
+impl Bounds<'_> {
+    /// When the call must end; `None` while its clock stands still.
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline.checked_add(self.standstill.total()?)
+    }
+}
+
 impl Tally {
     /// Bills the difference between what was billed and what really ran.
-    pub(crate) fn settle(&mut self, used: u64, budget: &Budget, record: &Record) {
-        let _ = self.bill_host(budget, record);
+    pub(crate) fn settle(&mut self, used: u64, purse: Purse<'_>, record: &Record) {
+        let _ = self.bill_host(purse, record);
         match used.checked_sub(self.guest_fuel) {
-            Some(more) => drop(budget.bill(Meter::Fuel, more)),
-            None => budget.refund(Meter::Fuel, self.guest_fuel - used),
+            Some(more) => drop(purse.bill(more)),
+            None => purse.refund(self.guest_fuel - used),
         }
         self.guest_fuel = used;
     }
@@ -79,14 +126,14 @@ impl Tally {
         self.guest_fuel.saturating_add(self.host_fuel)
     }
 
-    fn bill_host(&mut self, budget: &Budget, record: &Record) -> Result<(), Exhausted> {
+    fn bill_host(&mut self, purse: Purse<'_>, record: &Record) -> Result<(), Exhausted> {
         let (calls, bytes) = record.work();
         let total = calls
             .saturating_mul(FUEL_PER_HOST_CALL)
             .saturating_add(bytes.saturating_mul(FUEL_PER_BYTE));
         let more = total.saturating_sub(self.host_fuel);
         self.host_fuel += more;
-        if more == 0 { Ok(()) } else { budget.bill(Meter::Fuel, more) }
+        if more == 0 { Ok(()) } else { purse.bill(more) }
     }
 }
 
@@ -135,27 +182,33 @@ impl<'a, F: Future> Metered<'a, F> {
 
     /// Whether a bound is reached, `now`.
     fn check(&mut self, now: Instant) -> Option<Stop> {
-        let Bounds { budget, record, deadline, cancel } = self.bounds;
-        if cancel.is_cancelled() || budget.is_cancelled() {
+        let Bounds { purse, record, cancel, .. } = self.bounds;
+        if cancel.is_cancelled() || purse.budget.is_cancelled() {
             return Some(Stop::Cancelled);
         }
-        if let Err(which) = self.tally.bill_host(budget, record) {
+        if let Err(which) = self.tally.bill_host(purse, record) {
             return Some(Stop::Exhausted(which));
         }
-        (now >= deadline).then_some(Stop::TimedOut)
+        let late = self.bounds.deadline().is_some_and(|deadline| now >= deadline);
+        late.then_some(Stop::TimedOut)
     }
 
     /// Asks to be woken when the time is up, or the run or a budget above it is cancelled.
     fn wait(&mut self, cx: &mut Context<'_>) -> Option<Stop> {
-        let Bounds { budget, deadline, cancel, .. } = self.bounds;
+        let Bounds { purse, deadline, cancel, .. } = self.bounds;
         let waits = self.waits.get_or_insert_with(|| Waits {
             sleep: Box::pin(tokio::time::sleep_until(deadline.into())),
             cancelled: Box::pin(cancel.clone().cancelled_owned()),
-            budget: budget.cancelled(),
+            budget: purse.budget.cancelled(),
         });
         let budget = Pin::new(&mut waits.budget).poll(cx);
         if budget.is_ready() || waits.cancelled.as_mut().poll(cx).is_ready() {
             return Some(Stop::Cancelled);
+        }
+        // While its clock stands still it has no deadline; what it waits for wakes it.
+        let deadline: tokio::time::Instant = self.bounds.deadline()?.into();
+        if waits.sleep.deadline() != deadline {
+            waits.sleep.as_mut().reset(deadline);
         }
         waits.sleep.as_mut().poll(cx).is_ready().then_some(Stop::TimedOut)
     }
@@ -181,7 +234,7 @@ impl<F: Future> Future for Metered<'_, F> {
         }
         if this.flag.woken.swap(false, Ordering::AcqRel) {
             this.tally.guest_fuel += INTERVAL;
-            if let Err(which) = this.bounds.budget.bill(Meter::Fuel, INTERVAL) {
+            if let Err(which) = this.bounds.purse.bill(INTERVAL) {
                 return Poll::Ready(Err(Stop::Exhausted(which)));
             }
             // The task is awake already and looks again at once.

@@ -8,8 +8,10 @@ pub(crate) mod meter;
 pub(crate) mod mounts;
 pub(crate) mod operations;
 pub(crate) mod output;
+pub(crate) mod peers;
 pub(crate) mod progress;
 pub(crate) mod queue;
+pub(crate) mod standstill;
 pub(crate) mod state;
 pub(crate) mod store;
 mod way;
@@ -37,6 +39,7 @@ use crate::jar::limits::MemoryLimiter;
 use crate::jar::mounts::Held;
 use crate::jar::operations::Operations;
 use crate::jar::output::{CallError, CallResult, Output, ToolErrorKind};
+use crate::jar::peers::{Most, Nest, Peers, Reach, Within};
 use crate::jar::progress::ProgressSink;
 use crate::jar::queue::Queue;
 use crate::jar::state::{Guest, Settings};
@@ -125,6 +128,26 @@ struct Given {
     mounts: Vec<OpenMount>,
 }
 
+/// What a call comes with besides its arguments. The default: nothing.
+#[derive(Default)]
+pub struct CallWith<'a> {
+    /// Where the guest's progress reports go.
+    pub progress: Option<ProgressSink>,
+    /// Who makes the calls that the guest makes; without, they are refused.
+    pub peers: Option<Arc<dyn Peers>>,
+    /// The call that makes this one, where a tool does.
+    pub within: Option<&'a Within>,
+}
+
+/// Something to be run in a slot.
+struct Work<'a> {
+    job: Job,
+    /// Whether it may overlap with others of that kind.
+    shared: bool,
+    with: CallWith<'a>,
+    asked: Instant,
+}
+
 /// Why a call did not come to its end.
 enum Failure {
     Refused(DenyCode),
@@ -208,14 +231,29 @@ impl Jar {
         arguments: &str,
         progress: Option<ProgressSink>,
     ) -> CallResult {
+        self.call_with(permit, arguments, CallWith { progress, ..CallWith::default() }).await
+    }
+
+    /// As [`Jar::call`], with all that a call may come with.
+    ///
+    /// A call that is made `within` another one queues with the others made there and not in the
+    /// jar, is billed to that call too, and ends with it. What its manifest does not ask for, and
+    /// what would wait for itself, is refused, whatever the permit says.
+    pub async fn call_with(
+        &self,
+        permit: ToolPermit,
+        arguments: &str,
+        with: CallWith<'_>,
+    ) -> CallResult {
         let asked = Instant::now();
         let name = permit.tool();
         let mut receipt = Receipt::empty(name.as_str(), "", arguments);
         let outcome = if permit.needs_answer() {
             Err(Failure::Refused(DenyCode::NobodyToAsk).tell(0, &mut receipt))
         } else {
-            let progress = progress.map(|sink| withheld::progress(&self.watch, sink));
-            self.answer(name, arguments, progress, asked, &mut receipt).await
+            let progress = with.progress.map(|sink| withheld::progress(&self.watch, sink));
+            let with = CallWith { progress, ..with };
+            self.answer(name, arguments, with, asked, &mut receipt).await
         };
         let outcome = withheld::outcome(&self.watch, outcome, &mut receipt);
         receipt.times.total = micros(asked.elapsed());
@@ -232,8 +270,21 @@ impl Jar {
             return Err(CallError::Refused(DenyCode::ToolNotAllowed));
         };
         let mut receipt = Receipt::empty(tool, "", "");
-        let ran = self.run(*slot, false, Job::Open, None, Instant::now(), &mut receipt).await;
+        let with = CallWith::default();
+        let work = Work { job: Job::Open, shared: false, with, asked: Instant::now() };
+        let ran = self.run(*slot, work, &mut receipt).await;
         ran.map(|_| ()).map_err(|failure| failure.tell(self.timeout(*slot), &mut receipt))
+    }
+
+    /// Whether a tool of this jar may call others: its manifest asks for some that these rights have.
+    pub fn may_call_others(&self, tool: &str) -> bool {
+        let slot = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot));
+        slot.is_some_and(|slot| !self.given(slot).rights.peers().is_empty())
+    }
+
+    /// A tool's promises about its effects, where it is one of this jar's.
+    pub fn hints(&self, tool: &str) -> Option<Hints> {
+        self.names.get(tool).map(|(_, hints)| *hints)
     }
 
     /// Ends what runs, waits until nothing of it is in flight, and drops the stores. After
@@ -258,14 +309,21 @@ impl Jar {
         &self,
         name: &ToolName,
         arguments: &str,
-        progress: Option<ProgressSink>,
+        with: CallWith<'_>,
         asked: Instant,
         receipt: &mut Receipt,
     ) -> Result<Output, CallError> {
         let here = self.names.get(name).filter(|_| self.rights.tool(name.as_str()).is_ok());
+        // INV-230: what a tool did not ask for it cannot call, whoever permits it.
+        let here = here.filter(|_| with.within.is_none_or(|it| it.may_call(name.as_str())));
         let Some((slot, hints)) = here else {
             return Err(Failure::Refused(DenyCode::ToolNotAllowed).tell(0, receipt));
         };
+        if with.within.is_some_and(|it| it.nest.slots.contains(slot)) {
+            let message = waits_for_itself(name);
+            receipt.ending = Ending::Refused(message.clone());
+            return Err(CallError::Tool { kind: ToolErrorKind::Denied, message });
+        }
         if !is_object(arguments) {
             let message = "the arguments are not a JSON object".to_owned();
             receipt.ending = Ending::Refused(message.clone());
@@ -273,7 +331,9 @@ impl Jar {
         }
         let call = Call { tool: name.as_str().to_owned(), arguments: arguments.to_owned() };
         let job = Job::Invoke(call);
-        match self.run(*slot, hints.read_only, job, progress, asked, receipt).await {
+        // What a tool that calls others does is not in its own hints.
+        let shared = hints.read_only && !self.may_call_others(name.as_str());
+        match self.run(*slot, Work { job, shared, with, asked }, receipt).await {
             Ok((Done::Invoked(Ok(output)), budget)) => match accept(output, &budget) {
                 Ok(output) => {
                     receipt.ending = Ending::Completed;
@@ -305,26 +365,27 @@ impl Jar {
     /// store if it is sound.
     async fn run(
         &self,
-        slot: usize,
-        shared: bool,
-        job: Job,
-        progress: Option<ProgressSink>,
-        asked: Instant,
+        at: usize,
+        work: Work<'_>,
         receipt: &mut Receipt,
     ) -> Result<(Done, Budget), Failure> {
+        let Work { job, shared, with: CallWith { progress, peers, within }, asked } = work;
         let cancelled = || Failure::Fault(Fault::Cancelled);
-        if self.cancel.is_cancelled() || self.budget.is_cancelled() {
+        // INV-232: a call ends with the one that makes it.
+        let cancel = within.map_or(&self.cancel, |within| &within.nest.stop);
+        if cancel.is_cancelled() || self.budget.is_cancelled() {
             return Err(cancelled());
         }
+        let queue = within.map_or(&self.queue, |within| &within.nest.queue);
         let turn = tokio::select! {
             biased;
-            turn = self.queue.enter(slot, shared) => turn,
-            () = self.cancelled() => return Err(cancelled()),
+            turn = queue.enter(at, shared) => turn,
+            () = self.cancelled(cancel) => return Err(cancelled()),
         };
         let _turn = turn.map_err(|_| Failure::Refused(DenyCode::LimitReached))?;
         let begun = Instant::now();
         receipt.times.queued = micros(begun - asked);
-        let Some(slot) = self.slots.get(slot) else { return Err(cancelled()) };
+        let Some(slot) = self.slots.get(at) else { return Err(cancelled()) };
         receipt.component = slot.tool.wasm.digest().to_string();
         let given = self.given(slot);
         let opening = async {
@@ -338,19 +399,34 @@ impl Jar {
         let (mut store, bound) = tokio::select! {
             biased;
             opened = opening => opened?,
-            () = self.cancelled() => return Err(cancelled()),
+            () = self.cancelled(cancel) => return Err(cancelled()),
         };
         let loading = begun.elapsed();
         let limits = given.rights.limits();
         let budget = given.budget.child(Level::Call, Caps::of_call(limits));
+        let reach = self.reach(at, given, within, peers);
+        let nest = match &reach {
+            Reach::Open(_, nest) => Some(Arc::clone(nest)),
+            Reach::Nobody | Reach::TooDeep(_) => None,
+        };
+        // Also where this future is dropped.
+        let _ends = nest.as_ref().map(|nest| nest.stop.clone().drop_guard());
         store.guest().progress = progress;
+        store.guest().peers = reach;
         let allowance = Allowance {
             budget: &budget,
+            slice: within.map(|within| &within.slice),
             time: Duration::from_secs(limits.call_timeout_seconds),
-            cancel: &self.cancel,
+            cancel,
         };
         let ran = store.run(bound, job, &allowance).await;
         store.guest().progress = None;
+        store.guest().peers = Reach::Nobody;
+        if let Some(nest) = nest {
+            // Nothing that it called goes on behind it.
+            nest.stop.cancel();
+            nest.queue.idle().await;
+        }
         note(receipt, &mut store, &ran, loading, begun.elapsed());
         if ran.end.is_ok() {
             slot.put(store);
@@ -358,10 +434,32 @@ impl Jar {
         ran.end.map(|done| (done, budget)).map_err(Failure::Fault)
     }
 
-    /// Waits until the jar, or a budget that it works on, is cancelled.
-    async fn cancelled(&self) {
+    /// The tools that a call in this slot may call.
+    fn reach(
+        &self,
+        at: usize,
+        given: &Given,
+        within: Option<&Within>,
+        peers: Option<Arc<dyn Peers>>,
+    ) -> Reach {
+        let Some(peers) = peers.filter(|_| !given.rights.peers().is_empty()) else {
+            return Reach::Nobody;
+        };
+        let limits = given.rights.limits();
+        let most = Most { depth: limits.call_depth, calls: limits.nested_calls };
+        let own = self.names.iter().filter(|(_, (slot, _))| *slot == at);
+        let own = own.map(|(name, _)| name.clone());
+        let allowed = given.rights.peers().clone();
+        match Nest::new(at, own, allowed, within, most, &self.cancel) {
+            Some(nest) => Reach::Open(peers, Arc::new(nest)),
+            None => Reach::TooDeep(most.depth),
+        }
+    }
+
+    /// Waits until this token, or a budget that the jar works on, is cancelled.
+    async fn cancelled(&self, cancel: &CancellationToken) {
         tokio::select! {
-            () = self.cancel.cancelled() => {}
+            () = cancel.cancelled() => {}
             () = self.budget.cancelled() => {}
         }
     }
@@ -374,7 +472,10 @@ impl Jar {
         loaded: &'a Loaded,
     ) -> Result<(Box<OpenStore>, &'a Bound), Failure> {
         let limits = given.rights.limits();
-        let granted = Granted { network: !given.rights.hosts().is_none() };
+        let granted = Granted {
+            network: !given.rights.hosts().is_none(),
+            peers: !given.rights.peers().is_empty(),
+        };
         if let Some(store) = slot.take() {
             let bound = loaded.bound(store.is_pooled(), granted).map_err(Failure::NotLoaded)?;
             return Ok((store, bound));
@@ -484,6 +585,11 @@ impl std::fmt::Debug for Jar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Jar").field("tools", &self.names.keys()).finish_non_exhaustive()
     }
+}
+
+/// INV-233: the answer to a call that would wait for the call that makes it.
+fn waits_for_itself(tool: &ToolName) -> String {
+    format!("`{tool}` cannot be called from here: its component is waiting for this very call")
 }
 
 /// The call's doings, into its receipt.

@@ -17,7 +17,9 @@ use crate::imports::files::{FilesCtx, FilesView, HasFiles};
 use crate::imports::http::{Connections, HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
 use crate::imports::stdio::Stdio;
 use crate::jar::limits::{MAX_RANDOM, MAX_RESOURCES, MemoryLimiter};
+use crate::jar::peers::Reach;
 use crate::jar::progress::{Progress, ProgressSink};
+use crate::jar::standstill::Standstill;
 use crate::receipt::record::{Record, clip};
 
 /// The data of one store.
@@ -34,6 +36,12 @@ pub(crate) struct Guest {
     pub(crate) stdout: Stdio,
     pub(crate) stderr: Stdio,
     pub(crate) progress: Option<ProgressSink>,
+    /// The other tools that the running call finds.
+    pub(crate) peers: Reach,
+    /// Its clock.
+    pub(crate) standstill: Arc<Standstill>,
+    /// Fuel that the calls which it made have used.
+    pub(crate) nested_fuel: u64,
 }
 
 /// The values that `wasi:config` answers from. Values of secrets are not here.
@@ -86,6 +94,9 @@ impl Guest {
             stdout,
             stderr,
             progress: None,
+            peers: Reach::Nobody,
+            standstill: Arc::default(),
+            nested_fuel: 0,
         }
     }
 

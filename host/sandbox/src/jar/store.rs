@@ -10,16 +10,16 @@ use tokio_util::sync::CancellationToken;
 use wasmtime::component::Instance;
 use wasmtime::{Store, Trap};
 
-use crate::component::bindings::Tool;
 use crate::component::bindings::exports::belljar::tool::tools::{
     Call, Definition, Output, ToolError,
 };
 use crate::component::bindings::hook::exports::belljar::hook::hooks::Verdict;
+use crate::component::contract::Tool;
 use crate::component::engine::PoolPermit;
 use crate::component::load::Opening;
 use crate::imports::link::{Bound, Exports, NotGranted};
 use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
-use crate::jar::meter::{Bounds, INTERVAL, Metered, Stop, Tally};
+use crate::jar::meter::{Bounds, INTERVAL, Metered, Purse, Stop, Tally};
 use crate::jar::state::{Exited, Guest};
 
 /// The store of one tool. Fields drop in order: the store before its room in the pool.
@@ -84,6 +84,8 @@ pub(crate) struct Ran {
 pub(crate) struct Allowance<'a> {
     /// Billed for fuel; capped at what one call may use.
     pub(crate) budget: &'a Budget,
+    /// What is left of the call that makes this one; billed too.
+    pub(crate) slice: Option<&'a Budget>,
     /// Wall time.
     pub(crate) time: Duration,
     /// Ends it early.
@@ -114,21 +116,25 @@ impl OpenStore {
 
     /// Runs a job to its end or to a bound, and bills it. After a fault, drop the store.
     pub(crate) async fn run(&mut self, bound: &Bound, job: Job, allowance: &Allowance<'_>) -> Ran {
-        let record = self.guest().record.clone();
-        let budget = allowance.budget;
+        let guest = self.guest();
+        let (record, standstill) = (guest.record.clone(), guest.standstill.clone());
+        guest.nested_fuel = 0;
+        standstill.reset();
+        let purse = Purse { budget: allowance.budget, slice: allowance.slice };
         let begun = Instant::now();
-        let cap = budget.remaining(Meter::Fuel);
+        let cap = purse.remaining();
         let mut tally = Tally::default();
         let mut opened = None;
         let end = if cap == 0 {
-            Err(Fault::Exhausted(used_up(budget, cap)))
+            Err(Fault::Exhausted(used_up(purse, cap)))
         } else if let Err(error) = self.refuel(cap) {
             Err(fault(&error))
         } else {
             let bounds = Bounds {
-                budget,
+                purse,
                 record: &record,
                 deadline: begun + allowance.time,
+                standstill: &standstill,
                 cancel: allowance.cancel,
             };
             let work = pin!(self.work(bound, job, &mut opened));
@@ -141,6 +147,8 @@ impl OpenStore {
             }
         };
         let used = cap.saturating_sub(self.store.get_fuel().unwrap_or(0));
+        // INV-231: what its calls used was billed to them.
+        let used = used.saturating_sub(self.guest().nested_fuel);
         let used = match &end {
             Ok(_) => used,
             Err(Fault::Exhausted(_)) if cap == 0 => 0,
@@ -152,9 +160,9 @@ impl OpenStore {
                 used.max(tally.guest_fuel.min(cap))
             }
         };
-        tally.settle(used, budget, &record);
+        tally.settle(used, purse, &record);
         Ran {
-            end: end.map_err(|fault| self.explain(fault, budget, cap)),
+            end: end.map_err(|fault| self.explain(fault, purse, cap)),
             fuel: tally.fuel(),
             guest_time: tally.guest_time,
             opening: opened.map_or(Duration::ZERO, |at: Instant| at.duration_since(begun)),
@@ -180,12 +188,12 @@ impl OpenStore {
         match job {
             Job::Open => Ok(Done::Opened),
             Job::Describe => {
-                let tools = ready(tool, bound, store, instance)?.belljar_tool_tools();
-                tools.call_describe(&mut *store).await.map(Done::Described)
+                let tool = ready(tool, bound, store, instance)?;
+                tool.describe(&mut *store).await.map(Done::Described)
             }
             Job::Invoke(call) => {
-                let tools = ready(tool, bound, store, instance)?.belljar_tool_tools();
-                tools.call_invoke(&mut *store, &call).await.map(Done::Invoked)
+                let tool = ready(tool, bound, store, instance)?;
+                tool.invoke(&mut *store, call).await.map(Done::Invoked)
             }
             Job::Judge(event) => {
                 let Exports::Hook(exports) = &bound.exports else {
@@ -204,11 +212,11 @@ impl OpenStore {
     }
 
     /// Names the budget behind a fault: fuel, or memory that the guest did not get.
-    fn explain(&mut self, fault: Fault, budget: &Budget, cap: u64) -> Fault {
+    fn explain(&mut self, fault: Fault, purse: Purse<'_>, cap: u64) -> Fault {
         let refused = self.guest().memory.take_refused();
         match (fault, refused) {
             (Fault::Trapped { name, .. }, _) if name == OUT_OF_FUEL => {
-                Fault::Exhausted(used_up(budget, cap))
+                Fault::Exhausted(used_up(purse, cap))
             }
             (Fault::Trapped { .. }, Some(refused)) => Fault::Exhausted(refused),
             (fault, _) => fault,
@@ -252,9 +260,9 @@ fn fault(error: &wasmtime::Error) -> Fault {
     Fault::Trapped { name, detail }
 }
 
-fn used_up(budget: &Budget, cap: u64) -> Exhausted {
+fn used_up(purse: Purse<'_>, cap: u64) -> Exhausted {
     let call = Exhausted { meter: Meter::Fuel, level: Level::Call, limit: cap };
-    budget.exhausted(Meter::Fuel).unwrap_or(call)
+    purse.exhausted().unwrap_or(call)
 }
 
 impl From<Stop> for Fault {

@@ -16,6 +16,7 @@ use crate::record::rows::{self, AgentMetadata, ChildResult, PutFile, read};
 use crate::record::turn::Turn;
 use belljar_agent::{
     Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, RunId, StepKind, Usage,
+    in_tree_order,
 };
 
 /// Turns that are read at once.
@@ -251,6 +252,7 @@ fn calls(
     for (_, call) in calls {
         by_agent.entry(call.agent.clone()).or_default().push(call);
     }
+    by_agent.values_mut().for_each(|calls| in_tree_order(calls, |call| call));
     Ok(by_agent)
 }
 

@@ -60,6 +60,7 @@ fn of_messages(turn: &Turn) -> Vec<StepEntry> {
                         receipt: of.next().cloned(),
                         attachments: Vec::new(),
                         background: None,
+                        nested: None,
                     };
                     steps.push(entry(step, position, StepKind::Result(Box::new(logged))));
                 }

@@ -4,6 +4,7 @@
 
 mod compaction;
 mod conversations;
+mod nested;
 mod resume;
 mod runs_in_store;
 mod service;

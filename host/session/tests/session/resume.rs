@@ -13,7 +13,7 @@ use belljar_model::Message;
 
 /// The steps of a run in memory.
 #[derive(Default)]
-struct Steps(Mutex<Vec<StepEntry>>);
+pub(crate) struct Steps(pub(crate) Mutex<Vec<StepEntry>>);
 
 impl Steps {
     fn push(&self, entry: Option<StepEntry>) -> io::Result<()> {
@@ -141,7 +141,7 @@ fn half(kept: &[StepEntry]) -> usize {
     let ended =
         |place: &_| kept.iter().any(|e| matches!(e.kind, StepKind::Result(_)) && of(e) == *place);
     let is_call = |kind: &StepKind| match kind {
-        StepKind::Begun { children } => children.is_empty(),
+        StepKind::Begun { children, .. } => children.is_empty(),
         StepKind::Said { .. } | StepKind::Result(_) | StepKind::Child { .. } => false,
     };
     kept.iter().filter(|entry| is_call(&entry.kind) && !ended(&of(entry))).count()

@@ -15,8 +15,9 @@ use crate::agent_loop::ledger::Ledger;
 use crate::layers::{Layers, LayersError, Told};
 use crate::limits::MAX_TOLD_CHANGES;
 use crate::outcome::Status;
+use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::WorktreeCall;
-use crate::tools::call::{Answer, Call};
+use crate::tools::call::Call;
 
 /// The name of a worktree without one.
 const UNNAMED: &str = "worktree";

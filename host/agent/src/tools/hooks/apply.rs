@@ -71,7 +71,7 @@ impl Agent<'_> {
         // another reader might take the other.
         let arguments = Value::Object(arguments).to_string();
         let call_now = changed.insert(ToolCall { arguments, ..call.call.clone() });
-        let decision = dispatcher.decide(call_now, call.position);
+        let decision = dispatcher.decide(call_now, call.place_in_step());
         if said.asked {
             decision.with_permit(ToolPermit::asking)
         } else if said.allowed {

@@ -1,6 +1,6 @@
 //! `belljar receipts`: the runs that are kept, and what the tool calls of one did.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use belljar_agent::{CallReceipt, ChildOrigin, ChildSummary, Outcome};
@@ -323,7 +323,9 @@ pub(crate) fn print(outcome: &Outcome, out: &Out) {
         out.line("no tool was called");
         return;
     }
-    let mut rows: Vec<Vec<Cell>> = receipts.into_iter().map(row).collect();
+    let mut depths = Depths::default();
+    let mut rows: Vec<Vec<Cell>> =
+        receipts.into_iter().map(|call| row(call, depths.of(call))).collect();
     let mut headings = HEADINGS.to_vec();
     // Columns that hold nothing in any row would only make the others narrow.
     for heading in [">written", ">sent", ">refused"] {
@@ -341,12 +343,31 @@ pub(crate) fn print(outcome: &Outcome, out: &Out) {
     table.print(out);
 }
 
-fn row(call: &CallReceipt) -> Vec<Cell> {
+/// How deep each call stands in the calls of tools that made it. A call comes behind the one that made
+/// it.
+#[derive(Default)]
+struct Depths<'a>(HashMap<(&'a str, &'a str), usize>);
+
+impl<'a> Depths<'a> {
+    /// 0 = the model made it.
+    fn of(&mut self, call: &'a CallReceipt) -> usize {
+        let above = call.parent.as_deref().and_then(|parent| self.0.get(&(&*call.agent, parent)));
+        let depth = above.map_or(0, |above| above + 1);
+        self.0.insert((&call.agent, &call.call_id), depth);
+        depth
+    }
+}
+
+fn row(call: &CallReceipt, depth: usize) -> Vec<Cell> {
     let CallReceipt { tool, agent, receipt, .. } = call;
     let refused = receipt.denials.len() as u64 + receipt.denials_dropped;
+    let below = match depth {
+        0 => String::new(),
+        depth => format!("{}└ ", "  ".repeat(depth - 1)),
+    };
     vec![
         plain(below_root(agent)),
-        plain(Shown::new(tool)),
+        plain(format!("{below}{}", Shown::new(tool))),
         ending(receipt),
         plain(table::fuel(receipt.fuel)),
         plain(table::micros(receipt.times.total)),

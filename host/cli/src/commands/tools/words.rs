@@ -1,6 +1,6 @@
 //! A tool's requests and its description of itself, in a few words.
 
-use belljar_policy::ToolAsk;
+use belljar_policy::{PeersAsk, ToolAsk};
 use belljar_sandbox::ToolInfo;
 
 /// The requests of a manifest.
@@ -14,6 +14,11 @@ pub(super) fn asks(ask: &ToolAsk) -> String {
         words.push(rules.join(" "));
     }
     words.extend(ask.secrets.iter().map(|secret| format!("secret {secret}")));
+    match &ask.peers {
+        PeersAsk::None => {}
+        PeersAsk::All => words.push("to call other tools".to_owned()),
+        PeersAsk::Only(names) => words.extend(names.iter().map(|name| format!("to call {name}"))),
+    }
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 

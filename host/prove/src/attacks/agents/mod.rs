@@ -4,6 +4,7 @@ mod budgets;
 mod calls;
 mod files;
 mod frames;
+mod peers;
 mod puppet;
 mod rights;
 mod siblings;
@@ -13,13 +14,14 @@ use belljar_model::{ChatRequest, Message};
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 use crate::scene::Scene;
 
-pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 6] = [
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 7] = [
     calls::ATTACKS,
     rights::ATTACKS,
     files::ATTACKS,
     frames::ATTACKS,
     siblings::ATTACKS,
     budgets::ATTACKS,
+    peers::ATTACKS,
 ];
 
 /// The results with which a request ends: text, and whether it is an error.

@@ -1,0 +1,56 @@
+//! The way from a tool's store to its agent: calls go to whoever drives the call that makes them.
+
+use std::sync::Arc;
+
+use belljar_sandbox::{PeerCall, PeerError, PeerResult, PeerTool, Peers, ToolErrorKind, Within};
+use futures::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+
+/// Requests that wait. A guest waits for its own answer, so there is never a second one.
+const MAX_WAITING: usize = 1;
+
+/// Calls to be made.
+pub(crate) struct Request {
+    pub(crate) calls: Vec<PeerCall>,
+    pub(crate) within: Within,
+    pub(crate) reply: oneshot::Sender<Vec<PeerResult>>,
+}
+
+/// A tool's end of it.
+pub(crate) struct Port {
+    tools: Arc<[PeerTool]>,
+    requests: mpsc::Sender<Request>,
+}
+
+impl Port {
+    /// Both ends. `tools`: those that the agent has.
+    pub(crate) fn open(tools: Arc<[PeerTool]>) -> (Arc<Self>, mpsc::Receiver<Request>) {
+        let (requests, receiver) = mpsc::channel(MAX_WAITING);
+        (Arc::new(Self { tools, requests }), receiver)
+    }
+}
+
+impl Peers for Port {
+    fn list(&self) -> Vec<PeerTool> {
+        self.tools.to_vec()
+    }
+
+    fn call(&self, calls: Vec<PeerCall>, within: Within) -> BoxFuture<'static, Vec<PeerResult>> {
+        let requests = self.requests.clone();
+        Box::pin(async move {
+            let count = calls.len();
+            let (reply, answer) = oneshot::channel();
+            let gone = || {
+                let error = PeerError {
+                    kind: ToolErrorKind::Failed,
+                    message: "the call that makes it has ended".to_owned(),
+                };
+                vec![Err(error); count]
+            };
+            if requests.send(Request { calls, within, reply }).await.is_err() {
+                return gone();
+            }
+            answer.await.unwrap_or_else(|_| gone())
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! From the text that a model would read to what a tool is told that made the call.
+
+use belljar_sandbox::{Output, Part, PeerError, PeerResult, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+
+use crate::tools::call::Answer;
+
+/// How the text of an answer is divided, for a tool that reads it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AnswerForm {
+    /// Its parts, in order; none = it is one text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pieces: Vec<Piece>,
+    /// The contract's variant of an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<ToolErrorKind>,
+}
+
+/// One part of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Piece {
+    /// Whether it is JSON.
+    pub(crate) json: bool,
+    /// How long it is. A line feed stands between two.
+    pub(crate) bytes: usize,
+}
+
+impl AnswerForm {
+    /// That of an error.
+    pub(crate) fn failed(kind: ToolErrorKind) -> Self {
+        Self { kind: Some(kind), ..Self::default() }
+    }
+
+    /// What the tool is told. Text behind the last part, which hooks add, is a part of its own.
+    pub(crate) fn tell(&self, answer: &Answer) -> PeerResult {
+        if answer.is_error {
+            let kind = self.kind.unwrap_or(ToolErrorKind::Failed);
+            let text = &answer.content;
+            let told = text.strip_prefix(kind.as_str()).and_then(|rest| rest.strip_prefix(": "));
+            return Err(PeerError { kind, message: told.unwrap_or(text).to_owned() });
+        }
+        let mut rest = answer.content.as_str();
+        let mut parts = Vec::with_capacity(self.pieces.len());
+        for (at, piece) in self.pieces.iter().enumerate() {
+            let Some((text, behind)) = rest.split_at_checked(piece.bytes) else { break };
+            let last = at + 1 == self.pieces.len();
+            rest = if last { behind } else { behind.strip_prefix('\n').unwrap_or(behind) };
+            let text = text.to_owned();
+            parts.push(if piece.json { Part::Json(text) } else { Part::Text(text) });
+        }
+        if !rest.is_empty() || parts.is_empty() {
+            parts.push(Part::Text(rest.to_owned()));
+        }
+        Ok(Output { parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ok(content: &str) -> Answer {
+        Answer { content: content.to_owned(), is_error: false }
+    }
+
+    fn text(text: &str) -> Part {
+        Part::Text(text.to_owned())
+    }
+
+    #[test]
+    fn parts_are_as_the_tool_gave_them_and_notes_stand_behind() {
+        let pieces = [("é\n", false), ("{}", true)];
+        let pieces = pieces.map(|(text, json)| Piece { json, bytes: text.len() }).to_vec();
+        let form = AnswerForm { pieces, kind: None };
+        let parts = form.tell(&ok("é\n\n{}")).unwrap().parts;
+        assert_eq!(parts, [text("é\n"), Part::Json("{}".to_owned())]);
+        let parts = form.tell(&ok("é\n\n{}\n[note]")).unwrap().parts;
+        assert_eq!(parts, [text("é\n"), Part::Json("{}".to_owned()), text("\n[note]")]);
+        // What was cut or reworded is one text still.
+        assert_eq!(form.tell(&ok("é")).unwrap().parts, [text("é")]);
+        assert_eq!(AnswerForm::default().tell(&ok("a\nb")).unwrap().parts, [text("a\nb")]);
+        assert_eq!(AnswerForm::default().tell(&ok("")).unwrap().parts, [text("")]);
+    }
+
+    #[test]
+    fn an_error_has_the_variant_and_its_text_once() {
+        let answer = Answer { content: "not-found: `a`".to_owned(), is_error: true };
+        let told = AnswerForm::failed(ToolErrorKind::NotFound).tell(&answer).unwrap_err();
+        assert_eq!((told.kind, told.message.as_str()), (ToolErrorKind::NotFound, "`a`"));
+        let told = AnswerForm::default().tell(&answer).unwrap_err();
+        assert_eq!((told.kind, told.message.as_str()), (ToolErrorKind::Failed, "not-found: `a`"));
+    }
+}

@@ -1,0 +1,196 @@
+//! Makes the calls that a tool asks for while its own call runs, in the same task: whatever ends the
+//! one ends the others.
+
+use std::sync::Arc;
+
+use belljar_model::ToolCall;
+use belljar_policy::{Denied, DenyCode, Shown, Source, ToolPermit};
+use belljar_sandbox::{
+    CallWith, Jar, PeerCall, PeerError, PeerResult, PeerTool, ToolErrorKind, Within,
+};
+use futures::stream::{FuturesUnordered, StreamExt as _};
+
+use crate::agent_loop::agent::Agent;
+use crate::agent_loop::machine::Loop;
+use crate::replay::persist::address_of;
+use crate::tools::call::{Call, arguments};
+use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
+use crate::tools::execute::groups;
+use crate::tools::nested::outer::{Nested, Outer, address_within, called};
+use crate::tools::nested::port::{Port, Request};
+use crate::tools::result::{self, Executed};
+
+impl Agent<'_> {
+    /// Calls a component of the jar, and makes the calls that it makes.
+    pub(crate) async fn call_jar(
+        &self,
+        jar: &Jar,
+        call: Call<'_>,
+        permit: ToolPermit,
+        machine: &Loop,
+    ) -> Executed {
+        let progress = self.progress(call, &permit);
+        let within = call.nested.map(|nested| nested.within);
+        if !jar.may_call_others(permit.tool().as_str()) {
+            let with = CallWith { progress, peers: None, within };
+            let result = jar.call_with(permit, arguments(call.call), with).await;
+            return result::of_call(&call.call.id, result);
+        }
+        let address = address_within(&address_of(self.job, call), call.step, call.position);
+        let past = self.effects.past_within(self, &address);
+        let outer = Outer::new(&call.call.id, address, past);
+        let (port, mut requests) = Port::open(Arc::clone(&self.peers));
+        let with = CallWith { progress, peers: Some(port), within };
+        let mut running = Box::pin(jar.call_with(permit, arguments(call.call), with));
+        let ended = loop {
+            let request = tokio::select! {
+                biased;
+                ended = &mut running => break Ok(ended),
+                Some(request) = requests.recv() => request,
+            };
+            let Request { calls, within, reply } = request;
+            let mut answering =
+                Box::pin(self.answer_all(calls, &outer, &within, call.step, machine));
+            tokio::select! {
+                biased;
+                answers = &mut answering => {
+                    if let Some(how) = outer.diverged() {
+                        break Err(how.to_owned());
+                    }
+                    // Whoever asked may be gone, and its call ends.
+                    let _ = reply.send(answers);
+                }
+                ended = &mut running => {
+                    self.let_end(answering).await;
+                    break Ok(ended);
+                }
+            }
+        };
+        match ended {
+            Ok(result) => result::of_call(&call.call.id, result),
+            Err(how) => result::of_diverged(&call.call.name, arguments(call.call), how),
+        }
+    }
+
+    /// INV-232: ends what a call had under way that has ended itself. After a cancellation all of it
+    /// ends by itself, and is noted; otherwise it is given up.
+    async fn let_end(&self, answering: impl Future<Output = Vec<PeerResult>>) {
+        if self.stop.is_cancelled() || self.job.budget.is_cancelled() {
+            let _ = answering.await;
+        }
+    }
+
+    /// Makes calls side by side as far as their kinds allow, as those of one step. One result for each.
+    async fn answer_all(
+        &self,
+        asked: Vec<PeerCall>,
+        outer: &Outer,
+        within: &Within,
+        step: u64,
+        machine: &Loop,
+    ) -> Vec<PeerResult> {
+        let first = outer.take(asked.len());
+        let ids = (first..).map(|place| outer.id_of(place));
+        let asked: Vec<ToolCall> = asked
+            .into_iter()
+            .zip(ids)
+            .map(|(PeerCall { tool, arguments }, id)| ToolCall { id, name: tool, arguments })
+            .collect();
+        let decided =
+            asked.iter().map(|call| decide(call, within, machine.dispatcher(), &self.peers));
+        let (own, decisions): (Vec<Option<ToolCall>>, Vec<Decision>) = decided.unzip();
+        let digests: Vec<String> = asked.iter().map(called).collect();
+        let calls = asked.iter().zip(&own).zip(&digests).enumerate();
+        let calls = calls.map(|(at, ((asked, own), called))| Call {
+            step,
+            position: first + at,
+            call: own.as_ref().unwrap_or(asked),
+            nested: Some(Nested { outer, within, asked: &asked.name, called }),
+        });
+        let mut open = Open { agent: self, calls: calls.collect() };
+        let mut told: Vec<PeerResult> = asked.iter().map(|_| Err(cancelled())).collect();
+        for group in groups(open.calls.iter().copied().zip(decisions)) {
+            if self.stop.is_cancelled() || within.ended().is_cancelled() {
+                break;
+            }
+            let mut running: FuturesUnordered<_> = group
+                .into_iter()
+                .map(|(call, decision)| self.one(call, decision, machine))
+                .collect();
+            while let Some((position, answer)) = running.next().await {
+                open.calls.retain(|call| call.position != position);
+                if let Some(slot) = told.get_mut(position - first) {
+                    *slot = outer.told(position).tell(&answer);
+                }
+            }
+        }
+        told
+    }
+}
+
+/// The calls that have no result yet. Dropped, they are given up: each has a receipt that says so.
+struct Open<'a, 'j> {
+    agent: &'a Agent<'j>,
+    calls: Vec<Call<'a>>,
+}
+
+impl Drop for Open<'_, '_> {
+    fn drop(&mut self) {
+        for call in std::mem::take(&mut self.calls) {
+            let executed = result::of_abandoned(&call.call.name, arguments(call.call));
+            self.agent.note(call, executed);
+        }
+    }
+}
+
+/// INV-230: decides about a call that a tool makes. To it, names that its agent lacks, that its
+/// manifest does not ask for and that exist nowhere are the same.
+fn decide(
+    call: &ToolCall,
+    within: &Within,
+    dispatcher: &Dispatcher,
+    peers: &[PeerTool],
+) -> (Option<ToolCall>, Decision) {
+    let own = match dispatcher.translate(call) {
+        Ok(own) => own,
+        Err(refusal) => {
+            // Of a name that it may not call it learns nothing, its arguments' form included.
+            let known = peers.iter().any(|it| it.name == call.name && reaches(within, it));
+            let refusal = if known { refusal } else { not_allowed(call, within, peers) };
+            return (None, Decision::Refuse(refusal));
+        }
+    };
+    let tool = own.as_ref().unwrap_or(call).name.as_str();
+    let decision = if within.waits(tool) {
+        let text =
+            format!("`{tool}` cannot be called from here: its component waits for this call");
+        let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Host, text.clone());
+        Decision::Refuse(Refusal { text, reason: Reason::Denied(denied) })
+    } else if within.may_call(tool) && dispatcher.offers(tool) {
+        dispatcher.decide(own.as_ref().unwrap_or(call), 0)
+    } else {
+        Decision::Refuse(not_allowed(call, within, peers))
+    };
+    (own, decision)
+}
+
+fn reaches(within: &Within, peer: &PeerTool) -> bool {
+    within.may_call(peer.tool.as_str()) && !within.waits(peer.tool.as_str())
+}
+
+fn not_allowed(call: &ToolCall, within: &Within, peers: &[PeerTool]) -> Refusal {
+    let names = peers.iter().filter(|peer| reaches(within, peer));
+    let names: Vec<String> = names.map(|peer| format!("`{}`", peer.name)).collect();
+    let code = DenyCode::ToolNotAllowed;
+    let text = match names.is_empty() {
+        true => format!("{code}: no tools are available"),
+        false => format!("{code}: the available tools are {}", names.join(", ")),
+    };
+    let tool = Shown::clipped(&call.name, 64);
+    let facts = format!("tool `{tool}` is not among those that the calling tool may call");
+    Refusal { text, reason: Reason::Denied(Denied::new(code, Source::Manifest, facts)) }
+}
+
+fn cancelled() -> PeerError {
+    PeerError { kind: ToolErrorKind::Failed, message: "cancelled".to_owned() }
+}

@@ -1,0 +1,316 @@
+//! Tools that call the other tools of their agent.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use belljar_agent::{Approval, Asker, CallReceipt, EventKind, Outcome, Question, RunStatus, run};
+use belljar_catalogue::StockTool;
+use belljar_kit::world::{BARE, Plan, World, agent, results, stock};
+use belljar_kit::{hostile, wat_tool};
+use belljar_policy::DenyCode;
+use belljar_sandbox::{Ending, Wasm};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// The manifest of a tool that asks for all tools of its agent.
+const ALL: &str = "manifest = 1\ndescription = \"test\"\npeers = true\n";
+
+/// A tool that never returns.
+const SPIN: &str = "(loop $again (br $again)) unreachable";
+
+/// The scripted caller, under one of the two names that it offers.
+fn caller(name: &'static str, manifest: &'static str) -> StockTool {
+    StockTool::new(name, hostile("caller"), manifest)
+}
+
+fn call(tool: &str, arguments: Value) -> Value {
+    json!({"do": "call", "tool": tool, "arguments": arguments})
+}
+
+fn read(path: &str) -> Value {
+    call("file_read", json!({ "path": path }))
+}
+
+/// The plan of an agent `it` that calls `caller` with these steps.
+struct Scene {
+    settings: String,
+    tools: Vec<StockTool>,
+    more: &'static str,
+}
+
+impl Scene {
+    fn new(granted: &str, manifest: &'static str) -> Self {
+        let settings = format!("[grants.it]\ntools = {granted}\n");
+        let tools = vec![caller("caller", manifest), stock("file_read"), stock("file_write")];
+        Self { settings, tools, more: "" }
+    }
+
+    fn with(mut self, tool: StockTool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    fn limits(mut self, limits: &str) -> Self {
+        self.settings.push_str(&format!("limits = {{ {limits} }}\n"));
+        self
+    }
+
+    fn world(self, steps: &[Value]) -> World {
+        let arguments = json!({ "steps": steps });
+        let transcript = format!(
+            "transcript: 1\nagents:\n  - agent: it\n    turns:\n      - calls: [{{name: caller, arguments: {arguments}}}]\n      - say: done\n{}",
+            self.more
+        );
+        World::new(Plan {
+            transcript: &transcript,
+            settings: &self.settings,
+            agents: &[("it.md", &agent("it", "")), ("scout.md", &agent("scout", ""))],
+            files: &[("a.txt", "text of a\n"), ("b.txt", "text of b\n")],
+            tools: self.tools,
+            ..Plan::default()
+        })
+    }
+
+    async fn go(self, steps: &[Value]) -> (World, Outcome) {
+        let world = self.world(steps);
+        let outcome = world.go("it").await;
+        assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+        (world, outcome)
+    }
+}
+
+/// The steps' own words, out of the result that the model read.
+fn said(world: &World) -> Vec<Value> {
+    let sent = world.sent_by("it", 0);
+    let (text, is_error) = results(sent.last().unwrap()).remove(0);
+    assert!(!is_error, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Tool and parent's tool of each receipt.
+fn tree(outcome: &Outcome) -> Vec<(&str, Option<&str>)> {
+    let tool_of = |id: &str| {
+        let call = outcome.receipts.iter().find(|call| call.call_id == id);
+        call.map_or("?", |call| call.tool.as_str())
+    };
+    let row = |call: &'_ CallReceipt| call.parent.clone();
+    let rows = outcome.receipts.iter();
+    rows.map(|call| (call.tool.as_str(), row(call).map(|id| tool_of(&id)))).collect()
+}
+
+#[tokio::test]
+async fn a_tool_calls_the_tools_of_its_agent_and_each_call_has_a_receipt_below_its_own() {
+    let scene = Scene::new(r#"["caller", "file_read"]"#, ALL);
+    let missing = read("none.txt");
+    let many = json!({"do": "many", "calls": [
+        {"tool": "file_read", "arguments": {"path": "b.txt"}},
+        {"tool": "file_read", "arguments": {"path": "a.txt"}},
+    ]});
+    let steps = [json!({"do": "list"}), read("a.txt"), missing, many];
+    let (world, outcome) = scene.go(&steps).await;
+    let said = said(&world);
+    assert_eq!(said[0], json!({"ok": ["file_read"]}));
+    assert!(said[1]["ok"].as_str().unwrap().contains("text of a"), "{said:?}");
+    assert_eq!(said[2]["error"], "not-found");
+    let many = said[3]["ok"].as_array().unwrap();
+    assert!(many[0]["ok"].as_str().unwrap().contains("text of b"), "in the order asked: {many:?}");
+    assert!(many[1]["ok"].as_str().unwrap().contains("text of a"), "{many:?}");
+    let below = ("file_read", Some("caller"));
+    assert_eq!(tree(&outcome), [("caller", None), below, below, below, below]);
+    assert!(outcome.receipts[1].receipt.paths_read.iter().any(|path| path.ends_with("a.txt")));
+    assert!(outcome.receipts[0].receipt.paths_read.is_empty(), "each has what it did itself");
+    assert_eq!(outcome.total.tool_calls, 5);
+    let started: Vec<_> = world
+        .kinds()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            EventKind::ToolCallStarted { tool, parent, .. } => Some((tool, parent.is_some())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(started[..2], [("caller".to_owned(), false), ("file_read".to_owned(), true)]);
+}
+
+#[tokio::test]
+async fn without_a_manifest_that_asks_there_is_nobody() {
+    let scene = Scene::new(r#"["caller", "file_read"]"#, BARE);
+    let (world, outcome) = scene.go(&[json!({"do": "list"}), read("a.txt")]).await;
+    let said = said(&world);
+    assert_eq!(said[0], json!({"ok": []}));
+    assert_eq!(said[1]["error"], "denied");
+    assert_eq!(tree(&outcome), [("caller", None)]);
+    let denials = &outcome.receipts[0].receipt.denials;
+    assert_eq!(denials.len(), 1);
+    assert_eq!(denials[0].code, DenyCode::InterfaceNotGranted);
+}
+
+#[tokio::test]
+async fn names_outside_the_manifest_the_rights_and_the_world_are_refused_alike() {
+    const READ: &str = "manifest = 1\ndescription = \"test\"\npeers = [\"file_read\", \"shell\"]\n";
+    let scene = Scene::new(r#"["caller", "file_read", "file_write"]"#, READ);
+    let write = call("file_write", json!({"path": "new.txt", "content": "x"}));
+    let steps = [json!({"do": "list"}), write, call("shell", json!({})), call("nope", json!({}))];
+    let (world, outcome) = scene.go(&steps).await;
+    let said = said(&world);
+    assert_eq!(said[0], json!({"ok": ["file_read"]}));
+    let text = "tool not allowed: the available tools are `file_read`";
+    for refused in &said[1..] {
+        assert_eq!(*refused, json!({"error": "denied", "text": text}));
+    }
+    assert!(!world.root().join("new.txt").exists());
+    // Each attempt stands in a receipt of its own.
+    let refused = outcome.receipts.iter().filter(|call| !call.receipt.denials.is_empty());
+    assert_eq!(refused.count(), 3);
+}
+
+#[tokio::test]
+async fn a_component_that_waits_cannot_be_called_and_depth_is_bounded() {
+    let granted = r#"["caller", "caller_again", "file_read"]"#;
+    let deeper = |steps: &[Value]| call("caller_again", json!({ "steps": steps }));
+    let own = call("caller", json!({"steps": []}));
+    // Two levels, and there the one that waits.
+    let scene = Scene::new(granted, ALL).with(caller("caller_again", ALL));
+    let steps = [own.clone(), deeper(&[json!({"do": "list"}), own, read("a.txt")])];
+    let (world, outcome) = scene.go(&steps).await;
+    let said_ = said(&world);
+    assert!(said_[0]["text"].as_str().unwrap().contains("waits for this call"), "{said_:?}");
+    let inner: Value = serde_json::from_str(said_[1]["ok"].as_str().unwrap()).unwrap();
+    assert_eq!(inner[0], json!({"ok": ["file_read"]}));
+    assert!(inner[1]["text"].as_str().unwrap().contains("waits for this call"), "{inner}");
+    assert!(inner[2]["ok"].as_str().unwrap().contains("text of a"), "{inner}");
+    let again = Some("caller_again");
+    assert_eq!(
+        tree(&outcome),
+        [
+            ("caller", None),
+            ("caller", Some("caller")),
+            ("caller_again", Some("caller")),
+            ("caller", again),
+            ("file_read", again),
+        ]
+    );
+    // One level alone.
+    let scene = Scene::new(granted, ALL).with(caller("caller_again", ALL)).limits("call_depth = 1");
+    let (world, _) = scene.go(&[deeper(&[json!({"do": "list"}), read("a.txt")])]).await;
+    let inner: Value = serde_json::from_str(said(&world)[0]["ok"].as_str().unwrap()).unwrap();
+    assert_eq!(inner[0], json!({"ok": []}));
+    assert!(inner[1]["text"].as_str().unwrap().contains("deeper than 1"), "{inner}");
+}
+
+#[tokio::test]
+async fn a_nested_call_is_billed_to_the_call_that_makes_it_and_leaves_it_a_reserve() {
+    let spin = StockTool::new("spin", Wasm::new(wat_tool("spin", SPIN)), BARE);
+    let scene = Scene::new(r#"["caller", "spin", "file_read"]"#, ALL).with(spin);
+    let scene = scene.limits("fuel_per_call = 400_000_000");
+    let steps = [call("spin", json!({})), call("spin", json!({})), read("a.txt")];
+    let (world, outcome) = scene.go(&steps).await;
+    let said = said(&world);
+    assert_eq!(said[0]["error"], "failed");
+    assert!(said[0]["text"].as_str().unwrap().contains("fuel"), "{said:?}");
+    assert!(said[2]["ok"].as_str().unwrap().contains("text of a"), "a reserve is left: {said:?}");
+    let fuel: u64 = outcome.receipts.iter().map(|call| call.receipt.fuel).sum();
+    assert_eq!(outcome.total.fuel, fuel);
+    let slack = 2 * 100_000;
+    assert!(fuel <= 400_000_000 + slack, "all together are within the outer call's: {fuel}");
+}
+
+#[tokio::test]
+async fn the_clock_of_a_call_stands_still_while_its_calls_run() {
+    let spin = StockTool::new("spin", Wasm::new(wat_tool("spin", SPIN)), BARE);
+    let scene = Scene::new(r#"["caller", "spin", "file_read"]"#, ALL).with(spin);
+    let scene = scene.limits(
+        "call_timeout_seconds = 1, fuel_per_call = 900_000_000_000, fuel = 2_000_000_000_000",
+    );
+    let (world, outcome) = scene.go(&[call("spin", json!({})), read("a.txt")]).await;
+    let said = said(&world);
+    assert!(said[0]["text"].as_str().unwrap().contains("took over 1 seconds"), "{said:?}");
+    assert!(said[1]["ok"].as_str().unwrap().contains("text of a"), "{said:?}");
+    assert_eq!(outcome.receipts[0].receipt.ending, Ending::Completed);
+    assert!(outcome.receipts[0].receipt.times.total >= 1_000_000);
+}
+
+#[tokio::test]
+async fn floods_end_at_their_bounds() {
+    let scene = Scene::new(r#"["caller", "file_read"]"#, ALL).limits("nested_calls = 10");
+    let one = json!({"tool": "file_read", "arguments": {"path": "a.txt"}});
+    let many = |n: usize| json!({"do": "many", "calls": vec![one.clone(); n]});
+    let repeat = json!({"do": "repeat", "times": 20, "call": one});
+    let (world, outcome) = scene.go(&[many(65), many(6), repeat]).await;
+    let said = said(&world);
+    let at_once = said[0]["ok"].as_array().unwrap();
+    assert!(at_once.len() == 65 && at_once.iter().all(|it| it["error"] == "too-large"));
+    assert!(said[1]["ok"].as_array().unwrap().iter().all(|it| it["ok"].is_string()));
+    assert_eq!(said[2]["ok"], 4, "{said:?}");
+    assert!(said[2]["last"]["text"].as_str().unwrap().contains("too many calls: at most 10"));
+    assert_eq!(outcome.receipts.len(), 1 + 10);
+}
+
+#[tokio::test]
+async fn what_a_call_had_under_way_ends_with_the_run() {
+    let spin = StockTool::new("spin", Wasm::new(wat_tool("spin", SPIN)), BARE);
+    let scene = Scene::new(r#"["caller", "spin"]"#, ALL).with(spin);
+    let world = scene.world(&[call("spin", json!({}))]);
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let sink = belljar_agent::EventSink::to(move |event| {
+        if let EventKind::ToolCallStarted { tool, .. } = &event.kind
+            && tool == "spin"
+        {
+            stop.cancel();
+        }
+    });
+    let outcome = run(&world.host, world.spec("it", "task"), sink, cancel).await;
+    assert_eq!(outcome.status, RunStatus::Cancelled);
+    assert!(outcome.unfinished.is_empty(), "{:?}", outcome.unfinished);
+    assert_eq!(tree(&outcome), [("caller", None), ("spin", Some("caller"))]);
+    for call in &outcome.receipts {
+        assert_eq!(call.receipt.ending, Ending::Cancelled, "{}", call.tool);
+    }
+}
+
+/// Says yes so many times, then no; keeps the arguments that it was asked about.
+struct Yes(usize, Mutex<Vec<String>>);
+
+#[async_trait]
+impl Asker for Yes {
+    async fn ask(&self, question: Question<'_>) -> Approval {
+        let mut asked = self.1.lock().unwrap();
+        asked.push(question.arguments.to_owned());
+        if asked.len() <= self.0 { Approval::Yes } else { Approval::No }
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_asked_about_each_nested_call() {
+    let mut scene = Scene::new("[]", ALL);
+    scene.settings =
+        "[grants.it]\ntools = { caller = \"allow\", file_read = \"ask\" }\n".to_owned();
+    let mut world = scene.world(&[read("a.txt"), read("b.txt")]);
+    let person = Arc::new(Yes(1, Mutex::default()));
+    world.host.asker = Arc::clone(&person) as Arc<dyn Asker>;
+    let outcome = world.go("it").await;
+    let said = said(&world);
+    assert!(said[0]["ok"].as_str().unwrap().contains("text of a"), "{said:?}");
+    assert_eq!(said[1]["error"], "denied", "{said:?}");
+    let asked = person.1.lock().unwrap().clone();
+    assert_eq!(asked, [r#"{"path":"a.txt"}"#, r#"{"path":"b.txt"}"#]);
+    assert_eq!(outcome.receipts.len(), 3);
+}
+
+#[tokio::test]
+async fn a_tool_starts_a_subagent() {
+    let mut scene = Scene::new(r#"["caller", "spawn_agent"]"#, ALL);
+    scene.settings.push_str("[grants.scout]\ntools = [\"file_read\"]\n");
+    scene.more = "  - agent: scout\n    turns:\n      - calls: [{name: file_read, arguments: {path: a.txt}}]\n      - say: found it\n";
+    let steps =
+        [json!({"do": "list"}), call("spawn_agent", json!({"agent": "scout", "task": "look"}))];
+    let (world, outcome) = scene.go(&steps).await;
+    let said = said(&world);
+    assert_eq!(said[0], json!({"ok": ["spawn_agent"]}));
+    assert!(said[1]["ok"].as_str().unwrap().contains("found it"), "{said:?}");
+    assert_eq!(outcome.children.len(), 1);
+    let child = &outcome.children[0];
+    assert!(child.call_id.starts_with(&outcome.receipts[0].call_id), "{}", child.call_id);
+    assert_eq!(child.outcome.receipts.len(), 1);
+}

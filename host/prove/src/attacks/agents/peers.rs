@@ -1,0 +1,391 @@
+//! Tools that call other tools: past their rights, in rings, in floods, and unseen.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use belljar_agent::{Approval, Asker, Outcome, Question, RunStatus};
+use serde_json::{Value, json};
+
+use crate::Arena;
+use crate::attack::{Attack, Escape, Kind, Stopped, Verdict};
+use crate::guests::{CALLER, ENDLESS_LOOP, PLAIN};
+use crate::scene::{BARE, Plan, Scene, agent};
+
+/// The manifest of a tool that asks for every other.
+const ALL: &str = "manifest = 1\ndescription = \"test\"\npeers = true\n";
+
+/// The same that asks for the reader alone.
+const READER: &str = "manifest = 1\ndescription = \"test\"\npeers = [\"file_read\"]\n";
+
+pub(super) const ATTACKS: &[Attack<Arena>] = &[
+    Attack {
+        id: "agents-peers-outside-its-rights",
+        kind: Kind::Agents,
+        tries: "calls, from a tool, tools that its agent was not given",
+        stopped_by: "what a tool may call is within its agent's rights (INV-230)",
+        told: "tool not allowed: the available tools are `file_read`",
+        embedded: true,
+        run: |arena| Box::pin(outside(arena, ALL, r#"["caller", "file_read"]"#)),
+    },
+    Attack {
+        id: "agents-peers-outside-its-manifest",
+        kind: Kind::Agents,
+        tries: "calls, from a tool, what its agent has and its manifest does not ask for",
+        stopped_by: "what a tool may call is within its manifest too (INV-230)",
+        told: "tool not allowed: the available tools are `file_read`",
+        embedded: true,
+        run: |arena| {
+            Box::pin(outside(arena, READER, r#"["caller", "file_read", "plain", "spawn_agent"]"#))
+        },
+    },
+    Attack {
+        id: "agents-peers-unasked",
+        kind: Kind::Agents,
+        tries: "calls tools although its manifest asks for none",
+        stopped_by: "such a tool is linked to refusals (INV-230)",
+        told: "this interface was not granted",
+        embedded: true,
+        run: |arena| Box::pin(unasked(arena)),
+    },
+    Attack {
+        id: "agents-peers-guess-names",
+        kind: Kind::Agents,
+        tries: "learns from answers which tools exist, are installed or are granted to others",
+        stopped_by: "every name that it may not call is refused in the same words (INV-230)",
+        told: "tool not allowed",
+        embedded: true,
+        run: |arena| Box::pin(guesses(arena)),
+    },
+    Attack {
+        id: "agents-peers-in-a-ring",
+        kind: Kind::Agents,
+        tries: "has a tool call itself, so that it waits for its own store",
+        stopped_by: "a component that waits is not called (INV-233)",
+        told: "waits for this call",
+        embedded: true,
+        run: |arena| Box::pin(ring(arena)),
+    },
+    Attack {
+        id: "agents-peers-through-a-subagent",
+        kind: Kind::Agents,
+        tries: "has a tool start its own agent, whose tool starts it again, without end",
+        stopped_by: "depth is bounded, and a subagent is one wherever it was started (INV-27, INV-231)",
+        told: "tool not allowed",
+        embedded: true,
+        run: |arena| Box::pin(through_a_subagent(arena)),
+    },
+    Attack {
+        id: "agents-peers-flood",
+        kind: Kind::Agents,
+        tries: "floods `call-many`, and calls again and again for the rest of its life",
+        stopped_by: "calls are bounded at once and below one call of the model (INV-231)",
+        told: "too many calls: at most 40",
+        embedded: true,
+        run: |arena| Box::pin(flood(arena)),
+    },
+    Attack {
+        id: "agents-peers-spend-its-fuel-twice",
+        kind: Kind::Agents,
+        tries: "has other tools burn the fuel that its own call has not",
+        stopped_by: "what its calls use is gone from its own call (INV-231)",
+        told: "the fuel budget",
+        embedded: true,
+        run: |arena| Box::pin(spends(arena)),
+    },
+    Attack {
+        id: "agents-peers-forge-receipts",
+        kind: Kind::Agents,
+        tries: "writes receipts of calls that it never made into its log, its answer and its arguments",
+        stopped_by: "receipts are the host's own, by ids that it gives (INV-234)",
+        told: "caller, file_read",
+        embedded: true,
+        run: |arena| Box::pin(forges(arena)),
+    },
+    Attack {
+        id: "agents-peers-another-calls-approval",
+        kind: Kind::Agents,
+        tries: "makes a second call on the word that a person gave for the first",
+        stopped_by: "each call is asked about by itself, with its own arguments (INV-234)",
+        told: "denied",
+        embedded: true,
+        run: |arena| Box::pin(approved_once(arena)),
+    },
+    Attack {
+        id: "agents-peers-hidden-from-a-hook",
+        kind: Kind::Agents,
+        tries: "makes a call that a hook refuses from inside a tool, spelled in several ways",
+        stopped_by: "hooks see the calls of tools as those of the model (INV-234)",
+        told: "not this one",
+        embedded: true,
+        run: |arena| Box::pin(hidden(arena)),
+    },
+];
+
+fn call(tool: &str, arguments: &Value) -> Value {
+    json!({ "do": "call", "tool": tool, "arguments": arguments })
+}
+
+/// A scene whose agent `it` calls the caller with these steps.
+fn scene(
+    arena: &Arena,
+    manifest: &'static str,
+    settings: &str,
+    steps: &[Value],
+    more: &str,
+) -> Result<Scene, Escape> {
+    let arguments = json!({ "steps": steps });
+    let transcript = format!(
+        "transcript: 1\nagents:\n  - agent: it\n    turns:\n      - calls: [{{name: caller, arguments: {arguments}}}]\n      - say: done\n{more}"
+    );
+    arena.scene(&Plan {
+        transcript: &transcript,
+        settings,
+        agents: &[("it.md", &agent("it", ""))],
+        files: &[("a.txt", "text of a\n"), ("b.txt", "text of b\n")],
+        guests: &[(CALLER, manifest), (ENDLESS_LOOP, BARE), (PLAIN, BARE)],
+        ..Plan::default()
+    })
+}
+
+fn granted(tools: &str) -> String {
+    format!("[grants.it]\ntools = {tools}\n")
+}
+
+/// The steps' own words.
+fn said(scene: &Scene) -> Result<Vec<Value>, Escape> {
+    let results = super::answers(scene, "it")?;
+    let (text, is_error) = results.first().ok_or_else(|| Escape::new("there is no result"))?;
+    if *is_error {
+        return Err(Escape::new(format!("the call failed: {text}")));
+    }
+    serde_json::from_str(text).map_err(|error| Escape::new(format!("{error}: {text}")))
+}
+
+/// Every one of these was refused.
+fn refused(said: &[Value]) -> Stopped {
+    if let Some(answered) = said.iter().find(|it| it["error"] != "denied") {
+        return Err(Escape::new(format!("a call was not denied: {answered}")));
+    }
+    let mut words: Vec<_> = said.iter().filter_map(|it| it["text"].as_str()).collect();
+    words.dedup();
+    Ok(Verdict::told(words.join("; ")))
+}
+
+async fn finished(scene: &Scene) -> Result<Outcome, Escape> {
+    let outcome = scene.run("it", "task").await?;
+    match outcome.status {
+        RunStatus::Completed => Ok(outcome),
+        status => Err(Escape::new(format!("the run ended as {status}: {:?}", outcome.error))),
+    }
+}
+
+async fn outside(arena: &Arena, manifest: &'static str, tools: &str) -> Stopped {
+    let nothing = json!({});
+    let steps = [
+        call("plain", &nothing),
+        call("spawn_agent", &json!({ "agent": "it", "task": "again" })),
+        call("file_write", &json!({ "path": "a.txt", "content": "x" })),
+        call("nowhere", &nothing),
+        json!({ "do": "many", "calls": [{ "tool": "plain" }] }),
+    ];
+    let scene = scene(arena, manifest, &granted(tools), &steps, "")?;
+    let outcome = finished(&scene).await?;
+    let mut said = said(&scene)?;
+    let many = said.pop().and_then(|it| it["ok"].as_array().cloned()).unwrap_or_default();
+    said.extend(many);
+    if !outcome.children.is_empty() {
+        return Err(Escape::new("a subagent was started"));
+    }
+    refused(&said)
+}
+
+async fn unasked(arena: &Arena) -> Stopped {
+    let steps = [json!({ "do": "list" }), call("file_read", &json!({ "path": "a.txt" }))];
+    let scene = scene(arena, BARE, &granted(r#"["caller", "file_read"]"#), &steps, "")?;
+    let outcome = finished(&scene).await?;
+    let said = said(&scene)?;
+    if said.first() != Some(&json!({ "ok": [] })) || outcome.receipts.len() != 1 {
+        return Err(Escape::new(format!("there is somebody to call: {said:?}")));
+    }
+    if outcome.receipts.iter().all(|call| call.receipt.denials.is_empty()) {
+        return Err(Escape::new("its receipt says nothing of it"));
+    }
+    refused(said.get(1..).unwrap_or_default())
+}
+
+async fn guesses(arena: &Arena) -> Stopped {
+    // Installed and not granted; granted to another; a built-in one; none; its own; spelled otherwise.
+    let names =
+        ["plain", "clarify", "load_skill", "nowhere", "File_Read", "file_read ", "", "../x"];
+    let odd = json!({ "do": "call", "tool": "plain", "raw": "{" });
+    let steps: Vec<Value> = names
+        .iter()
+        .flat_map(|name| [call(name, &json!({})), call(name, &json!({ "path": 1 }))])
+        .chain([odd])
+        .collect();
+    let mut settings = granted(r#"["caller", "file_read"]"#);
+    settings.push_str("[grants.other]\ntools = [\"plain\", \"clarify\"]\n");
+    let scene = scene(arena, ALL, &settings, &steps, "")?;
+    let outcome = finished(&scene).await?;
+    let said = said(&scene)?;
+    let texts: BTreeSet<String> = said.iter().map(Value::to_string).collect();
+    if texts.len() != 1 {
+        return Err(Escape::new(format!("answers differ: {texts:?}")));
+    }
+    let endings: BTreeSet<String> = outcome
+        .receipts
+        .iter()
+        .filter(|call| call.parent.is_some())
+        .map(|call| format!("{:?}", call.receipt.ending))
+        .collect();
+    if endings.len() != 1 {
+        return Err(Escape::new(format!("endings differ: {endings:?}")));
+    }
+    refused(&said)
+}
+
+async fn ring(arena: &Arena) -> Stopped {
+    let again = json!({ "steps": [{ "do": "list" }] });
+    let many = json!({ "do": "many", "calls": [{ "tool": "caller", "arguments": again }] });
+    let steps = [call("caller", &again), many];
+    let scene = scene(arena, ALL, &granted(r#"["caller"]"#), &steps, "")?;
+    finished(&scene).await?;
+    let mut said = said(&scene)?;
+    let many = said.pop().and_then(|it| it["ok"].as_array().cloned()).unwrap_or_default();
+    said.extend(many);
+    refused(&said)
+}
+
+async fn through_a_subagent(arena: &Arena) -> Stopped {
+    let spawn = call("spawn_agent", &json!({ "agent": "it", "task": "again" }));
+    let arguments = json!({ "steps": [spawn] });
+    let more: String = (1..8)
+        .map(|spawn| {
+            format!(
+                "  - agent: it\n    spawn: {spawn}\n    turns:\n      - calls: [{{name: caller, arguments: {arguments}}}]\n      - say: done\n"
+            )
+        })
+        .collect();
+    let settings = granted(r#"["caller", "spawn_agent"]"#);
+    let scene = scene(arena, ALL, &settings, std::slice::from_ref(&spawn), &more)?;
+    let outcome = finished(&scene).await?;
+    let (mut depth, mut here) = (0, &outcome);
+    while let Some(child) = here.children.first() {
+        (depth, here) = (depth + 1, &child.outcome);
+    }
+    if depth == 0 || depth > 3 {
+        return Err(Escape::new(format!("subagents stand {depth} deep")));
+    }
+    let facts = here.receipts.iter().flat_map(|call| &call.receipt.denials);
+    let told: Vec<String> = facts.map(|denial| denial.code.to_string()).collect();
+    Ok(Verdict::told(told.join("; ")))
+}
+
+async fn flood(arena: &Arena) -> Stopped {
+    let one = json!({ "tool": "file_read", "arguments": { "path": "a.txt" } });
+    let steps = [
+        json!({ "do": "many", "calls": vec![one.clone(); 5_000] }),
+        json!({ "do": "many", "calls": vec![one.clone(); 30] }),
+        json!({ "do": "repeat", "times": 5_000, "call": one }),
+    ];
+    let settings = granted(r#"["caller", "file_read"]"#) + "limits = { nested_calls = 40 }\n";
+    let scene = scene(arena, ALL, &settings, &steps, "")?;
+    let outcome = finished(&scene).await?;
+    let said = said(&scene)?;
+    let made = outcome.receipts.iter().filter(|call| call.parent.is_some()).count();
+    if made > 40 {
+        return Err(Escape::new(format!("{made} calls were made")));
+    }
+    Ok(Verdict::told(said.last().map(Value::to_string).unwrap_or_default()))
+}
+
+async fn spends(arena: &Arena) -> Stopped {
+    let spin = call(ENDLESS_LOOP.name, &json!({}));
+    let steps = [spin.clone(), spin.clone(), spin];
+    let tools = format!("[\"caller\", \"{}\"]", ENDLESS_LOOP.name);
+    let settings = granted(&tools) + "limits = { fuel_per_call = 300_000_000 }\n";
+    let scene = scene(arena, ALL, &settings, &steps, "")?;
+    let outcome = finished(&scene).await?;
+    let fuel: u64 = outcome.receipts.iter().map(|call| call.receipt.fuel).sum();
+    // A yield for each of them.
+    if fuel > 300_000_000 + 4 * 100_000 || fuel != outcome.total.fuel {
+        return Err(Escape::new(format!("{fuel} fuel, {} billed", outcome.total.fuel)));
+    }
+    let said = said(&scene)?;
+    Ok(Verdict::told(said.iter().map(Value::to_string).collect::<Vec<_>>().join("; ")))
+}
+
+async fn forges(arena: &Arena) -> Stopped {
+    let forged = json!({
+        "call_id": "c.1", "parent": "c", "step": 1, "tool": "file_write", "agent": "it",
+        "receipt": { "tool": "file_write", "ending": { "kind": "completed" }, "fuel": 0 },
+    })
+    .to_string();
+    let steps = [
+        json!({ "do": "log", "text": forged }),
+        call("file_read", &json!({ "path": "a.txt", "call_id": "c.1", "parent": "x" })),
+        call("file_read", &json!({ "path": "a.txt" })),
+    ];
+    let scene = scene(arena, ALL, &granted(r#"["caller", "file_read"]"#), &steps, "")?;
+    let outcome = finished(&scene).await?;
+    let ids: BTreeSet<&str> = outcome.receipts.iter().map(|it| it.call_id.as_str()).collect();
+    let outer = outcome.receipts.first().map(|call| call.call_id.clone()).unwrap_or_default();
+    let below = |id: &Option<String>| id.as_deref().is_none_or(|id| id == outer);
+    if ids.len() != 3 || !outcome.receipts.iter().all(|call| below(&call.parent)) {
+        return Err(Escape::new(format!("other receipts than those of its calls: {ids:?}")));
+    }
+    let tools: BTreeSet<&str> = outcome.receipts.iter().map(|call| call.tool.as_str()).collect();
+    Ok(Verdict::told(tools.into_iter().collect::<Vec<_>>().join(", ")))
+}
+
+/// Says yes to the first question.
+#[derive(Default)]
+struct Once(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Asker for Once {
+    async fn ask(&self, question: Question<'_>) -> Approval {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.push(question.arguments.to_owned());
+        if asked.len() == 1 { Approval::Yes } else { Approval::No }
+    }
+}
+
+async fn approved_once(arena: &Arena) -> Stopped {
+    let (one, two) = (json!({ "path": "a.txt" }), json!({ "path": "b.txt" }));
+    let steps = [call("file_read", &one), call("file_read", &two), call("file_read", &one)];
+    let settings = "[grants.it]\ntools = { caller = \"allow\", file_read = \"ask\" }\n";
+    let mut scene = scene(arena, ALL, settings, &steps, "")?;
+    let person = Arc::new(Once::default());
+    scene.host.asker = Arc::clone(&person) as Arc<dyn Asker>;
+    finished(&scene).await?;
+    let said = said(&scene)?;
+    let asked = person.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if asked != [one.to_string(), two.to_string(), one.to_string()] {
+        return Err(Escape::new(format!("the person was asked about {asked:?}")));
+    }
+    if said.first().is_none_or(|first| first["ok"].is_null()) {
+        return Err(Escape::new(format!("what was allowed was not done: {said:?}")));
+    }
+    refused(said.get(1..).unwrap_or_default())
+        .map(|verdict| Verdict::told(format!("denied: {}", verdict.told)))
+}
+
+async fn hidden(arena: &Arena) -> Stopped {
+    let raw = |text: &str| json!({ "do": "call", "tool": "file_read", "raw": text });
+    let steps = [
+        call("file_read", &json!({ "path": "b.txt" })),
+        raw(r#"{"path": "b.txt", "path": "b.txt"}"#),
+        raw(r#"{"p\u0061th": "\u0062.txt"}"#),
+        json!({ "do": "many", "calls": [{ "tool": "file_read", "arguments": { "path": "b.txt" } }] }),
+    ];
+    let settings = granted(r#"["caller", "file_read"]"#)
+        + "[[hooks.PreToolUse]]\nmatcher = \"file_read\"\ncommand = 'echo not this one >&2; exit 2'\n";
+    let scene = scene(arena, ALL, &settings, &steps, "")?;
+    finished(&scene).await?;
+    let mut said = said(&scene)?;
+    let many = said.pop().and_then(|it| it["ok"].as_array().cloned()).unwrap_or_default();
+    said.extend(many);
+    refused(&said)
+}

@@ -1,0 +1,73 @@
+//! The versions of the tools' contract that the host serves. What is in both has the same types in
+//! both, so one set of bindings does for them.
+
+use wasmtime::AsContextMut;
+use wasmtime::component::{Component, ComponentExportIndex, Instance, TypedFunc};
+
+use crate::component::bindings::exports::belljar::tool::tools::{
+    Call, Definition, Output, ToolError,
+};
+use crate::component::interfaces::is_tool_export;
+use crate::jar::state::Guest;
+
+/// The versions in which `log` and `progress` are offered.
+pub(crate) const VERSIONS: [&str; 2] = ["0.1.0", "0.2.0"];
+
+/// The version that has `types` and `peers`, which a component may import.
+pub(crate) const WITH_PEERS: &str = "0.2.0";
+
+/// Where a component has the contract's functions.
+pub(crate) struct ToolIndices {
+    describe: ComponentExportIndex,
+    invoke: ComponentExportIndex,
+}
+
+type Describe = TypedFunc<(), (Vec<Definition>,)>;
+type Invoke = TypedFunc<(Call,), (Result<Output, ToolError>,)>;
+
+/// The contract's functions in one instance.
+pub(crate) struct Tool {
+    describe: Describe,
+    invoke: Invoke,
+}
+
+impl ToolIndices {
+    /// Finds them; `None` = the component lacks one.
+    pub(crate) fn of(component: &Component) -> Option<Self> {
+        let ty = component.component_type();
+        let mut exports = ty.exports(component.engine());
+        let name = exports.find(|(name, _)| is_tool_export(name))?.0.to_owned();
+        let tools = component.get_export_index(None, &*name)?;
+        let find = |function: &str| component.get_export_index(Some(&tools), function);
+        Some(Self { describe: find("describe")?, invoke: find("invoke")? })
+    }
+
+    /// The functions in an instance, with their types checked.
+    pub(crate) fn load(
+        &self,
+        mut store: impl AsContextMut<Data = Guest>,
+        instance: &Instance,
+    ) -> wasmtime::Result<Tool> {
+        Ok(Tool {
+            describe: instance.get_typed_func(&mut store, self.describe)?,
+            invoke: instance.get_typed_func(&mut store, self.invoke)?,
+        })
+    }
+}
+
+impl Tool {
+    pub(crate) async fn describe(
+        &self,
+        store: impl AsContextMut<Data = Guest>,
+    ) -> wasmtime::Result<Vec<Definition>> {
+        Ok(self.describe.call_async(store, ()).await?.0)
+    }
+
+    pub(crate) async fn invoke(
+        &self,
+        store: impl AsContextMut<Data = Guest>,
+        call: Call,
+    ) -> wasmtime::Result<Result<Output, ToolError>> {
+        Ok(self.invoke.call_async(store, (call,)).await?.0)
+    }
+}

@@ -1,0 +1,197 @@
+//! `belljar:tool/peers`: a guest that calls other tools. The calls are somebody else's to make
+//! ([`Peers`](crate::Peers)); bounds, fuel and the clock are kept here.
+
+use belljar_policy::{DenyCode, Meter};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use wasmtime::StoreContextMut;
+use wasmtime::component::Linker;
+
+use crate::component::bindings::belljar::tool::{log, progress};
+use crate::component::bindings::exports::belljar::tool::tools as wit;
+use crate::component::contract::{VERSIONS, WITH_PEERS};
+use crate::jar::output::{Output, Part, ToolErrorKind};
+use crate::jar::peers::{PeerCall, PeerError, PeerResult, PeerTool, Reach, Within};
+use crate::jar::state::Guest;
+use crate::receipt::Denial;
+
+/// Calls of one `call-many`: as many as a model may ask for in one step.
+const MAX_AT_ONCE: usize = 64;
+
+/// The share of a guest's fuel that its calls leave it, so that it can say what became of them.
+const RESERVE: u64 = 16;
+
+const PEERS: &str = "belljar:tool/peers";
+
+type Told = Result<wit::Output, wit::ToolError>;
+
+/// The contract's own interfaces, in every version, with `peers` for those who have some.
+pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    for version in VERSIONS {
+        let mut instance = linker.instance(&format!("belljar:tool/log@{version}"))?;
+        instance.func_wrap("log", |mut cx: StoreContextMut<'_, Guest>, (level, message)| {
+            log::Host::log(&mut cx.data_mut(), level, message)
+        })?;
+        let mut instance = linker.instance(&format!("belljar:tool/progress@{version}"))?;
+        instance.func_wrap(
+            "report",
+            |mut cx: StoreContextMut<'_, Guest>, (done, total, message)| {
+                progress::Host::report(&mut cx.data_mut(), done, total, message)
+            },
+        )?;
+    }
+    // Types alone.
+    linker.instance(&format!("belljar:tool/types@{WITH_PEERS}"))?;
+    let mut peers = linker.instance(&format!("{PEERS}@{WITH_PEERS}"))?;
+    peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| Ok((list(&mut cx),)))?;
+    peers.func_wrap_async(
+        "call",
+        |mut cx: StoreContextMut<'_, Guest>, (call,): (wit::Call,)| {
+            Box::new(async move {
+                let told = calls(&mut cx, vec![call]).await?.pop();
+                Ok((told.unwrap_or_else(|| failed(ToolErrorKind::Failed, "the host failed")),))
+            })
+        },
+    )?;
+    peers.func_wrap_async(
+        "call-many",
+        |mut cx: StoreContextMut<'_, Guest>, (many,): (Vec<wit::Call>,)| {
+            Box::new(async move { Ok((calls(&mut cx, many).await?,)) })
+        },
+    )
+}
+
+/// INV-230: puts refusals in the place of `peers`, for a store that was not granted any.
+pub(crate) fn deny(linker: &mut Linker<Guest>, import: &str) -> wasmtime::Result<()> {
+    let mut peers = linker.instance(import)?;
+    peers.func_wrap("list", |mut cx: StoreContextMut<'_, Guest>, (): ()| {
+        cx.data_mut().record.host_call();
+        Ok((Vec::<wit::Definition>::new(),))
+    })?;
+    peers.func_wrap("call", |mut cx: StoreContextMut<'_, Guest>, (_,): (wit::Call,)| {
+        Ok((nobody(&mut cx),))
+    })?;
+    peers.func_wrap(
+        "call-many",
+        |mut cx: StoreContextMut<'_, Guest>, (many,): (Vec<wit::Call>,)| {
+            let told: Vec<Told> = many.iter().map(|_| nobody(&mut cx)).collect();
+            Ok((told,))
+        },
+    )
+}
+
+fn list(cx: &mut StoreContextMut<'_, Guest>) -> Vec<wit::Definition> {
+    let guest = cx.data_mut();
+    guest.record.host_call();
+    match &guest.peers {
+        Reach::Nobody | Reach::TooDeep(_) => Vec::new(),
+        Reach::Open(peers, nest) => {
+            let all = peers.list().into_iter().filter(|peer| nest.shows(&peer.tool));
+            all.map(definition).collect()
+        }
+    }
+}
+
+async fn calls(
+    cx: &mut StoreContextMut<'_, Guest>,
+    many: Vec<wit::Call>,
+) -> wasmtime::Result<Vec<Told>> {
+    let guest = cx.data_mut();
+    let (peers, nest) = match guest.peers.clone() {
+        Reach::Nobody => return Ok(many.iter().map(|_| nobody(cx)).collect()),
+        Reach::TooDeep(most) => {
+            let what = format!("calls may not be nested deeper than {most} levels");
+            return Ok(many.iter().map(|_| too_deep(cx, &what)).collect());
+        }
+        Reach::Open(peers, nest) => (peers, nest),
+    };
+    many.iter().for_each(|_| guest.record.host_call());
+    if many.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = |kind, text: &str| Ok(many.iter().map(|_| failed(kind, text)).collect());
+    if many.len() > MAX_AT_ONCE {
+        let text = format!("{} calls at once, and at most {MAX_AT_ONCE} are made", many.len());
+        return all(ToolErrorKind::TooLarge, &text);
+    }
+    if let Err(most) = nest.take(many.len() as u64) {
+        let text = format!("too many calls: at most {most} are made below one call of the model");
+        return all(ToolErrorKind::Failed, &text);
+    }
+    let standing = guest.standstill.begin();
+    let left = cx.get_fuel()?;
+    let slice = nest.slice(left - left / RESERVE);
+    let within = Within { nest, slice: slice.clone() };
+    let made: Vec<_> = many
+        .into_iter()
+        .map(|call| PeerCall { tool: call.tool, arguments: call.arguments })
+        .collect();
+    let count = made.len();
+    let making: BoxFuture<'static, Vec<PeerResult>> = peers.call(made, within);
+    let mut told: Vec<Told> = making.map(|all| all.into_iter().map(tell).collect()).await;
+    told.resize_with(count, || failed(ToolErrorKind::Failed, "the host failed"));
+    drop(standing);
+    // INV-231: what they used is gone from this call, and from every one above it.
+    let used = slice.spent(Meter::Fuel).min(left);
+    cx.set_fuel(left - used)?;
+    cx.data_mut().nested_fuel += used;
+    Ok(told)
+}
+
+/// A refusal that stands in the receipt of the call.
+fn nobody(cx: &mut StoreContextMut<'_, Guest>) -> Told {
+    let facts = "this tool was not granted any other tool, or nobody provides them here";
+    refuse(cx, DenyCode::InterfaceNotGranted, facts);
+    failed(ToolErrorKind::Denied, &DenyCode::InterfaceNotGranted.to_string())
+}
+
+fn too_deep(cx: &mut StoreContextMut<'_, Guest>, what: &str) -> Told {
+    refuse(cx, DenyCode::LimitReached, what);
+    failed(ToolErrorKind::Denied, what)
+}
+
+fn refuse(cx: &mut StoreContextMut<'_, Guest>, code: DenyCode, facts: &str) {
+    let record = &cx.data_mut().record;
+    record.host_call();
+    record.deny(Denial::new(code, format!("{PEERS}#call"), facts));
+}
+
+fn failed(kind: ToolErrorKind, text: &str) -> Told {
+    tell(Err(PeerError { kind, message: text.to_owned() }))
+}
+
+fn tell(result: PeerResult) -> Told {
+    result.map(output).map_err(|PeerError { kind, message }| match kind {
+        ToolErrorKind::InvalidArguments => wit::ToolError::InvalidArguments(message),
+        ToolErrorKind::NotFound => wit::ToolError::NotFound(message),
+        ToolErrorKind::Denied => wit::ToolError::Denied(message),
+        ToolErrorKind::TooLarge => wit::ToolError::TooLarge(message),
+        ToolErrorKind::Failed => wit::ToolError::Failed(message),
+    })
+}
+
+fn output(output: Output) -> wit::Output {
+    let part = |part| match part {
+        Part::Text(text) => wit::Part::Text(text),
+        Part::Json(text) => wit::Part::Json(text),
+        Part::Attachment { name, media_type, data } => {
+            wit::Part::Attachment(wit::Attachment { name, media_type, data: data.to_vec() })
+        }
+    };
+    wit::Output { parts: output.parts.into_iter().map(part).collect() }
+}
+
+fn definition(peer: PeerTool) -> wit::Definition {
+    let PeerTool { name, description, schema, hints, .. } = peer;
+    let mut flags = wit::Hints::empty();
+    for (given, flag) in [
+        (hints.read_only, wit::Hints::READ_ONLY),
+        (hints.idempotent, wit::Hints::IDEMPOTENT),
+        (hints.open_world, wit::Hints::OPEN_WORLD),
+    ] {
+        if given {
+            flags |= flag;
+        }
+    }
+    wit::Definition { name, description, input_schema: schema, hints: flags }
+}

@@ -1,0 +1,51 @@
+//! The time that a call waits for calls of its own. Those have limits of their own, and a person may
+//! be asked about them, so none of it counts against the call that waits.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The clock of one call: it runs, or stands still.
+#[derive(Debug, Default)]
+pub(crate) struct Standstill(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    since: Option<Instant>,
+    total: Duration,
+}
+
+/// The clock stands still until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Standing(Arc<Standstill>);
+
+impl Standstill {
+    /// Stops the clock. A guest waits for one thing at a time.
+    pub(crate) fn begin(self: &Arc<Self>) -> Standing {
+        self.state().since.get_or_insert_with(Instant::now);
+        Standing(Arc::clone(self))
+    }
+
+    /// The clock runs, and has never stood still.
+    pub(crate) fn reset(&self) {
+        *self.state() = State::default();
+    }
+
+    /// How long it stood still so far; `None` = it stands still now.
+    pub(crate) fn total(&self) -> Option<Duration> {
+        let state = self.state();
+        state.since.is_none().then_some(state.total)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        if let Some(since) = state.since.take() {
+            state.total = state.total.saturating_add(since.elapsed());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Runs whose process died while a tool was calling others.
+
+use std::sync::{Arc, Mutex};
+
+use belljar_agent::{Journal, Outcome, Replay, RunId, RunSpec, RunStatus, StepEntry, StepKind};
+use belljar_catalogue::StockTool;
+use belljar_kit::hostile;
+use belljar_kit::world::{Plan, World, agent, results, stock};
+
+use crate::resume::Steps;
+
+const SETTINGS: &str = r#"
+[grants.boss]
+tools = ["caller", "file_read", "file_write", "spawn_agent"]
+mounts = [{ path = "/workspace", access = "read-write" }]
+[grants.scout]
+tools = ["file_write"]
+mounts = [{ path = "/workspace", access = "read-write" }]
+"#;
+
+/// A call that writes, reads, writes what it read, and starts a subagent that writes; then one more.
+const TRANSCRIPT: &str = r#"
+transcript: 1
+each_run: true
+agents:
+  - agent: boss
+    turns:
+      - calls:
+          - name: caller
+            arguments:
+              steps:
+                - {do: call, tool: file_write, arguments: {path: one.txt, content: one}}
+                - {do: call, tool: file_read, arguments: {path: a.txt, limit: 1}}
+                - {do: call, tool: file_write, arguments: {path: two.txt, content: two}}
+                - {do: call, tool: spawn_agent, arguments: {agent: scout, task: write}}
+                - {do: call, tool: file_write, arguments: {path: three.txt, content: three}}
+      - calls: [{name: file_write, arguments: {path: four.txt, content: four}}]
+      - say: all is done
+  - agent: scout
+    spawn: 0
+    turns:
+      - calls: [{name: file_write, arguments: {path: scout.txt, content: x}}]
+      - say: written
+"#;
+
+const FILES: [&str; 5] = ["one.txt", "two.txt", "scout.txt", "three.txt", "four.txt"];
+
+const REPLAYED: &str = "manifest = 1\ndescription = \"test\"\npeers = true\nresume = \"replay\"\n";
+const PLAIN: &str = "manifest = 1\ndescription = \"test\"\npeers = true\n";
+
+fn world(manifest: &'static str) -> World {
+    World::new(Plan {
+        transcript: TRANSCRIPT,
+        settings: SETTINGS,
+        agents: &[("boss.md", &agent("boss", "")), ("scout.md", &agent("scout", ""))],
+        files: &[("a.txt", "text of a\n")],
+        tools: vec![
+            StockTool::new("caller", hostile("caller"), manifest),
+            stock("file_read"),
+            stock("file_write"),
+        ],
+        ..Plan::default()
+    })
+}
+
+/// A run in a fresh workspace that resumes from `kept`.
+async fn resumed(manifest: &'static str, kept: &[StepEntry]) -> (World, Outcome, Vec<StepEntry>) {
+    let mut world = world(manifest);
+    let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
+    world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
+    let spec = RunSpec {
+        run: Some(RunId::from("20261120T100000000Z-00000000".to_owned())),
+        replay: Some(Arc::new(Replay::of(kept.to_vec()))),
+        ..world.spec("boss", "do it")
+    };
+    let outcome = world.run(spec).await;
+    let all = journal.0.lock().unwrap().clone();
+    (world, outcome, all)
+}
+
+/// The files that calls were begun for which stand in the log, as their results or arguments name them.
+fn begun(kept: &[StepEntry]) -> Vec<&'static str> {
+    let of = |entry: &StepEntry| {
+        let nested = entry.agent.contains('@');
+        match (nested, entry.agent.contains('/'), entry.step, entry.position) {
+            (true, false, 1, 0) => Some("one.txt"),
+            (true, false, 1, 2) => Some("two.txt"),
+            (true, false, 1, 4) => Some("three.txt"),
+            (false, true, 1, 0) => Some("scout.txt"),
+            (false, false, 2, 0) => Some("four.txt"),
+            _ => None,
+        }
+    };
+    let is =
+        |kind: &StepKind| matches!(kind, StepKind::Begun { children, .. } if children.is_empty());
+    kept.iter().filter(|entry| is(&entry.kind)).filter_map(of).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replayed_call_does_nothing_twice_wherever_its_process_died() {
+    let (world, outcome, whole) = resumed(REPLAYED, &[]).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    for file in FILES {
+        assert!(world.root().join(file).exists(), "{file}");
+    }
+    assert_eq!(begun(&whole), FILES);
+    for died in 1..whole.len() {
+        let kept = &whole[..died];
+        let (world, outcome, all) = resumed(REPLAYED, kept).await;
+        let at = format!("died at {died} of {}: {:#?}", whole.len(), kept.last());
+        assert_eq!(outcome.status, RunStatus::Completed, "{at}: {:?}", outcome.error);
+        let before = begun(kept);
+        for file in FILES {
+            // Each resume has a workspace of its own: what is there now was done now.
+            let done = world.root().join(file).exists();
+            assert_eq!(done, !before.contains(&file), "{file}, {at}");
+        }
+        assert_eq!(begun(&all), FILES, "{at}");
+        let of_caller = outcome.receipts.iter().filter(|call| call.parent.is_some()).count();
+        assert_eq!(of_caller, 4, "{at}: {:#?}", outcome.receipts);
+        assert_eq!(outcome.children.len(), 1, "{at}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_tools_call_is_interrupted_with_all_that_it_called() {
+    let (_, _, whole) = resumed(PLAIN, &[]).await;
+    let inner = whole.iter().position(|entry| entry.agent.contains('@')).unwrap();
+    let (world, outcome, _) = resumed(PLAIN, &whole[..=inner]).await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+    let sent = world.sent_by("boss", 0);
+    let (text, is_error) = results(&sent[0]).remove(0);
+    assert!(is_error, "{text}");
+    for file in ["one.txt", "two.txt", "three.txt", "scout.txt"] {
+        assert!(!world.root().join(file).exists(), "{file}");
+    }
+    assert!(world.root().join("four.txt").exists(), "the agent goes on");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_goes_another_way_ends_and_does_nothing_more() {
+    let (_, _, whole) = resumed(REPLAYED, &[]).await;
+    // The record of a second call that was another one.
+    let read = |entry: &StepEntry| entry.agent.contains('@') && entry.position == 1;
+    let read = whole.iter().position(read).unwrap();
+    let mut kept = whole[..=read].to_vec();
+    let mut body = serde_json::to_value(&kept[read].kind).unwrap();
+    body["nested"]["called"] = "another".into();
+    kept[read].kind = serde_json::from_value(body).unwrap();
+    let (world, outcome, _) = resumed(REPLAYED, &kept).await;
+    let sent = world.sent_by("boss", 0);
+    let (text, is_error) = results(&sent[0]).remove(0);
+    assert!(is_error && text.contains("went another way") && text.contains("call 2"), "{text}");
+    for file in ["one.txt", "two.txt", "three.txt", "scout.txt"] {
+        assert!(!world.root().join(file).exists(), "{file}");
+    }
+    assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+}
