@@ -98,7 +98,7 @@ fn print(name: &str, inspection: &Inspection, offered: &Result<Vec<ToolInfo>, St
     for import in &inspection.imports {
         let style = match import.need {
             Need::Base | Need::Contract | Need::Config => Style::Dim,
-            Need::Files | Need::Network => Style::Yellow,
+            Need::Files | Need::Network | Need::Peers => Style::Yellow,
             Need::Denied | Need::Unknown => Style::Red,
         };
         imports.row([plain(Shown::new(&import.name)), styled(style, import.need)]);
