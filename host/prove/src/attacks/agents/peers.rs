@@ -44,7 +44,7 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
         kind: Kind::Agents,
         tries: "calls tools although its manifest asks for none",
         stopped_by: "such a tool is linked to refusals (INV-230)",
-        told: "this interface was not granted",
+        told: "interface not granted",
         embedded: true,
         run: |arena| Box::pin(unasked(arena)),
     },
@@ -379,12 +379,21 @@ async fn hidden(arena: &Arena) -> Stopped {
         raw(r#"{"path": "b.txt", "path": "b.txt"}"#),
         raw(r#"{"p\u0061th": "\u0062.txt"}"#),
         json!({ "do": "many", "calls": [{ "tool": "file_read", "arguments": { "path": "b.txt" } }] }),
+        call("file_read", &json!({ "path": "a.txt" })),
     ];
-    let settings = granted(r#"["caller", "file_read"]"#)
-        + "[[hooks.PreToolUse]]\nmatcher = \"file_read\"\ncommand = 'echo not this one >&2; exit 2'\n";
+    let hook = r#"
+[[hooks]]
+event = "PreToolUse"
+matcher = "file_read"
+command = '''if grep -q '"path":"b.txt"'; then echo "not this one" >&2; exit 2; fi'''
+"#;
+    let settings = granted(r#"["caller", "file_read"]"#) + hook;
     let scene = scene(arena, ALL, &settings, &steps, "")?;
     finished(&scene).await?;
     let mut said = said(&scene)?;
+    if said.pop().is_none_or(|other| other["ok"].is_null()) {
+        return Err(Escape::new("what the hook lets through was not done"));
+    }
     let many = said.pop().and_then(|it| it["ok"].as_array().cloned()).unwrap_or_default();
     said.extend(many);
     refused(&said)
