@@ -66,7 +66,7 @@ pub use prompt::blocks::ListedAgent;
 pub use prompt::findings::{Finding, FindingSeverity, Findings};
 pub use prompt::{frame, skills};
 pub use replay::journal::{Journal, NoJournal, QueuedChild};
-pub use replay::log::{LoggedNested, LoggedResult, PlannedChild, Replay, StepEntry, StepKind};
+pub use replay::log::{LoggedResult, PlannedChild, Replay, StepEntry, StepKind};
 pub use replay::rerun::{CallText, Comparison, ReplayedCall, Rerun};
 pub use rights::delegates::side_by_side;
 pub use rights::model::model_of;

@@ -15,7 +15,7 @@ use tracing::{Span, info_span};
 
 use crate::agent_loop::job::Job;
 use crate::outcome::{Outcome, RunError, Status};
-use crate::tools::call::Answer;
+use crate::tools::answer::Answer;
 use crate::tools::dispatch::Decision;
 
 /// The target of belljar's spans, by which whoever listens tells them from lines of the log.

@@ -33,12 +33,11 @@ pub struct ToolManifest {
     pub ask: ToolAsk,
     /// The configuration keys that it reads.
     pub config_keys: Vec<String>,
-    /// What becomes of a call of it that was running when its process died.
+    /// The end of a call of it that was running when its process died.
     pub resume: Resume,
 }
 
-/// What becomes of a tool's call that was running when its process died, as far as it calls other
-/// tools.
+/// How a tool's call is resumed that was running when its process died.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Resume {
     /// It is answered as interrupted, like any call that may have had an effect.

@@ -19,6 +19,7 @@ mod host;
 mod limits;
 mod mount;
 mod names;
+mod peers;
 mod rights;
 mod shown;
 
@@ -34,7 +35,8 @@ pub use host::{
 pub use limits::{LIMITS, LimitRow, Limits, LimitsRequest};
 pub use mount::{Access, GuestPath, GuestPathError, Mount, MountAsk, PROTECTED_NAMES, WORKSPACE};
 pub use names::{NameError, SecretName, ToolName};
+pub use peers::PeersAsk;
 pub use rights::{
-    Asked, Grants, Narrowing, PeersAsk, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
+    Asked, Grants, Narrowing, Rights, ToolAsk, ToolPermit, ToolRights, Wanted, Writes,
 };
 pub use shown::{Shown, ShownPath};

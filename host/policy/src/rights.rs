@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Access, Denied, Explanation, GuestPath, HostRule, HostScope, Limits, LimitsRequest, Mount,
-    MountAsk, Permission, SecretName, Source, ToolName, Vote,
+    MountAsk, PeersAsk, Permission, SecretName, Source, ToolName, Vote,
 };
 
 /// The rights that an agent definition asks for. `None` = says nothing, so narrows nothing.
@@ -83,30 +83,6 @@ pub struct ToolAsk {
     /// Other tools of its agent, to call them.
     #[serde(default)]
     pub peers: PeersAsk,
-}
-
-/// The other tools of its agent that a tool asks to call, by belljar's names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PeersAsk {
-    /// None of them.
-    #[default]
-    None,
-    /// All that its agent has.
-    All,
-    /// Those of these that its agent has.
-    Only(BTreeSet<ToolName>),
-}
-
-impl PeersAsk {
-    /// Whether a tool is asked for.
-    pub fn covers(&self, tool: &ToolName) -> bool {
-        match self {
-            Self::None => false,
-            Self::All => true,
-            Self::Only(names) => names.contains(tool),
-        }
-    }
 }
 
 /// The rights of one agent in one run. Private fields: only an intersection makes one, and

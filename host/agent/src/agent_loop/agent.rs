@@ -23,8 +23,9 @@ use crate::rights::delegates::Delegates;
 use crate::subagent::background::{Background, Ended};
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
+use crate::tools::answer::Answer;
 use crate::tools::builtin::todos::TodoList;
-use crate::tools::call::{Answer, Call};
+use crate::tools::call::Call;
 use crate::tools::dispatch::{Decision, Refusal};
 use crate::tools::hooks::state::HookState;
 
@@ -138,7 +139,7 @@ pub(crate) trait Effects: Send + Sync {
         false
     }
 
-    /// What is persisted of the calls that a call made, by their address.
+    /// The log of the calls that a call made, by their address.
     fn past_within(&self, _: &Agent<'_>, _: &str) -> Option<Arc<AgentPast>> {
         None
     }

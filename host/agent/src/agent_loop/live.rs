@@ -12,7 +12,8 @@ use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::subagent::background::Ended;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
-use crate::tools::call::{Answer, Call};
+use crate::tools::answer::Answer;
+use crate::tools::call::Call;
 use crate::tools::dispatch::{Decision, Refusal};
 use crate::trace;
 

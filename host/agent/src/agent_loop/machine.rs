@@ -17,7 +17,7 @@ use belljar_policy::{Budget, Exhausted, Hold, Level, Meter};
 use crate::limits::{MAX_BYTES_PER_TOKEN, MAX_NAME_BYTES, MAX_REPLY_BYTES, truncate};
 use crate::outcome::{RunError, Status, Usage};
 use crate::prompt::frame::{INTERRUPTED, LAST_STEP};
-use crate::tools::call::Answer;
+use crate::tools::answer::Answer;
 use crate::tools::dispatch::{Decision, Dispatcher};
 
 /// An event that the loop takes.

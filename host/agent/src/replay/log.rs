@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent_loop::ledger::Place;
 use crate::outcome::{Attachment, CallReceipt, ChildSummary};
-use crate::tools::call::Answer;
+use crate::tools::answer::Answer;
 use crate::tools::nested::reply::AnswerForm;
 
 /// One entry of the log, about one agent's step.
@@ -85,12 +85,12 @@ pub struct LoggedResult {
     pub background: Option<String>,
     /// Of a call that a tool made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nested: Option<LoggedNested>,
+    pub(crate) nested: Option<LoggedNested>,
 }
 
 /// The part of a result that a tool needs which made the call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LoggedNested {
+pub(crate) struct LoggedNested {
     /// A digest of the call's name and arguments.
     pub(crate) called: String,
     /// How its text is divided.
@@ -261,6 +261,12 @@ impl AgentPast {
 }
 
 impl LoggedResult {
+    /// A result of which nothing else is known than what the model read, and its receipt.
+    pub fn read(content: String, is_error: bool, receipt: Option<CallReceipt>) -> Self {
+        let (attachments, background, nested) = (Vec::new(), None, None);
+        Self { content, is_error, receipt, attachments, background, nested }
+    }
+
     /// The text that the model reads.
     pub(crate) fn answer(&self) -> Answer {
         Answer { content: self.content.clone(), is_error: self.is_error }

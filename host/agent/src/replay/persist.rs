@@ -9,7 +9,7 @@ use crate::events::EventKind;
 use crate::outcome::ChildSummary;
 use crate::replay::journal::QueuedChild;
 use crate::replay::log::{LoggedNested, LoggedResult, StepEntry, StepKind};
-use crate::tools::call::Answer;
+use crate::tools::answer::Answer;
 use crate::tools::call::Call;
 
 impl Shared {

@@ -19,8 +19,8 @@ use crate::subagent::background::Ended;
 use crate::subagent::planned::Planned;
 use crate::subagent::planned::Starting;
 use crate::subagent::progress::Batch;
+use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::BuiltinCall;
-use crate::tools::call::Answer;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Refusal};
@@ -280,8 +280,7 @@ impl<E: Effects> Effects for Replaying<E> {
     }
 }
 
-/// What was done by the calls that a call made which had ended: it counts as it did then, and is not
-/// done again.
+/// The calls that a call made which had ended: they count as they did then, and are not made again.
 fn recall_within(agent: &Agent<'_>, address: &str) {
     let Some(past) = agent.job.shared.replay.take(address) else { return };
     for (step, position, result) in past.all_results() {

@@ -23,8 +23,8 @@ use crate::subagent::background::{Ended, Standing};
 use crate::subagent::plan::run_in_slot;
 use crate::subagent::planned::{Planned, Starting};
 use crate::subagent::progress::Batch;
+use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::SpawnArguments;
-use crate::tools::call::Answer;
 use crate::tools::call::Call;
 use crate::trace;
 

@@ -14,7 +14,7 @@ use belljar_model::{ToolCall, ToolSpec};
 use belljar_policy::Shown;
 use serde_json::{Map, Value, json};
 
-use crate::tools::call::Answer;
+use crate::tools::answer::Answer;
 use crate::tools::call::arguments;
 
 /// The names that an agent's tools have for its model.

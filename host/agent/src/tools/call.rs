@@ -1,4 +1,4 @@
-//! A call of the model, and what the model reads about it.
+//! A call of the model, or of a tool.
 
 use belljar_model::ToolCall;
 
@@ -21,13 +21,6 @@ impl Call<'_> {
     pub(crate) fn place_in_step(&self) -> usize {
         if self.nested.is_some() { 0 } else { self.position }
     }
-}
-
-/// The text about one call that the model reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) content: String,
-    pub(crate) is_error: bool,
 }
 
 /// The arguments to pass on: none at all means no arguments.

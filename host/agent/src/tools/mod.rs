@@ -1,6 +1,7 @@
 //! A tool call, from the model's words to the result that it reads.
 
 pub(crate) mod alias;
+pub(crate) mod answer;
 pub(crate) mod approval;
 pub(crate) mod builtin;
 pub(crate) mod call;

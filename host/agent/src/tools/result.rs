@@ -6,7 +6,7 @@ use crate::events::MAX_SHOWN;
 use crate::limits::{MAX_NAME_BYTES, cut};
 use crate::outcome::Attachment;
 use crate::prompt::frame::INTERRUPTED;
-use crate::tools::call::Answer;
+use crate::tools::answer::Answer;
 use crate::tools::dispatch::{Reason, Refusal};
 use crate::tools::nested::reply::{AnswerForm, Piece};
 

@@ -33,13 +33,13 @@ fn read(path: &str) -> Value {
 }
 
 /// The plan of an agent `it` that calls `caller` with these steps.
-struct Scene {
+struct Setup {
     settings: String,
     tools: Vec<StockTool>,
     more: &'static str,
 }
 
-impl Scene {
+impl Setup {
     fn new(granted: &str, manifest: &'static str) -> Self {
         let settings = format!("[grants.it]\ntools = {granted}\n");
         let tools = vec![caller("caller", manifest), stock("file_read"), stock("file_write")];
@@ -101,14 +101,14 @@ fn tree(outcome: &Outcome) -> Vec<(&str, Option<&str>)> {
 
 #[tokio::test]
 async fn a_tool_calls_the_tools_of_its_agent_and_each_call_has_a_receipt_below_its_own() {
-    let scene = Scene::new(r#"["caller", "file_read"]"#, ALL);
+    let setup = Setup::new(r#"["caller", "file_read"]"#, ALL);
     let missing = read("none.txt");
     let many = json!({"do": "many", "calls": [
         {"tool": "file_read", "arguments": {"path": "b.txt"}},
         {"tool": "file_read", "arguments": {"path": "a.txt"}},
     ]});
     let steps = [json!({"do": "list"}), read("a.txt"), missing, many];
-    let (world, outcome) = scene.go(&steps).await;
+    let (world, outcome) = setup.go(&steps).await;
     let said = said(&world);
     assert_eq!(said[0], json!({"ok": ["file_read"]}));
     assert!(said[1]["ok"].as_str().unwrap().contains("text of a"), "{said:?}");
@@ -134,8 +134,8 @@ async fn a_tool_calls_the_tools_of_its_agent_and_each_call_has_a_receipt_below_i
 
 #[tokio::test]
 async fn without_a_manifest_that_asks_there_is_nobody() {
-    let scene = Scene::new(r#"["caller", "file_read"]"#, BARE);
-    let (world, outcome) = scene.go(&[json!({"do": "list"}), read("a.txt")]).await;
+    let setup = Setup::new(r#"["caller", "file_read"]"#, BARE);
+    let (world, outcome) = setup.go(&[json!({"do": "list"}), read("a.txt")]).await;
     let said = said(&world);
     assert_eq!(said[0], json!({"ok": []}));
     assert_eq!(said[1]["error"], "denied");
@@ -148,10 +148,10 @@ async fn without_a_manifest_that_asks_there_is_nobody() {
 #[tokio::test]
 async fn names_outside_the_manifest_the_rights_and_the_world_are_refused_alike() {
     const READ: &str = "manifest = 1\ndescription = \"test\"\npeers = [\"file_read\", \"shell\"]\n";
-    let scene = Scene::new(r#"["caller", "file_read", "file_write"]"#, READ);
+    let setup = Setup::new(r#"["caller", "file_read", "file_write"]"#, READ);
     let write = call("file_write", json!({"path": "new.txt", "content": "x"}));
     let steps = [json!({"do": "list"}), write, call("shell", json!({})), call("nope", json!({}))];
-    let (world, outcome) = scene.go(&steps).await;
+    let (world, outcome) = setup.go(&steps).await;
     let said = said(&world);
     assert_eq!(said[0], json!({"ok": ["file_read"]}));
     let text = "tool not allowed: the available tools are `file_read`";
@@ -170,9 +170,9 @@ async fn a_component_that_waits_cannot_be_called_and_depth_is_bounded() {
     let deeper = |steps: &[Value]| call("caller_again", json!({ "steps": steps }));
     let own = call("caller", json!({"steps": []}));
     // Two levels, and there the one that waits.
-    let scene = Scene::new(granted, ALL).with(caller("caller_again", ALL));
+    let setup = Setup::new(granted, ALL).with(caller("caller_again", ALL));
     let steps = [own.clone(), deeper(&[json!({"do": "list"}), own, read("a.txt")])];
-    let (world, outcome) = scene.go(&steps).await;
+    let (world, outcome) = setup.go(&steps).await;
     let said_ = said(&world);
     assert!(said_[0]["text"].as_str().unwrap().contains("waits for this call"), "{said_:?}");
     let inner: Value = serde_json::from_str(said_[1]["ok"].as_str().unwrap()).unwrap();
@@ -191,8 +191,8 @@ async fn a_component_that_waits_cannot_be_called_and_depth_is_bounded() {
         ]
     );
     // One level alone.
-    let scene = Scene::new(granted, ALL).with(caller("caller_again", ALL)).limits("call_depth = 1");
-    let (world, _) = scene.go(&[deeper(&[json!({"do": "list"}), read("a.txt")])]).await;
+    let setup = Setup::new(granted, ALL).with(caller("caller_again", ALL)).limits("call_depth = 1");
+    let (world, _) = setup.go(&[deeper(&[json!({"do": "list"}), read("a.txt")])]).await;
     let inner: Value = serde_json::from_str(said(&world)[0]["ok"].as_str().unwrap()).unwrap();
     assert_eq!(inner[0], json!({"ok": []}));
     assert!(inner[1]["text"].as_str().unwrap().contains("deeper than 1"), "{inner}");
@@ -201,10 +201,10 @@ async fn a_component_that_waits_cannot_be_called_and_depth_is_bounded() {
 #[tokio::test]
 async fn a_nested_call_is_billed_to_the_call_that_makes_it_and_leaves_it_a_reserve() {
     let spin = StockTool::new("spin", Wasm::new(wat_tool("spin", SPIN)), BARE);
-    let scene = Scene::new(r#"["caller", "spin", "file_read"]"#, ALL).with(spin);
-    let scene = scene.limits("fuel_per_call = 400_000_000");
+    let setup = Setup::new(r#"["caller", "spin", "file_read"]"#, ALL).with(spin);
+    let setup = setup.limits("fuel_per_call = 400_000_000");
     let steps = [call("spin", json!({})), call("spin", json!({})), read("a.txt")];
-    let (world, outcome) = scene.go(&steps).await;
+    let (world, outcome) = setup.go(&steps).await;
     let said = said(&world);
     assert_eq!(said[0]["error"], "failed");
     assert!(said[0]["text"].as_str().unwrap().contains("fuel"), "{said:?}");
@@ -218,11 +218,11 @@ async fn a_nested_call_is_billed_to_the_call_that_makes_it_and_leaves_it_a_reser
 #[tokio::test]
 async fn the_clock_of_a_call_stands_still_while_its_calls_run() {
     let spin = StockTool::new("spin", Wasm::new(wat_tool("spin", SPIN)), BARE);
-    let scene = Scene::new(r#"["caller", "spin", "file_read"]"#, ALL).with(spin);
-    let scene = scene.limits(
+    let setup = Setup::new(r#"["caller", "spin", "file_read"]"#, ALL).with(spin);
+    let setup = setup.limits(
         "call_timeout_seconds = 1, fuel_per_call = 900_000_000_000, fuel = 2_000_000_000_000",
     );
-    let (world, outcome) = scene.go(&[call("spin", json!({})), read("a.txt")]).await;
+    let (world, outcome) = setup.go(&[call("spin", json!({})), read("a.txt")]).await;
     let said = said(&world);
     assert!(said[0]["text"].as_str().unwrap().contains("took over 1 seconds"), "{said:?}");
     assert!(said[1]["ok"].as_str().unwrap().contains("text of a"), "{said:?}");
@@ -232,11 +232,11 @@ async fn the_clock_of_a_call_stands_still_while_its_calls_run() {
 
 #[tokio::test]
 async fn floods_end_at_their_bounds() {
-    let scene = Scene::new(r#"["caller", "file_read"]"#, ALL).limits("nested_calls = 10");
+    let setup = Setup::new(r#"["caller", "file_read"]"#, ALL).limits("nested_calls = 10");
     let one = json!({"tool": "file_read", "arguments": {"path": "a.txt"}});
     let many = |n: usize| json!({"do": "many", "calls": vec![one.clone(); n]});
     let repeat = json!({"do": "repeat", "times": 20, "call": one});
-    let (world, outcome) = scene.go(&[many(65), many(6), repeat]).await;
+    let (world, outcome) = setup.go(&[many(65), many(6), repeat]).await;
     let said = said(&world);
     let at_once = said[0]["ok"].as_array().unwrap();
     assert!(at_once.len() == 65 && at_once.iter().all(|it| it["error"] == "too-large"));
@@ -249,8 +249,8 @@ async fn floods_end_at_their_bounds() {
 #[tokio::test]
 async fn what_a_call_had_under_way_ends_with_the_run() {
     let spin = StockTool::new("spin", Wasm::new(wat_tool("spin", SPIN)), BARE);
-    let scene = Scene::new(r#"["caller", "spin"]"#, ALL).with(spin);
-    let world = scene.world(&[call("spin", json!({}))]);
+    let setup = Setup::new(r#"["caller", "spin"]"#, ALL).with(spin);
+    let world = setup.world(&[call("spin", json!({}))]);
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let sink = belljar_agent::EventSink::to(move |event| {
@@ -283,10 +283,10 @@ impl Asker for Yes {
 
 #[tokio::test]
 async fn a_person_is_asked_about_each_nested_call() {
-    let mut scene = Scene::new("[]", ALL);
-    scene.settings =
+    let mut setup = Setup::new("[]", ALL);
+    setup.settings =
         "[grants.it]\ntools = { caller = \"allow\", file_read = \"ask\" }\n".to_owned();
-    let mut world = scene.world(&[read("a.txt"), read("b.txt")]);
+    let mut world = setup.world(&[read("a.txt"), read("b.txt")]);
     let person = Arc::new(Yes(1, Mutex::default()));
     world.host.asker = Arc::clone(&person) as Arc<dyn Asker>;
     let outcome = world.go("it").await;
@@ -300,12 +300,12 @@ async fn a_person_is_asked_about_each_nested_call() {
 
 #[tokio::test]
 async fn a_tool_starts_a_subagent() {
-    let mut scene = Scene::new(r#"["caller", "spawn_agent"]"#, ALL);
-    scene.settings.push_str("[grants.scout]\ntools = [\"file_read\"]\n");
-    scene.more = "  - agent: scout\n    turns:\n      - calls: [{name: file_read, arguments: {path: a.txt}}]\n      - say: found it\n";
+    let mut setup = Setup::new(r#"["caller", "spawn_agent"]"#, ALL);
+    setup.settings.push_str("[grants.scout]\ntools = [\"file_read\"]\n");
+    setup.more = "  - agent: scout\n    turns:\n      - calls: [{name: file_read, arguments: {path: a.txt}}]\n      - say: found it\n";
     let steps =
         [json!({"do": "list"}), call("spawn_agent", json!({"agent": "scout", "task": "look"}))];
-    let (world, outcome) = scene.go(&steps).await;
+    let (world, outcome) = setup.go(&steps).await;
     let said = said(&world);
     assert_eq!(said[0], json!({"ok": ["spawn_agent"]}));
     assert!(said[1]["ok"].as_str().unwrap().contains("found it"), "{said:?}");

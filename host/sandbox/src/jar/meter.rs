@@ -46,7 +46,7 @@ pub(crate) enum Stop {
 pub(crate) struct Purse<'a> {
     /// Its own, and with it those of its agent and above.
     pub(crate) budget: &'a Budget,
-    /// What is left of the call that makes it, where a tool does.
+    /// The rest of the call that makes it, where a tool does.
     pub(crate) slice: Option<&'a Budget>,
 }
 

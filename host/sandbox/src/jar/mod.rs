@@ -11,6 +11,7 @@ pub(crate) mod output;
 pub(crate) mod peers;
 pub(crate) mod progress;
 pub(crate) mod queue;
+mod reach;
 pub(crate) mod standstill;
 pub(crate) mod state;
 pub(crate) mod store;
@@ -39,9 +40,10 @@ use crate::jar::limits::MemoryLimiter;
 use crate::jar::mounts::Held;
 use crate::jar::operations::Operations;
 use crate::jar::output::{CallError, CallResult, Output, ToolErrorKind};
-use crate::jar::peers::{Most, Nest, Peers, Reach, Within};
+use crate::jar::peers::{Peers, Reach, Within};
 use crate::jar::progress::ProgressSink;
 use crate::jar::queue::Queue;
+use crate::jar::reach::waits_for_itself;
 use crate::jar::state::{Guest, Settings};
 use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore, Ran};
 use crate::overlay::Overlay;
@@ -128,7 +130,7 @@ struct Given {
     mounts: Vec<OpenMount>,
 }
 
-/// What a call comes with besides its arguments. The default: nothing.
+/// A call comes with this besides its arguments. The default: nothing.
 #[derive(Default)]
 pub struct CallWith<'a> {
     /// Where the guest's progress reports go.
@@ -274,17 +276,6 @@ impl Jar {
         let work = Work { job: Job::Open, shared: false, with, asked: Instant::now() };
         let ran = self.run(*slot, work, &mut receipt).await;
         ran.map(|_| ()).map_err(|failure| failure.tell(self.timeout(*slot), &mut receipt))
-    }
-
-    /// Whether a tool of this jar may call others: its manifest asks for some that these rights have.
-    pub fn may_call_others(&self, tool: &str) -> bool {
-        let slot = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot));
-        slot.is_some_and(|slot| !self.given(slot).rights.peers().is_empty())
-    }
-
-    /// A tool's promises about its effects, where it is one of this jar's.
-    pub fn hints(&self, tool: &str) -> Option<Hints> {
-        self.names.get(tool).map(|(_, hints)| *hints)
     }
 
     /// Ends what runs, waits until nothing of it is in flight, and drops the stores. After
@@ -434,28 +425,6 @@ impl Jar {
         ran.end.map(|done| (done, budget)).map_err(Failure::Fault)
     }
 
-    /// The tools that a call in this slot may call.
-    fn reach(
-        &self,
-        at: usize,
-        given: &Given,
-        within: Option<&Within>,
-        peers: Option<Arc<dyn Peers>>,
-    ) -> Reach {
-        let Some(peers) = peers.filter(|_| !given.rights.peers().is_empty()) else {
-            return Reach::Nobody;
-        };
-        let limits = given.rights.limits();
-        let most = Most { depth: limits.call_depth, calls: limits.nested_calls };
-        let own = self.names.iter().filter(|(_, (slot, _))| *slot == at);
-        let own = own.map(|(name, _)| name.clone());
-        let allowed = given.rights.peers().clone();
-        match Nest::new(at, own, allowed, within, most, &self.cancel) {
-            Some(nest) => Reach::Open(peers, Arc::new(nest)),
-            None => Reach::TooDeep(most.depth),
-        }
-    }
-
     /// Waits until this token, or a budget that the jar works on, is cancelled.
     async fn cancelled(&self, cancel: &CancellationToken) {
         tokio::select! {
@@ -585,11 +554,6 @@ impl std::fmt::Debug for Jar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Jar").field("tools", &self.names.keys()).finish_non_exhaustive()
     }
-}
-
-/// INV-233: the answer to a call that would wait for the call that makes it.
-fn waits_for_itself(tool: &ToolName) -> String {
-    format!("`{tool}` cannot be called from here: its component is waiting for this very call")
 }
 
 /// The call's doings, into its receipt.

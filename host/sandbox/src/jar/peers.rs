@@ -54,7 +54,7 @@ pub struct PeerCall {
     pub arguments: String,
 }
 
-/// What the guest is told of a call.
+/// The result of a call, as the guest is told it.
 pub type PeerResult = Result<Output, PeerError>;
 
 /// Why a call gave nothing.
@@ -70,7 +70,7 @@ pub struct PeerError {
 #[derive(Clone)]
 pub struct Within {
     pub(crate) nest: Arc<Nest>,
-    /// What is left of the fuel of the call that makes them, less its reserve.
+    /// The rest of the fuel of the call that makes them, less its reserve.
     pub(crate) slice: Budget,
 }
 
@@ -102,7 +102,7 @@ impl std::fmt::Debug for Within {
     }
 }
 
-/// What a call that may make others holds them to.
+/// The bounds that a call sets to those which it makes.
 pub(crate) struct Nest {
     depth: u64,
     /// The tools that its manifest asks for and its agent has.
@@ -181,7 +181,7 @@ impl Nest {
     }
 }
 
-/// What the store's guest finds when it calls others.
+/// The other tools that a store's guest finds.
 #[derive(Clone, Default)]
 pub(crate) enum Reach {
     /// Nobody: there is no such right, or nobody provides it.

@@ -84,7 +84,7 @@ pub(crate) struct Ran {
 pub(crate) struct Allowance<'a> {
     /// Billed for fuel; capped at what one call may use.
     pub(crate) budget: &'a Budget,
-    /// What is left of the call that makes this one; billed too.
+    /// The rest of the call that makes this one; billed too.
     pub(crate) slice: Option<&'a Budget>,
     /// Wall time.
     pub(crate) time: Duration,

@@ -54,14 +54,8 @@ fn of_messages(turn: &Turn) -> Vec<StepEntry> {
                 for (position, result) in results.iter().enumerate() {
                     let of = outcome.receipts.iter();
                     let mut of = of.filter(|call| call.step == step && call.call_id == result.id);
-                    let logged = LoggedResult {
-                        content: result.content.clone(),
-                        is_error: result.is_error,
-                        receipt: of.next().cloned(),
-                        attachments: Vec::new(),
-                        background: None,
-                        nested: None,
-                    };
+                    let content = result.content.clone();
+                    let logged = LoggedResult::read(content, result.is_error, of.next().cloned());
                     steps.push(entry(step, position, StepKind::Result(Box::new(logged))));
                 }
             }

@@ -17,7 +17,7 @@ use crate::events::EventKind;
 use crate::limits::{MAX_HOOK_TEXT, MAX_NAME_BYTES, cut};
 use crate::outcome::{RunError, Status};
 use crate::prompt::frame;
-use crate::tools::call::Answer;
+use crate::tools::answer::Answer;
 use crate::tools::call::Call;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};

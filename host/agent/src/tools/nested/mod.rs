@@ -3,7 +3,7 @@
 //! makes them.
 //!
 //! ```text
-//! a tool ──Port──> serve (beside the call, in the same task) ──> Effects::call, as for the model's
+//! a tool ──PeersPort──> serve (beside the call, in the same task) ──> Effects::call, as for the model's
 //! ```
 
 pub(crate) mod outer;

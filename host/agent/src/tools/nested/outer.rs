@@ -31,7 +31,7 @@ pub(crate) struct Outer {
 pub(crate) struct Nested<'a> {
     /// The call that makes it.
     pub(crate) outer: &'a Outer,
-    /// What the jar holds it to.
+    /// The bounds that the jar holds it to.
     pub(crate) within: &'a Within,
     /// The name that the tool called, which may be an alias.
     pub(crate) asked: &'a str,

@@ -17,12 +17,12 @@ pub(crate) struct Request {
 }
 
 /// A tool's end of it.
-pub(crate) struct Port {
+pub(crate) struct PeersPort {
     tools: Arc<[PeerTool]>,
     requests: mpsc::Sender<Request>,
 }
 
-impl Port {
+impl PeersPort {
     /// Both ends. `tools`: those that the agent has.
     pub(crate) fn open(tools: Arc<[PeerTool]>) -> (Arc<Self>, mpsc::Receiver<Request>) {
         let (requests, receiver) = mpsc::channel(MAX_WAITING);
@@ -30,7 +30,7 @@ impl Port {
     }
 }
 
-impl Peers for Port {
+impl Peers for PeersPort {
     fn list(&self) -> Vec<PeerTool> {
         self.tools.to_vec()
     }

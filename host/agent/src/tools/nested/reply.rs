@@ -3,7 +3,7 @@
 use belljar_sandbox::{Output, Part, PeerError, PeerResult, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 
-use crate::tools::call::Answer;
+use crate::tools::answer::Answer;
 
 /// How the text of an answer is divided, for a tool that reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ impl AnswerForm {
         Self { kind: Some(kind), ..Self::default() }
     }
 
-    /// What the tool is told. Text behind the last part, which hooks add, is a part of its own.
+    /// The answer as the tool is told it. Text behind the last part, which hooks add, is a part of its own.
     pub(crate) fn tell(&self, answer: &Answer) -> PeerResult {
         if answer.is_error {
             let kind = self.kind.unwrap_or(ToolErrorKind::Failed);

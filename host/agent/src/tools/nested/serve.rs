@@ -17,7 +17,7 @@ use crate::tools::call::{Call, arguments};
 use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
 use crate::tools::execute::groups;
 use crate::tools::nested::outer::{Nested, Outer, address_within, called};
-use crate::tools::nested::port::{Port, Request};
+use crate::tools::nested::port::{PeersPort, Request};
 use crate::tools::result::{self, Executed};
 
 impl Agent<'_> {
@@ -39,7 +39,7 @@ impl Agent<'_> {
         let address = address_within(&address_of(self.job, call), call.step, call.position);
         let past = self.effects.past_within(self, &address);
         let outer = Outer::new(&call.call.id, address, past);
-        let (port, mut requests) = Port::open(Arc::clone(&self.peers));
+        let (port, mut requests) = PeersPort::open(Arc::clone(&self.peers));
         let with = CallWith { progress, peers: Some(port), within };
         let mut running = Box::pin(jar.call_with(permit, arguments(call.call), with));
         let ended = loop {

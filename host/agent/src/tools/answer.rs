@@ -1,0 +1,8 @@
+//! The answer to a call.
+
+/// The text about one call that the model reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) content: String,
+    pub(crate) is_error: bool,
+}

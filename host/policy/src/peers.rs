@@ -1,0 +1,31 @@
+//! The tools that a tool may call.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ToolName;
+
+/// The other tools of its agent that a tool asks to call, by belljar's names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PeersAsk {
+    /// None of them.
+    #[default]
+    None,
+    /// All that its agent has.
+    All,
+    /// Those of these that its agent has.
+    Only(BTreeSet<ToolName>),
+}
+
+impl PeersAsk {
+    /// Whether a tool is asked for.
+    pub fn covers(&self, tool: &ToolName) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Only(names) => names.contains(tool),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The other tools that a call of a jar may call.
+
+use std::sync::Arc;
+
+use belljar_policy::ToolName;
+
+use crate::jar::peers::{Most, Nest, Peers, Reach, Within};
+use crate::jar::{Given, Jar};
+
+impl Jar {
+    /// Whether a tool of this jar may call others: its manifest asks for some that these rights have.
+    pub fn may_call_others(&self, tool: &str) -> bool {
+        let slot = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot));
+        slot.is_some_and(|slot| !self.given(slot).rights.peers().is_empty())
+    }
+
+    /// The tools that a call in this slot may call.
+    pub(super) fn reach(
+        &self,
+        at: usize,
+        given: &Given,
+        within: Option<&Within>,
+        peers: Option<Arc<dyn Peers>>,
+    ) -> Reach {
+        let Some(peers) = peers.filter(|_| !given.rights.peers().is_empty()) else {
+            return Reach::Nobody;
+        };
+        let limits = given.rights.limits();
+        let most = Most { depth: limits.call_depth, calls: limits.nested_calls };
+        let own = self.names.iter().filter(|(_, (slot, _))| *slot == at);
+        let own = own.map(|(name, _)| name.clone());
+        let allowed = given.rights.peers().clone();
+        match Nest::new(at, own, allowed, within, most, &self.cancel) {
+            Some(nest) => Reach::Open(peers, Arc::new(nest)),
+            None => Reach::TooDeep(most.depth),
+        }
+    }
+}
+
+/// INV-233: the answer to a call that would wait for the call that makes it.
+pub(super) fn waits_for_itself(tool: &ToolName) -> String {
+    format!("`{tool}` cannot be called from here: its component is waiting for this very call")
+}
