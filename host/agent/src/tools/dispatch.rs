@@ -16,9 +16,10 @@ use serde::de::IgnoredAny;
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
 use crate::rights::decide::Reasons;
 use crate::tools::alias::{self, Aliases};
+use crate::tools::answer::Answer;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::builtin::tool::BuiltinTool;
-use crate::tools::call::{Answer, arguments};
+use crate::tools::call::arguments;
 
 /// The executor of an advertised tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
