@@ -54,7 +54,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
         "component-another-world",
         "exports something else than a tool",
         "the contract's export is looked for before it is compiled (INV-22)",
-        "it exports run, and not `belljar:tool/tools@0.1.0`",
+        "it exports run, and not `belljar:tool/tools`",
         NO_TOOL
     ),
     of_guest!(
