@@ -14,7 +14,7 @@ const PARALLEL_FROM: usize = 512 << 10;
 
 /// Stack of guest code. Deep recursion in an interpreter guest needs it; more would have to
 /// be set aside for every store.
-const WASM_STACK: usize = 512 << 10;
+const WASM_STACK: usize = 1 << 20;
 
 /// Stack of a store's fiber: the guest's and, above it, that of host functions.
 const FIBER_STACK: usize = 2 << 20;

@@ -125,6 +125,7 @@ impl Language {
                 profile: "release",
                 target_dir: &out,
                 locked: false,
+                c: None,
             };
             return build.run(&Toolchain::detect()?);
         }

@@ -32,6 +32,9 @@ const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
 const DEBIAN_RUST: &str = "/usr/lib/rustlib/src/rust";
 const DEBIAN_LIBC: &str = "/usr/lib/wasm32-wasi";
 
+/// From Debian's packages `clang-19`, `lld-19` and `libclang-rt-19-dev-wasm32`.
+const C_COMPILER: &str = "clang-19";
+
 /// A compiler that can build for [`TARGET`].
 #[derive(Debug)]
 pub enum Toolchain {
@@ -118,6 +121,27 @@ pub struct Build<'a> {
     pub target_dir: &'a Path,
     /// Fails instead of changing `Cargo.lock`.
     pub locked: bool,
+    /// For a package with C in it: a file that is included before each source of it, if any.
+    pub c: Option<C<'a>>,
+}
+
+/// How the C sources of a package are compiled.
+#[derive(Debug, Clone, Copy)]
+pub struct C<'a> {
+    /// Included before every source file.
+    pub header: &'a Path,
+}
+
+impl C<'_> {
+    /// Debian's compiler with its libc for WASI, for `cc` in build scripts.
+    fn configure(self, cargo: &mut Command) {
+        let mut flags = OsString::from("-isystem /usr/include/wasm32-wasi -include ");
+        flags.push(self.header);
+        cargo.env("CC_wasm32_wasip2", C_COMPILER).env("AR_wasm32_wasip2", "ar");
+        cargo.env("CFLAGS_wasm32_wasip2", flags);
+        // Else the build script of `rquickjs-sys` downloads a compiler.
+        cargo.env("RQUICKJS_SYS_NO_WASI_SDK", "1");
+    }
 }
 
 impl Build<'_> {
@@ -141,6 +165,9 @@ impl Build<'_> {
         }
         let mut flags = self.remap()?;
         toolchain.configure(&mut cargo, &mut flags)?;
+        if let Some(c) = self.c {
+            c.configure(&mut cargo);
+        }
         // Flags and wrappers from the caller's environment would change the output.
         cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_WORKSPACE_WRAPPER");
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}".as_ref()));

@@ -6,9 +6,10 @@
 //! dash. Then a new tool project is made with the `belljar` binary, built and called, as a tool
 //! author would.
 //!
+//! What takes a compiler of its own (C, or an interpreter) is left as it is committed, and named.
+//!
 //! `--all` builds every component, changed or not, the conformance components of every language whose
-//! toolchain is here among them, and tests the shell's sources natively as well:
-//! some twenty minutes, before a release.
+//! toolchain is here among them, and tests the shell's sources natively as well: some twenty minutes, before a release.
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     eprintln!("building with {}", Toolchain::detect()?.describe());
     let changed = match arguments.all {
         true => tools::names(root)?,
-        false => tools::changed(root)?,
+        false => tools::quick(root, tools::changed(root)?),
     };
     native(root, arguments.all, &changed)?;
     rebuilt_tools(root, &changed)?;

@@ -70,6 +70,7 @@ impl Lone {
             profile: "guest",
             target_dir: &root.join("target/guests"),
             locked: true,
+            c: None,
         }
         .run(&Toolchain::detect()?)?;
         write(target, &std::fs::read(&component)?)

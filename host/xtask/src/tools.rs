@@ -2,12 +2,16 @@
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
 mod manifest;
+mod python;
+mod settings;
 mod sources;
 
 use anyhow::{Context, Result, bail};
-use belljar_guest_build::{Build, Toolchain};
+use belljar_guest_build::{Build, C, Toolchain};
+use belljar_preinit::preinit;
 use clap::Args;
 pub(crate) use manifest::{Entry, Manifest};
+use settings::Settings;
 use sha2::{Digest, Sha256};
 pub(crate) use sources::{Crate, SDK, Sources};
 use std::path::{Path, PathBuf};
@@ -69,7 +73,8 @@ pub(crate) fn check_all(root: &Path) -> Result<()> {
 /// The packages of all tools but those named.
 pub(crate) fn packages(root: &Path, but: &[&str]) -> Result<Vec<String>> {
     let all = names(root)?;
-    Ok(all.iter().filter(|name| !but.contains(&name.as_str())).map(|name| package(name)).collect())
+    let built = all.iter().filter(|name| !python::is(root, name));
+    Ok(built.filter(|name| !but.contains(&name.as_str())).map(|name| package(name)).collect())
 }
 
 /// Builds these components into `out`, away from the committed ones, and copies the others there
@@ -78,8 +83,8 @@ pub(crate) fn build_into(root: &Path, out: &Path, chosen: &[String]) -> Result<(
     let all = names(root)?;
     build(root, &all, chosen, Some(out))?;
     for name in all.iter().filter(|name| !chosen.contains(name)) {
-        let from = wasm(&prebuilt(root), name);
-        std::fs::copy(&from, wasm(out, name))
+        let from = wasm(root, &prebuilt(root), name);
+        std::fs::copy(&from, wasm(root, out, name))
             .with_context(|| format!("failed to copy `{}`", from.display()))?;
     }
     Ok(())
@@ -100,6 +105,18 @@ pub(crate) fn changed(root: &Path) -> Result<Vec<String>> {
     Ok(changed)
 }
 
+/// Those of these tools that build with the Rust toolchain alone; the others are named.
+pub(crate) fn quick(root: &Path, names: Vec<String>) -> Vec<String> {
+    let slow = |name: &String| {
+        python::is(root, name) || Settings::read(root, name).is_ok_and(|it| it.c_header.is_some())
+    };
+    let (left, quick): (Vec<_>, Vec<_>) = names.into_iter().partition(slow);
+    if !left.is_empty() {
+        eprintln!("not rebuilt without `--all`: {}", left.join(", "));
+    }
+    quick
+}
+
 fn build(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> Result<()> {
     let toolchain = Toolchain::detect()?;
     let described = toolchain.describe();
@@ -112,23 +129,22 @@ fn build(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> 
     let mut manifest = Manifest::read_or_empty(directory)?;
     manifest.retain(all);
     for name in chosen {
-        let component = Build {
-            root,
-            package: Some(&package(name)),
-            profile: PROFILE,
-            target_dir: &root.join("target/guests"),
-            locked: true,
-        }
-        .run(&toolchain)?;
-        let bytes = read(&component)?;
+        let bytes = component(root, name, &toolchain)?;
         let entry = Entry {
             digest: hex(&Sha256::digest(&bytes)),
             sources: sources.digest(name)?,
             bytes: bytes.len() as u64,
-            toolchain: described.clone(),
+            toolchain: match python::is(root, name) {
+                true => python::VERSION.to_owned(),
+                false => described.clone(),
+            },
         };
-        let target = wasm(directory, name);
-        std::fs::write(&target, &bytes)
+        let target = wasm(root, directory, name);
+        let kept = match python::is(root, name) {
+            true => python::compress(&bytes)?,
+            false => bytes.clone(),
+        };
+        std::fs::write(&target, &kept)
             .with_context(|| format!("failed to write `{}`", target.display()))?;
         eprintln!("{name}: {} KiB", bytes.len().div_ceil(1024));
         manifest.set(name, entry);
@@ -136,6 +152,30 @@ fn build(root: &Path, all: &[String], chosen: &[String], out: Option<&Path>) -> 
         manifest.write(directory)?;
     }
     Ok(())
+}
+
+/// Builds the component of one tool.
+fn component(root: &Path, name: &str, toolchain: &Toolchain) -> Result<Vec<u8>> {
+    if python::is(root, name) {
+        return python::build(root, name);
+    }
+    let settings = Settings::read(root, name)?;
+    let header = settings.c_header.map(|header| root.join("tools").join(name).join(header));
+    let built = Build {
+        root,
+        package: Some(&package(name)),
+        profile: PROFILE,
+        target_dir: &root.join("target/guests"),
+        locked: true,
+        c: header.as_deref().map(|header| C { header }),
+    }
+    .run(toolchain)?;
+    let bytes = read(&built)?;
+    if !settings.preinit {
+        return Ok(bytes);
+    }
+    preinit(&bytes)
+        .map_err(|error| anyhow::anyhow!("`{name}` could not be pre-initialised: {error:#}"))
 }
 
 fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
@@ -151,14 +191,14 @@ fn check(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
         if sources.digest(name)? != entry.sources {
             faults.push(format!("`{name}` has changed since its component was built"));
         }
-        let component = wasm(&directory, name);
-        match std::fs::read(&component) {
+        let component = wasm(root, &directory, name);
+        match whole(root, name, &component) {
             Ok(bytes) if hex(&Sha256::digest(&bytes)) == entry.digest => {}
             Ok(_) => faults.push(format!(
                 "`{}` is not the file that the manifest describes",
                 component.display()
             )),
-            Err(error) => faults.push(format!("`{}`: {error}", component.display())),
+            Err(error) => faults.push(format!("`{}`: {error:#}", component.display())),
         }
     }
     if chosen.len() == all.len() {
@@ -196,8 +236,15 @@ fn prebuilt(root: &Path) -> PathBuf {
     root.join("tools/prebuilt")
 }
 
-fn wasm(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!("{name}.wasm"))
+fn wasm(root: &Path, directory: &Path, name: &str) -> PathBuf {
+    let end = if python::is(root, name) { python::COMPRESSED } else { ".wasm" };
+    directory.join(format!("{name}{end}"))
+}
+
+/// The component that a file holds.
+fn whole(root: &Path, name: &str, file: &Path) -> Result<Vec<u8>> {
+    let bytes = read(file)?;
+    if python::is(root, name) { python::decompress(&bytes) } else { Ok(bytes) }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

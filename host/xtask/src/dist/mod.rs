@@ -220,14 +220,16 @@ fn left_by(package: &str, messages: &str) -> Option<PathBuf> {
     messages.lines().filter_map(|line| serde_json::from_str(line).ok()).find_map(of)
 }
 
-/// The machine code that is installed beside the binary: the files that it names.
+/// What is installed beside the binary, the files that it names: machine code, and a component that is
+/// compiled at its first use.
 fn code(directory: &Path, binary: &Path) -> Result<Vec<Entry>> {
     let binary = fs::read(binary)?;
     let mut entries = Vec::new();
     for file in fs::read_dir(directory)? {
         let file = file?;
         let name = file.file_name().to_string_lossy().into_owned();
-        let is_code = name.contains('-') && name.ends_with(".code");
+        let is_code =
+            name.contains('-') && (name.ends_with(".code") || name.ends_with(".code.zst"));
         if is_code && binary.windows(name.len()).any(|part| part == name.as_bytes()) {
             entries.push(Entry::file(&format!("lib/belljar/{name}"), fs::read(file.path())?));
         }

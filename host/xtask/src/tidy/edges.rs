@@ -75,7 +75,8 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("host/guest_build", &[]),
-    ("host/xtask", &["belljar-guest-build"]),
+    ("host/preinit", &["belljar-engine"]),
+    ("host/xtask", &["belljar-guest-build", "belljar-preinit"]),
     // The attacks run where tools and agents run; their guests stay on the other side.
     (
         "host/prove",

@@ -51,6 +51,13 @@ impl<'a> Sources<'a> {
 
     /// The digest for one tool, in hex.
     pub(crate) fn digest(&self, name: &str) -> Result<String> {
+        if super::python::is(self.root, name) {
+            let mut digest = Sha256::new();
+            self.add_files(&mut digest, &format!("tools/{name}/src"))?;
+            self.add_files(&mut digest, "guest-sdk/wit")?;
+            add(&mut digest, "toolchain", super::python::VERSION.as_bytes());
+            return Ok(hex(&digest.finalize()));
+        }
         let (package, folder) = (package(name), format!("tools/{name}"));
         self.digest_of(&Crate { package: &package, folder: &folder, sdk: SDK })
     }

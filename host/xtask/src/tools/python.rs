@@ -1,0 +1,94 @@
+//! The tool in Python: built by componentize-py from modules in `src`, and kept compressed.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use ruzstd::decoding::StreamingDecoder;
+
+/// The module that is made a component of; a tool with one is in Python.
+const APP: &str = "src/app.py";
+
+/// The version that builds it: it brings the interpreter.
+pub(super) const VERSION: &str = "componentize-py 0.25.1";
+
+/// Names the program, where it is not on the path.
+const PROGRAM: &str = "BELLJAR_COMPONENTIZE_PY";
+
+/// The end of a compressed component's name.
+pub(super) const COMPRESSED: &str = ".wasm.zst";
+
+/// Whether a tool is in Python.
+pub(super) fn is(root: &Path, tool: &str) -> bool {
+    folder(root, tool).join(APP).exists()
+}
+
+/// Builds the component of a tool.
+pub(super) fn build(root: &Path, tool: &str) -> Result<Vec<u8>> {
+    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| "componentize-py".into());
+    let hint = || {
+        format!(
+            "hint: `python3 -m venv V && V/bin/pip install componentize-py==0.25.1`, then set {PROGRAM} to \
+             `V/bin/componentize-py`"
+        )
+    };
+    let asked = Command::new(&program).arg("--version").output().with_context(hint)?;
+    let version = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+    if version != VERSION {
+        bail!("`{tool}` is built with {VERSION}, and this is {version:?}\n{}", hint());
+    }
+    // What Python leaves beside its modules would be a part of the component, with its paths.
+    let scratch = tempfile::tempdir().context("failed to make a temporary directory")?;
+    let source = folder(root, tool).join("src");
+    for file in std::fs::read_dir(&source)? {
+        let file = file?.path();
+        if file.extension().is_some_and(|extension| extension == "py") {
+            std::fs::copy(&file, scratch.path().join(file.file_name().unwrap_or_default()))?;
+        }
+    }
+    let to = scratch.path().join("component.wasm");
+    let status = Command::new(&program)
+        .arg("-d")
+        .arg(root.canonicalize()?.join("guest-sdk/wit"))
+        .args(["-w", "caller", "componentize", "app", "-o"])
+        .arg(&to)
+        .current_dir(scratch.path())
+        .env("PYTHONHASHSEED", "0")
+        .stdout(Stdio::null())
+        .status()
+        .context("failed to run componentize-py")?;
+    if !status.success() {
+        bail!("componentize-py failed for `{tool}`");
+    }
+    super::read(&to)
+}
+
+/// The bytes, as small as zstd makes them.
+pub(super) fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut zstd = Command::new("zstd")
+        .args(["-19", "--quiet", "--stdout", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("failed to run `zstd`\nhint: `apt-get install zstd`")?;
+    let Some(mut input) = zstd.stdin.take() else { bail!("`zstd` reads nothing") };
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || input.write_all(&bytes));
+    let done = zstd.wait_with_output().context("failed to wait for `zstd`")?;
+    if !done.status.success() || !matches!(writer.join(), Ok(Ok(()))) {
+        bail!("`zstd` failed");
+    }
+    Ok(done.stdout)
+}
+
+/// The bytes that were compressed.
+pub(super) fn decompress(packed: &[u8]) -> Result<Vec<u8>> {
+    let mut whole = Vec::new();
+    StreamingDecoder::new(packed)?.read_to_end(&mut whole)?;
+    Ok(whole)
+}
+
+fn folder(root: &Path, tool: &str) -> PathBuf {
+    root.join("tools").join(tool)
+}
