@@ -22,6 +22,8 @@ const KEYS: &[&str] = &[
     "limits",
     "peers",
     "resume",
+    "keeps_state",
+    "time_argument",
 ];
 
 /// The manifest that stands beside a tool component. A key that is absent asks for nothing.
@@ -102,6 +104,8 @@ impl ToolManifest {
                 _ => drop(reader.unfit::<()>("resume", item, "`never` or `replay`")),
             }
         }
+        manifest.ask.keeps_state = reader.boolean(table, "keeps_state").unwrap_or_default();
+        manifest.ask.time_argument = reader.text(table, "time_argument");
         if let Some(item) = table.get("limits") {
             manifest.ask.limits = reader.limits("limits", item);
         }

@@ -83,6 +83,12 @@ pub struct ToolAsk {
     /// Other tools of its agent, to call them.
     #[serde(default)]
     pub peers: PeersAsk,
+    /// Its calls leave something behind for the next ones: where that is lost, a result says so.
+    #[serde(default)]
+    pub keeps_state: bool,
+    /// The argument with which a call gives itself less time than its limit, in seconds.
+    #[serde(default)]
+    pub time_argument: Option<String>,
 }
 
 /// The rights of one agent in one run. Private fields: only an intersection makes one, and

@@ -62,6 +62,7 @@ pub use imports::files::names::is_protected;
 pub use imports::http;
 pub use imports::http::{HttpOptions, SecretStore};
 pub use jar::builder::{JarBuildError, JarBuilder};
+pub use jar::course::Course;
 pub use jar::hook::{HookError, HookVerdict};
 pub use jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
 pub use jar::peers::{PeerCall, PeerError, PeerResult, PeerTool, Peers, Within};

@@ -18,7 +18,7 @@ use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::job::Job;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
-use crate::replay::log::AgentPast;
+use crate::replay::log::{AgentPast, LoggedCourse};
 use crate::rights::delegates::Delegates;
 use crate::subagent::background::{Background, Ended};
 use crate::subagent::planned::{Planned, Starting};
@@ -139,7 +139,12 @@ pub(crate) trait Effects: Send + Sync {
         false
     }
 
-    /// The log of the calls that a call made, by their address.
+    /// What its times and random numbers followed from.
+    fn course(&self, _: Call<'_>) -> Option<LoggedCourse> {
+        None
+    }
+
+    /// What is persisted of the calls that a call made, by their address.
     fn past_within(&self, _: &Agent<'_>, _: &str) -> Option<Arc<AgentPast>> {
         None
     }

@@ -55,6 +55,9 @@ pub enum StepKind {
         /// Of a call that a tool makes: a digest of its name and arguments.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         called: Option<String>,
+        /// Of a call that can run again: what its times and random numbers follow from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        course: Option<LoggedCourse>,
     },
     /// A call has a result.
     Result(Box<LoggedResult>),
@@ -65,6 +68,15 @@ pub enum StepKind {
         /// All of it but its conversation.
         summary: Box<ChildSummary>,
     },
+}
+
+/// What the times and random numbers of a call follow from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedCourse {
+    /// When it began: milliseconds since 1970.
+    pub(crate) began: u64,
+    /// A random number.
+    pub(crate) seed: u64,
 }
 
 /// The result of a call.
@@ -125,6 +137,8 @@ pub(crate) struct AgentPast {
     begun: HashMap<(u64, usize), Vec<PlannedChild>>,
     /// Digests of calls that tools made.
     called: HashMap<(u64, usize), String>,
+    /// Of calls that can run again.
+    courses: HashMap<(u64, usize), LoggedCourse>,
     results: HashMap<(u64, usize), LoggedResult>,
     children: HashMap<(u64, Place), ChildSummary>,
 }
@@ -141,7 +155,8 @@ impl Replay {
                 StepKind::Said { notes, reply } => {
                     past.said.insert(step, (notes, reply));
                 }
-                StepKind::Begun { children, called } => {
+                StepKind::Begun { children, called, course } => {
+                    past.courses.extend(course.map(|course| ((step, position), course)));
                     past.called.extend(called.map(|called| ((step, position), called)));
                     replay.children += children.len();
                     for child in &children {
@@ -220,6 +235,11 @@ impl AgentPast {
     /// The digest of the call that a tool made in this place.
     pub(crate) fn called(&self, step: u64, position: usize) -> Option<&str> {
         self.called.get(&(step, position)).map(String::as_str)
+    }
+
+    /// What the times and random numbers of a call follow from that can run again.
+    pub(crate) fn course(&self, step: u64, position: usize) -> Option<LoggedCourse> {
+        self.courses.get(&(step, position)).copied()
     }
 
     /// The results of all calls, in their order.

@@ -8,7 +8,7 @@ use crate::agent_loop::job::{Job, Shared};
 use crate::events::EventKind;
 use crate::outcome::ChildSummary;
 use crate::replay::journal::QueuedChild;
-use crate::replay::log::{LoggedNested, LoggedResult, StepEntry, StepKind};
+use crate::replay::log::{LoggedCourse, LoggedNested, LoggedResult, StepEntry, StepKind};
 use crate::tools::answer::Answer;
 use crate::tools::call::Call;
 
@@ -94,10 +94,10 @@ impl Job {
     }
 
     /// Persists that a call is about to be made that may have effects.
-    pub(crate) async fn persist_begun(&self, call: Call<'_>) {
+    pub(crate) async fn persist_begun(&self, call: Call<'_>, course: Option<LoggedCourse>) {
         let called = || call.nested.map(|nested| nested.called.to_owned());
-        self.persist_call(call, || StepKind::Begun { children: Vec::new(), called: called() })
-            .await;
+        let begun = || StepKind::Begun { children: Vec::new(), called: called(), course };
+        self.persist_call(call, begun).await;
     }
 
     async fn persist_call(&self, call: Call<'_>, kind: impl FnOnce() -> StepKind + Send) {

@@ -13,7 +13,7 @@ use crate::agent_loop::job::Job;
 use crate::agent_loop::machine::{Ending, Input, Loop, NextStep};
 use crate::events::EventKind;
 use crate::outcome::{ChildSummary, Usage};
-use crate::replay::log::{AgentPast, LoggedResult, PlannedChild};
+use crate::replay::log::{AgentPast, LoggedCourse, LoggedResult, PlannedChild};
 use crate::replay::persist::address_of;
 use crate::subagent::background::Ended;
 use crate::subagent::planned::Planned;
@@ -72,6 +72,10 @@ impl<E: Effects> Replaying<E> {
         let persisted = past.result(call.step, call.position)?;
         if let (Some(nested), Some(logged)) = (call.nested, &persisted.nested) {
             nested.outer.keep(call.position, logged.form.clone());
+        }
+        if let Some(jar) = agent.jar {
+            // What it left behind is gone with the process that it ran in.
+            jar.begins_anew(&call.call.name);
         }
         if let Some(receipt) = &persisted.receipt {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
@@ -263,6 +267,10 @@ impl<E: Effects> Effects for Replaying<E> {
 
     fn had_begun(&self, call: Call<'_>) -> bool {
         self.begun(call).is_some()
+    }
+
+    fn course(&self, call: Call<'_>) -> Option<LoggedCourse> {
+        self.past_of(call)?.course(call.step, call.position)
     }
 
     fn past_within(&self, agent: &Agent<'_>, address: &str) -> Option<Arc<AgentPast>> {

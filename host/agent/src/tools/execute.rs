@@ -182,12 +182,15 @@ impl Agent<'_> {
             Err(refusal) => return self.refuse(call, refusal),
         };
         let calls_others = self.jar.may_call_others(self.job, permit.tool());
+        let course = self.course_of(call, &permit);
         if !again && (calls_others || !self.repeatable.contains(permit.tool())) {
-            self.job.persist_begun(call).await;
+            self.job.persist_begun(call, course).await;
         }
         let executed = match self.jar.get(self.job) {
             // The futures of calls in calls are as large as they are deep.
-            Ok(Some(jar)) => Box::pin(self.call_jar(&jar, call, permit, machine)).await,
+            Ok(Some(jar)) => {
+                Box::pin(self.call_jar(&jar, call, permit, course, machine)).await
+            }
             // A tool was advertised, so there is a jar; if not, nothing happens.
             Ok(None) => result::of_abandoned(&call.call.name, arguments(call.call)),
             Err(error) => {

@@ -14,12 +14,12 @@ peers = [\"file_read\"]
 resume = \"replay\"
 [limits]
 call_timeout_seconds = 30
-", @r#"ToolManifest { description: "Fetches pages", ask: ToolAsk { mounts: Some(ReadWrite), hosts: [HostRule { scheme: Some(Https), pattern: Any, port: Default, text: "https://*" }], secrets: {"brave"}, limits: LimitsRequest { steps: None, timeout_seconds: None, prefill_timeout_seconds: None, tokens: None, fuel_per_call: None, fuel: None, call_timeout_seconds: Some(30), memory_bytes: None, output_bytes: None, output_total_bytes: None, write_bytes: None, read_bytes: None, egress_bytes: None, ingress_bytes: None, connections: None, open_files: None, log_lines: None, stdio_bytes: None, call_depth: None, nested_calls: None }, peers: Only({"file_read"}) }, config_keys: ["provider", "url"], resume: Replay }"#);
+", @r#"ToolManifest { description: "Fetches pages", ask: ToolAsk { mounts: Some(ReadWrite), hosts: [HostRule { scheme: Some(Https), pattern: Any, port: Default, text: "https://*" }], secrets: {"brave"}, limits: LimitsRequest { steps: None, timeout_seconds: None, prefill_timeout_seconds: None, tokens: None, fuel_per_call: None, fuel: None, call_timeout_seconds: Some(30), memory_bytes: None, output_bytes: None, output_total_bytes: None, write_bytes: None, read_bytes: None, egress_bytes: None, ingress_bytes: None, connections: None, open_files: None, log_lines: None, stdio_bytes: None, call_depth: None, nested_calls: None }, peers: Only({"file_read"}), keeps_state: false, time_argument: None }, config_keys: ["provider", "url"], resume: Replay }"#);
 }
 
 #[test]
 fn an_absent_key_asks_for_nothing() {
-    check!("manifest = 1", @r#"ToolManifest { description: "", ask: ToolAsk { mounts: None, hosts: [], secrets: {}, limits: LimitsRequest { steps: None, timeout_seconds: None, prefill_timeout_seconds: None, tokens: None, fuel_per_call: None, fuel: None, call_timeout_seconds: None, memory_bytes: None, output_bytes: None, output_total_bytes: None, write_bytes: None, read_bytes: None, egress_bytes: None, ingress_bytes: None, connections: None, open_files: None, log_lines: None, stdio_bytes: None, call_depth: None, nested_calls: None }, peers: None }, config_keys: [], resume: Never }"#);
+    check!("manifest = 1", @r#"ToolManifest { description: "", ask: ToolAsk { mounts: None, hosts: [], secrets: {}, limits: LimitsRequest { steps: None, timeout_seconds: None, prefill_timeout_seconds: None, tokens: None, fuel_per_call: None, fuel: None, call_timeout_seconds: None, memory_bytes: None, output_bytes: None, output_total_bytes: None, write_bytes: None, read_bytes: None, egress_bytes: None, ingress_bytes: None, connections: None, open_files: None, log_lines: None, stdio_bytes: None, call_depth: None, nested_calls: None }, peers: None, keeps_state: false, time_argument: None }, config_keys: [], resume: Never }"#);
 }
 
 #[test]

@@ -150,6 +150,13 @@ pub(crate) fn manifest() -> impl Strategy<Value = ToolAsk> {
     let peers =
         prop_oneof![Just(PeersAsk::None), Just(PeersAsk::All), names.prop_map(PeersAsk::Only)];
     (prop::option::of(access()), host_rules(), secrets(), limits(), peers).prop_map(
-        |(mounts, hosts, secrets, limits, peers)| ToolAsk { mounts, hosts, secrets, limits, peers },
+        |(mounts, hosts, secrets, limits, peers)| ToolAsk {
+            mounts,
+            hosts,
+            secrets,
+            limits,
+            peers,
+            ..ToolAsk::default()
+        },
     )
 }

@@ -1,20 +1,24 @@
-//! Clocks for guests: real time, in steps of a millisecond.
+//! Clocks for guests: real time, in steps of a millisecond; in a call that must be able to run again
+//! the time of its [`Course`](crate::Course).
 //!
 //! A tool needs the date and the length of a wait. Finer steps would serve to time the
 //! host's caches and other guests.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
+
+use crate::jar::course::Following;
 
 const STEP: Duration = Duration::from_millis(1);
 const STEP_NANOS: u64 = 1_000_000;
 
 /// The date.
-pub(crate) struct Wall;
+pub(crate) struct Wall(pub(crate) Arc<Following>);
 
 /// Time since the store opened.
-pub(crate) struct Monotonic(pub(crate) Instant);
+pub(crate) struct Monotonic(pub(crate) Instant, pub(crate) Arc<Following>);
 
 impl HostWallClock for Wall {
     fn resolution(&self) -> Duration {
@@ -22,6 +26,9 @@ impl HostWallClock for Wall {
     }
 
     fn now(&self) -> Duration {
+        if let Some(nanos) = self.0.now() {
+            return Duration::from_nanos(nanos);
+        }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Duration::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
     }
@@ -33,6 +40,9 @@ impl HostMonotonicClock for Monotonic {
     }
 
     fn now(&self) -> u64 {
+        if let Some(nanos) = self.1.now() {
+            return nanos;
+        }
         let millis = u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX);
         millis.saturating_mul(STEP_NANOS)
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod builder;
+pub(crate) mod course;
 pub(crate) mod hook;
 pub(crate) mod limits;
 pub(crate) mod meter;
@@ -18,6 +19,7 @@ pub(crate) mod store;
 mod way;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,10 +38,11 @@ use crate::imports::files::{FilesCtx, OpenMount};
 use crate::imports::http::{Connections, HttpCtx, JarSecrets, SecretStore, Watch};
 use crate::imports::link::{Bound, Granted};
 use crate::jar::answer::{accept, digest, is_object, tool_error};
+use crate::jar::course::Course;
 use crate::jar::limits::MemoryLimiter;
 use crate::jar::mounts::Held;
 use crate::jar::operations::Operations;
-use crate::jar::output::{CallError, CallResult, Output, ToolErrorKind};
+use crate::jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
 use crate::jar::peers::{Peers, Reach, Within};
 use crate::jar::progress::ProgressSink;
 use crate::jar::queue::Queue;
@@ -119,7 +122,15 @@ struct Slot {
     loaded: OnceCell<Arc<Loaded>>,
     given: OnceLock<Given>,
     store: Mutex<Option<Box<OpenStore>>>,
+    /// What earlier calls left in a store is gone with it.
+    lost: AtomicBool,
 }
+
+/// In front of the first result of a tool after its store was lost.
+const BEGAN_ANEW: &str = "[belljar: the tool began anew; what earlier calls had left in it (variables, functions) is gone]";
+
+/// The shortest time that a call can be given.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The means that the stores of a slot get: fixed with the first of them.
 struct Given {
@@ -139,6 +150,8 @@ pub struct CallWith<'a> {
     pub peers: Option<Arc<dyn Peers>>,
     /// The call that makes this one, where a tool does.
     pub within: Option<&'a Within>,
+    /// Its times and random numbers, where it must be able to run again; without, they are real.
+    pub course: Option<Course>,
 }
 
 /// Something to be run in a slot.
@@ -148,6 +161,8 @@ struct Work<'a> {
     shared: bool,
     with: CallWith<'a>,
     asked: Instant,
+    /// The time that whoever calls gives it, where that is less than its limit.
+    time: Option<Duration>,
 }
 
 /// Why a call did not come to its end.
@@ -172,6 +187,7 @@ impl Jar {
                 tool,
                 loaded: OnceCell::new(),
                 given: OnceLock::new(),
+                lost: AtomicBool::new(false),
                 store: Mutex::new(None),
             });
         }
@@ -273,9 +289,10 @@ impl Jar {
         };
         let mut receipt = Receipt::empty(tool, "", "");
         let with = CallWith::default();
-        let work = Work { job: Job::Open, shared: false, with, asked: Instant::now() };
+        let asked = Instant::now();
+        let work = Work { job: Job::Open, shared: false, with, asked, time: None };
         let ran = self.run(*slot, work, &mut receipt).await;
-        ran.map(|_| ()).map_err(|failure| failure.tell(self.timeout(*slot), &mut receipt))
+        ran.map(|_| ()).map_err(|failure| failure.tell(self.timeout(*slot, None), &mut receipt))
     }
 
     /// Ends what runs, waits until nothing of it is in flight, and drops the stores. After
@@ -324,11 +341,12 @@ impl Jar {
         let job = Job::Invoke(call);
         // What a tool that calls others does is not in its own hints.
         let shared = hints.read_only && !self.may_call_others(name.as_str());
-        match self.run(*slot, Work { job, shared, with, asked }, receipt).await {
+        let time = self.slots.get(*slot).and_then(|slot| slot.asked_time(arguments));
+        match self.run(*slot, Work { job, shared, with, asked, time }, receipt).await {
             Ok((Done::Invoked(Ok(output)), budget)) => match accept(output, &budget) {
                 Ok(output) => {
                     receipt.ending = Ending::Completed;
-                    Ok(output)
+                    Ok(self.marked(*slot, output))
                 }
                 Err(error) => {
                     receipt.ending = match &error {
@@ -339,16 +357,40 @@ impl Jar {
                 }
             },
             Ok((Done::Invoked(Err(error)), _)) => {
-                let error = tool_error(error);
-                if let CallError::Tool { kind, .. } = &error {
+                let mut error = tool_error(error);
+                if let CallError::Tool { kind, message } = &mut error {
                     receipt.ending = Ending::ToolError(kind.as_str().to_owned());
+                    if self.has_begun_anew(*slot) {
+                        message.insert_str(0, &format!("{BEGAN_ANEW}\n"));
+                    }
                 }
                 Err(error)
             }
             Ok((Done::Opened | Done::Described(_) | Done::Judged(_), _)) => {
                 Err(CallError::HostFault)
             }
-            Err(failure) => Err(failure.tell(self.timeout(*slot), receipt)),
+            Err(failure) => Err(failure.tell(self.timeout(*slot, time), receipt)),
+        }
+    }
+
+    /// The result of a call, with a note where its tool has begun anew since the call before.
+    fn marked(&self, slot: usize, mut output: Output) -> Output {
+        if self.has_begun_anew(slot) {
+            output.parts.insert(0, Part::Text(BEGAN_ANEW.to_owned()));
+        }
+        output
+    }
+
+    /// Whether a tool that keeps state has lost it, and nobody was told yet.
+    fn has_begun_anew(&self, slot: usize) -> bool {
+        let slot = self.slots.get(slot).filter(|slot| slot.tool.ask.keeps_state);
+        slot.is_some_and(|slot| slot.lost.swap(false, Ordering::Relaxed))
+    }
+
+    /// Notes that a tool's earlier calls left their state in another process: its next result says so.
+    pub fn begins_anew(&self, tool: &str) {
+        if let Some(slot) = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot)) {
+            slot.lost.store(true, Ordering::Relaxed);
         }
     }
 
@@ -360,7 +402,8 @@ impl Jar {
         work: Work<'_>,
         receipt: &mut Receipt,
     ) -> Result<(Done, Budget), Failure> {
-        let Work { job, shared, with: CallWith { progress, peers, within }, asked } = work;
+        let Work { job, shared, with: CallWith { progress, peers, within, course }, asked, time } =
+            work;
         let cancelled = || Failure::Fault(Fault::Cancelled);
         // INV-232: a call ends with the one that makes it.
         let cancel = within.map_or(&self.cancel, |within| &within.nest.stop);
@@ -403,11 +446,13 @@ impl Jar {
         // Also where this future is dropped.
         let _ends = nest.as_ref().map(|nest| nest.stop.clone().drop_guard());
         store.guest().progress = progress;
+        store.guest().following.begin(course);
         store.guest().peers = reach;
+        let most = Duration::from_secs(limits.call_timeout_seconds);
         let allowance = Allowance {
             budget: &budget,
             slice: within.map(|within| &within.slice),
-            time: Duration::from_secs(limits.call_timeout_seconds),
+            time: time.map_or(most, |time| time.min(most)),
             cancel,
         };
         let ran = store.run(bound, job, &allowance).await;
@@ -421,6 +466,8 @@ impl Jar {
         note(receipt, &mut store, &ran, loading, begun.elapsed());
         if ran.end.is_ok() {
             slot.put(store);
+        } else {
+            slot.lost.store(true, Ordering::Relaxed);
         }
         ran.end.map(|done| (done, budget)).map_err(Failure::Fault)
     }
@@ -503,13 +550,22 @@ impl Jar {
         self.budget.child(Level::Subagent, caps)
     }
 
-    fn timeout(&self, slot: usize) -> u64 {
+    fn timeout(&self, slot: usize, asked: Option<Duration>) -> u64 {
         let given = self.slots.get(slot).and_then(|slot| slot.given.get());
-        given.map_or(0, |given| given.rights.limits().call_timeout_seconds)
+        let most = given.map_or(0, |given| given.rights.limits().call_timeout_seconds);
+        asked.map_or(most, |asked| most.min(asked.as_secs_f64().ceil() as u64))
     }
 }
 
 impl Slot {
+    /// The time that a call's own arguments give it, where its tool has an argument for that.
+    fn asked_time(&self, arguments: &str) -> Option<Duration> {
+        let name = self.tool.ask.time_argument.as_ref()?;
+        let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
+        let seconds = arguments.get(name)?.as_f64().filter(|seconds| *seconds > 0.0)?;
+        Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(SHORTEST))
+    }
+
     fn take(&self) -> Option<Box<OpenStore>> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -16,6 +16,7 @@ use crate::imports::clocks::{Monotonic, Wall};
 use crate::imports::files::{FilesCtx, FilesView, HasFiles};
 use crate::imports::http::{Connections, HasHttp, HttpCtx, HttpOptions, HttpView, JarSecrets};
 use crate::imports::stdio::Stdio;
+use crate::jar::course::Following;
 use crate::jar::limits::{MAX_RANDOM, MAX_RESOURCES, MemoryLimiter};
 use crate::jar::peers::Reach;
 use crate::jar::progress::{Progress, ProgressSink};
@@ -30,6 +31,8 @@ pub(crate) struct Guest {
     /// `None` until a request is built, in a component that was not seen to need it.
     pub(crate) http: Option<HttpCtx>,
     pub(crate) rng: Box<dyn Rng + Send>,
+    /// The course of the running call, for its clocks and random numbers.
+    pub(crate) following: Arc<Following>,
     pub(crate) settings: Settings,
     pub(crate) memory: MemoryLimiter,
     pub(crate) record: Arc<Record>,
@@ -70,12 +73,13 @@ impl Guest {
     ) -> Self {
         let stdout = Stdio::new(stdio_bytes, Arc::clone(&record));
         let stderr = Stdio::new(stdio_bytes, Arc::clone(&record));
+        let following = Arc::<Following>::default();
         let mut wasi = WasiCtx::builder();
         wasi.stdout(stdout.clone())
             .stderr(stderr.clone())
             .initial_cwd(WORKSPACE)
-            .wall_clock(Wall)
-            .monotonic_clock(Monotonic(Instant::now()))
+            .wall_clock(Wall(Arc::clone(&following)))
+            .monotonic_clock(Monotonic(Instant::now(), Arc::clone(&following)))
             .max_random_size(MAX_RANDOM)
             .allow_tcp(false)
             .allow_udp(false)
@@ -88,6 +92,7 @@ impl Guest {
             files,
             http,
             rng: wasmtime_wasi::thread_rng(),
+            following,
             settings,
             memory,
             record,
@@ -106,8 +111,20 @@ impl Guest {
             wasmtime::bail!("{len} random bytes asked at once, and at most {MAX_RANDOM} are given");
         }
         let mut bytes = vec![0; usize::try_from(len)?];
-        self.rng.fill_bytes(&mut bytes);
+        self.fill(&mut bytes);
         Ok(bytes)
+    }
+
+    fn random_u64(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        if !self.following.fill(bytes) {
+            self.rng.fill_bytes(bytes);
+        }
     }
 }
 
@@ -167,7 +184,7 @@ impl random::random::Host for &mut Guest {
     }
 
     fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.rng.next_u64())
+        Ok(self.random_u64())
     }
 }
 
@@ -177,7 +194,7 @@ impl random::insecure::Host for &mut Guest {
     }
 
     fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.rng.next_u64())
+        Ok(self.random_u64())
     }
 }
 

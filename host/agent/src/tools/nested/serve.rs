@@ -6,12 +6,14 @@ use std::sync::Arc;
 use belljar_model::ToolCall;
 use belljar_policy::{Denied, DenyCode, Shown, Source, ToolPermit};
 use belljar_sandbox::{
-    CallWith, Jar, PeerCall, PeerError, PeerResult, PeerTool, ToolErrorKind, Within,
+    CallWith, Course, Digest, Jar, PeerCall, PeerError, PeerResult, PeerTool, ToolErrorKind, Within,
 };
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use crate::agent_loop::agent::Agent;
+use crate::agent_loop::job::Job;
 use crate::agent_loop::machine::Loop;
+use crate::replay::log::LoggedCourse;
 use crate::replay::persist::address_of;
 use crate::tools::call::{Call, arguments};
 use crate::tools::dispatch::{Decision, Dispatcher, Reason, Refusal};
@@ -27,12 +29,14 @@ impl Agent<'_> {
         jar: &Jar,
         call: Call<'_>,
         permit: ToolPermit,
+        course: Option<LoggedCourse>,
         machine: &Loop,
     ) -> Executed {
         let progress = self.progress(call, &permit);
+        let course = course.map(|course| course_in(self.job, call, course));
         let within = call.nested.map(|nested| nested.within);
         if !jar.may_call_others(permit.tool().as_str()) {
-            let with = CallWith { progress, peers: None, within };
+            let with = CallWith { progress, peers: None, within, course };
             let result = jar.call_with(permit, arguments(call.call), with).await;
             return result::of_call(&call.call.id, result);
         }
@@ -40,7 +44,7 @@ impl Agent<'_> {
         let past = self.effects.past_within(self, &address);
         let outer = Outer::new(&call.call.id, address, past);
         let (port, mut requests) = PeersPort::open(Arc::clone(&self.peers));
-        let with = CallWith { progress, peers: Some(port), within };
+        let with = CallWith { progress, peers: Some(port), within, course };
         let mut running = Box::pin(jar.call_with(permit, arguments(call.call), with));
         let ended = loop {
             let request = tokio::select! {
@@ -70,6 +74,20 @@ impl Agent<'_> {
             Ok(result) => result::of_call(&call.call.id, result),
             Err(how) => result::of_diverged(&call.call.name, arguments(call.call), how),
         }
+    }
+
+    /// INV-241: what the times and random numbers of a call follow from, if its tool can run again: as
+    /// they did before, where it does.
+    pub(crate) fn course_of(&self, call: Call<'_>, permit: &ToolPermit) -> Option<LoggedCourse> {
+        if !self.replayable.contains(permit.tool()) {
+            return None;
+        }
+        self.effects.course(call).or_else(|| {
+            let clock = &self.job.shared.host.clock;
+            let began = u64::try_from(clock.now().as_millisecond()).unwrap_or_default();
+            let seed = u64::from(clock.random()) << 32 | u64::from(clock.random());
+            Some(LoggedCourse { began, seed })
+        })
     }
 
     /// INV-232: ends what a call had under way that has ended itself. After a cancellation all of it
@@ -141,6 +159,14 @@ impl Drop for Open<'_, '_> {
             self.agent.note(call, executed);
         }
     }
+}
+
+/// The course of a call: no other call of any run has the same, whatever its seed.
+fn course_in(job: &Job, call: Call<'_>, course: LoggedCourse) -> Course {
+    let LoggedCourse { began, seed } = course;
+    let place = address_within(&address_of(job, call), call.step, call.position);
+    let text = format!("{seed}:{}:{place}", job.shared.run);
+    Course { seed: *Digest::of(text.as_bytes()).as_bytes(), began }
 }
 
 /// INV-230: decides about a call that a tool makes. To it, names that its agent lacks, that its

@@ -1,0 +1,96 @@
+//! The times and random numbers of a call that must be able to run again.
+
+use std::sync::{Mutex, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+/// The clock moves by so much with each look at it: enough for a script that measures to measure
+/// something. Otherwise it stands still, as how long a call takes is never the same twice.
+const TICK_NANOS: u64 = 1_000;
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// The beginning of a call that must be able to run again: with the same, a guest that does the same
+/// sees the same times and random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Course {
+    /// The random numbers follow from it.
+    pub seed: [u8; 32],
+    /// When the call began: milliseconds since 1970.
+    pub began: u64,
+}
+
+/// The course of the call that runs in a store, if it has one.
+#[derive(Default)]
+pub(crate) struct Following(Mutex<Option<Position>>);
+
+struct Position {
+    course: Course,
+    looks: u64,
+    blocks: u64,
+}
+
+impl Following {
+    /// INV-241: begins a call. Nothing of the course of the one before is left.
+    pub(crate) fn begin(&self, course: Option<Course>) {
+        let begun = course.map(|course| Position { course, looks: 0, blocks: 0 });
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+    }
+
+    /// Nanoseconds since 1970, of a call that follows a course.
+    pub(crate) fn now(&self) -> Option<u64> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = slot.as_mut()?;
+        position.looks = position.looks.saturating_add(1);
+        let begun = position.course.began.saturating_mul(NANOS_PER_MILLI);
+        Some(begun.saturating_add(position.looks.saturating_mul(TICK_NANOS)))
+    }
+
+    /// Fills in random bytes, of a call that follows a course.
+    pub(crate) fn fill(&self, bytes: &mut [u8]) -> bool {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(position) = slot.as_mut() else { return false };
+        for chunk in bytes.chunks_mut(32) {
+            let mut hasher = Sha256::new();
+            hasher.update(position.course.seed);
+            hasher.update(position.blocks.to_le_bytes());
+            position.blocks = position.blocks.saturating_add(1);
+            for (byte, random) in chunk.iter_mut().zip(hasher.finalize()) {
+                *byte = random;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_course_has_the_same_times_and_numbers_and_another_has_others() {
+        let course = |byte| Course { seed: [byte; 32], began: 1_700_000_000_000 };
+        let seen = |course: Course| {
+            let following = Following::default();
+            following.begin(Some(course));
+            let mut bytes = [0; 70];
+            assert!(following.fill(&mut bytes));
+            (following.now(), following.now(), bytes)
+        };
+        assert_eq!(seen(course(1)), seen(course(1)));
+        assert_ne!(seen(course(1)).2, seen(course(2)).2);
+        let (first, second, bytes) = seen(course(1));
+        assert_eq!(first, Some(1_700_000_000_000_001_000));
+        assert!(first < second);
+        assert_ne!(bytes[..32], bytes[32..64]);
+    }
+
+    #[test]
+    fn without_a_course_there_is_neither() {
+        let following = Following::default();
+        following.begin(Some(Course { seed: [1; 32], began: 1 }));
+        following.begin(None);
+        assert_eq!(following.now(), None);
+        assert!(!following.fill(&mut [0; 4]));
+    }
+}
