@@ -40,6 +40,7 @@ pub(crate) const CANONICAL_ONLY: &[&str] = &[
     "hosts",
     "limits",
     "subagents",
+    "toolsAs",
 ];
 
 /// Fields of a canonical file that other formats have too.

@@ -23,6 +23,7 @@ mod suggest;
 pub mod suspicion;
 mod team;
 mod toml_read;
+mod tools_as;
 mod visibility;
 mod yaml;
 
@@ -55,4 +56,5 @@ pub use team::{
     Join, MAX_TEAM, MAX_TEAM_AGENTS, Member, Stage, TeamBudget, TeamDefinition, Template,
 };
 pub use toml_read::MAX_TOML;
+pub use tools_as::ToolsAs;
 pub use visibility::Visibility;

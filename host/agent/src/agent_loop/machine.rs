@@ -310,7 +310,7 @@ impl Loop {
         }
         let decide = |(position, call)| match self.dispatcher.translate(call) {
             Ok(own) => {
-                let decision = self.dispatcher.decide(own.as_ref().unwrap_or(call), position);
+                let decision = self.dispatcher.decide_asked(own.as_ref().unwrap_or(call), position);
                 (own, decision)
             }
             Err(refusal) => (None, Decision::Refuse(refusal)),

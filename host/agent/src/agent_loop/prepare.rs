@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use belljar_definition::ToolsAs;
 use belljar_model::{ChatRequest, Message, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::{PeersAsk, ToolName};
 use belljar_sandbox::{Hints, PeerTool};
@@ -17,6 +18,7 @@ use crate::outcome::RunError;
 use crate::prompt::blocks;
 use crate::prompt::frame::{self, FORK_PLACEHOLDER};
 use crate::prompt::skills;
+use crate::prompt::stubs::Language;
 use crate::rights::decide::{self, Means, Reasons};
 use crate::rights::delegates::Delegates;
 use crate::rights::explain;
@@ -86,6 +88,7 @@ pub(crate) async fn prepare(
         jar_tools.iter().flat_map(|it| it.tools.clone()).collect();
     let calls_others = jar_tools.iter().any(|it| it.ask.peers != PeersAsk::None);
     let shown = if calls_others { specs.clone() } else { Vec::new() };
+    let code = in_code(job, ledger, &mut specs);
     let jar = CurrentJar::new(jar_tools, stop.clone());
     jar.get(job)?;
     let request = match &job.fork {
@@ -108,9 +111,39 @@ pub(crate) async fn prepare(
         for_overlays: explain::for_overlays(&host.settings, &job.agent, &job.shared.workspace),
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases).saying(reasons);
+    let dispatcher = match &code {
+        Some(code) => dispatcher.through(code),
+        None => dispatcher,
+    };
     let peers = peers(shown, &dispatcher, &hints);
     let machine = Loop::new(request, dispatcher);
     Ok(Prepared { machine, jar, delegates, repeatable, replayable, peers })
+}
+
+/// Shows the tools as functions of the one that runs code, where the agent is to have them so. That
+/// tool, if it alone is shown.
+fn in_code(job: &Job, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<ToolName> {
+    let definition = &job.agent.definition;
+    let said = job.shared.host.settings.tools_as(&job.agent.id, definition.visibility);
+    let form = said.or(definition.tools_as).unwrap_or_default();
+    if form == ToolsAs::Calls {
+        return None;
+    }
+    let has = |language: &Language| specs.iter().any(|spec| spec.name == language.tool());
+    let Some(language) = Language::ALL.into_iter().find(has) else {
+        let names = Language::ALL.map(|language| format!("`{}`", language.tool())).join(" nor ");
+        job.warn(ledger, format!("tools are shown as calls: the agent has neither {names}"));
+        return None;
+    };
+    let runs_code = |spec: &ToolSpec| Language::ALL.iter().any(|it| it.tool() == spec.name);
+    let interface = language.interface(specs.iter().filter(|spec| !runs_code(spec)));
+    let tool = specs.iter_mut().find(|spec| spec.name == language.tool())?;
+    tool.description.push_str(&interface);
+    if form == ToolsAs::Both {
+        return None;
+    }
+    specs.retain(|spec| spec.name == language.tool());
+    ToolName::new(language.tool()).ok()
 }
 
 /// The tools that the agent may call, by the names that its model knows.

@@ -4,3 +4,4 @@ pub(crate) mod blocks;
 pub(crate) mod findings;
 pub mod frame;
 pub mod skills;
+pub(crate) mod stubs;

@@ -5,7 +5,7 @@
 //! tools that were advertised anyway: nothing here tells a model what it may not use, nor how
 //! to get it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_model::ToolCall;
 use belljar_policy::{
@@ -35,6 +35,8 @@ pub(crate) enum Provider {
 pub(crate) struct Dispatcher {
     rights: Rights,
     advertised: BTreeMap<ToolName, Provider>,
+    /// Those of them that only code calls.
+    in_code: BTreeSet<ToolName>,
     aliases: Aliases,
     reasons: Reasons,
 }
@@ -78,12 +80,19 @@ impl Dispatcher {
     ) -> Self {
         let mut advertised = advertised;
         advertised.retain(|name, _| rights.permission(name.as_str()) != Permission::Deny);
-        Self { rights, advertised, aliases, reasons: Reasons::default() }
+        let in_code = BTreeSet::new();
+        Self { rights, advertised, in_code, aliases, reasons: Reasons::default() }
     }
 
     /// The same, with what the reasons of refusals are read from.
     pub(crate) fn saying(self, reasons: Reasons) -> Self {
         Self { reasons, ..self }
+    }
+
+    /// The same, where the model was shown one tool alone: the others are called by the code that it runs.
+    pub(crate) fn through(self, code: &ToolName) -> Self {
+        let in_code = self.advertised.keys().filter(|tool| *tool != code).cloned().collect();
+        Self { in_code, ..self }
     }
 
     /// Whether a tool may be called, and who decided.
@@ -109,7 +118,8 @@ impl Dispatcher {
 
     /// The names that the model may call.
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.advertised.keys().flat_map(|tool| {
+        let shown = self.advertised.keys().filter(|tool| !self.in_code.contains(*tool));
+        shown.flat_map(|tool| {
             let shown = self.aliases.names(tool.as_str());
             if shown.is_empty() { vec![tool.as_str()] } else { shown }
         })
@@ -142,6 +152,17 @@ impl Dispatcher {
     /// The answer to `called` that the model reads.
     pub(crate) fn reword(&self, called: &str, answer: Answer) -> Answer {
         self.aliases.reword(called, answer)
+    }
+
+    /// As [`Dispatcher::decide`], on a call that the model asks for itself. INV-240: what it was not
+    /// shown as a tool it cannot call as one, though code that it runs can.
+    pub(crate) fn decide_asked(&self, call: &ToolCall, position: usize) -> Decision {
+        if !self.in_code.contains(call.name.as_str()) {
+            return self.decide(call, position);
+        }
+        let facts = format!("tool `{}` is called from code alone", call.name);
+        let denied = Denied::new(DenyCode::ToolNotAllowed, Source::Host, facts);
+        Decision::Refuse(self.not_allowed(denied))
     }
 
     /// Decides on the call at `position` (from 0) of its step, which is under belljar's name.
@@ -332,6 +353,20 @@ mod tests {
         for good in ["", " ", "{}", " {\"a\": 1}\n", deep.as_str()] {
             assert!(matches!(it.decide(&call("t", good), 0), Decision::Tool(_)));
         }
+    }
+
+    #[test]
+    fn tools_that_were_shown_as_code_are_called_from_code_alone() {
+        let code = ToolName::new("run_python").unwrap();
+        let it = dispatcher(&["run_python", "file_read"], &["run_python", "file_read"]);
+        let it = it.through(&code);
+        let Decision::Refuse(refused) = it.decide_asked(&call("file_read", "{}"), 0) else {
+            panic!("a tool that is not shown was called");
+        };
+        assert_eq!(refused.text, "tool not allowed: the available tools are `run_python`");
+        assert!(matches!(it.decide_asked(&call("run_python", "{}"), 0), Decision::Tool(_)));
+        assert!(matches!(it.decide(&call("file_read", "{}"), 0), Decision::Tool(_)));
+        assert!(it.offers("file_read") && !it.offers("file_write"));
     }
 
     #[test]

@@ -105,6 +105,9 @@ fn write(agent: &AgentDefinition) -> String {
     if agent.isolated {
         field("isolation", "worktree".to_owned());
     }
+    if let Some(tools_as) = agent.tools_as {
+        field("toolsAs", tools_as.to_string());
+    }
     field("visibility", agent.visibility.to_string());
     format!("---\n{yaml}---\n{}", agent.body)
 }

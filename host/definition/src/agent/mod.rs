@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use belljar_policy::{Asked, Permission, ToolName};
 
 use crate::diagnostic::Diagnostic;
-use crate::{Dialect, Slug, Visibility};
+use crate::{Dialect, Slug, ToolsAs, Visibility};
 
 pub use canonical::{CanonicalForm, NoCanonicalForm, canonical_form};
 pub use narrowed::{Decider, NotKept};
@@ -78,6 +78,8 @@ pub struct AgentDefinition {
     pub emit_structured_findings: bool,
     /// Whether it changes files in a copy of its own as a subagent (`isolation: worktree`).
     pub isolated: bool,
+    /// How it wants to be shown its tools; `None` where it says nothing.
+    pub tools_as: Option<ToolsAs>,
     /// Its words about delegating; `None` where it says nothing.
     pub subagents: Option<SubagentsAsk>,
     /// Which of its fields took tools away, in the order in which they were read.

@@ -204,6 +204,7 @@ fn read(
     let model = requests::model(&mut fields);
     let visibility = requests::visibility(&mut fields);
     let emit_structured_findings = fields.boolean("emitStructuredFindings").unwrap_or(false);
+    let tools_as = requests::tools_as(&mut fields);
     let mut subagents = requests::subagents(&mut fields, dialect, &tools, known);
     let disabled = dialect == Dialect::OpenCode && requests::disabled(&mut fields);
     let not_kept = limits(fields, dialect, &mut tools, &mut asked, &mut subagents);
@@ -227,6 +228,7 @@ fn read(
         visibility,
         emit_structured_findings,
         isolated,
+        tools_as,
         subagents,
         deciders: tools.deciders,
         open_names: tools.open,

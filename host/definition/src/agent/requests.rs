@@ -12,7 +12,7 @@ use super::tools::KnownTools;
 use crate::diagnostic::Findings;
 use crate::fields::{Fields, boolean, shown};
 use crate::yaml::{Key, Node, Value};
-use crate::{Dialect, Visibility, suggest};
+use crate::{Dialect, ToolsAs, Visibility, suggest};
 
 /// `timeoutSeconds` and `prefillTimeoutSeconds`. Less than 5 seconds ends before a model has
 /// begun; more than an hour is for the operator to grant, not for a file to ask.
@@ -110,6 +110,18 @@ pub(super) fn visibility(fields: &mut Fields<'_, '_>) -> Visibility {
         fields.findings.error_hint(at, "bad-visibility", message, hint);
         Visibility::default()
     })
+}
+
+/// How it wants to be shown its tools.
+pub(super) fn tools_as(fields: &mut Fields<'_, '_>) -> Option<ToolsAs> {
+    let at = fields.place("toolsAs");
+    let (_, node) = fields.take("toolsAs")?;
+    let read = node.text().and_then(ToolsAs::parse);
+    if read.is_none() {
+        let message = format!("`toolsAs` is {}", shown(&node));
+        fields.findings.error_hint(at, "bad-field", message, "write `calls`, `code` or `both`");
+    }
+    read
 }
 
 /// Whether its author switched it off. What cannot be read counts as off.

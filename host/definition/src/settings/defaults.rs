@@ -30,7 +30,10 @@ pub struct DefaultGrant {
 
 /// By default whoever asks for them may call these: what they do stays in an overlay until a person
 /// applies it.
-const OVERLAY_TOOLS: &[&str] = &["file_write", "file_edit", "notebook_edit", "shell"];
+///
+/// Those that run code have no rights of their own, and are given wherever `shell` is.
+const OVERLAY_TOOLS: &[&str] =
+    &["file_write", "file_edit", "notebook_edit", "shell", "run_javascript", "run_python"];
 
 /// One row for each visibility.
 pub const DEFAULTS: [DefaultGrant; 2] = [
@@ -92,6 +95,7 @@ pub(super) fn spec(visibility: Visibility, overlays: bool) -> GrantSpec {
         secrets: Some(BTreeSet::new()),
         limits: LimitsRequest::default(),
         subagents: SubagentsAsk::default(),
+        tools_as: None,
     }
 }
 

@@ -12,7 +12,7 @@ use belljar_policy::{
     ToolName,
 };
 
-use crate::SubagentsAsk;
+use crate::{SubagentsAsk, ToolsAs};
 
 /// The keys that one section states; `None` = says nothing about that key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct GrantSpec {
     pub limits: LimitsRequest,
     /// Whom it may hand work to, key by key.
     pub subagents: SubagentsAsk,
+    /// How the agent is shown its tools.
+    pub tools_as: Option<ToolsAs>,
 }
 
 /// A mount as `belljar.toml` states it.
@@ -65,6 +67,7 @@ impl GrantSpec {
             secrets: Some(BTreeSet::new()),
             limits: LimitsRequest::default(),
             subagents: SubagentsAsk::default(),
+            tools_as: None,
         }
     }
 
@@ -90,6 +93,7 @@ impl GrantSpec {
             secrets: over.secrets.clone().or_else(|| self.secrets.clone()),
             limits,
             subagents: self.subagents.overlaid(&over.subagents),
+            tools_as: over.tools_as.or(self.tools_as),
         }
     }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use belljar_policy::{Access, Grants, HostRule, Mount, Permission, SecretName, ToolName};
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, Visibility};
+use crate::{AgentId, KnownTools, Missing, Scope, Shapes, Slug, SubagentsAsk, ToolsAs, Visibility};
 
 pub use command::{command_of, grant_command};
 pub use defaults::{DEFAULTS, DefaultGrant};
@@ -283,6 +283,13 @@ impl Settings {
     pub fn delegation(&self, id: &AgentId, visibility: Visibility) -> Vec<SubagentsAsk> {
         let home = self.home_grant(&id.into(), visibility).subagents;
         vec![home, self.workspace_grant(id, visibility).subagents]
+    }
+
+    /// How this agent is shown its tools, where the operator says so: the workspace's file before the
+    /// one at home, as nobody gets a right by it.
+    pub fn tools_as(&self, id: &AgentId, visibility: Visibility) -> Option<ToolsAs> {
+        let workspace = self.workspace_grant(id, visibility).tools_as;
+        workspace.or_else(|| self.home_grant(&id.into(), visibility).tools_as)
     }
 
     /// The agents and libraries that the operator's file grants something by name, whether there are

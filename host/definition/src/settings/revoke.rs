@@ -67,7 +67,8 @@ impl GrantRemoval {
         let mut missing = Vec::new();
         if self.all {
             let subagents = stated.subagents.clone();
-            let left = GrantSpec { subagents, ..GrantSpec::default() };
+            let tools_as = stated.tools_as;
+            let left = GrantSpec { subagents, tools_as, ..GrantSpec::default() };
             if left == *stated {
                 missing.push("anything".to_owned());
             }

@@ -13,7 +13,7 @@ use crate::agent::{list_of, parse_access};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::suggest;
 use crate::toml_read::{Item, Reader};
-use crate::{Slug, Visibility};
+use crate::{Slug, ToolsAs, Visibility};
 
 /// The sections of the home file.
 const HOME_KEYS: &[&str] = &[
@@ -36,10 +36,11 @@ const HOME_KEYS: &[&str] = &[
 /// The sections of a workspace's file.
 const WORKSPACE_KEYS: &[&str] = &["subagents", "defaults", "grants"];
 
-const GRANT_KEYS: &[&str] = &["tools", "mounts", "hosts", "secrets", "limits", "subagents"];
+const GRANT_KEYS: &[&str] =
+    &["tools", "mounts", "hosts", "secrets", "limits", "subagents", "tools_as"];
 /// Those of a grant in the home file, which alone can add.
 const HOME_GRANT_KEYS: &[&str] =
-    &["tools", "add_tools", "mounts", "hosts", "secrets", "limits", "subagents"];
+    &["tools", "add_tools", "mounts", "hosts", "secrets", "limits", "subagents", "tools_as"];
 const MOUNT_KEYS: &[&str] = &["path", "host", "access"];
 
 /// Which file is read.
@@ -256,6 +257,14 @@ impl<'t> Loader<'_, 't, '_> {
         }
         if let Some(item) = table.get("subagents") {
             spec.subagents = self.subagents(item);
+        }
+        if let Some(item) = table.get("tools_as")
+            && let Some(text) = self.reader.text_of("tools_as", item)
+        {
+            spec.tools_as = ToolsAs::parse(text);
+            if spec.tools_as.is_none() {
+                self.reader.unfit::<()>("tools_as", item, "one of `calls`, `code`, `both`");
+            }
         }
         spec
     }

@@ -104,7 +104,7 @@ fn every_key_is_read() {
 fn without_a_file_the_one_table_of_defaults_holds() {
     let settings = Settings::parse(None, None, None).unwrap();
     insta::assert_snapshot!(granted(&settings, "scout"), @r#"
-    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_edit:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow notebook_edit:allow shell:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow worktree:allow
+    tools agent_cancel:allow agent_result:allow agent_status:allow attach_file:allow clarify:allow delegate_parallel:allow file_edit:allow file_find:allow file_list:allow file_read:allow file_search:allow file_write:allow notebook_edit:allow run_javascript:allow run_python:allow shell:allow spawn_agent:allow todo_write:allow use_skill:allow web_fetch:allow web_search:allow worktree:allow
     mounts /workspace=/ws (overlay)
     hosts [[]]
     secrets []

@@ -1,0 +1,335 @@
+//! Tools as functions: what a model reads of them where they are called from code.
+//!
+//! A stub is made of a tool's schema, which may be a stranger's: text that leaves its comment, and names
+//! that are none, are left out.
+
+use std::fmt::Write as _;
+
+use belljar_model::ToolSpec;
+use serde_json::{Map, Value};
+
+/// Bytes of all stubs together. Tools past it are named alone; code asks `help` about them.
+const MAX_STUBS: usize = 48 << 10;
+
+/// Bytes of a description in a stub, of a tool or of an argument.
+const MAX_TEXT: usize = 2_000;
+
+/// Levels of a type; deeper ones are not spelt out.
+const MAX_DEPTH: usize = 4;
+
+/// The languages that tools can be called from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// Python, by `run_python`.
+    Python,
+    /// JavaScript, by `run_javascript`.
+    JavaScript,
+}
+
+impl Language {
+    /// All, the first first.
+    pub(crate) const ALL: [Self; 2] = [Self::Python, Self::JavaScript];
+
+    /// The tool that runs it.
+    pub(crate) fn tool(self) -> &'static str {
+        match self {
+            Self::Python => "run_python",
+            Self::JavaScript => "run_javascript",
+        }
+    }
+
+    /// The typed interface of these tools, for the description of the tool that runs code.
+    pub(crate) fn interface<'t>(self, tools: impl IntoIterator<Item = &'t ToolSpec>) -> String {
+        let mut text = String::from("\n\nThe tools:\n");
+        let mut unsaid = Vec::new();
+        for tool in tools {
+            let stub = self.stub(tool);
+            if text.len().saturating_add(stub.len()) > MAX_STUBS {
+                unsaid.push(format!("`{}`", tool.name));
+                continue;
+            }
+            text.push_str(&stub);
+        }
+        if !unsaid.is_empty() {
+            // Writing to a text does not fail.
+            let _ = writeln!(text, "And {}: ask `help`.", unsaid.join(", "));
+        }
+        text
+    }
+
+    fn stub(self, tool: &ToolSpec) -> String {
+        let arguments = arguments(&tool.schema);
+        match self {
+            Self::Python => {
+                let listed: Vec<String> = arguments.iter().map(|it| it.python()).collect();
+                let star = if listed.is_empty() { "" } else { "*, " };
+                let mut text = format!("def tools.{}({star}{}):\n", tool.name, listed.join(", "));
+                let _ = write!(text, "    \"\"\"{}", plain(&tool.description));
+                for argument in arguments.iter().filter(|it| !it.note.is_empty()) {
+                    let _ = write!(text, "\n    {}: {}", argument.name, argument.note);
+                }
+                text.push_str("\"\"\"\n");
+                text
+            }
+            Self::JavaScript => {
+                let mut text = format!("/** {}", plain(&tool.description));
+                for argument in arguments.iter().filter(|it| !it.note.is_empty()) {
+                    let _ = write!(text, "\n * {}: {}", argument.name, argument.note);
+                }
+                let listed: Vec<String> = arguments.iter().map(|it| it.javascript()).collect();
+                let object = match listed.as_slice() {
+                    [] => String::new(),
+                    listed => format!("{{{}}}", listed.join(", ")),
+                };
+                let _ = writeln!(text, " */\ntools.{}({object})", tool.name);
+                text
+            }
+        }
+    }
+}
+
+/// One argument of a tool.
+struct Argument<'s> {
+    name: &'s str,
+    schema: &'s Value,
+    required: bool,
+    note: String,
+}
+
+impl Argument<'_> {
+    fn python(&self) -> String {
+        let default = if self.required { "" } else { " = ..." };
+        format!("{}: {}{default}", self.name, python(self.schema, 0))
+    }
+
+    fn javascript(&self) -> String {
+        let mark = if self.required { "" } else { "?" };
+        format!("{}{mark}: {}", self.name, javascript(self.schema, 0))
+    }
+}
+
+/// The arguments of an object schema: those that must be given first.
+fn arguments(schema: &Value) -> Vec<Argument<'_>> {
+    let required = |name: &str| {
+        let list = schema.get("required").and_then(Value::as_array);
+        list.is_some_and(|list| list.iter().any(|one| one == name))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let named = properties.into_iter().flatten().filter(|(name, _)| is_name(name));
+    let mut arguments: Vec<Argument<'_>> = named
+        .map(|(name, schema)| {
+            let note = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+            Argument { name, schema, required: required(name), note: plain(note) }
+        })
+        .collect();
+    arguments.sort_by_key(|argument| !argument.required);
+    arguments
+}
+
+fn python(schema: &Value, depth: usize) -> String {
+    if let Some(words) = words(schema) {
+        return format!("Literal[{}]", words.join(", "));
+    }
+    match kind(schema, depth) {
+        Kind::Text => "str".to_owned(),
+        Kind::Integer => "int".to_owned(),
+        Kind::Number => "float".to_owned(),
+        Kind::Boolean => "bool".to_owned(),
+        Kind::Null => "None".to_owned(),
+        Kind::List(items) => format!("list[{}]", python(items, depth + 1)),
+        Kind::Object(fields) => {
+            let all: Vec<String> = fields
+                .iter()
+                .map(|(name, of)| format!("{}: {}", quoted(name), python(of, depth + 1)))
+                .collect();
+            format!("{{{}}}", all.join(", "))
+        }
+        Kind::Map => "dict".to_owned(),
+        Kind::OneOf(all) => joined(all, |one| python(one, depth + 1)),
+        Kind::Any => "Any".to_owned(),
+    }
+}
+
+fn javascript(schema: &Value, depth: usize) -> String {
+    if let Some(words) = words(schema) {
+        return words.join(" | ");
+    }
+    match kind(schema, depth) {
+        Kind::Text => "string".to_owned(),
+        Kind::Integer | Kind::Number => "number".to_owned(),
+        Kind::Boolean => "boolean".to_owned(),
+        Kind::Null => "null".to_owned(),
+        Kind::List(items) => format!("Array<{}>", javascript(items, depth + 1)),
+        Kind::Object(fields) => {
+            let all: Vec<String> = fields
+                .iter()
+                .map(|(name, of)| format!("{}?: {}", quoted(name), javascript(of, depth + 1)))
+                .collect();
+            format!("{{{}}}", all.join(", "))
+        }
+        Kind::Map => "object".to_owned(),
+        Kind::OneOf(all) => joined(all, |one| javascript(one, depth + 1)),
+        Kind::Any => "any".to_owned(),
+    }
+}
+
+/// The shape of a value.
+enum Kind<'s> {
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    Null,
+    List(&'s Value),
+    Object(Vec<(&'s String, &'s Value)>),
+    Map,
+    OneOf(&'s Vec<Value>),
+    Any,
+}
+
+fn kind(schema: &Value, depth: usize) -> Kind<'_> {
+    if depth >= MAX_DEPTH {
+        return Kind::Any;
+    }
+    let several = ["anyOf", "oneOf"].into_iter().find_map(|key| schema.get(key)?.as_array());
+    if let Some(all) = several.filter(|all| !all.is_empty()) {
+        return Kind::OneOf(all);
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") => Kind::Text,
+        Some("integer") => Kind::Integer,
+        Some("number") => Kind::Number,
+        Some("boolean") => Kind::Boolean,
+        Some("null") => Kind::Null,
+        Some("array") => Kind::List(schema.get("items").unwrap_or(&Value::Null)),
+        Some("object") => match schema.get("properties").and_then(Value::as_object) {
+            Some(fields) if !fields.is_empty() => {
+                Kind::Object(fields.iter().filter(|(name, _)| is_name(name)).collect())
+            }
+            Some(_) | None => Kind::Map,
+        },
+        Some(_) | None => Kind::Any,
+    }
+}
+
+/// The values of an enumeration, as both languages write them.
+fn words(schema: &Value) -> Option<Vec<String>> {
+    let one = |value: &Value| match value {
+        Value::String(text) => Some(quoted(text)),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    let constant =
+        |schema: &Map<String, Value>| schema.get("const").and_then(one).map(|it| vec![it]);
+    let schema = schema.as_object()?;
+    match schema.get("enum").and_then(Value::as_array) {
+        Some(all) if !all.is_empty() => all.iter().map(one).collect(),
+        Some(_) | None => constant(schema),
+    }
+}
+
+fn joined(all: &[Value], one: impl Fn(&Value) -> String) -> String {
+    let mut types: Vec<String> = all.iter().map(one).collect();
+    types.dedup();
+    types.join(" | ")
+}
+
+/// A text in quotes, without what would end them.
+fn quoted(text: &str) -> String {
+    Value::from(plain(text)).to_string()
+}
+
+/// A text in one line that cannot end the comment which it stands in.
+fn plain(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = words.replace("\"\"\"", "'''").replace("*/", "* /");
+    crate::limits::cut(&words, MAX_TEXT).to_owned()
+}
+
+/// Whether a name can stand for an argument in both languages.
+fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let begins = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    begins && name.len() <= 64 && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(name: &str, description: &str, schema: Value) -> ToolSpec {
+        ToolSpec { name: name.to_owned(), description: description.to_owned(), schema }
+    }
+
+    fn both(tool: &ToolSpec) -> (String, String) {
+        (Language::Python.stub(tool), Language::JavaScript.stub(tool))
+    }
+
+    #[test]
+    fn a_stub_has_the_types_of_the_schema_and_what_must_be_given_first() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "limit": {"type": "integer", "description": "How many."},
+                "path": {"type": "string", "description": "The\n file."},
+                "mode": {"enum": ["a", "b"]},
+                "edits": {"type": "array", "items": {"type": "object", "properties": {"old": {"type": "string"}}}},
+                "at": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+            },
+            "required": ["path"],
+        });
+        let (python, javascript) = both(&tool("file_read", "Reads.", schema));
+        assert_eq!(
+            python,
+            "def tools.file_read(*, path: str, limit: int = ..., mode: Literal[\"a\", \"b\"] = ..., \
+             edits: list[{\"old\": str}] = ..., at: float | None = ...):\n    \"\"\"Reads.\n    \
+             path: The file.\n    limit: How many.\"\"\"\n"
+        );
+        assert_eq!(
+            javascript,
+            "/** Reads.\n * path: The file.\n * limit: How many. */\ntools.file_read({path: string, \
+             limit?: number, mode?: \"a\" | \"b\", edits?: Array<{\"old\"?: string}>, at?: number | null})\n"
+        );
+    }
+
+    #[test]
+    fn a_tool_without_arguments_has_none() {
+        let (python, javascript) = both(&tool("now", "Now.", json!({"type": "object"})));
+        assert_eq!(python, "def tools.now():\n    \"\"\"Now.\"\"\"\n");
+        assert_eq!(javascript, "/** Now. */\ntools.now()\n");
+    }
+
+    #[test]
+    fn hostile_schemas_stay_inside_of_their_comment() {
+        let name = "x): evil()\ndef tools.y(";
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                name: {"type": "string"},
+                "ok": {"type": "string", "description": "\"\"\"\nimport os */ evil()"},
+                "words": {"enum": ["\"\"\" */"]},
+            },
+        });
+        let (python, javascript) = both(&tool("t", "\"\"\" */ evil", schema));
+        assert!(!python.contains("x)") && !javascript.contains("x)"));
+        assert_eq!(python.matches("\"\"\"").count(), 2, "{python}");
+        assert_eq!(javascript.matches("*/").count(), 1, "{javascript}");
+        let mut deep = json!({"type": "string"});
+        for _ in 0..50 {
+            deep = json!({"type": "array", "items": deep});
+        }
+        let (python, _) = both(&tool("t", "", json!({"properties": {"deep": deep}})));
+        assert!(python.contains("list[list[list[list[Any]]]]"), "{python}");
+    }
+
+    #[test]
+    fn many_tools_are_named_where_there_is_no_room_for_their_stubs() {
+        let long = "x ".repeat(900);
+        let tools: Vec<ToolSpec> =
+            (0..60).map(|at| tool(&format!("t{at}"), &long, json!({}))).collect();
+        let text = Language::Python.interface(&tools);
+        assert!(text.len() < MAX_STUBS + 2_000, "{}", text.len());
+        assert!(text.contains("def tools.t0(") && text.ends_with("`t59`: ask `help`.\n"));
+    }
+}
