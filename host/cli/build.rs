@@ -20,13 +20,20 @@ use sha2::{Digest as _, Sha256};
 /// Machine code that runs on every processor of the target, if a little slower.
 const ANY_PROCESSOR: &str = "BELLJAR_ANY_PROCESSOR";
 
-/// Set: machine code that would be embedded as it runs is left in the build's own directory, for a
+/// Set: large machine code is left in the build's own directory, for a
 /// release to install beside the program.
 const CODE_BESIDE: &str = "BELLJAR_CODE_BESIDE";
+
+/// With [`CODE_BESIDE`], machine code of so many bytes is kept beside the program.
+const BESIDE_FROM: usize = 2 << 20;
 
 /// Machine code of so many bytes is embedded as it runs: to unpack it would be most of what a first
 /// call takes. Smaller one is packed, which takes half of the room.
 const IN_PLACE_FROM: usize = 8 << 20;
+
+/// The end of the name of a component that is kept compressed: large, and seldom used. It is compiled at
+/// its first use, and a release installs it beside the program.
+const COMPRESSED: &str = ".wasm.zst";
 
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
@@ -78,18 +85,28 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
     println!("cargo:rerun-if-env-changed={CODE_BESIDE}");
     let prebuilt = tools.join("prebuilt");
     println!("cargo:rerun-if-changed={}", prebuilt.display());
+    let is_component = |path: &PathBuf| {
+        let name = path.to_string_lossy();
+        name.ends_with(".wasm") || name.ends_with(COMPRESSED)
+    };
     let mut components: Vec<PathBuf> = fs::read_dir(&prebuilt)?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .filter(is_component)
         .collect();
     components.sort();
     let mut in_place = String::new();
     put(code, format_args!("pub(crate) static STOCK_TOOLS: &[StockTool] = &["));
     for wasm in components {
-        let name = wasm.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let file = wasm.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = file.split('.').next().unwrap_or_default().to_owned();
         let manifest = tools.join(&name).join("tool.toml");
         println!("cargo:rerun-if-changed={}", wasm.display());
         println!("cargo:rerun-if-changed={}", manifest.display());
+        if file.ends_with(COMPRESSED) {
+            let row = compressed(&mut in_place, &name, &wasm, &manifest, out)?;
+            put(code, format_args!("    {row},"));
+            continue;
+        }
         let machine_code = out.join(format!("{name}.code"));
         let bytes = fs::read(&wasm)?;
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
@@ -97,7 +114,7 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         let packed = out.join(format!("{name}.packed"));
         fs::write(&packed, deflated(&bytes)?)?;
         let in_place_size = made.len() >= IN_PLACE_FROM;
-        let form = if in_place_size && env::var_os(CODE_BESIDE).is_some() {
+        let form = if made.len() >= BESIDE_FROM && env::var_os(CODE_BESIDE).is_some() {
             fs::write(out.join(file_name(&name, &made)), &made)?;
             let (file, name) = (file_name(&name, &made), name.to_uppercase());
             let bytes = made.len();
@@ -124,7 +141,7 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         put(
             code,
             format_args!(
-                "    StockTool {{ name: {name:?}, wasm: include_bytes!({packed:?}), digest: {digest:?}, code: {form}, manifest: include_str!({manifest:?}) }},"
+                "    StockTool {{ name: {name:?}, wasm: Packed::Deflated(include_bytes!({packed:?})), digest: {digest:?}, code: {form}, manifest: include_str!({manifest:?}) }},"
             ),
         );
     }
@@ -142,6 +159,48 @@ fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
         ),
     );
     Ok(())
+}
+
+/// The row of a component that is kept compressed. Its digest is the one of the manifest, which `cargo
+/// xtask tools --check` and a test hold against the file.
+fn compressed(
+    statics: &mut String,
+    name: &str,
+    file: &Path,
+    manifest: &Path,
+    out: &Path,
+) -> io::Result<String> {
+    let prebuilt = file.with_file_name("manifest.toml");
+    let digest = stated_digest(&fs::read_to_string(prebuilt)?, name)
+        .ok_or_else(|| io::Error::other(format!("the manifest has no digest of `{name}`")))?;
+    let wasm = if env::var_os(CODE_BESIDE).is_some() {
+        let bytes = fs::read(file)?;
+        let beside = format!("{}.zst", file_name(name, &bytes));
+        fs::write(out.join(&beside), &bytes)?;
+        let (constant, len) = (name.to_uppercase(), bytes.len());
+        put(
+            statics,
+            format_args!("static {constant}: beside::File = beside::File::new({beside:?}, {len});"),
+        );
+        format!("Packed::Beside(&{constant})")
+    } else {
+        format!("Packed::Compressed(include_bytes!({file:?}))")
+    };
+    Ok(format!(
+        "StockTool {{ name: {name:?}, wasm: {wasm}, digest: {digest:?}, code: Code::AtFirstUse, manifest: include_str!({manifest:?}) }}"
+    ))
+}
+
+/// The digest that a manifest states of a component.
+fn stated_digest(manifest: &str, name: &str) -> Option<[u8; 32]> {
+    let section = manifest.split_once(&format!("[{name}]\n"))?.1;
+    let line = section.lines().find_map(|line| line.strip_prefix("digest = \""))?;
+    let digits = line.strip_suffix('"').filter(|digits| digits.len() == 64)?;
+    let mut digest = [0; 32];
+    for (at, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(digest)
 }
 
 /// A component, as small as it gets: it is unpacked to be inspected, or where its machine code does

@@ -18,8 +18,8 @@ include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 pub(crate) struct StockTool {
     /// The directory under `tools/`; for a component with one tool also that tool's name.
     pub(crate) name: &'static str,
-    /// The component, deflated.
-    wasm: &'static [u8],
+    /// The component.
+    wasm: Packed,
     /// Its SHA-256.
     digest: [u8; 32],
     /// Its machine code.
@@ -35,12 +35,33 @@ enum Code {
     /// In a file that is installed with the program.
     #[allow(dead_code, reason = "how a release is built")]
     Beside(&'static beside::File),
+    /// Nowhere: it is compiled at its first use, and kept in the cache.
+    AtFirstUse,
+}
+
+/// How a component is kept.
+enum Packed {
+    /// In the program, deflated.
+    Deflated(&'static [u8]),
+    /// In the program, compressed by zstd.
+    #[allow(dead_code, reason = "not how a release is built")]
+    Compressed(&'static [u8]),
+    /// The same in a file that is installed with the program.
+    #[allow(dead_code, reason = "how a release is built")]
+    Beside(&'static beside::File),
 }
 
 impl StockTool {
     /// The component.
     pub(crate) fn wasm(&self) -> Wasm {
-        Wasm::packed(self.wasm, inflated, self.digest())
+        match self.wasm {
+            Packed::Deflated(bytes) => Wasm::packed(bytes, inflated, self.digest()),
+            Packed::Compressed(bytes) => Wasm::packed(bytes, decompressed, self.digest()),
+            // Without the file it is no component, and whoever loads it is told so.
+            Packed::Beside(file) => {
+                Wasm::packed(file.code().unwrap_or_default(), decompressed, self.digest())
+            }
+        }
     }
 
     pub(crate) fn digest(&self) -> Digest {
@@ -55,11 +76,25 @@ fn inflated(packed: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
+/// The most that a component has which is kept compressed.
+const MAX_DECOMPRESSED: u64 = 64 << 20;
+
+/// The bytes that the build has compressed; `None` = these are not its bytes.
+fn decompressed(packed: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok()?;
+    decoder.take(MAX_DECOMPRESSED).read_to_end(&mut whole).ok()?;
+    Some(whole)
+}
+
 /// Opens what is installed with the program, as long as this process may: behind the OS sandbox its
 /// directory is out of reach.
 pub(crate) fn open_what_lies_beside() {
     for tool in STOCK_TOOLS {
         if let Code::Beside(file) = &tool.code {
+            let _ = file.code();
+        }
+        if let Packed::Beside(file) = &tool.wasm {
             let _ = file.code();
         }
     }
@@ -92,6 +127,7 @@ pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
                 Code::Here(code) => Some(*code),
                 // Without the file it is compiled, like a stranger's.
                 Code::Beside(file) => file.code().map(StockCode::InPlace),
+                Code::AtFirstUse => None,
             };
             if let Some(code) = code {
                 // SAFETY: `build.rs` had the engine make this code of the component of this name,
@@ -175,7 +211,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let in_place = |tool: &'static StockTool| match &tool.code {
             Code::Here(StockCode::InPlace(code)) => Some((tool, *code)),
-            Code::Here(StockCode::Packed(_)) | Code::Beside(_) => None,
+            Code::Here(StockCode::Packed(_)) | Code::Beside(_) | Code::AtFirstUse => None,
         };
         let (tool, code) = STOCK_TOOLS.iter().find_map(in_place).unwrap();
         let dir = tempfile::tempdir().unwrap();
