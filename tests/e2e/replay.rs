@@ -37,6 +37,9 @@ agents:
           - {name: file_read, arguments: {path: missing.txt}}
           - {name: todo_write, arguments: {todos: [{content: look, status: completed}]}}
       - calls:
+          - {name: run_javascript, arguments: {code: "tools.file_read({path: 'note.txt'}) + Math.random()"}}
+          - {name: run_python, arguments: {code: "import random\ntools.file_read(path='note.txt') + str(random.random())"}}
+      - calls:
           - {name: web_search, arguments: {query: tides}}
           - {name: web_fetch, arguments: {url: 'http://127.0.0.1:1/'}}
       - say: All is done.
@@ -152,9 +155,9 @@ fn a_run_replays_without_a_difference_with_every_stock_tool() {
         assert!(of.all(|(_, found)| found == result), "{name}: {calls:?}");
         known += 1;
     }
-    assert!(known >= 11, "{known}");
+    assert!(known >= 13, "{known}");
     let shown = replay(&world, &[]).exits(0).says("from the record").says("no requests");
-    shown.says("13 calls: 11 same, 2 from the record");
+    shown.says("17 calls: 15 same, 2 from the record");
     assert!(temporary(&world).is_empty(), "its layers are gone");
     assert!(!world.workspace().join("new").exists());
 }

@@ -35,3 +35,13 @@ pub(crate) const FILE_READ: Guest =
 
 /// The manifest of [`FILE_READ`].
 pub(crate) const FILE_READ_MANIFEST: &str = include_str!("../../../tools/file_read/tool.toml");
+
+/// The stock tool that runs JavaScript, which the attacks of scripts are written in.
+pub(crate) const RUN_JAVASCRIPT: Guest = Guest {
+    name: "run_javascript",
+    wasm: include_bytes!("../../../tools/prebuilt/run_javascript.wasm"),
+};
+
+/// Its manifest.
+pub(crate) const RUN_JAVASCRIPT_MANIFEST: &str =
+    include_str!("../../../tools/run_javascript/tool.toml");

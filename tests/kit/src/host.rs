@@ -202,8 +202,21 @@ impl TestJar {
 
 /// A committed stock component.
 pub fn stock(name: &str) -> Wasm {
-    let path = root().join("tools/prebuilt").join(format!("{name}.wasm"));
-    Wasm::new(std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+    Wasm::new(unpacked(&root().join("tools/prebuilt"), name))
+}
+
+/// The bytes of a built component in a folder; a large one is kept compressed.
+pub fn unpacked(folder: &Path, name: &str) -> Vec<u8> {
+    let Ok(packed) = std::fs::read(folder.join(format!("{name}.wasm.zst"))) else {
+        let path = folder.join(format!("{name}.wasm"));
+        return std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    };
+    let mut whole = Vec::new();
+    let mut decoder = ruzstd::decoding::StreamingDecoder::new(&*packed)
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    std::io::Read::read_to_end(&mut decoder, &mut whole)
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    whole
 }
 
 /// A committed component that attacks are made with.

@@ -13,5 +13,7 @@ mod hostile;
 pub mod world;
 
 pub use guest::{WatTool, component, wat_hook, wat_tool};
-pub use host::{JarBuilder, TestHost, TestJar, assert_denied, assert_text, hostile, stock, text};
+pub use host::{
+    JarBuilder, TestHost, TestJar, assert_denied, assert_text, hostile, stock, text, unpacked,
+};
 pub use hostile::hostile_guest;

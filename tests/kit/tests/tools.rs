@@ -42,7 +42,7 @@ async fn the_descriptions_that_are_kept_are_the_components_own() {
     let host = TestHost::new();
     let mut described = serde_json::Map::new();
     for name in tool_names(&root) {
-        let wasm = Wasm::new(component(&prebuilt, &name));
+        let wasm = Wasm::new(belljar_kit::unpacked(&prebuilt, &name));
         let tools = host.sandbox.describe(&wasm).await.unwrap();
         let digest = wasm.digest().to_string();
         described.insert(name, serde_json::json!({ "digest": digest, "tools": &*tools }));
@@ -71,19 +71,6 @@ fn tool_names(root: &Path) -> Vec<String> {
     names
 }
 
-/// A built component; a large one is kept compressed.
-fn component(folder: &Path, name: &str) -> Vec<u8> {
-    let compressed = folder.join(format!("{name}.wasm.zst"));
-    let Ok(packed) = std::fs::read(&compressed) else {
-        let plain = folder.join(format!("{name}.wasm"));
-        return std::fs::read(&plain).unwrap_or_else(|e| panic!("{}: {e}", plain.display()));
-    };
-    let mut whole = Vec::new();
-    let mut decoder = ruzstd::decoding::StreamingDecoder::new(&*packed).unwrap();
-    std::io::Read::read_to_end(&mut decoder, &mut whole).unwrap();
-    whole
-}
-
 fn load(root: &Path, components: &Path, name: String) -> ToolUnderTest {
     let folder = root.join("tools").join(&name);
     let read = |path: PathBuf| {
@@ -94,7 +81,7 @@ fn load(root: &Path, components: &Path, name: String) -> ToolUnderTest {
     let manifest = ToolManifest::parse(&manifest_path, &text(manifest_path.clone()))
         .unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"));
     ToolUnderTest {
-        wasm: Wasm::new(component(components, &name)),
+        wasm: Wasm::new(belljar_kit::unpacked(components, &name)),
         ask: manifest.ask,
         cases: text(folder.join("tests/cases.toml")),
         name,

@@ -4,6 +4,7 @@
 
 mod agent_loop;
 mod builder;
+mod code;
 mod delegation;
 mod guests;
 mod hook_components;

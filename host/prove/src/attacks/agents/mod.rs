@@ -2,6 +2,7 @@
 
 mod budgets;
 mod calls;
+mod code;
 mod files;
 mod frames;
 mod peers;
@@ -14,7 +15,7 @@ use belljar_model::{ChatRequest, Message};
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 use crate::scene::Scene;
 
-pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 7] = [
+pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 8] = [
     calls::ATTACKS,
     rights::ATTACKS,
     files::ATTACKS,
@@ -22,6 +23,7 @@ pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 7] = [
     siblings::ATTACKS,
     budgets::ATTACKS,
     peers::ATTACKS,
+    code::ATTACKS,
 ];
 
 /// The results with which a request ends: text, and whether it is an error.
