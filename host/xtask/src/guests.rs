@@ -6,7 +6,7 @@
 //! dash. Then a new tool project is made with the `belljar` binary, built and called, as a tool
 //! author would.
 //!
-//! What takes a compiler of its own (C, or an interpreter) is left as it is committed, and named.
+//! Guests that take a compiler of their own (C, or an interpreter) are left as they are committed, and named.
 //!
 //! `--all` builds every component, changed or not, the conformance components of every language whose
 //! toolchain is here among them, and tests the shell's sources natively as well: some twenty minutes, before a release.

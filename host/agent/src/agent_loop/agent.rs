@@ -139,12 +139,12 @@ pub(crate) trait Effects: Send + Sync {
         false
     }
 
-    /// What its times and random numbers followed from.
+    /// The source of its times and random numbers.
     fn course(&self, _: Call<'_>) -> Option<LoggedCourse> {
         None
     }
 
-    /// What is persisted of the calls that a call made, by their address.
+    /// The log of the calls that a call made, by their address.
     fn past_within(&self, _: &Agent<'_>, _: &str) -> Option<Arc<AgentPast>> {
         None
     }

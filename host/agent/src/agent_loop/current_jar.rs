@@ -2,7 +2,7 @@
 //! those of the worktree that it has entered. INV-215: the jar is closed before the layers change, and
 //! made anew for the others, so no store writes to layers that were left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +25,8 @@ pub(crate) struct CurrentJar {
     stop: CancellationToken,
     open: Mutex<Option<Arc<Jar>>>,
     worktree: Mutex<Option<Worktree>>,
+    /// Tools that have left a state in a jar that is gone: the next one is told.
+    anew: Mutex<BTreeSet<ToolName>>,
 }
 
 /// A copy of an agent's overlays that it has entered.
@@ -42,7 +44,13 @@ pub(crate) struct Worktree {
 impl CurrentJar {
     /// The jar with these components, which is made when it is first asked for.
     pub(crate) fn new(tools: Vec<JarTool>, stop: CancellationToken) -> Self {
-        Self { tools, stop, open: Mutex::default(), worktree: Mutex::default() }
+        Self {
+            tools,
+            stop,
+            open: Mutex::default(),
+            worktree: Mutex::default(),
+            anew: Mutex::default(),
+        }
     }
 
     /// The jar; `None` = no tool is a component.
@@ -55,8 +63,19 @@ impl CurrentJar {
             return Ok(Some(Arc::clone(jar)));
         }
         let jar = Arc::new(self.make(job)?);
+        for tool in std::mem::take(&mut *self.anew()) {
+            jar.begins_anew(tool.as_str());
+        }
         *open = Some(Arc::clone(&jar));
         Ok(Some(jar))
+    }
+
+    /// Notes that the state which a tool's earlier calls had left is gone: its next result says so.
+    pub(crate) fn begins_anew(&self, tool: &str) {
+        match &*self.open() {
+            Some(jar) => jar.begins_anew(tool),
+            None => self.anew().extend(ToolName::new(tool)),
+        }
     }
 
     /// Whether a tool may call others of the agent.
@@ -85,6 +104,7 @@ impl CurrentJar {
     /// Waits until nothing of the jar is in flight, and names what is after the jar's own limit.
     pub(crate) async fn close(&self, job: &Job, ledger: &Ledger) {
         let Some(jar) = self.open().take() else { return };
+        self.anew().extend(jar.with_state());
         let closing = timeout(JAR_CLOSE_LIMIT, AssertUnwindSafe(jar.close()).catch_unwind()).await;
         let left = match closing {
             Ok(Ok(left)) => left,
@@ -120,6 +140,10 @@ impl CurrentJar {
             message: error.to_string(),
             hint: Some("check the workspace and the mounts of this agent's grants".to_owned()),
         })
+    }
+
+    fn anew(&self) -> MutexGuard<'_, BTreeSet<ToolName>> {
+        self.anew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> MutexGuard<'_, Option<Arc<Jar>>> {

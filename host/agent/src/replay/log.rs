@@ -70,7 +70,7 @@ pub enum StepKind {
     },
 }
 
-/// What the times and random numbers of a call follow from.
+/// The source of the times and random numbers of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedCourse {
     /// When it began: milliseconds since 1970.
@@ -237,7 +237,7 @@ impl AgentPast {
         self.called.get(&(step, position)).map(String::as_str)
     }
 
-    /// What the times and random numbers of a call follow from that can run again.
+    /// The source of the times and random numbers of a call that can run again.
     pub(crate) fn course(&self, step: u64, position: usize) -> Option<LoggedCourse> {
         self.courses.get(&(step, position)).copied()
     }

@@ -73,10 +73,8 @@ impl<E: Effects> Replaying<E> {
         if let (Some(nested), Some(logged)) = (call.nested, &persisted.nested) {
             nested.outer.keep(call.position, logged.form.clone());
         }
-        if let Some(jar) = agent.jar {
-            // What it left behind is gone with the process that it ran in.
-            jar.begins_anew(&call.call.name);
-        }
+        // What it left behind is gone with the process that it ran in.
+        agent.jar.begins_anew(&call.call.name);
         if let Some(receipt) = &persisted.receipt {
             let _ = agent.job.budget.bill(Meter::Fuel, receipt.receipt.fuel);
             let files = persisted.attachments.clone();

@@ -70,9 +70,7 @@ impl Agent<'_> {
         if self.stop.is_cancelled() {
             return Err(Ending::cancelled());
         }
-        let calls_others = |permit: &ToolPermit| {
-            self.jar.may_call_others(self.job, permit.tool())
-        };
+        let calls_others = |permit: &ToolPermit| self.jar.may_call_others(self.job, permit.tool());
         let spawns = group.iter().any(|(_, decision)| match decision {
             Decision::Builtin(_, builtin) => builtin.spawns(),
             // It may start subagents too.
@@ -188,9 +186,7 @@ impl Agent<'_> {
         }
         let executed = match self.jar.get(self.job) {
             // The futures of calls in calls are as large as they are deep.
-            Ok(Some(jar)) => {
-                Box::pin(self.call_jar(&jar, call, permit, course, machine)).await
-            }
+            Ok(Some(jar)) => Box::pin(self.call_jar(&jar, call, permit, course, machine)).await,
             // A tool was advertised, so there is a jar; if not, nothing happens.
             Ok(None) => result::of_abandoned(&call.call.name, arguments(call.call)),
             Err(error) => {

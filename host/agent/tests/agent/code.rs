@@ -197,5 +197,5 @@ async fn a_call_can_give_itself_less_time_than_its_limit() {
     let outcome = world.go("it").await;
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     let (text, is_error) = results(world.sent_by("it", 0).last().unwrap()).remove(0);
-    assert!(is_error && text.contains("time"), "{text}");
+    assert!(is_error && text.contains("took over"), "{text}");
 }

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod builder;
 pub(crate) mod course;
 pub(crate) mod hook;
+pub(crate) mod lasting;
 pub(crate) mod limits;
 pub(crate) mod meter;
 pub(crate) mod mounts;
@@ -42,7 +43,7 @@ use crate::jar::course::Course;
 use crate::jar::limits::MemoryLimiter;
 use crate::jar::mounts::Held;
 use crate::jar::operations::Operations;
-use crate::jar::output::{CallError, CallResult, Output, Part, ToolErrorKind};
+use crate::jar::output::{CallError, CallResult, Output, ToolErrorKind};
 use crate::jar::peers::{Peers, Reach, Within};
 use crate::jar::progress::ProgressSink;
 use crate::jar::queue::Queue;
@@ -122,15 +123,9 @@ struct Slot {
     loaded: OnceCell<Arc<Loaded>>,
     given: OnceLock<Given>,
     store: Mutex<Option<Box<OpenStore>>>,
-    /// What earlier calls left in a store is gone with it.
+    /// A store is gone, with all that earlier calls left in it.
     lost: AtomicBool,
 }
-
-/// In front of the first result of a tool after its store was lost.
-const BEGAN_ANEW: &str = "[belljar: the tool began anew; what earlier calls had left in it (variables, functions) is gone]";
-
-/// The shortest time that a call can be given.
-const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The means that the stores of a slot get: fixed with the first of them.
 struct Given {
@@ -360,9 +355,7 @@ impl Jar {
                 let mut error = tool_error(error);
                 if let CallError::Tool { kind, message } = &mut error {
                     receipt.ending = Ending::ToolError(kind.as_str().to_owned());
-                    if self.has_begun_anew(*slot) {
-                        message.insert_str(0, &format!("{BEGAN_ANEW}\n"));
-                    }
+                    self.mark(*slot, message);
                 }
                 Err(error)
             }
@@ -370,27 +363,6 @@ impl Jar {
                 Err(CallError::HostFault)
             }
             Err(failure) => Err(failure.tell(self.timeout(*slot, time), receipt)),
-        }
-    }
-
-    /// The result of a call, with a note where its tool has begun anew since the call before.
-    fn marked(&self, slot: usize, mut output: Output) -> Output {
-        if self.has_begun_anew(slot) {
-            output.parts.insert(0, Part::Text(BEGAN_ANEW.to_owned()));
-        }
-        output
-    }
-
-    /// Whether a tool that keeps state has lost it, and nobody was told yet.
-    fn has_begun_anew(&self, slot: usize) -> bool {
-        let slot = self.slots.get(slot).filter(|slot| slot.tool.ask.keeps_state);
-        slot.is_some_and(|slot| slot.lost.swap(false, Ordering::Relaxed))
-    }
-
-    /// Notes that a tool's earlier calls left their state in another process: its next result says so.
-    pub fn begins_anew(&self, tool: &str) {
-        if let Some(slot) = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot)) {
-            slot.lost.store(true, Ordering::Relaxed);
         }
     }
 
@@ -558,14 +530,6 @@ impl Jar {
 }
 
 impl Slot {
-    /// The time that a call's own arguments give it, where its tool has an argument for that.
-    fn asked_time(&self, arguments: &str) -> Option<Duration> {
-        let name = self.tool.ask.time_argument.as_ref()?;
-        let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
-        let seconds = arguments.get(name)?.as_f64().filter(|seconds| *seconds > 0.0)?;
-        Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(SHORTEST))
-    }
-
     fn take(&self) -> Option<Box<OpenStore>> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -220,7 +220,7 @@ fn left_by(package: &str, messages: &str) -> Option<PathBuf> {
     messages.lines().filter_map(|line| serde_json::from_str(line).ok()).find_map(of)
 }
 
-/// What is installed beside the binary, the files that it names: machine code, and a component that is
+/// The files that are installed beside the binary, which names them: machine code, and a component that is
 /// compiled at its first use.
 fn code(directory: &Path, binary: &Path) -> Result<Vec<Entry>> {
     let binary = fs::read(binary)?;

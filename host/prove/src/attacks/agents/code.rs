@@ -135,7 +135,7 @@ async fn run(arena: &Arena, settings: &str, code: &str) -> Result<(String, bool)
     results.into_iter().next().ok_or_else(|| Escape::new("there is no result"))
 }
 
-/// What the script returned, where it ended well.
+/// The value that the script returned, where it ended well.
 async fn returned(arena: &Arena, settings: &str, code: &str) -> Stopped {
     let (text, is_error) = run(arena, settings, code).await?;
     if is_error {

@@ -1,0 +1,70 @@
+//! Tools whose calls leave something behind for the next ones, and calls that give themselves less
+//! time.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use belljar_policy::ToolName;
+
+use crate::jar::output::{Output, Part};
+use crate::jar::{Jar, Slot};
+
+/// In front of the first result of a tool after its store was lost.
+const BEGAN_ANEW: &str = "[belljar: the tool began anew; what earlier calls had left in it (variables, \
+    functions) is gone]";
+
+/// The shortest time that a call can be given.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+impl Jar {
+    /// The tools whose earlier calls left a state behind, or whose next result says that it is gone.
+    /// They begin anew in another jar.
+    pub fn with_state(&self) -> Vec<ToolName> {
+        let has_state = |slot: &Slot| {
+            let open = || slot.store.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            slot.tool.ask.keeps_state && (slot.lost.load(Ordering::Relaxed) || open())
+        };
+        let slots =
+            self.names.iter().filter(|(_, (slot, _))| self.slots.get(*slot).is_some_and(has_state));
+        slots.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Notes that a tool's earlier calls left their state in another jar: its next result says so.
+    pub fn begins_anew(&self, tool: &str) {
+        if let Some(slot) = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot)) {
+            slot.lost.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The result of a call, with a note where its tool has begun anew since the call before.
+    pub(super) fn marked(&self, slot: usize, mut output: Output) -> Output {
+        if self.has_begun_anew(slot) {
+            output.parts.insert(0, Part::Text(BEGAN_ANEW.to_owned()));
+        }
+        output
+    }
+
+    /// The same note in front of the text of an error.
+    pub(super) fn mark(&self, slot: usize, message: &mut String) {
+        if self.has_begun_anew(slot) {
+            message.insert_str(0, &format!("{BEGAN_ANEW}\n"));
+        }
+    }
+
+    /// Whether a tool that keeps state has lost it, and nobody was told yet.
+    fn has_begun_anew(&self, slot: usize) -> bool {
+        let slot = self.slots.get(slot).filter(|slot| slot.tool.ask.keeps_state);
+        slot.is_some_and(|slot| slot.lost.swap(false, Ordering::Relaxed))
+    }
+}
+
+impl Slot {
+    /// The time that a call's own arguments give it, where its tool has an argument for that.
+    pub(super) fn asked_time(&self, arguments: &str) -> Option<Duration> {
+        let name = self.tool.ask.time_argument.as_ref()?;
+        let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
+        let seconds = arguments.get(name)?.as_f64().filter(|seconds| *seconds > 0.0)?;
+        Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(SHORTEST))
+    }
+}
