@@ -25,7 +25,6 @@ use crate::tools::approval::questions::SAID_NO;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::call::{Call, arguments};
 use crate::tools::dispatch::{Decision, Refusal};
-use crate::tools::nested::reply::AnswerForm;
 use crate::tools::result::Executed;
 
 const NETWORK: &str =
@@ -76,9 +75,10 @@ impl<E: Effects> Rerunning<E> {
         stored.is_some_and(|it| it.name == asked.name && it.arguments == asked.arguments)
     }
 
-    fn way(&self, agent: &Agent<'_>, call: Call<'_>, decision: &Decision) -> Way {
-        let begun = self.past.begun(call.step, call.position);
-        let Some(then) = self.past.result(call.step, call.position) else {
+    /// `past`: the log that the call stands in.
+    fn way(&self, past: &AgentPast, agent: &Agent<'_>, call: Call<'_>, decision: &Decision) -> Way {
+        let begun = past.begun(call.step, call.position);
+        let Some(then) = past.result(call.step, call.position) else {
             // Its subagents have stored answers of their own.
             let spawned = begun.is_some_and(|children| !children.is_empty());
             return if spawned { Way::Anew } else { Way::CutShort };
@@ -220,7 +220,8 @@ fn stand_in(agent: &Agent<'_>, call: Call<'_>, then: Option<&LoggedResult>) -> A
         LoggedResult::answer,
     );
     let receipt = receipt.unwrap_or_else(empty);
-    let form = AnswerForm::default();
+    let form = then.and_then(|then| then.nested.as_ref());
+    let form = form.map(|nested| nested.form.clone()).unwrap_or_default();
     agent.note(call, Executed { answer, attachments: Vec::new(), receipt, form })
 }
 
@@ -321,9 +322,19 @@ impl<E: Effects> Effects for Rerunning<E> {
         decision: Decision,
         machine: &Loop,
     ) -> Answer {
-        if call.nested.is_some() {
-            // Made anew with the call that makes it, whose result is compared.
-            return self.make(agent, call, decision, machine).await;
+        if let Some(nested) = call.nested {
+            // The result of the call that makes it is compared.
+            let past = nested.outer.past();
+            let past = past.filter(|it| it.called(call.step, call.position) == Some(nested.called));
+            let way = past.map(|past| (past, self.way(past, agent, call, &decision)));
+            return match way {
+                Some((past, Way::Record(_))) => {
+                    stand_in(agent, call, past.result(call.step, call.position))
+                }
+                Some((_, Way::Anew | Way::CutShort)) | None => {
+                    self.make(agent, call, decision, machine).await
+                }
+            };
         }
         if !self.is_stored(call, machine) {
             let answer = self.make(agent, call, decision, machine).await;
@@ -332,7 +343,7 @@ impl<E: Effects> Effects for Rerunning<E> {
             return answer;
         }
         let then = self.past.result(call.step, call.position);
-        let (answer, compared) = match self.way(agent, call, &decision) {
+        let (answer, compared) = match self.way(&self.past, agent, call, &decision) {
             Way::Anew => {
                 let timed = is_timed(&decision);
                 let answer = self.make(agent, call, decision, machine).await;
@@ -420,6 +431,10 @@ impl<E: Effects> Effects for Rerunning<E> {
             Some(id) => id,
             None => self.after.background_id(agent, call),
         }
+    }
+
+    fn past_within(&self, _: &Agent<'_>, address: &str) -> Option<Arc<AgentPast>> {
+        self.rerun.past().take(address)
     }
 
     fn run_child(&self, agent: &Agent<'_>, child: Starting) -> BoxFuture<'static, Ended> {

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use belljar_agent::{Journal, Outcome, Replay, RunId, RunSpec, RunStatus, StepEntry, StepKind};
+use belljar_agent::{
+    Journal, Outcome, Replay, Rerun, RunId, RunSpec, RunStatus, StepEntry, StepKind,
+};
 use belljar_catalogue::StockTool;
 use belljar_kit::hostile;
 use belljar_kit::world::{Plan, World, agent, results, stock};
@@ -155,4 +157,37 @@ async fn a_call_that_goes_another_way_ends_and_does_nothing_more() {
         assert!(!world.root().join(file).exists(), "{file}");
     }
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_answers_what_nobody_allowed_then_from_the_record() {
+    let (mut asked, journal) = (world(PLAIN), Arc::new(Steps::default()));
+    let ask = SETTINGS.replacen("\"file_write\"", "\"spawn_agent\"", 1);
+    let ask = ask.replacen(
+        "[\"caller\", \"file_read\", \"spawn_agent\", \"spawn_agent\"]",
+        "{ caller = \"allow\", file_read = \"allow\", file_write = \"ask\" }",
+        1,
+    );
+    let settings = belljar_definition::Settings::parse(
+        Some((std::path::Path::new("belljar.toml"), &ask)),
+        None,
+        None,
+    );
+    asked.host.settings = Arc::new(settings.unwrap());
+    asked.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
+    let outcome = asked.run(asked.spec("boss", "do it")).await;
+    let refused = |outcome: &Outcome| {
+        let nested = outcome.receipts.iter().filter(|call| call.parent.is_some());
+        nested.filter(|call| !call.receipt.denials.is_empty()).count()
+    };
+    // Two files, and the subagent, which this agent may not start; nobody is there to be asked.
+    assert_eq!(refused(&outcome), 4, "{:#?}", outcome.receipts);
+    let steps = journal.0.lock().unwrap().clone();
+    let rerun = Arc::new(Rerun::of(steps));
+    let spec = RunSpec { rerun: Some(Arc::clone(&rerun)), ..asked.spec("boss", "do it") };
+    let again = asked.run(spec).await;
+    assert_eq!(refused(&again), 4, "{:#?}", again.receipts);
+    let calls = rerun.calls();
+    let same = calls.iter().all(|call| !call.result.is_difference());
+    assert!(same, "{calls:#?}");
 }
