@@ -8,6 +8,7 @@ pub(crate) mod lasting;
 pub(crate) mod limits;
 pub(crate) mod meter;
 pub(crate) mod mounts;
+mod noted;
 pub(crate) mod operations;
 pub(crate) mod output;
 pub(crate) mod peers;
@@ -42,6 +43,7 @@ use crate::jar::answer::{accept, digest, is_object, tool_error};
 use crate::jar::course::Course;
 use crate::jar::limits::MemoryLimiter;
 use crate::jar::mounts::Held;
+use crate::jar::noted::{micros, note};
 use crate::jar::operations::Operations;
 use crate::jar::output::{CallError, CallResult, Output, ToolErrorKind};
 use crate::jar::peers::{Peers, Reach, Within};
@@ -49,7 +51,7 @@ use crate::jar::progress::ProgressSink;
 use crate::jar::queue::Queue;
 use crate::jar::reach::waits_for_itself;
 use crate::jar::state::{Guest, Settings};
-use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore, Ran};
+use crate::jar::store::{Allowance, Done, Fault, Job, OpenStore};
 use crate::overlay::Overlay;
 use crate::receipt::record::Record;
 use crate::receipt::withheld;
@@ -574,43 +576,4 @@ impl std::fmt::Debug for Jar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Jar").field("tools", &self.names.keys()).finish_non_exhaustive()
     }
-}
-
-/// The call's doings, into its receipt.
-fn note(
-    receipt: &mut Receipt,
-    store: &mut OpenStore,
-    ran: &Ran,
-    loading: Duration,
-    elapsed: Duration,
-) {
-    let guest = store.guest();
-    let (lists, bytes, host_calls) = guest.record.take();
-    let (stdout, out_dropped) = guest.stdout.take();
-    let (stderr, err_dropped) = guest.stderr.take();
-    receipt.fuel = ran.fuel;
-    receipt.peak_memory = ran.peak_memory;
-    receipt.bytes = bytes;
-    receipt.host_calls = host_calls;
-    receipt.denials = lists.denials;
-    receipt.denials_dropped = lists.denials_dropped;
-    receipt.paths_read = lists.paths_read.into_iter().collect();
-    receipt.paths_written = lists.paths_written.into_iter().collect();
-    receipt.paths_dropped = lists.paths_dropped;
-    receipt.hosts = lists.hosts.into_iter().collect();
-    receipt.secrets_used = lists.secrets_used.into_iter().collect();
-    receipt.logs = lists.logs;
-    receipt.logs_dropped = lists.logs_dropped;
-    receipt.stdout = stdout;
-    receipt.stderr = stderr;
-    receipt.stdio_dropped = out_dropped.saturating_add(err_dropped);
-    let times = &mut receipt.times;
-    times.opening = micros(loading + ran.opening);
-    times.guest = micros(ran.guest_time);
-    let other = loading + ran.guest_time;
-    times.waiting = micros(elapsed.saturating_sub(other));
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

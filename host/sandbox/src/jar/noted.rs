@@ -1,0 +1,46 @@
+//! The doings of a call, written into its receipt.
+
+use std::time::Duration;
+
+use crate::jar::store::{OpenStore, Ran};
+use crate::receipt::Receipt;
+
+/// The call's doings, into its receipt.
+pub(super) fn note(
+    receipt: &mut Receipt,
+    store: &mut OpenStore,
+    ran: &Ran,
+    loading: Duration,
+    elapsed: Duration,
+) {
+    let guest = store.guest();
+    let (lists, bytes, host_calls) = guest.record.take();
+    let (stdout, out_dropped) = guest.stdout.take();
+    let (stderr, err_dropped) = guest.stderr.take();
+    receipt.fuel = ran.fuel;
+    receipt.peak_memory = ran.peak_memory;
+    receipt.bytes = bytes;
+    receipt.host_calls = host_calls;
+    receipt.denials = lists.denials;
+    receipt.denials_dropped = lists.denials_dropped;
+    receipt.paths_read = lists.paths_read.into_iter().collect();
+    receipt.paths_written = lists.paths_written.into_iter().collect();
+    receipt.paths_dropped = lists.paths_dropped;
+    receipt.hosts = lists.hosts.into_iter().collect();
+    receipt.secrets_used = lists.secrets_used.into_iter().collect();
+    receipt.logs = lists.logs;
+    receipt.logs_dropped = lists.logs_dropped;
+    receipt.stdout = stdout;
+    receipt.stderr = stderr;
+    receipt.stdio_dropped = out_dropped.saturating_add(err_dropped);
+    let times = &mut receipt.times;
+    times.opening = micros(loading + ran.opening);
+    times.guest = micros(ran.guest_time);
+    let other = loading + ran.guest_time;
+    times.waiting = micros(elapsed.saturating_sub(other));
+}
+
+/// Microseconds, as receipts count.
+pub(super) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
